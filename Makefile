@@ -1,0 +1,88 @@
+# make demo    set up and run the NN samples on a private board
+# make test    set up and run every check: format, lint, types, import rules, tests
+#
+# Both make .venv on the first run, with the first of $(PYTHONS) that will do (or: make demo PYTHON=/path/to/python3).
+# Later runs install nothing, and ask no network, until pyproject.toml or constraints.txt changes.
+
+PYTHON     ?=
+PYTHONS    := python3.13 python3.12 python3.11 python3
+VENV       := .venv
+BIN        := $(VENV)/bin
+PIP        := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+# As many test processes as there are CPUs to use, and no more than four: every board starts processes of its own.
+TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$n)
+TEST_LIMIT ?= 600
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+# Goals share one .venv, so they run one after the other, also under make -j.
+.NOTPARALLEL:
+# A test that runs make itself must not inherit our flags or job slots.
+unexport MAKEFLAGS MFLAGS MAKELEVEL
+
+.PHONY: help demo test lint bench venv wheel clean
+
+help:
+	@echo "make demo | test | lint | bench | venv | wheel | clean"
+
+demo: $(VENV)/.installed-base
+	@$(BIN)/hbrt run nn
+
+test: lint
+	@timeout --foreground --signal=INT --kill-after=30 $(TEST_LIMIT) \
+	    $(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null \
+	  || { status=$$?; [ $$status -ne 124 ] || echo "The tests were still running after $(TEST_LIMIT) s and were stopped." >&2; \
+	       exit $$status; }
+
+lint: $(VENV)/.installed-dev
+	@$(BIN)/ruff format --quiet --check \
+	  || { echo "Some files are not formatted. To format them: $(BIN)/ruff format" >&2; exit 1; }
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/mypy --no-error-summary
+	@$(BIN)/lint-imports --no-logo >$(VENV)/import-rules.log 2>&1 \
+	  || { cat $(VENV)/import-rules.log; exit 1; }
+	@echo "format, lint, types, import rules: good"
+
+bench: $(VENV)/.installed-bench
+	@$(BIN)/python benchmarks/rpc.py $(BENCH_ARGS)
+
+venv: $(VENV)/.installed-dev
+
+wheel: $(VENV)/.installed-dev
+	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+	@ls dist/hbrt-*.whl
+
+clean:
+	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# The extras of a stamp's name are installed over what is there already. hatchling builds the editable install from inside
+# .venv, so that its version is pinned as well.
+$(VENV)/.installed-base: EXTRAS =
+$(VENV)/.installed-dev: EXTRAS = [dev]
+$(VENV)/.installed-bench: EXTRAS = [bench]
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.made
+	@echo "Installing hbrt$(EXTRAS) into $(VENV) ..."
+	@$(PIP) install --constraint constraints.txt hatchling
+	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.$(EXTRAS)'
+	@touch $@
+
+# A name on PATH is not yet a Python that runs (version managers leave names behind), and a Python that runs may lack the
+# modules to make an environment with.
+$(VENV)/.made:
+	@found=; bare=; \
+	for python in $(or $(PYTHON),$(PYTHONS)); do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+	  "$$python" -c 'import ensurepip, venv' >/dev/null 2>&1 || { bare="$$bare $$python"; continue; }; \
+	  found=$$python; break; \
+	done; \
+	if [ -z "$$found" ] && [ -n "$$bare" ]; then \
+	  echo "These Pythons cannot make a virtual environment, their venv or ensurepip module is missing:$$bare." >&2; \
+	  echo "Install it (on Debian and Ubuntu: apt install python3-venv), or name another one: make PYTHON=/path/to/python3" >&2; \
+	  exit 3; \
+	elif [ -z "$$found" ]; then \
+	  echo "No Python 3.11 or newer runs here; tried: $(or $(PYTHON),$(PYTHONS))." >&2; \
+	  echo "Install one, or name it: make PYTHON=/path/to/python3.11" >&2; \
+	  exit 3; \
+	fi; \
+	"$$found" -m venv --clear $(VENV) && touch $@
