@@ -8,7 +8,7 @@ PYTHON     ?=
 PYTHONS    := python3.13 python3.12 python3.11 python3
 VENV       := .venv
 BIN        := $(VENV)/bin
-PIP        := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
+PIP        := $(BIN)/python -m pip -qq --disable-pip-version-check --no-input
 # As many test processes as there are CPUs to use, and no more than four: every board starts processes of its own.
 TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$n)
 TEST_LIMIT ?= 600

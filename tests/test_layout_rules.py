@@ -1,0 +1,97 @@
+"""What the layout promises and import-linter cannot see: samples, verbs loaded when called, cost of an import."""
+
+import ast
+import json
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import click
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+SAMPLES = REPOSITORY / "samples"
+SIDES = {"arm_client", "dsp_server"}
+# Loaded when first needed: `import arm_client` has to stay far below the time that numpy's own import takes.
+HEAVY = {"asyncio", "cv2", "numba", "numpy", "onnx", "onnxruntime", "rich", "zmq"}
+
+# Prints the modules that importing argv[1] loads, over those that the interpreter has anyway.
+LIST_LOADED_MODULES = """
+import importlib, json, sys
+before = set(sys.modules)
+importlib.import_module(sys.argv[1])
+print(json.dumps(sorted(set(sys.modules) - before)))
+"""
+
+
+def imported_packages(file: Path) -> set[str]:
+    """Top-level names of everything that a file imports, at its top or inside a function."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"), str(file))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.add("." if node.level else node.module or "")
+    return {name.split(".")[0] or "." for name in names}
+
+
+def loaded_by_importing(module: str, cwd: Path) -> set[str]:
+    """Top-level names of the modules that a new interpreter loads for `import module`."""
+    answer = subprocess.run(
+        [sys.executable, "-c", LIST_LOADED_MODULES, module],
+        cwd=cwd,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=30,
+    )
+    loaded: list[str] = json.loads(answer.stdout)
+    return {name.split(".")[0] for name in loaded}
+
+
+@pytest.mark.parametrize(("folder", "other_side"), [("arm", "dsp_server"), ("dsp", "arm_client")])
+def test_a_sample_stands_on_its_own_side_alone(folder: str, other_side: str) -> None:
+    files = sorted((SAMPLES / folder).rglob("*.py"))
+    assert files, f"no samples under {SAMPLES / folder}"
+    # A relative import, or one of `samples`, would break as soon as a user copies the one file.
+    forbidden = {other_side, ".", "samples", "tests", "benchmarks"}
+    broken = {
+        str(file.relative_to(REPOSITORY)): found
+        for file in files
+        if (found := imported_packages(file) & forbidden)
+    }
+    assert broken == {}
+
+
+@pytest.mark.parametrize("module", ["hbrt", "arm_client", "dsp_server"])
+def test_an_import_loads_nothing_heavy_and_no_other_side(module: str, tmp_path: Path) -> None:
+    loaded = loaded_by_importing(module, tmp_path)
+    assert module in loaded
+    assert loaded & HEAVY == set()
+    assert loaded & SIDES <= {module}
+
+
+def test_the_command_line_gathers_verbs_without_loading_a_side(tmp_path: Path) -> None:
+    loaded = loaded_by_importing("hbrt.cli", tmp_path)
+    assert "hbrt" in loaded
+    assert loaded & (SIDES | HEAVY) == set()
+
+
+def test_every_announced_verb_is_a_command() -> None:
+    verbs = entry_points(group="hbrt.commands")
+    assert verbs
+    for verb in verbs:
+        assert isinstance(verb.load(), click.Command), f"{verb.name} = {verb.value} is not a click command"
+
+
+@pytest.mark.parametrize("side", sorted(SIDES))
+def test_every_verb_of_a_side_is_announced(side: str) -> None:
+    files = {file.stem for file in (REPOSITORY / side / "commands").glob("[!_]*.py")}
+    announced = {
+        verb.module.rpartition(".")[2]
+        for verb in entry_points(group="hbrt.commands")
+        if verb.module.startswith(f"{side}.commands.")
+    }
+    assert files, f"{side} has no verbs"
+    assert files == announced

@@ -1,0 +1,93 @@
+"""An installed wheel works as well as the clone, and claims three names in site-packages."""
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+PACKAGES = ("arm_client", "dsp_server", "hbrt")
+
+
+def files_of(folder: Path) -> set[str]:
+    """Paths below a folder of the clone, without what running its programs leaves there."""
+    return {
+        file.relative_to(folder).as_posix()
+        for file in folder.rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built by the backend itself: no network, no isolated environment."""
+    target = tmp_path_factory.mktemp("wheel")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(target)],
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
+        timeout=60,
+    )
+    (built,) = target.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel installed, to put before everything else on a program's path."""
+    target = tmp_path_factory.mktemp("installed")
+    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--target", str(target)]
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True, timeout=60)
+    return target
+
+
+def run_installed(installed: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program with the installed wheel, in a folder where no clone is in sight."""
+    return subprocess.run(
+        arguments,
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": str(installed), "HBRT_HOME": str(cwd / "boards")},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=50,
+    )
+
+
+def test_a_wheel_claims_three_names(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        names = {name.split("/")[0] for name in archive.namelist()}
+    (metadata,) = names - set(PACKAGES)
+    assert names == {*PACKAGES, metadata}
+    assert metadata.endswith(".dist-info")
+
+
+def test_a_wheel_holds_every_file_of_the_packages_and_the_samples(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+    expected = {f"{package}/{name}" for package in PACKAGES for name in files_of(REPOSITORY / package)}
+    samples = {f"hbrt/_samples/{name}" for name in files_of(REPOSITORY / "samples")}
+    assert samples
+    assert {f"{package}/py.typed" for package in PACKAGES} <= held
+    assert held == expected | samples
+
+
+def test_an_installed_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
+    show = (
+        "import arm_client, dsp_server, hbrt; print(arm_client.__file__, dsp_server.__file__, hbrt.__file__)"
+    )
+    answer = run_installed(installed, tmp_path, sys.executable, "-c", show)
+    assert answer.stdout.split() == [str(installed / name / "__init__.py") for name in PACKAGES], (
+        answer.stderr
+    )
+
+
+def test_an_installed_wheel_runs_its_samples_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:
+    answer = run_installed(installed, tmp_path, str(installed / "bin" / "hbrt"), "run", "nn")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    for op in ("softmax", "quantize", "dequantize"):
+        assert op in answer.stdout
