@@ -1,4 +1,4 @@
-"""What the layout promises and import-linter cannot see: samples, verbs loaded when called, cost of an import."""
+"""The layout, where import-linter cannot see: samples, verbs loaded when called, what an import costs."""
 
 import ast
 import json
