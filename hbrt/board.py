@@ -1,0 +1,216 @@
+"""Where a board lives: its directory, sockets, lock and log; who owns them; what a dead one left behind."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+from hbrt import settings
+
+ATTACH = "attach.sock"
+CONTROL = "control.sock"
+LOCK = "lock"
+LOG = "log"
+SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class BoardError(RuntimeError):
+    """Something about a board's directory or its daemon is not as it must be; the message says what to do."""
+
+
+class BoardBusyError(BoardError):
+    """Another daemon holds the board."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoardPaths:
+    """Files of one board; ``path`` is its directory."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the board: the last part of its directory."""
+        return self.path.name
+
+    @property
+    def attach(self) -> Path:
+        """Socket that hands out file descriptors; its connection is a client's lease."""
+        return self.path / ATTACH
+
+    @property
+    def control(self) -> Path:
+        """ZeroMQ socket for everything else."""
+        return self.path / CONTROL
+
+    @property
+    def lock(self) -> Path:
+        """Lock of the daemon, with its process id as text."""
+        return self.path / LOCK
+
+    @property
+    def log(self) -> Path:
+        """Log of the daemon and its cores."""
+        return self.path / LOG
+
+    @property
+    def control_endpoint(self) -> str:
+        """ZeroMQ address of the control socket."""
+        return f"ipc://{self.control}"
+
+
+def home() -> Path:
+    """Directory that holds the boards of this user: HBRT_HOME, else the runtime directory, else /tmp."""
+    configured = settings.text("HBRT_HOME")
+    if configured:
+        return Path(configured).absolute()
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        return Path(runtime).absolute() / "hbrt"
+    return Path(f"/tmp/hbrt-{os.getuid()}")  # noqa: S108 - the directory is refused unless it is ours and 0700
+
+
+def board_paths(name: str | None = None) -> BoardPaths:
+    """Paths of a board by name (default: HBRT_BOARD), or by directory when the name has a slash.
+
+    Raises:
+        BoardError: the name is not one, or its sockets' paths would be too long for the kernel.
+    """
+    name = name or settings.text("HBRT_BOARD")
+    if "/" in name:
+        path = Path(name).absolute()
+    elif _NAME.fullmatch(name):
+        path = home() / name
+    else:
+        raise BoardError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
+    if len(os.fsencode(path / CONTROL)) > SOCKET_PATH_MAX:
+        raise BoardError(
+            f"The board directory {path} is too long for a socket ({SOCKET_PATH_MAX} bytes with the file name). "
+            "Set HBRT_HOME to a shorter directory."
+        )
+    return BoardPaths(path)
+
+
+def make_directory(paths: BoardPaths) -> None:
+    """Make the board's directory, or accept an existing one that is ours alone.
+
+    Raises:
+        BoardError: it is a link, another user's, or open to others.
+    """
+    for path in (paths.path.parent, paths.path):
+        try:
+            path.mkdir(mode=0o700, parents=True)
+        except FileExistsError:
+            pass
+        except OSError as error:
+            raise BoardError(f"The board directory {path} cannot be made: {error.strerror}.") from None
+    check_directory(paths)
+
+
+def check_directory(paths: BoardPaths) -> None:
+    """Refuse a board directory that is a link, another user's, or open to others.
+
+    Raises:
+        BoardError: as said; FileNotFoundError is left to the caller.
+    """
+    info = os.lstat(paths.path)
+    if stat.S_ISLNK(info.st_mode):
+        raise BoardError(f"The board directory {paths.path} is a symbolic link; name the real directory.")
+    if not stat.S_ISDIR(info.st_mode):
+        raise BoardError(f"{paths.path} is not a directory; remove it or choose another board name.")
+    if info.st_uid != os.getuid():
+        raise BoardError(f"The board directory {paths.path} belongs to user {info.st_uid}; choose another.")
+    if info.st_mode & 0o077:
+        raise BoardError(
+            f"The board directory {paths.path} has mode {stat.S_IMODE(info.st_mode):o}, open to others; "
+            f"run 'chmod 700 {paths.path}'."
+        )
+
+
+def take_lock(paths: BoardPaths) -> int:
+    """Become the board's one daemon; the returned descriptor holds the lock until it is closed.
+
+    Raises:
+        BoardBusyError: a daemon runs; the message names its process.
+    """
+    while True:
+        fd = _open_lock(paths)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
+            os.close(fd)
+            raise BoardBusyError(
+                f"The board {paths.name} is already running: its daemon is process {holder}."
+            ) from None
+        if _is_still(fd, paths.lock):
+            break
+        os.close(fd)  # the daemon before us removed the file between our open and our lock
+    os.ftruncate(fd, 0)
+    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    return fd
+
+
+def _open_lock(paths: BoardPaths) -> int:
+    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+    try:
+        return os.open(paths.lock, flags, 0o600)
+    except OSError as error:
+        why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
+        raise BoardError(f"The lock {paths.lock} {why}.") from None
+
+
+def _is_still(fd: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
+    except FileNotFoundError:
+        return False
+
+
+def daemon_pid(paths: BoardPaths) -> int | None:
+    """Process id of the running daemon, or None; asks the lock, not the file's text alone."""
+    try:
+        check_directory(paths)
+        fd = os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        text = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
+        return int(text) if text.isdigit() else None
+    else:
+        return None
+    finally:
+        os.close(fd)
+
+
+def leftovers(paths: BoardPaths) -> list[Path]:
+    """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
+    found = [paths.attach, paths.control, *sorted(paths.path.glob("image-*.py"))]
+    return [path for path in found if path.exists() or path.is_socket()]
+
+
+def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
+    """Remove a board's files and, when nothing else is in it, its directory; returns what was removed."""
+    targets = [*leftovers(paths), paths.lock]
+    if not keep_log:
+        targets.append(paths.log)
+    removed = []
+    for path in targets:
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            continue
+        removed.append(path)
+    try:
+        paths.path.rmdir()
+    except OSError:
+        pass  # the log, or something of the user's, is still there
+    return removed

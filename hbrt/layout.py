@@ -1,0 +1,184 @@
+"""Byte layout of the DDR file: where the header, the tables, the mailbox and the heap lie. Pure arithmetic.
+
+The first part of the file is the system area; it is to the board what a reserved carve-out is to a chip.
+The rest is the heap, whose bytes have physical addresses: ``phyAddr = DDR_BASE + file offset``.
+Everything is little-endian; docs/mailbox.md has the same tables for readers in other languages.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+MAGIC = b"HBRTDDR\0"
+LAYOUT_VERSION = 1
+DDR_BASE = 0x8000_0000
+PAGE_BYTES = 4096
+
+# Header: magic, version, header bytes, ddr base, file bytes, heap offset, heap bytes, then
+# (offset, record bytes, count) of the core, client and slot tables, offsets of the state and announce bytes,
+# of the page table, and (offset, record bytes) of the block table.
+HEADER = struct.Struct("<8sIIQQQQ QII QII QII QQQ QI")
+
+# Core record: one cache line that the core writes often, then counters and identity.
+CORE_RECORD_BYTES = 256
+CORE_ACTIVITY = 0  # u8: 0 asleep, 1 awake and looking, 2 running an op
+CORE_STATE = 1  # u8: index into CORE_STATES
+CORE_SLOT = 4  # u32: slot it runs, NO_SLOT when none
+CORE_EPOCH = 8  # u64: number of this start of the core
+CORE_HEARTBEAT = 16  # u64: CLOCK_MONOTONIC ns of the last beat
+CORE_TASKS = 24  # u64: tasks ended by this core since the board started
+CORE_BUSY_NS = 32  # u64: ns spent in ops
+CORE_CYCLES = 40  # u64: modelled cycles
+CORE_PID = 48  # u32
+NO_SLOT = 0xFFFF_FFFF
+MAX_CORES = 8
+
+CLIENT_RECORD_BYTES = 64
+CLIENT_ASLEEP = 0  # u8: 1 while the client waits for its doorbell
+CLIENT_PID = 4  # u32
+CLIENT_COUNT = 1024
+
+SLOT_RECORD_BYTES = 4096
+SLOT_COUNT = 4096
+SLOT_TEXT = 256  # offset of the text in a record
+SLOT_TEXT_BYTES = SLOT_RECORD_BYTES - SLOT_TEXT
+
+# Block record: start (physical), size in bytes, owner, number of registered clients, their ids.
+BLOCK_RECORD_BYTES = 64
+BLOCK = struct.Struct("<QQIH")
+BLOCK_SHARERS = 24  # u16[20]: ids of clients that registered the block, 0 for none
+BLOCK_MAX_SHARERS = 20
+
+
+def _up(value: int, step: int = PAGE_BYTES) -> int:
+    return -(-value // step) * step
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where each part of a board's DDR file starts; offsets and sizes in bytes from the file's start."""
+
+    file_bytes: int
+    heap: int
+    heap_bytes: int
+    core_count: int
+    cores: int
+    clients: int
+    states: int
+    announce: int
+    records: int
+    pages: int
+    blocks: int
+    slot_count: int = SLOT_COUNT
+    ddr_base: int = DDR_BASE
+
+    def core(self, index: int) -> int:
+        """Offset of a core's record."""
+        return self.cores + index * CORE_RECORD_BYTES
+
+    def client(self, client_id: int) -> int:
+        """Offset of a client's record."""
+        return self.clients + client_id * CLIENT_RECORD_BYTES
+
+    def record(self, slot: int) -> int:
+        """Offset of a slot's record."""
+        return self.records + slot * SLOT_RECORD_BYTES
+
+    def announced(self, core: int) -> int:
+        """Offset of the announce bytes of a core, one a slot."""
+        return self.announce + core * self.slot_count
+
+    @property
+    def phy_base(self) -> int:
+        """Physical address of the heap's first byte."""
+        return self.ddr_base + self.heap
+
+    @property
+    def phy_end(self) -> int:
+        """Physical address after the heap's last byte."""
+        return self.ddr_base + self.file_bytes
+
+    def pack_header(self) -> bytes:
+        """Header of the file."""
+        return HEADER.pack(
+            MAGIC,
+            LAYOUT_VERSION,
+            HEADER.size,
+            self.ddr_base,
+            self.file_bytes,
+            self.heap,
+            self.heap_bytes,
+            *(self.cores, CORE_RECORD_BYTES, self.core_count),
+            *(self.clients, CLIENT_RECORD_BYTES, CLIENT_COUNT),
+            *(self.records, SLOT_RECORD_BYTES, self.slot_count),
+            *(self.states, self.announce, self.pages),
+            *(self.blocks, BLOCK_RECORD_BYTES),
+        )
+
+
+class LayoutError(ValueError):
+    """A file is not a DDR file of this version; the message says what differs."""
+
+
+def plan(heap_bytes: int, core_count: int) -> Layout:
+    """Layout of a new board.
+
+    Args:
+        heap_bytes: DDR that programs can allocate, rounded up to whole pages.
+        core_count: 1..MAX_CORES.
+
+    Raises:
+        LayoutError: the sizes are out of range.
+    """
+    if not 1 <= core_count <= MAX_CORES:
+        raise LayoutError(f"A board has 1 to {MAX_CORES} cores; {core_count} were asked for.")
+    if heap_bytes < PAGE_BYTES:
+        raise LayoutError(f"A DDR of {heap_bytes} bytes holds no page of {PAGE_BYTES}; ask for more.")
+    heap_bytes = _up(heap_bytes)
+    page_count = heap_bytes // PAGE_BYTES
+    cores = PAGE_BYTES
+    clients = cores + _up(MAX_CORES * CORE_RECORD_BYTES)
+    states = clients + _up(CLIENT_COUNT * CLIENT_RECORD_BYTES)
+    announce = states + _up(SLOT_COUNT)
+    records = announce + _up(MAX_CORES * SLOT_COUNT)
+    pages = records + SLOT_COUNT * SLOT_RECORD_BYTES
+    blocks = pages + _up(page_count * 4)
+    # A block takes at least one page and its guard page, so half as many records as pages are enough.
+    heap = blocks + _up((page_count // 2 + 2) * BLOCK_RECORD_BYTES)
+    return Layout(
+        file_bytes=heap + heap_bytes,
+        heap=heap,
+        heap_bytes=heap_bytes,
+        core_count=core_count,
+        cores=cores,
+        clients=clients,
+        states=states,
+        announce=announce,
+        records=records,
+        pages=pages,
+        blocks=blocks,
+    )
+
+
+def read_header(raw: bytes | memoryview, file_bytes: int) -> Layout:
+    """Layout of an existing DDR file from its first page.
+
+    Raises:
+        LayoutError: wrong magic, version, or sizes that do not fit this build.
+    """
+    if len(raw) < HEADER.size:
+        raise LayoutError(f"The DDR file has {len(raw)} bytes, less than its header of {HEADER.size}.")
+    fields = HEADER.unpack_from(raw)
+    if fields[0] != MAGIC:
+        raise LayoutError(f"The file starts with {bytes(fields[0])!r}, not with {MAGIC!r}: it is no DDR file.")
+    if fields[1] != LAYOUT_VERSION:
+        raise LayoutError(
+            f"The DDR file has layout version {fields[1]}, this program speaks {LAYOUT_VERSION}. "
+            "Restart the daemon and the client from the same installation."
+        )
+    heap_bytes, core_count = fields[6], fields[9]
+    layout = plan(heap_bytes, core_count)
+    if layout.pack_header() != bytes(raw[: HEADER.size]) or layout.file_bytes > file_bytes:
+        raise LayoutError("The DDR file's header does not fit its layout version; restart the daemon.")
+    return layout

@@ -1,0 +1,120 @@
+"""C parameter structures of the built-in NN ops, byte for byte as they lie in the input block of a call.
+
+Both sides use them: the ARM side fills one in shared memory, the op reads it there. Every address is a
+physical one, every integer little-endian, every field naturally aligned, as a C compiler for a 64-bit ARM
+lays it out. docs/nn-ops.md lists the offsets.
+
+`hbDSPSoftmaxParam` is the vendor's public structure (J5 DSP development guide, softmax example). The
+structures of quantize and dequantize are not public: they are the emulator's choice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+HB_DSP_QUANTI_PER_TENSOR = -1
+"""Value of `axis`: one scale, zero point or shift for the whole tensor, taken from the structure itself."""
+
+HB_DSP_QUANTI_ROUND_HALF_AWAY = 1 << 0
+"""Bit of `flags`: ties go away from zero, as in C's round(), not to the even neighbour, as in nearbyint()."""
+
+HB_DSP_QUANTI_DDR_PATH = 1 << 1
+"""Bit of `flags`: compute straight from DDR instead of by ping-pong through TCM, with the same result."""
+
+MAX_DIMENSIONS = 8
+"""Length of `shape`, the value of HB_DNN_TENSOR_MAX_DIMENSIONS."""
+
+
+class hbDSPSoftmaxParam(ctypes.Structure):
+    """Input block of softmax (0x400), 16 bytes: `data_size` at 0, 4 bytes of padding, `input` at 8.
+
+    Attributes:
+        data_size: Bytes of float32 input, 4 * count; as many bytes are written to the output block.
+        input: Physical address of the first value.
+
+    Source: J5 DSP development guide, "DSP Softmax Operator Development".
+    """
+
+    data_size: int
+    input: int
+
+    _fields_ = (("data_size", ctypes.c_int32), ("input", ctypes.c_uint64))
+
+
+class QuantiParam(ctypes.Structure):
+    """The 96 bytes that quantize and dequantize share.
+
+    With an axis, `channels` is shape[axis], `inner` the product of the dimensions after it, and element i of
+    the row-major tensor belongs to channel (i / inner) % channels.
+
+    Attributes:
+        input: Physical address of the elements to convert, row-major.
+        scale_data: Physical address of float32[channels]; read for SCALE with an axis.
+        zero_point_data: Physical address of int32[channels]; read for SCALE with an axis. 0 means
+            that every channel uses `zero_point`.
+        shift_data: Physical address of int32[channels]; read for SHIFT with an axis.
+        shape: Dimensions; the first `dimension_count` of them count.
+        dimension_count: 1..8. The number of elements is the product of the dimensions and may be 0.
+        axis: Dimension that the arrays run along, or HB_DSP_QUANTI_PER_TENSOR.
+        quanti_type: 1 SHIFT or 2 SCALE, the values of hbDNNQuantiType.
+        tensor_type: Quantised type, a value of hbDNNDataType: 8 S8, 9 U8, 11 S16, 12 U16, 14 S32.
+        scale: Scale of the whole tensor, finite and above 0.
+        zero_point: Zero point of the whole tensor, within the range of the quantised type.
+        shift: Shift of the whole tensor, 0..126.
+        flags: HB_DSP_QUANTI_* bits; all others must be 0.
+
+    Emulator: the whole structure is its choice; the vendor's is not public.
+    """
+
+    input: int
+    scale_data: int
+    zero_point_data: int
+    shift_data: int
+    shape: ctypes.Array[ctypes.c_int32]
+    dimension_count: int
+    axis: int
+    quanti_type: int
+    tensor_type: int
+    scale: float
+    zero_point: int
+    shift: int
+    flags: int
+
+    _fields_ = (
+        ("input", ctypes.c_uint64),
+        ("scale_data", ctypes.c_uint64),
+        ("zero_point_data", ctypes.c_uint64),
+        ("shift_data", ctypes.c_uint64),
+        ("shape", ctypes.c_int32 * MAX_DIMENSIONS),
+        ("dimension_count", ctypes.c_int32),
+        ("axis", ctypes.c_int32),
+        ("quanti_type", ctypes.c_int32),
+        ("tensor_type", ctypes.c_int32),
+        ("scale", ctypes.c_float),
+        ("zero_point", ctypes.c_int32),
+        ("shift", ctypes.c_int32),
+        ("flags", ctypes.c_int32),
+    )
+
+    def set_shape(self, dimensions: Sequence[int]) -> None:
+        """Fills `shape` and `dimension_count`.
+
+        Raises:
+            ValueError: there are no dimensions, or more than 8.
+        """
+        if not 1 <= len(dimensions) <= MAX_DIMENSIONS:
+            raise ValueError(
+                f"A shape of {len(dimensions)} dimensions does not fit the structure: "
+                f"reshape the tensor to between 1 and {MAX_DIMENSIONS} dimensions."
+            )
+        self.dimension_count = len(dimensions)
+        self.shape[: len(dimensions)] = list(dimensions)
+
+
+class hbDSPQuantizeParam(QuantiParam):
+    """Input block of quantize (0x401): float32 at `input` to `tensor_type` in the output block."""
+
+
+class hbDSPDequantizeParam(QuantiParam):
+    """Input block of dequantize (0x402): `tensor_type` at `input` to float32 in the output block."""

@@ -1,0 +1,100 @@
+"""Settings from the environment: one table of name, type, default and help; the docs list is made from it."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+class Setting(NamedTuple):
+    """One environment variable that hbrt reads."""
+
+    name: str
+    kind: str
+    default: str
+    help: str
+
+
+TABLE: tuple[Setting, ...] = (
+    Setting("HBRT_HOME", "path", "", "directory that holds boards; else $XDG_RUNTIME_DIR/hbrt, else /tmp/hbrt-<uid>"),
+    Setting("HBRT_BOARD", "text", "default", "name of the board that a client attaches to"),
+    Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
+    Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
+    Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores"),
+    Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
+    Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
+    Setting("HBRT_SPIN_US", "int", "-1", "microseconds to look before sleeping; 0 never spins, -1 adapts"),
+    Setting("HBRT_NN_PATH", "choice:ping_pong|ddr", "ping_pong", "how the built-in NN ops of a board read their data"),
+)
+_BY_NAME = {setting.name: setting for setting in TABLE}
+
+
+class BadSettingError(ValueError):
+    """A setting has a value that it cannot have; the message names both and what is allowed."""
+
+
+def text(name: str) -> str:
+    """Value of a setting as text: the environment's, else the table's default."""
+    return os.environ.get(name) or _BY_NAME[name].default
+
+
+def integer(name: str) -> int:
+    """Value of an integer setting."""
+    raw = text(name)
+    try:
+        return int(raw)
+    except ValueError:
+        raise BadSettingError(f"{name} is {raw!r}, which is not a whole number. {_BY_NAME[name].help}.") from None
+
+
+def flag(name: str) -> bool:
+    """Value of a yes/no setting: 1, true, yes, on against 0, false, no, off."""
+    raw = text(name).lower()
+    if raw in {"1", "true", "yes", "on"}:
+        return True
+    if raw in {"0", "false", "no", "off"}:
+        return False
+    raise BadSettingError(f"{name} is {raw!r}; write 1 or 0. {_BY_NAME[name].help}.")
+
+
+def choice(name: str) -> str:
+    """Value of a setting that has a closed list of values."""
+    raw = text(name)
+    allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
+    if raw not in allowed:
+        raise BadSettingError(f"{name} is {raw!r}; write one of {', '.join(allowed)}.")
+    return raw
+
+
+def size_bytes(name: str) -> int:
+    """Value of a size setting in bytes."""
+    return parse_size(text(name), name)
+
+
+def parse_size(raw: str, what: str = "size") -> int:
+    """Bytes of a size such as ``64M`` or ``2G`` (powers of 1024; a final B is allowed).
+
+    Raises:
+        BadSettingError: not a size, or not positive.
+    """
+    stripped = raw.strip().upper().removesuffix("IB").removesuffix("B")
+    number, unit = (stripped[:-1], stripped[-1]) if stripped and stripped[-1] in UNITS else (stripped, "")
+    try:
+        value = int(float(number) * UNITS[unit])
+    except (ValueError, OverflowError):
+        value = 0
+    if value <= 0:
+        raise BadSettingError(f"The {what} {raw!r} is not a size; write a number with K, M or G, as in 512M or 2G.")
+    return value
+
+
+def format_size(count: int) -> str:
+    """Short text of a number of bytes: ``512 B``, ``64.0 KiB``, ``2.0 GiB``."""
+    value = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if value < 1024 or unit == "GiB":
+            return f"{count} B" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1024
+    raise AssertionError("unreachable")

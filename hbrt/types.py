@@ -1,0 +1,165 @@
+"""C structures and enums of the public API, as ctypes: one binary layout for both sides.
+
+Field order and values follow the public manuals; integer widths that they leave open are written beside
+the field. Sizes are those of an LP64 C compiler and hold on x86-64 and arm64 alike.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum, IntFlag
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import DTypeLike, NDArray
+
+
+class hbSysMemFlushFlag(IntEnum):
+    """Direction of a cache operation (DNN API manual)."""
+
+    HB_SYS_MEM_CACHE_INVALIDATE = 1
+    HB_SYS_MEM_CACHE_CLEAN = 2
+
+
+class hbDSPCore(IntFlag):
+    """Which core may run a task; bit i stands for core i, 0 for any (DNN API manual)."""
+
+    HB_DSP_CORE_ANY = 0
+    HB_DSP_CORE_0 = 1
+    HB_DSP_CORE_1 = 2
+
+
+class hbDSPRpcCmd(IntEnum):
+    """Command numbers and ranges (DSP runtime API manual); QUANTIZE and DEQUANTIZE are the emulator's choice."""
+
+    HB_DSP_RPC_CMD_R_B = 0x0
+    HB_DSP_RPC_CMD_PING = 0x0
+    HB_DSP_RPC_CMD_R_E = 0x3FF
+    HB_DSP_RPC_CMD_NN_B = 0x400
+    HB_DSP_RPC_CMD_NN_SOFTMAX = 0x400
+    HB_DSP_RPC_CMD_NN_QUANTIZE = 0x401
+    HB_DSP_RPC_CMD_NN_DEQUANTIZE = 0x402
+    HB_DSP_RPC_CMD_NN_E = 0x7FF
+    HB_DSP_RPC_CMD_CV_B = 0x800
+    HB_DSP_RPC_CMD_CV_E = 0xFFF
+    HB_DSP_RPC_CMD_BUTT = 0xFFFF
+
+
+class hbDspRpcPriority(IntEnum):
+    """Task priorities; the values are the emulator's choice, equal to the DNN runtime's."""
+
+    HB_DSP_RPC_PRIORITY_LOWEST = 0
+    HB_DSP_RPC_PRIORITY_HIGHEST = 255
+    HB_DSP_RPC_PRIORITY_PREEMP = 255
+
+
+HB_SYS_MEM_CACHE_INVALIDATE = hbSysMemFlushFlag.HB_SYS_MEM_CACHE_INVALIDATE
+HB_SYS_MEM_CACHE_CLEAN = hbSysMemFlushFlag.HB_SYS_MEM_CACHE_CLEAN
+HB_DSP_CORE_ANY = hbDSPCore.HB_DSP_CORE_ANY
+HB_DSP_CORE_0 = hbDSPCore.HB_DSP_CORE_0
+HB_DSP_CORE_1 = hbDSPCore.HB_DSP_CORE_1
+HB_DSP_RPC_CMD_R_B = hbDSPRpcCmd.HB_DSP_RPC_CMD_R_B
+HB_DSP_RPC_CMD_PING = hbDSPRpcCmd.HB_DSP_RPC_CMD_PING
+HB_DSP_RPC_CMD_R_E = hbDSPRpcCmd.HB_DSP_RPC_CMD_R_E
+HB_DSP_RPC_CMD_NN_B = hbDSPRpcCmd.HB_DSP_RPC_CMD_NN_B
+HB_DSP_RPC_CMD_NN_SOFTMAX = hbDSPRpcCmd.HB_DSP_RPC_CMD_NN_SOFTMAX
+HB_DSP_RPC_CMD_NN_QUANTIZE = hbDSPRpcCmd.HB_DSP_RPC_CMD_NN_QUANTIZE
+HB_DSP_RPC_CMD_NN_DEQUANTIZE = hbDSPRpcCmd.HB_DSP_RPC_CMD_NN_DEQUANTIZE
+HB_DSP_RPC_CMD_NN_E = hbDSPRpcCmd.HB_DSP_RPC_CMD_NN_E
+HB_DSP_RPC_CMD_CV_B = hbDSPRpcCmd.HB_DSP_RPC_CMD_CV_B
+HB_DSP_RPC_CMD_CV_E = hbDSPRpcCmd.HB_DSP_RPC_CMD_CV_E
+HB_DSP_RPC_CMD_BUTT = hbDSPRpcCmd.HB_DSP_RPC_CMD_BUTT
+HB_DSP_RPC_PRIORITY_LOWEST = hbDspRpcPriority.HB_DSP_RPC_PRIORITY_LOWEST
+HB_DSP_RPC_PRIORITY_HIGHEST = hbDspRpcPriority.HB_DSP_RPC_PRIORITY_HIGHEST
+HB_DSP_RPC_PRIORITY_PREEMP = hbDspRpcPriority.HB_DSP_RPC_PRIORITY_PREEMP
+
+HB_DSP_VERSION_MAJOR = 0
+HB_DSP_VERSION_MINOR = 3
+HB_DSP_VERSION_PATCH = 3
+
+
+class hbSysMem(ctypes.Structure):
+    """A block of device memory: physical address, address in this process, bytes (24 bytes on LP64)."""
+
+    _fields_ = (
+        ("phyAddr", ctypes.c_uint64),
+        ("virAddr", ctypes.c_void_p),
+        ("memSize", ctypes.c_uint32),
+    )
+    phyAddr: int
+    virAddr: int | None
+    memSize: int
+
+    # What the allocation left here: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
+    _backing: tuple[int, memoryview] | None = None
+
+    def view(self) -> memoryview:
+        """Writable bytes of the block as the CPU sees them: format 'B', ``memSize`` long.
+
+        Raises:
+            ValueError: the structure holds no block (never allocated, or freed).
+        """
+        if not self.virAddr:
+            raise ValueError(
+                f"This hbSysMem holds no memory (phyAddr {self.phyAddr:#x}, virAddr NULL): it was never "
+                "allocated or has been freed. Call hbSysAllocMem first."
+            )
+        backing = self._backing
+        if backing is not None and backing[0] == self.virAddr and len(backing[1]) >= self.memSize:
+            return backing[1][: self.memSize]
+        # A structure whose virAddr was moved (a crop) or that was copied as bytes: trust the address, as C does.
+        return memoryview((ctypes.c_ubyte * self.memSize).from_address(self.virAddr)).cast("B")
+
+    def array(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> NDArray[Any]:
+        """Numpy view of the block, C order, starting at its first byte; no copy.
+
+        Args:
+            dtype: Element type.
+            shape: Shape in elements; None takes as many whole elements as the block holds.
+
+        Raises:
+            ValueError: the shape needs more bytes than ``memSize``, or the structure holds no block.
+        """
+        import numpy as np  # noqa: PLC0415 - importing the C names must not import numpy
+
+        element = np.dtype(dtype)
+        view = self.view()
+        if shape is None:
+            shape = (self.memSize // element.itemsize,)
+        dims = (shape,) if isinstance(shape, int) else tuple(shape)
+        count = 1
+        for dim in dims:
+            count *= dim
+        if count * element.itemsize > self.memSize:
+            raise ValueError(
+                f"An array of shape {dims} and type {element} needs {count * element.itemsize} bytes, but the "
+                f"block at {self.phyAddr:#x} has {self.memSize}. Allocate a larger block."
+            )
+        return np.frombuffer(view, dtype=element, count=count).reshape(dims) if count else np.empty(dims, element)
+
+
+class hbDSPRpcCtrlParam(ctypes.Structure):
+    """How a task is scheduled (32 bytes).
+
+    Widths are the emulator's choice: int32, and int64 for customId as in the DNN runtime's twin structure.
+    """
+
+    _fields_ = (
+        ("dspCoreId", ctypes.c_int32),
+        ("rpcCmd", ctypes.c_int32),
+        ("priority", ctypes.c_int32),
+        ("customId", ctypes.c_int64),
+        ("reserved1", ctypes.c_int32),
+        ("reserved2", ctypes.c_int32),
+    )
+    dspCoreId: int
+    rpcCmd: int
+    priority: int
+    customId: int
+    reserved1: int
+    reserved2: int
+
+
+class hbDSPTask_t(ctypes.c_void_p):
+    """Opaque task handle; ``value`` is None until hbDSPRpc fills it. Handles may cross threads."""

@@ -1,0 +1,208 @@
+"""Control messages: schema, codec, version. Bytes to messages and back are pure functions; sockets live elsewhere.
+
+Rules
+    A request is one msgpack map ``{v, id, verb, client, token, args}``; a reply is ``{v, id, status, text, data}``.
+    Every request gets one reply with its id. ``client`` and ``token`` are those of the sender's lease, 0 and empty
+    for verbs that need none. A frame has at most MAX_REQUEST_BYTES (or MAX_REPLY_BYTES), so that a peer cannot
+    make the other side hold more than it chose to. Nothing is ever evaluated or unpickled.
+    ``MalformedMessage``: the peer broke the protocol. ``ValueError``: our own side would.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgpack
+
+VERSION = 1
+MAX_REQUEST_BYTES = 64 * 1024
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+MAX_TEXT = 4096
+TOKEN_BYTES = 16
+_U32 = (1 << 32) - 1
+_U64 = (1 << 64) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Int:
+    """An integer argument and its bounds, both included."""
+
+    low: int
+    high: int
+
+    def problem(self, value: object) -> str:
+        """Why the value is not one, or an empty text."""
+        if type(value) is not int:
+            return f"must be an integer, not {type(value).__name__}"
+        return "" if self.low <= value <= self.high else f"is {value}, outside {self.low}..{self.high}"
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text argument and its greatest length in characters."""
+
+    most: int = MAX_TEXT
+
+    def problem(self, value: object) -> str:
+        """Why the value is not one, or an empty text."""
+        if type(value) is not str:
+            return f"must be text, not {type(value).__name__}"
+        return "" if len(value) <= self.most and "\0" not in value else "is too long or has a NUL"
+
+
+@dataclass(frozen=True, slots=True)
+class Verb:
+    """What a verb takes; ``leased`` verbs need the client and token of a lease."""
+
+    args: dict[str, Int | Text] = field(default_factory=dict)
+    optional: frozenset[str] = frozenset()
+    leased: bool = False
+
+
+_PHY = Int(0, _U64)
+VERBS: dict[str, Verb] = {
+    "alloc": Verb({"size": Int(1, _U32), "cached": Int(0, 1)}, leased=True),
+    "free": Verb({"phy": _PHY}, leased=True),
+    "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
+    "unregister": Verb({"phy": _PHY}, leased=True),
+    "slots": Verb({"count": Int(1, 1024)}, leased=True),
+    "status": Verb(),
+    "ops": Verb(),
+    "mem": Verb({"most": Int(0, 1_000_000)}),
+    "stop": Verb(),
+    "restart": Verb({"core": Int(-1, 63), "image": Text()}, optional=frozenset({"core", "image"})),
+    "start_core": Verb({"core": Int(0, 63)}),
+    "stop_core": Verb({"core": Int(0, 63)}),
+}
+
+
+class MalformedMessageError(ValueError):
+    """The peer sent bytes that are not a message of this protocol; says what is wrong and in which field."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRequest:
+    """A request: what to do, for whom."""
+
+    id: int
+    verb: str
+    args: dict[str, Any] = field(default_factory=dict)
+    client: int = 0
+    token: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlReply:
+    """A reply: status 0 and data, or a status and the sentence for it."""
+
+    id: int
+    status: int
+    text: str = ""
+    data: Any = None
+
+
+def encode_request(request: ControlRequest) -> bytes:
+    """Bytes of a request.
+
+    Raises:
+        ValueError: the request breaks the schema (a mistake of this side).
+    """
+    body = {
+        "v": VERSION,
+        "id": request.id,
+        "verb": request.verb,
+        "client": request.client,
+        "token": request.token,
+        "args": request.args,
+    }
+    raw: bytes = msgpack.packb(body)
+    decode_request(raw)
+    return raw
+
+
+def encode_reply(reply: ControlReply) -> bytes:
+    """Bytes of a reply; data that would pass MAX_REPLY_BYTES becomes a refusal that says so."""
+    body = {"v": VERSION, "id": reply.id, "status": reply.status, "text": reply.text, "data": reply.data}
+    raw: bytes = msgpack.packb(body)
+    if len(raw) > MAX_REPLY_BYTES:
+        raise ValueError(f"A reply of {len(raw)} bytes passes the limit of {MAX_REPLY_BYTES}; ask for less.")
+    return raw
+
+
+def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
+    """One msgpack map with text keys and nothing after it.
+
+    Raises:
+        MalformedMessageError: anything else, including a frame over the limit.
+    """
+    if len(raw) > most_bytes:
+        raise MalformedMessageError(f"The frame has {len(raw)} bytes; the limit is {most_bytes}.")
+    try:
+        body = msgpack.unpackb(raw, raw=False, strict_map_key=True)
+    except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
+        raise MalformedMessageError(f"The frame is not msgpack: {error or type(error).__name__}.") from None
+    if not isinstance(body, dict):
+        raise MalformedMessageError(f"The frame holds a {type(body).__name__}, not a map.")
+    if body.get("v") != VERSION or type(body.get("v")) is not int:
+        raise MalformedMessageError(
+            f"The frame has protocol version {body.get('v')!r}; this side speaks {VERSION}. "
+            "Use the same installation on both sides."
+        )
+    return body
+
+
+def _take(body: dict[str, Any], name: str, kind: type) -> Any:
+    value = body.get(name)
+    if type(value) is not kind:
+        raise MalformedMessageError(f"The field {name!r} must be {kind.__name__}, not {type(value).__name__}.")
+    return value
+
+
+def decode_request(raw: bytes) -> ControlRequest:
+    """Request from bytes.
+
+    Raises:
+        MalformedMessageError: not a request of this protocol; names the field.
+    """
+    body = unpack_map(raw, MAX_REQUEST_BYTES)
+    if extra := set(body) - {"v", "id", "verb", "client", "token", "args"}:
+        raise MalformedMessageError(f"The frame has unknown fields: {', '.join(sorted(map(str, extra)))[:200]}.")
+    verb = _take(body, "verb", str)
+    spec = VERBS.get(verb)
+    if spec is None:
+        raise MalformedMessageError(f"The verb {verb[:64]!r} is not known; known are {', '.join(sorted(VERBS))}.")
+    number, client, token = _take(body, "id", int), _take(body, "client", int), _take(body, "token", bytes)
+    if not 0 <= number <= _U64 or not 0 <= client <= _U32 or len(token) > TOKEN_BYTES:
+        raise MalformedMessageError("The field 'id', 'client' or 'token' is out of bounds.")
+    args = _take(body, "args", dict)
+    _check_args(verb, spec, args)
+    return ControlRequest(number, verb, args, client, token)
+
+
+def _check_args(verb: str, spec: Verb, args: dict[str, Any]) -> None:
+    for name, kind in spec.args.items():
+        if name not in args:
+            if name in spec.optional:
+                continue
+            raise MalformedMessageError(f"{verb} needs the argument {name!r}.")
+        if problem := kind.problem(args[name]):
+            raise MalformedMessageError(f"The argument {name!r} of {verb} {problem}.")
+    if extra := set(args) - set(spec.args):
+        raise MalformedMessageError(f"{verb} takes no argument {sorted(map(str, extra))[0][:64]!r}.")
+
+
+def decode_reply(raw: bytes) -> ControlReply:
+    """Reply from bytes.
+
+    Raises:
+        MalformedMessageError: not a reply of this protocol.
+    """
+    body = unpack_map(raw, MAX_REPLY_BYTES)
+    return ControlReply(_take(body, "id", int), _take(body, "status", int), _take(body, "text", str), body.get("data"))
+
+
+def pack(**fields: Any) -> bytes:
+    """Bytes of a message of the attach handshake or between daemon and core: a map with the version."""
+    raw: bytes = msgpack.packb({"v": VERSION, **fields})
+    return raw
