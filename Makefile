@@ -44,7 +44,7 @@ lint: $(VENV)/.installed-dev
 	@echo "format, lint, types, import rules: good"
 
 bench: $(VENV)/.installed-bench
-	@$(BIN)/python benchmarks/rpc.py $(BENCH_ARGS)
+	@$(BIN)/python -m benchmarks.rpc $(BENCH_ARGS)
 
 venv: $(VENV)/.installed-dev
 
