@@ -1,0 +1,81 @@
+"""Free ranges of pages: the best fit, and neighbours that become one range again. Arithmetic only.
+
+The ranges lie in one sorted list under the key (pages, first page): the first key at or after the wanted
+length is the best fit, and of equal lengths the lowest. Two dictionaries, by first page and by the page
+after the last, find the neighbours of a range that comes back, so that no two free ranges ever touch. Each
+call costs O(log n).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sortedcontainers import SortedList
+
+
+class FreeRanges:
+    """Free half-open ranges `[start, end)` of page numbers below `end_page`."""
+
+    def __init__(self, end_page: int) -> None:
+        self._shift = end_page.bit_length()
+        self._start_mask = (1 << self._shift) - 1
+        self._keys: SortedList[int] = SortedList()  # pages << shift | start: compares faster than a tuple
+        self._end_of: dict[int, int] = {}
+        self._start_of: dict[int, int] = {}
+        self.pages = 0
+
+    def take(self, pages: int) -> int | None:
+        """Cut `pages` from the low end of the smallest range that has as many; return the first, or None."""
+        key = next(self._keys.irange(pages << self._shift), None)
+        if key is None:
+            return None
+        start = key & self._start_mask
+        end = self._remove(start)
+        if start + pages < end:
+            self._insert(start + pages, end)
+        return start
+
+    def give(self, start: int, end: int) -> None:
+        """Put a range back and join it with the free ranges that it touches."""
+        before = self._start_of.get(start)
+        if before is not None:
+            self._remove(before)
+            start = before
+        if end in self._end_of:
+            end = self._remove(end)
+        self._insert(start, end)
+
+    def start_of(self, end: int) -> int | None:
+        """Where the free range that ends at `end` starts; None when none does."""
+        return self._start_of.get(end)
+
+    @property
+    def longest(self) -> int:
+        """Pages of the longest range; 0 when there is none."""
+        return self._keys[-1] >> self._shift if self._keys else 0
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        """The ranges by start."""
+        return iter(sorted(self._end_of.items()))
+
+    def faults(self) -> Iterator[str]:
+        """What is wrong with the three views of the ranges; nothing when all is well."""
+        if self.pages != sum(end - start for start, end in self):
+            yield "the count of free pages is off"
+        if {end: start for start, end in self} != self._start_of:
+            yield "free ranges by their end differ from free ranges by their start"
+        if sorted((end - start) << self._shift | start for start, end in self) != list(self._keys):
+            yield "free ranges by length differ from free ranges by their start"
+
+    def _insert(self, start: int, end: int) -> None:
+        self._end_of[start] = end
+        self._start_of[end] = start
+        self._keys.add((end - start) << self._shift | start)
+        self.pages += end - start
+
+    def _remove(self, start: int) -> int:
+        end = self._end_of.pop(start)
+        del self._start_of[end]
+        self._keys.remove((end - start) << self._shift | start)
+        self.pages -= end - start
+        return end
