@@ -1,0 +1,162 @@
+"""From the rounds of ``benchmarks/rpc.py`` to tables, ratios and goals. Pure: no process, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from benchmarks._measure import Rounds, table
+from benchmarks._peers import DEPTH, PEERS
+
+UNIT = "zmq-reqrep"
+"""The peer that ratios are given to."""
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p99.9": 0.999}
+REGIMES = {"one": "one CPU", "free": "free"}
+
+
+@dataclass
+class Result:
+    """What was measured of one peer in one regime; each list has one value a round."""
+
+    problem: str = ""
+    """Why there is no more: not installed, or what failed."""
+    latency_us: dict[str, list[float]] = field(default_factory=dict)
+    """By quantile: one client, one call after the other."""
+    in_flight_per_s: list[float] = field(default_factory=list)
+    clients_per_s: dict[int, list[float]] = field(default_factory=dict)
+    """By number of client processes: calls a second of all together."""
+    clients_p50_us: dict[int, list[float]] = field(default_factory=dict)
+    """Of the median client."""
+    clients_evenness: dict[int, list[float]] = field(default_factory=dict)
+    """Calls of the slowest client, as a fraction of the fastest one's."""
+
+    def p50(self) -> Rounds | None:
+        """Return the median time of a call in each round, in microseconds."""
+        values = self.latency_us.get("p50")
+        return Rounds(tuple(values)) if values else None
+
+
+Results = Mapping[str, Result]
+"""By name of peer, in one regime."""
+
+
+@dataclass(frozen=True)
+class Goal:
+    """One line of the verdict."""
+
+    text: str
+    value: float
+    limit: float
+    is_met: bool
+
+    def __str__(self) -> str:
+        return f"goal: {self.text}: {self.value:.2f} ... {'met' if self.is_met else 'missed'}"
+
+
+def title(name: str) -> str:
+    """Return a peer's name for people."""
+    return next(peer.title for peer in PEERS if peer.name == name)
+
+
+def _times(value: float) -> str:
+    return f"{value:.2f}x"
+
+
+def _median(values: list[float], form: str) -> str:
+    return form.format(Rounds(tuple(values)).median) if values else "-"
+
+
+def _per_s(values: list[float]) -> str:
+    return _median(values, "{:,.0f}")
+
+
+def latency_table(results: Results, *, markdown: bool) -> str:
+    """Microseconds of a call, its ratio to pyzmq REQ/REP, and how far the rounds lie apart."""
+    unit = results[UNIT].p50() if UNIT in results else None
+    rows = []
+    for name, result in results.items():
+        p50 = result.p50()
+        if p50 is None:
+            rows.append([title(name), result.problem.partition(":")[0], *[""] * 5])
+            continue
+        times = [f"{Rounds(tuple(values)).median:.1f}" for values in result.latency_us.values()]
+        ratio = _times(p50.ratio_to(unit).median) if unit else "-"
+        rows.append([title(name), *times, ratio, f"{p50.spread:.0%}"])
+    head = ["one call at a time, us", *QUANTILES, "p50 / REQ/REP", "spread"]
+    return table(head, rows, markdown=markdown)
+
+
+def throughput_table(results: Results, *, markdown: bool) -> str:
+    """Calls a second with 32 in flight, and with several client processes that make one call at a time."""
+    counts = sorted({count for result in results.values() for count in result.clients_per_s})
+    worker = results.get("zmq-worker", Result()).in_flight_per_s
+    rows = []
+    for name, result in results.items():
+        if result.p50() is None:
+            continue
+        flight = result.in_flight_per_s
+        ratio = Rounds(tuple(flight)).ratio_to(Rounds(tuple(worker))).median if flight and worker else None
+        cells = [_per_s(flight), _times(ratio) if ratio else "-"]
+        for count in counts:
+            cells.append(_per_s(result.clients_per_s.get(count, [])))
+            cells.append(_median(result.clients_p50_us.get(count, []), "{:.1f}"))
+        cells.append(_median(result.clients_evenness.get(counts[-1], []), "{:.0%}"))
+        rows.append([title(name), *cells])
+    head = ["calls/s", f"{DEPTH} in flight", "/ worker"]
+    for count in counts:
+        head += [f"{count} client{'s' * (count > 1)}", "p50 us"]
+    head.append("slowest/fastest")
+    return table(head, rows, markdown=markdown)
+
+
+def goals(regime: str, results: Results) -> list[Goal]:
+    """Judge the boards that wait as by default by what was measured beside them."""
+    found = []
+    for name in ("hbrt", "hbrt-2"):
+        ours = results.get(name, Result())
+        where = f"[{REGIMES[regime]}, {title(name).partition(', ')[2]}]"
+        for other, limit, is_reached in (
+            (UNIT, 0.45, "<= 0.45x"),
+            ("iceoryx2", 1.0, "below"),
+            ("pipe", 1.0, "below"),
+        ):
+            mine, theirs = ours.p50(), results.get(other, Result()).p50()
+            if mine and theirs:
+                value = mine.ratio_to(theirs).median
+                is_met = value <= limit if other == UNIT else value < limit
+                found.append(Goal(f"sync p50 {is_reached} {title(other)} {where}", value, limit, is_met))
+        worker = results.get("zmq-worker", Result()).in_flight_per_s
+        if ours.in_flight_per_s and worker:
+            value = Rounds(tuple(ours.in_flight_per_s)).ratio_to(Rounds(tuple(worker))).median
+            found.append(
+                Goal(f"{DEPTH} in flight >= 1.5x {title('zmq-worker')} {where}", value, 1.5, value >= 1.5)
+            )
+    return found
+
+
+def as_text(
+    regimes: Mapping[str, Results], verdict: list[Goal], about: Mapping[str, Any], *, markdown: bool
+) -> str:
+    """Return the whole report for people."""
+    versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
+    parts = [
+        f"{about['cpu']}, {about['cpus']} CPUs, Linux {about['kernel']}, Python {about['python']}.",
+        f"Versions: {versions}.",
+        f"Medians of {about['rounds']} rounds of {about['seconds']:g} s; requests and replies of 64 bytes.",
+    ]
+    for regime, results in regimes.items():
+        where = "All processes on one CPU" if regime == "one" else "Free to run on every CPU"
+        parts += [f"### {where}" if markdown else f"{where}:"]
+        parts += [latency_table(results, markdown=markdown), throughput_table(results, markdown=markdown)]
+        parts += [f"{title(name)}: {result.problem}" for name, result in results.items() if result.problem]
+    lines = [f"- {goal}" if markdown else str(goal) for goal in verdict]
+    return "\n\n".join([*parts, "\n".join(lines) or "No goal could be judged: the board was not measured."])
+
+
+def as_json(regimes: Mapping[str, Results], verdict: list[Goal], about: Mapping[str, Any]) -> dict[str, Any]:
+    """Return everything, round by round."""
+    measured = {
+        regime: {name: asdict(result) for name, result in by.items()} for regime, by in regimes.items()
+    }
+    return {"machine": dict(about), "regimes": measured, "goals": [asdict(goal) for goal in verdict]}
