@@ -1,0 +1,10 @@
+"""NN ops by command number, named and not imported: numpy loads when a core runs its first op."""
+
+from __future__ import annotations
+
+NN_OPS: dict[int, tuple[str, str]] = {
+    0x400: ("softmax", "dsp_server.ops.nn.softmax:hb_dsp_softmax"),
+    0x401: ("quantize", "dsp_server.ops.nn.quantize:hb_dsp_quantize"),
+    0x402: ("dequantize", "dsp_server.ops.nn.dequantize:hb_dsp_dequantize"),
+}
+"""Command number -> (name, "module:function"), what HB_DSP_REGISTER_NN_ALL registers."""

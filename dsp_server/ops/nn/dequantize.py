@@ -1,0 +1,78 @@
+"""dequantize, command 0x402: int8, uint8, int16, uint16 or int32 in DDR to float32."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server.ops.nn.quanti import FLOAT32, plan
+from dsp_server.ops.nn.tiles import (
+    array_at,
+    charge,
+    current_path,
+    output_array,
+    read_param,
+    refuse_overlap,
+    run_pass,
+)
+from hbrt.nn_types import hbDSPDequantizeParam
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from dsp_server.tile_manager import TileManager
+
+INSTRUCTIONS = 3
+"""Modelled vector instructions: convert, subtract, multiply."""
+
+
+def dequantize_values(
+    values: NDArray[Any], scale: NDArray[np.float32], zero_point: NDArray[np.int64]
+) -> NDArray[np.float32]:
+    """(y - zero_point) * scale: the difference as an integer, then float32.
+
+    Args:
+        values: (n,) integers.
+        scale: (n,) or (1,) float32.
+        zero_point: (n,) or (1,) int64.
+
+    Returns:
+        (n,) float32. The difference is exact below 2^24; int32 tensors may need one rounding, to nearest.
+
+    Source: DNN API manual, hbDNNQuantiType.
+    """
+    if values.dtype.itemsize <= 2:  # exact in float32, and cheaper than a detour through int64
+        steps = values.astype(np.float32)
+        steps -= zero_point.astype(np.float32)
+    else:
+        steps = (values - zero_point).astype(np.float32)
+    with np.errstate(over="ignore", under="ignore"):
+        steps *= scale
+    return steps
+
+
+def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """Turns the quantised tensor that an hbDSPDequantizeParam describes into float32 in the output block.
+
+    Returns:
+        0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.
+
+    Raises:
+        ValueError: a field of the structure is wrong, or the output block is too small or overlaps the input.
+        OutOfTcm: the banks have no room for a tile.
+    """
+    param = read_param(hbDSPDequantizeParam, input)
+    todo = plan(param, array_at)
+    source = None if todo is None else array_at(param.input, todo.count, todo.dtype)
+    if todo is None or source is None:
+        return Status.HB_ERR_MMAP_FAILED
+    target = output_array(output, todo.count, FLOAT32)
+    refuse_overlap(source, target)
+
+    def compute(values: NDArray[Any], results: NDArray[Any], first: int) -> None:
+        results[:] = dequantize_values(values, *todo.rule(first, len(values)))
+        charge(len(values), INSTRUCTIONS)
+
+    run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)
+    return 0

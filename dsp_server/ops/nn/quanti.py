@@ -1,0 +1,168 @@
+"""What quantize and dequantize share: their parameters, checked, as a scale and a zero point a channel.
+
+SHIFT needs no arithmetic of its own: with scale = 2^-shift and zero_point = 0, x * 2^shift is x / scale and
+y / 2^shift is (y - zero_point) * scale, to the last bit of float32, because both are powers of two.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbrt.nn_types import (
+    HB_DSP_QUANTI_DDR_PATH,
+    HB_DSP_QUANTI_PER_TENSOR,
+    HB_DSP_QUANTI_ROUND_HALF_AWAY,
+    MAX_DIMENSIONS,
+    QuantiParam,
+)
+
+Load = Callable[[int, int, np.dtype[Any]], NDArray[Any] | None]
+"""(physical address, count, dtype) -> the array there, or None when the range cannot be mapped."""
+
+Rule = tuple[NDArray[np.float32], NDArray[np.int64]]
+"""Scales and zero points, one a channel, or a single one for the whole tensor."""
+
+MAX_SHIFT = 126
+"""Up to here 2^shift and 2^-shift are both normal float32 numbers, so that SHIFT loses no bit."""
+
+FLOAT32 = np.dtype(np.float32)
+INT32 = np.dtype(np.int32)
+DTYPES: dict[int, np.dtype[Any]] = {
+    8: np.dtype(np.int8),
+    9: np.dtype(np.uint8),
+    11: np.dtype(np.int16),
+    12: np.dtype(np.uint16),
+    14: INT32,
+}
+"""Quantised types by their number in hbDNNDataType."""
+
+Value = TypeVar("Value", bound=np.generic)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked parameter structure: element i of `count` has channel (i // inner) % channels.
+
+    `scales` (float32) and `zero_points` (int64) hold one entry a channel, or a single one for the tensor.
+    """
+
+    count: int
+    inner: int
+    dtype: np.dtype[Any]
+    scales: NDArray[np.float32]
+    zero_points: NDArray[np.int64]
+    half_away: bool
+    ddr: bool
+
+    def rule(self, start: int, count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+        """Scales and zero points of elements [start, start + count), one each, or one for all of them."""
+        return (
+            spread(self.scales, start, count, self.inner),
+            spread(self.zero_points, start, count, self.inner),
+        )
+
+
+def spread(values: NDArray[Value], start: int, count: int, inner: int) -> NDArray[Value]:
+    """values[(i // inner) % len(values)] for i in [start, start + count); a single value stays single.
+
+    It repeats each channel's value over its run of `inner` elements: cheaper than an index an element.
+    """
+    if len(values) == 1:
+        return values
+    runs = np.arange(start // inner, (start + count - 1) // inner + 1)
+    begins = np.maximum(runs * inner, start)
+    ends = np.minimum((runs + 1) * inner, start + count)
+    return np.repeat(values[runs % len(values)], ends - begins)
+
+
+def plan(param: QuantiParam, load: Load) -> Plan | None:
+    """Checks a parameter structure and reads the arrays that it points to.
+
+    Returns:
+        The plan, or None when an array cannot be mapped.
+
+    Raises:
+        ValueError: a field has a value that no tensor can have; the text names the field and the value.
+    """
+    shape = _shape(param)
+    if param.tensor_type not in DTYPES:
+        known = ", ".join(f"{number} {dtype.name}" for number, dtype in DTYPES.items())
+        raise ValueError(f"tensor_type {param.tensor_type} is not a quantised type: use one of {known}.")
+    if param.flags & ~(HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH):
+        raise ValueError(
+            f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use."
+        )
+    if param.quanti_type not in RULES:
+        raise ValueError(f"quanti_type {param.quanti_type} is not a rule: use 1 (SHIFT) or 2 (SCALE).")
+    dtype = DTYPES[param.tensor_type]
+    per_tensor = param.axis == HB_DSP_QUANTI_PER_TENSOR
+    rule = RULES[param.quanti_type](param, 1 if per_tensor else shape[param.axis], dtype, load)
+    return rule and Plan(
+        count=math.prod(shape),
+        inner=1 if per_tensor else math.prod(shape[param.axis + 1 :]),
+        dtype=dtype,
+        scales=rule[0],
+        zero_points=rule[1],
+        half_away=bool(param.flags & HB_DSP_QUANTI_ROUND_HALF_AWAY),
+        ddr=bool(param.flags & HB_DSP_QUANTI_DDR_PATH),
+    )
+
+
+def _shape(param: QuantiParam) -> tuple[int, ...]:
+    if not 1 <= param.dimension_count <= MAX_DIMENSIONS:
+        raise ValueError(f"dimension_count is {param.dimension_count}: give between 1 and {MAX_DIMENSIONS}.")
+    shape = tuple(param.shape[: param.dimension_count])
+    if min(shape) < 0:
+        raise ValueError(f"shape {shape} has a negative dimension: give the tensor's own.")
+    if not HB_DSP_QUANTI_PER_TENSOR <= param.axis < len(shape):
+        raise ValueError(
+            f"axis {param.axis} is not a dimension of shape {shape}: give 0..{len(shape) - 1}, "
+            f"or {HB_DSP_QUANTI_PER_TENSOR} for one scale for the whole tensor."
+        )
+    return shape
+
+
+def _scale_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: Load) -> Rule | None:
+    scales: NDArray[Any] | None = np.array([param.scale], FLOAT32)
+    zero_points: NDArray[Any] | None = np.array([param.zero_point], INT32)
+    if param.axis != HB_DSP_QUANTI_PER_TENSOR:
+        scales = load(param.scale_data, channels, FLOAT32)
+        if param.zero_point_data:
+            zero_points = load(param.zero_point_data, channels, INT32)
+    if scales is None or zero_points is None:
+        return None
+    _refuse("scale", scales, ~((scales > 0) & np.isfinite(scales)), "finite numbers above 0")
+    limits = np.iinfo(dtype)
+    outside = (zero_points < limits.min) | (zero_points > limits.max)
+    _refuse("zero point", zero_points, outside, f"{limits.min}..{limits.max}, the range of {dtype.name}")
+    return scales, zero_points.astype(np.int64)
+
+
+def _shift_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: Load) -> Rule | None:
+    del dtype  # a shift has no zero point to hold against the type's range
+    shifts: NDArray[Any] | None = np.array([param.shift], INT32)
+    if param.axis != HB_DSP_QUANTI_PER_TENSOR:
+        shifts = load(param.shift_data, channels, INT32)
+    if shifts is None:
+        return None
+    _refuse("shift", shifts, (shifts < 0) | (shifts > MAX_SHIFT), f"0..{MAX_SHIFT}")
+    return np.ldexp(np.float32(1), -shifts), np.zeros(1, np.int64)
+
+
+def _refuse(what: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: str) -> None:
+    if wrong.any():
+        channel = int(wrong.argmax())
+        raise ValueError(f"The {what} of channel {channel} is {values[channel]}: allowed are {allowed}.")
+
+
+RULES: dict[int, Callable[[QuantiParam, int, np.dtype[Any], Load], Rule | None]] = {
+    1: _shift_rule,
+    2: _scale_rule,
+}
+"""How each hbDNNQuantiType gets its scales and zero points; 0, NONE, leaves a tensor as it is."""

@@ -1,0 +1,123 @@
+"""softmax, command 0x400: m = max(x), e = exp(x - m), s = sum(e), y = e * (1 / s), a row of float32."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server.ops.nn.tiles import (
+    BLOCK_ELEMENTS,
+    Path,
+    array_at,
+    charge,
+    checked_path,
+    current_path,
+    output_array,
+    read_param,
+    refuse_overlap,
+    run_pass,
+    set_path,
+)
+from hbrt.nn_types import hbDSPSoftmaxParam
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from dsp_server.tile_manager import TileManager
+
+__all__ = ["hb_dsp_softmax", "make_softmax", "set_path", "softmax_row"]
+
+FLOAT32 = np.dtype(np.float32)
+EXP_INSTRUCTIONS = 24
+"""Modelled vector instructions of exp and its sum: range reduction, a polynomial of degree 6, scaling."""
+
+
+def softmax_row(
+    tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]
+) -> None:
+    """Softmax of a row in DDR into another, in three passes.
+
+    The argument of exp is clipped to [-128, 127], as the vendor's exp does. No result can show it: x - m is
+    never above 0, and exp(-128) is 0 in float32. The difference, exp and the sum are formed in float64, e and
+    1 / s rounded to float32: a normal result has a relative error of at most 3 * 2^-24, at any length.
+
+    Args:
+        tm: Tile manager of the core.
+        path: Through TCM, or straight from DDR; the result is the same.
+        source: (n,) float32.
+        target: (n,) float32; may be `source`.
+
+    Source: DSP development manual (J5), softmax example. docs/nn-ops.md has the table of NaN and infinities.
+    """
+    largest = np.float32(-np.inf)
+    sums: list[float] = []
+    factor = np.float32(0)
+
+    def find_largest(values: NDArray[Any], _: NDArray[Any], _first: int) -> None:
+        nonlocal largest
+        largest = np.maximum(largest, values.max())  # a NaN stays, unlike with max()
+        charge(len(values), 1)
+
+    def exponentiate(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
+        exponentials = np.subtract(values, largest, dtype=np.float64)
+        np.clip(exponentials, -128.0, 127.0, out=exponentials)
+        np.exp(exponentials, out=exponentials)
+        results[:] = exponentials
+        whole = len(exponentials) // BLOCK_ELEMENTS * BLOCK_ELEMENTS
+        sums.extend(exponentials[:whole].reshape(-1, BLOCK_ELEMENTS).sum(axis=1).tolist())
+        sums.append(float(exponentials[whole:].sum()))
+        charge(len(values), EXP_INSTRUCTIONS)
+
+    def normalise(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
+        np.multiply(values, factor, out=results)
+        charge(len(values), 1)
+
+    with np.errstate(invalid="ignore", under="ignore"):
+        run_pass(tm, path, source, None, find_largest)
+        run_pass(tm, path, source, target, exponentiate)
+        factor = np.float32(1.0 / math.fsum(sums))
+        run_pass(tm, path, target, target, normalise)
+
+
+def make_softmax(path: Path | None = None) -> Callable[[memoryview, memoryview, TileManager], int]:
+    """The softmax op with a fixed path to its data; its structure has no room for a choice by the caller.
+
+    Args:
+        path: "ping_pong", "ddr", or None for what `set_path` or the setting HBRT_NN_PATH says at each call.
+
+    Raises:
+        ValueError: another path.
+    """
+    fixed = None if path is None else checked_path(path)
+
+    def hb_dsp_softmax(input: memoryview, output: memoryview, tm: TileManager) -> int:
+        """Softmax of the row that an hbDSPSoftmaxParam points to, into the output block.
+
+        Returns:
+            0; HB_ERR_MMAP_FAILED when the row does not lie in one live block.
+
+        Raises:
+            ValueError: data_size is negative or not a multiple of 4, the address is not aligned, the output
+                block is too small, or the two blocks overlap without being the same.
+            OutOfTcm: the banks have no room for a tile.
+        """
+        param = read_param(hbDSPSoftmaxParam, input)
+        if param.data_size < 0 or param.data_size % FLOAT32.itemsize:
+            raise ValueError(f"data_size is {param.data_size} bytes: give 4 for each float32 value.")
+        count = param.data_size // FLOAT32.itemsize
+        source = array_at(param.input, count, FLOAT32)
+        if source is None:
+            return Status.HB_ERR_MMAP_FAILED
+        target = output_array(output, count, FLOAT32)
+        if count:
+            refuse_overlap(source, target)
+            softmax_row(tm, fixed or current_path(), source, target)
+        return 0
+
+    return hb_dsp_softmax
+
+
+hb_dsp_softmax = make_softmax()

@@ -1,0 +1,165 @@
+"""What the NN ops share: their parameter block, their input in DDR, and a pass over it tile by tile.
+
+A pass hands each tile to `compute(values, results, first)`, in order. By ping-pong both arrays lie in TCM
+and iDMA moves them; straight from DDR they are pieces of the tensor itself, at the price of a stall a load.
+An op keeps the length of a tile out of its result: so both paths, and any size of TCM, give the same bits.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server import cycles
+from dsp_server.ping_pong import ping_pong
+from dsp_server.runtime import hb_dsp_mem_map
+from hbrt.settings import choice
+
+if TYPE_CHECKING:
+    from dsp_server.tile_manager import TileManager
+
+Path: TypeAlias = Literal["ping_pong", "ddr"]
+Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
+
+BLOCK_ELEMENTS = 1024
+"""Every tile but the last of a pass is a whole number of blocks; a sum taken by blocks fits any tile."""
+
+DDR_TILE_ELEMENTS = 16 * BLOCK_ELEMENTS
+"""Elements a step straight from DDR: few enough for the host's cache, enough to hide Python's share."""
+
+Param = TypeVar("Param", bound=ctypes.Structure)
+
+_chosen: Path | None = None
+
+
+def set_path(path: Path | None) -> None:
+    """Chooses how the built-in NN ops of this core read their data from now on.
+
+    Args:
+        path: "ping_pong", through TCM by iDMA; "ddr", straight from DDR; None, what HBRT_NN_PATH says.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    global _chosen  # noqa: PLW0603 - one core a process
+    _chosen = None if path is None else checked_path(path)
+
+
+def current_path() -> Path:
+    """What `set_path` chose, or else the setting HBRT_NN_PATH."""
+    return _chosen or checked_path(choice("HBRT_NN_PATH"))
+
+
+def checked_path(path: str) -> Path:
+    """The path, when it is one; ValueError otherwise."""
+    if path == "ping_pong":
+        return "ping_pong"
+    if path == "ddr":
+        return "ddr"
+    raise ValueError(f"{path!r} is no path to the data: use 'ping_pong' or 'ddr'.")
+
+
+def read_param(structure: type[Param], block: memoryview) -> Param:
+    """A copy of the parameter structure at the start of an input block.
+
+    Raises:
+        ValueError: the block is shorter than the structure.
+    """
+    size_bytes = ctypes.sizeof(structure)
+    if len(block) < size_bytes:
+        raise ValueError(
+            f"The input block has {len(block)} bytes, but {structure.__name__} has {size_bytes}: "
+            "allocate a block of its size and fill the structure there."
+        )
+    return structure.from_buffer_copy(block)
+
+
+def array_at(phy_addr: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """`count` elements in DDR, as a view of the bytes themselves; None when they cannot be mapped.
+
+    Raises:
+        ValueError: the address is not a multiple of the element's size; a real core hangs on such a pointer.
+    """
+    if not count:
+        return np.empty(0, dtype)
+    if phy_addr % dtype.itemsize:
+        raise ValueError(
+            f"The {dtype.name} data at {phy_addr:#x} is not aligned: "
+            f"its address must be a multiple of {dtype.itemsize}."
+        )
+    mapped = hb_dsp_mem_map(phy_addr, count * dtype.itemsize)
+    return np.frombuffer(mapped, dtype) if isinstance(mapped, memoryview) else None
+
+
+def output_array(block: memoryview, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """The first `count` elements of an output block, as a view.
+
+    Raises:
+        ValueError: the block is too small.
+    """
+    size_bytes = count * dtype.itemsize
+    if len(block) < size_bytes:
+        raise ValueError(
+            f"The output block has {len(block)} bytes, but {count} {dtype.name} results take {size_bytes}: "
+            "allocate a larger one."
+        )
+    return np.frombuffer(block[:size_bytes], dtype) if count else np.empty(0, dtype)
+
+
+def refuse_overlap(source: NDArray[Any], target: NDArray[Any]) -> None:
+    """Refuses a target that would overwrite input which a later tile still reads.
+
+    Raises:
+        ValueError: source and target overlap, except for a target over its source, with no larger elements.
+    """
+    same_start = source.ctypes.data == target.ctypes.data
+    if same_start and target.itemsize <= source.itemsize:
+        return
+    if np.may_share_memory(source, target):
+        raise ValueError(
+            "The output block overlaps the input data: give it a block of its own, or, for results that are "
+            "not larger than the input, the address of the input itself."
+        )
+
+
+def run_pass(
+    tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[Any] | None, compute: Compute
+) -> None:
+    """Hands every tile of `source` to `compute(values, results, first)`, in order.
+
+    Args:
+        tm: Tile manager of the core.
+        path: Through TCM, or straight from DDR.
+        source: (n,) in DDR.
+        target: (n,) in DDR that gets the results; None for a pass that only reads (`results` is scratch).
+        compute: Gets both pieces of a tile and the index of its first element; charges its own cycles.
+
+    Raises:
+        OutOfTcm: the banks have no room for a tile of BLOCK_ELEMENTS.
+    """
+    if path == "ping_pong":
+        out_dtype = None if target is None else target.dtype
+        ping_pong(
+            tm,
+            source.data,
+            None if target is None else target.data,
+            compute,
+            in_dtype=source.dtype,
+            out_dtype=out_dtype,
+            multiple_of=BLOCK_ELEMENTS,
+        )
+        return
+    for first in range(0, len(source), DDR_TILE_ELEMENTS):
+        values = source[first : first + DDR_TILE_ELEMENTS]
+        results = values if target is None else target[first : first + DDR_TILE_ELEMENTS]
+        cycles.current().charge_ddr(values.nbytes + (0 if target is None else results.nbytes))
+        compute(values, results, first)
+
+
+def charge(elements: int, instructions: int) -> None:
+    """Spends modelled cycles: so many instructions on each vector of 16 float32."""
+    cycles.current().charge_vector(elements, cycles.LANES_F32, instructions)

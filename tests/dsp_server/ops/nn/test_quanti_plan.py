@@ -1,0 +1,197 @@
+"""Reading and refusing the parameter structure of quantize and dequantize, and the structures' layout."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dsp_server.ops.nn.quanti import plan
+from hbrt.nn_types import (
+    HB_DSP_QUANTI_DDR_PATH,
+    HB_DSP_QUANTI_PER_TENSOR,
+    HB_DSP_QUANTI_ROUND_HALF_AWAY,
+    QuantiParam,
+    hbDSPDequantizeParam,
+    hbDSPQuantizeParam,
+    hbDSPSoftmaxParam,
+)
+
+OFFSETS = {
+    hbDSPSoftmaxParam: (16, {"data_size": 0, "input": 8}),
+    QuantiParam: (
+        96,
+        {
+            "input": 0,
+            "scale_data": 8,
+            "zero_point_data": 16,
+            "shift_data": 24,
+            "shape": 32,
+            "dimension_count": 64,
+            "axis": 68,
+            "quanti_type": 72,
+            "tensor_type": 76,
+            "scale": 80,
+            "zero_point": 84,
+            "shift": 88,
+            "flags": 92,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("structure", OFFSETS)
+def test_layout(structure: type[ctypes.Structure]) -> None:
+    size_bytes, offsets = OFFSETS[structure]
+    assert ctypes.sizeof(structure) == size_bytes
+    assert {field[0]: getattr(structure, field[0]).offset for field in structure._fields_} == offsets
+
+
+@pytest.mark.parametrize("structure", [hbDSPQuantizeParam, hbDSPDequantizeParam, hbDSPSoftmaxParam])
+def test_a_large_address_survives_every_64_bit_field(structure: type[ctypes.Structure]) -> None:
+    address = 0xFEDC_BA98_7654_3210
+    for field in structure._fields_:
+        if field[1] is ctypes.c_uint64:
+            param = structure(**{field[0]: address})
+            raw = bytes(param)
+            offset = getattr(structure, field[0]).offset
+            assert raw[offset : offset + 8] == address.to_bytes(8, "little")
+            assert raw.count(0) == len(raw) - 8
+
+
+def param(*shape: int, **fields: Any) -> hbDSPQuantizeParam:
+    values = {"axis": HB_DSP_QUANTI_PER_TENSOR, "quanti_type": 2, "tensor_type": 8, "scale": 0.5, **fields}
+    result = hbDSPQuantizeParam(**values)
+    result.set_shape(shape)
+    return result
+
+
+ARRAYS: dict[int, list[float]] = {0x100: [0.5, 0.25, 2.0], 0x200: [1, -2, 3], 0x300: [0, 1, 126]}
+
+
+def load(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    return np.array(ARRAYS[address][:count], dtype) if address in ARRAYS else None
+
+
+def test_per_tensor() -> None:
+    got = plan(param(2, 3, zero_point=-7, flags=HB_DSP_QUANTI_ROUND_HALF_AWAY), load)
+    assert got is not None
+    assert (got.count, got.inner, got.dtype, got.half_away, got.ddr) == (6, 1, np.dtype(np.int8), True, False)
+    assert (got.scales.tolist(), got.zero_points.tolist()) == ([0.5], [-7])
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis", "inner", "channels"),
+    [
+        ((3,), 0, 1, [0, 1, 2]),
+        ((3, 2), 0, 2, [0, 0, 1, 1, 2, 2]),
+        ((2, 3), 1, 1, [0, 1, 2, 0, 1, 2]),
+        ((2, 3, 2), 1, 2, [0, 0, 1, 1, 2, 2] * 2),
+        ((1, 1, 3, 1, 1, 1, 1, 2), 2, 2, [0, 0, 1, 1, 2, 2]),
+    ],
+)
+def test_per_axis(shape: tuple[int, ...], axis: int, inner: int, channels: list[int]) -> None:
+    got = plan(
+        param(*shape, axis=axis, scale_data=0x100, zero_point_data=0x200, flags=HB_DSP_QUANTI_DDR_PATH), load
+    )
+    assert got is not None
+    assert (got.count, got.inner, got.ddr) == (len(channels), inner, True)
+    scales, zero_points = got.rule(0, got.count)
+    assert scales.tolist() == [ARRAYS[0x100][channel] for channel in channels]
+    assert zero_points.tolist() == [ARRAYS[0x200][channel] for channel in channels]
+    tail = got.rule(1, got.count - 1)
+    np.testing.assert_array_equal(tail, [scales[1:], zero_points[1:]])
+
+
+def test_without_zero_points_every_channel_uses_the_one_in_the_structure() -> None:
+    got = plan(param(3, axis=0, scale_data=0x100, zero_point=5), load)
+    assert got is not None
+    assert got.zero_points.tolist() == [5]
+
+
+def test_a_shift_is_a_scale() -> None:
+    got = plan(param(3, axis=0, shift_data=0x300, quanti_type=1, scale=0.0, zero_point=99), load)
+    assert got is not None
+    assert got.scales.tolist() == [1.0, 0.5, 2.0**-126]
+    assert got.zero_points.tolist() == [0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"axis": 0, "scale_data": 0x666},
+        {"axis": 0, "scale_data": 0x100, "zero_point_data": 0x666},
+        {"axis": 0, "quanti_type": 1, "shift_data": 0},
+    ],
+)
+def test_an_array_that_cannot_be_mapped(fields: dict[str, int]) -> None:
+    assert plan(param(3, **fields), load) is None
+
+
+AXES = "give 0..1, or -1 for one scale for the whole tensor."
+TYPES = "use one of 8 int8, 9 uint8, 11 int16, 12 uint16, 14 int32."
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"scale": 0.0}, "The scale of channel 0 is 0.0: allowed are finite numbers above 0."),
+        ({"scale": -1.0}, "The scale of channel 0 is -1.0: allowed are finite numbers above 0."),
+        ({"scale": float("nan")}, "The scale of channel 0 is nan: allowed are finite numbers above 0."),
+        ({"scale": float("inf")}, "The scale of channel 0 is inf: allowed are finite numbers above 0."),
+        (
+            {"zero_point": 128},
+            "The zero point of channel 0 is 128: allowed are -128..127, the range of int8.",
+        ),
+        (
+            {"axis": 1, "scale_data": 0x100, "zero_point_data": 0x200, "tensor_type": 9},
+            "The zero point of channel 1 is -2: allowed are 0..255, the range of uint8.",
+        ),
+        ({"quanti_type": 1, "shift": 127}, "The shift of channel 0 is 127: allowed are 0..126."),
+        ({"quanti_type": 1, "shift": -1}, "The shift of channel 0 is -1: allowed are 0..126."),
+        ({"quanti_type": 0}, "quanti_type 0 is not a rule: use 1 (SHIFT) or 2 (SCALE)."),
+        (
+            {"axis": 2},
+            f"axis 2 is not a dimension of shape (2, 3): {AXES}",
+        ),
+        (
+            {"axis": -2},
+            f"axis -2 is not a dimension of shape (2, 3): {AXES}",
+        ),
+        (
+            {"tensor_type": 13},
+            f"tensor_type 13 is not a quantised type: {TYPES}",
+        ),
+        ({"flags": 0x10}, "flags 0x10 has bits that mean nothing: clear the structure before use."),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_value(fields: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError) as caught:  # noqa: PT011 - the whole text is compared below
+        plan(param(2, 3, **fields), load)
+    assert str(caught.value) == message
+
+
+def with_dimensions(count: int) -> hbDSPQuantizeParam:
+    result = param(1)
+    result.dimension_count = count
+    return result
+
+
+@pytest.mark.parametrize("count", [-1, 0, 9])
+def test_a_wrong_number_of_dimensions(count: int) -> None:
+    with pytest.raises(ValueError, match=f"^dimension_count is {count}: give between 1 and 8.$"):
+        plan(with_dimensions(count), load)
+
+
+def test_a_negative_dimension() -> None:
+    with pytest.raises(ValueError, match=r"^shape \(2, -3\) has a negative dimension"):
+        plan(param(2, -3), load)
+
+
+def test_set_shape_takes_one_to_eight_dimensions() -> None:
+    for dimensions in ([], [1] * 9):
+        with pytest.raises(ValueError, match=f"^A shape of {len(dimensions)} dimensions does not fit"):
+            hbDSPQuantizeParam().set_shape(dimensions)
