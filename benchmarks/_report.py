@@ -144,6 +144,7 @@ def as_text(
         f"{about['cpu']}, {about['cpus']} CPUs, Linux {about['kernel']}, Python {about['python']}.",
         f"Versions: {versions}.",
         f"Medians of {about['rounds']} rounds of {about['seconds']:g} s; requests and replies of 64 bytes.",
+        f"Load of the machine before the run: {about['load_1min']} running processes.",
     ]
     for regime, results in regimes.items():
         where = "All processes on one CPU" if regime == "one" else "Free to run on every CPU"
