@@ -26,7 +26,7 @@ class FreeRanges:
 
     def take(self, pages: int) -> int | None:
         """Cut `pages` from the low end of the smallest range that has as many; return the first, or None."""
-        key = next(self._keys.irange(pages << self._shift), None)
+        key: int | None = next(self._keys.irange(pages << self._shift), None)
         if key is None:
             return None
         start = key & self._start_mask
