@@ -244,6 +244,8 @@ class Heap:
         owned = {(owner, at): block for owner, theirs in self._owners.items() for at, block in theirs.items()}
         if owned != {(block.owner, block.phy_addr): block for block in blocks}:
             yield "the blocks by owner differ from the blocks"
+        if not all(self._owners.values()):
+            yield "an owner without blocks is still known"
         if sum(block.reserved_bytes for block in blocks) != self.used_bytes:
             yield "the count of used bytes is off"
         if sorted([block.block_id for block in blocks] + self._spare_ids) != list(range(1, self._next_id)):

@@ -70,6 +70,11 @@ def home() -> Path:
     configured = settings.text("HBRT_HOME")
     if configured:
         return Path(configured).absolute()
+    return default_home()
+
+
+def default_home() -> Path:
+    """Home of the boards when HBRT_HOME is not set."""
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime and Path(runtime).is_dir():
         return Path(runtime).absolute() / "hbrt"
@@ -103,14 +108,19 @@ def make_directory(paths: BoardPaths) -> None:
     Raises:
         BoardError: it is a link, another user's, or open to others.
     """
-    for path in (paths.path.parent, paths.path):
+    path = paths.path
+    while True:
         try:
-            path.mkdir(mode=0o700, parents=True)
+            for path in (paths.path.parent, paths.path):
+                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            check_directory(paths)
+            return
+        except FileNotFoundError:
+            continue  # the last board of this home ended just now and took the empty directories with it
         except FileExistsError:
-            pass
+            raise BoardError(f"{path} is not a directory; remove it or choose another board name.") from None
         except OSError as error:
             raise BoardError(f"The board directory {path} cannot be made: {error.strerror}.") from None
-    check_directory(paths)
 
 
 def check_directory(paths: BoardPaths) -> None:
@@ -211,6 +221,8 @@ def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
         removed.append(path)
     try:
         paths.path.rmdir()
+        if paths.path.parent == default_home():
+            paths.path.parent.rmdir()
     except OSError:
-        pass  # the log, or something of the user's, is still there
+        pass  # the log, or something of the user's, or another board, is still there
     return removed

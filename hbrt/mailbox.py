@@ -163,7 +163,9 @@ class Mailbox:
         now = self.state(slot)
         allowed = MOVES.get((now, to))
         if allowed is None or actor not in allowed[0]:
-            raise IllegalMoveError(f"{actor.name} may not move slot {slot} {now.name} -> {to.name}: {self.story(slot)}")
+            raise IllegalMoveError(
+                f"{actor.name} may not move slot {slot} {now.name} -> {to.name}: {self.story(slot)}"
+            )
 
     def move(self, slot: int, to: State, actor: Actor) -> None:
         """Checked move. The caller holds the claim lock where MOVES says so."""
@@ -183,10 +185,7 @@ class Mailbox:
     def slots_in(self, *states: State) -> list[int]:
         """Every slot in one of these states, ascending."""
         raw = bytes(self.map[self.states : self.states + self.layout.slot_count])
-        if states == (State.READY,):
-            return _find_all(raw, State.READY)
-        wanted = frozenset(states)
-        return [slot for slot, state in enumerate(raw) if state in wanted]
+        return sorted(slot for state in states for slot in _find_all(raw, state))
 
 
 def shorten(text: str) -> bytes:

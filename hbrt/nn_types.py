@@ -13,6 +13,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
+QUANTI_SHIFT = 1
+QUANTI_SCALE = 2
+"""Values of `quanti_type`: those of the manual's hbDNNQuantiType, whose 0 leaves a tensor as it is."""
+
+QUANTI_DTYPES = {8: "int8", 9: "uint8", 11: "int16", 12: "uint16", 14: "int32"}
+"""numpy's name of each `tensor_type`, which has the number that it has in hbDNNDataType."""
+
 HB_DSP_QUANTI_PER_TENSOR = -1
 """Value of `axis`: one scale, zero point or shift for the whole tensor, taken from the structure itself."""
 
@@ -57,8 +64,8 @@ class QuantiParam(ctypes.Structure):
         shape: Dimensions; the first `dimension_count` of them count.
         dimension_count: 1..8. The number of elements is the product of the dimensions and may be 0.
         axis: Dimension that the arrays run along, or HB_DSP_QUANTI_PER_TENSOR.
-        quanti_type: 1 SHIFT or 2 SCALE, the values of hbDNNQuantiType.
-        tensor_type: Quantised type, a value of hbDNNDataType: 8 S8, 9 U8, 11 S16, 12 U16, 14 S32.
+        quanti_type: QUANTI_SHIFT or QUANTI_SCALE.
+        tensor_type: Quantised type: 8 S8, 9 U8, 11 S16, 12 U16 or 14 S32.
         scale: Scale of the whole tensor, finite and above 0.
         zero_point: Zero point of the whole tensor, within the range of the quantised type.
         shift: Shift of the whole tensor, 0..126.

@@ -18,7 +18,12 @@ class Setting(NamedTuple):
 
 
 TABLE: tuple[Setting, ...] = (
-    Setting("HBRT_HOME", "path", "", "directory that holds boards; else $XDG_RUNTIME_DIR/hbrt, else /tmp/hbrt-<uid>"),
+    Setting(
+        "HBRT_HOME",
+        "path",
+        "",
+        "directory that holds boards; else $XDG_RUNTIME_DIR/hbrt, else /tmp/hbrt-<uid>",
+    ),
     Setting("HBRT_BOARD", "text", "default", "name of the board that a client attaches to"),
     Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
@@ -26,7 +31,12 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting("HBRT_SPIN_US", "int", "-1", "microseconds to look before sleeping; 0 never spins, -1 adapts"),
-    Setting("HBRT_NN_PATH", "choice:ping_pong|ddr", "ping_pong", "how the built-in NN ops of a board read their data"),
+    Setting(
+        "HBRT_NN_PATH",
+        "choice:ping_pong|ddr",
+        "ping_pong",
+        "how the built-in NN ops of a board read their data",
+    ),
 )
 _BY_NAME = {setting.name: setting for setting in TABLE}
 
@@ -46,7 +56,9 @@ def integer(name: str) -> int:
     try:
         return int(raw)
     except ValueError:
-        raise BadSettingError(f"{name} is {raw!r}, which is not a whole number. {_BY_NAME[name].help}.") from None
+        raise BadSettingError(
+            f"{name} is {raw!r}, which is not a whole number. {_BY_NAME[name].help}."
+        ) from None
 
 
 def flag(name: str) -> bool:
@@ -86,7 +98,9 @@ def parse_size(raw: str, what: str = "size") -> int:
     except (ValueError, OverflowError):
         value = 0
     if value <= 0:
-        raise BadSettingError(f"The {what} {raw!r} is not a size; write a number with K, M or G, as in 512M or 2G.")
+        raise BadSettingError(
+            f"The {what} {raw!r} is not a size; write a number with K, M or G, as in 512M or 2G."
+        )
     return value
 
 

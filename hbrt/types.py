@@ -11,7 +11,6 @@ from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import DTypeLike, NDArray
 
 
@@ -121,7 +120,7 @@ class hbSysMem(ctypes.Structure):
         Raises:
             ValueError: the shape needs more bytes than ``memSize``, or the structure holds no block.
         """
-        import numpy as np  # noqa: PLC0415 - importing the C names must not import numpy
+        import numpy as np
 
         element = np.dtype(dtype)
         view = self.view()
@@ -136,7 +135,11 @@ class hbSysMem(ctypes.Structure):
                 f"An array of shape {dims} and type {element} needs {count * element.itemsize} bytes, but the "
                 f"block at {self.phyAddr:#x} has {self.memSize}. Allocate a larger block."
             )
-        return np.frombuffer(view, dtype=element, count=count).reshape(dims) if count else np.empty(dims, element)
+        return (
+            np.frombuffer(view, dtype=element, count=count).reshape(dims)
+            if count
+            else np.empty(dims, element)
+        )
 
 
 class hbDSPRpcCtrlParam(ctypes.Structure):

@@ -1,0 +1,421 @@
+"""The Python habits: context managers, numpy arrays that know their physical address, futures, exceptions."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import weakref
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+
+from arm_client import session as sessions
+from arm_client.errors import CallerError, error_for
+from arm_client.future import Task
+from arm_client.link import RequestRefusedError
+from arm_client.memory import Block
+from hbrt.status import Status
+from hbrt.types import (
+    HB_DSP_CORE_ANY,
+    HB_DSP_RPC_CMD_PING,
+    HB_SYS_MEM_CACHE_CLEAN,
+    HB_SYS_MEM_CACHE_INVALIDATE,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+ANY = HB_DSP_CORE_ANY
+
+
+class BoardArray(np.ndarray[Any, np.dtype[Any]]):
+    """A numpy array in device memory. ``phy_addr`` is the physical address of its first element.
+
+    A view of one (a slice, a reshape) knows its own address. What numpy computes from one is an ordinary array.
+    """
+
+    _buffer: Buffer | None = None
+
+    def __array_finalize__(self, origin: object) -> None:
+        buffer = getattr(origin, "_buffer", None)
+        self._buffer = buffer if buffer is not None and buffer.holds(self) else None
+
+    def __array_wrap__(
+        self,
+        array: NDArray[Any],
+        context: Any = None,
+        return_scalar: bool = False,  # noqa: FBT001, FBT002 - numpy's
+    ) -> Any:
+        del context
+        return array[()] if return_scalar else array.view(np.ndarray)
+
+    @property
+    def phy_addr(self) -> int:
+        """Physical address of the first element.
+
+        Raises:
+            CallerError: the array does not lie in device memory (a copy, for one).
+        """
+        if self._buffer is None:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ADDRESS,
+                "This array is not in device memory: copying gave an ordinary array. Use board.from_array() or "
+                "board.empty_like().",
+            )
+        start: int = self.__array_interface__["data"][0]
+        phy_addr: int = self._buffer.phy_addr + start - self._buffer.address
+        return phy_addr
+
+
+class Buffer:
+    """A block of device memory that is freed when it is closed, or when nothing refers to it any more."""
+
+    def __init__(self, session: sessions.Session, size_bytes: int, *, is_cached: bool) -> None:
+        block: Block = _call(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached))
+        self._block = block
+        self._session = session
+        self.phy_addr = block.phy_addr
+        self.size_bytes = size_bytes
+        self.address: int = ctypes.addressof(ctypes.c_char.from_buffer(block.view))
+        self._free = weakref.finalize(self, _free_quietly, session, block.phy_addr)
+        self._free.atexit = False  # the lease takes everything back
+
+    def view(self) -> memoryview:
+        """Writable bytes as the CPU sees them."""
+        return self._block.view[:]
+
+    def array(self, dtype: DTypeLike, shape: int | tuple[int, ...]) -> BoardArray:
+        """Array over the start of the buffer; it keeps the buffer alive."""
+        count = int(np.prod(shape))
+        flat = np.frombuffer(self._block.view, dtype=dtype, count=count) if count else np.empty(0, dtype)
+        array = flat.reshape(shape).view(BoardArray)
+        array._buffer = self
+        return array
+
+    def clean(self) -> None:
+        """Cached memory: what the CPU wrote goes to the device."""
+        _call(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_CLEAN))
+
+    def invalidate(self) -> None:
+        """Cached memory: the CPU sees what the device wrote."""
+        _call(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_INVALIDATE))
+
+    def holds(self, array: NDArray[Any]) -> bool:
+        """Whether an array's first element lies in this buffer."""
+        start: int = array.__array_interface__["data"][0]
+        return self.address <= start < self.address + max(self.size_bytes, 1)
+
+    def free(self) -> None:
+        """Free the memory now; arrays over it must not be used any more."""
+        if self._free.detach() is not None:
+            _call(lambda: self._session.blocks.free(self.phy_addr))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+
+Params: TypeAlias = "BoardArray | Buffer | bytes | bytearray | memoryview | ctypes.Structure | None"
+Output: TypeAlias = "BoardArray | Buffer | None"
+
+
+class Board:
+    """A connection to a board; a context manager. Threads may share one."""
+
+    def __init__(self, session: sessions.Session) -> None:
+        self._session = session
+        self._closed = False
+        self._spare: list[Buffer] = []  # small parameter blocks, used again
+
+    @property
+    def session(self) -> sessions.Session:
+        """The process's attachment behind this connection."""
+        return self._session
+
+    @property
+    def path(self) -> Path:
+        """Directory of the board."""
+        return self._session.link.paths.path
+
+    @property
+    def core_count(self) -> int:
+        """Cores of the board."""
+        return self._session.link.core_count
+
+    # -- memory -------------------------------------------------------------------------------------------------
+
+    def alloc(self, size_bytes: int, *, cached: bool = False) -> Buffer:
+        """Allocate zeroed device memory.
+
+        Raises:
+            OutOfMemoryError: no free range of that size. CallerError: a size outside 1..2^32-1.
+        """
+        return Buffer(self._live(), size_bytes, is_cached=cached)
+
+    def empty(
+        self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, cached: bool = False
+    ) -> BoardArray:
+        """New array in device memory, C order, zeroed; freed when the last view of it goes."""
+        size_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
+        return self.alloc(max(size_bytes, 1), cached=cached).array(dtype, shape)
+
+    def empty_like(self, array: ArrayLike, *, cached: bool = False) -> BoardArray:
+        """New array in device memory with the shape and type of another."""
+        model = np.asarray(array)
+        return self.empty(model.shape, model.dtype, cached=cached)
+
+    def from_array(self, array: ArrayLike, *, cached: bool = False) -> BoardArray:
+        """Copy of an array in device memory; what the CPU cache holds of it is cleaned."""
+        model = np.asarray(array)
+        mine = self.empty(model.shape, model.dtype, cached=cached)
+        mine[...] = model
+        if cached and mine._buffer is not None:
+            mine._buffer.clean()
+        return mine
+
+    # -- calls --------------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        cmd: int,
+        params: Params = None,
+        output: Output = None,
+        *,
+        priority: int = 0,
+        core: int = ANY,
+        custom_id: int = 0,
+    ) -> Task:
+        """Queue a task.
+
+        Args:
+            cmd: Command number.
+            params: The input block: a board array or buffer as it is; bytes or a ctypes structure are copied.
+            output: The output block; ``result()`` returns it.
+            priority: 0..255, larger first.
+            core: HB_DSP_CORE_ANY (0), HB_DSP_CORE_0 (1) or HB_DSP_CORE_1 (2): bit i is core i.
+            custom_id: Smaller first among equal priorities.
+
+        Raises:
+            CallerError: a bad argument or address. OutOfMemoryError: no task slot left. BoardLostError: no board.
+        """
+        session = self._live()
+        held = self._parameter_block(params)
+        in_phy, in_bytes = _place(held, "params")
+        out_phy, out_bytes = _place(output, "output")
+        handle = session.tasks.submit(
+            int(cmd), int(priority), int(core), int(custom_id), in_phy, in_bytes, out_phy, out_bytes
+        )
+        if handle < 0:
+            raise error_for(handle, session.tasks.why(), cmd)
+        return Task(session, handle, int(cmd), output, held)
+
+    def call(
+        self,
+        cmd: int,
+        params: Params = None,
+        output: Output = None,
+        *,
+        priority: int = 0,
+        core: int = ANY,
+        custom_id: int = 0,
+        timeout: float | None = None,
+    ) -> Any:
+        """Submit and wait; returns ``output``. On TimeoutError the task is let go. Arguments as for ``submit``.
+
+        Raises:
+            OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
+        """
+        task = self.submit(cmd, params, output, priority=priority, core=core, custom_id=custom_id)
+        try:
+            return task.result(timeout)
+        except TimeoutError:
+            task.cancel()
+            raise
+
+    def ping(self, core: int = ANY) -> float:
+        """Seconds that one PING took, there and back.
+
+        Raises:
+            BoardLostError: nobody answers.
+        """
+        import time
+
+        start = time.perf_counter()
+        self.call(HB_DSP_RPC_CMD_PING, core=core)
+        return time.perf_counter() - start
+
+    def ops(self) -> dict[int, str]:
+        """Registered commands: number -> name."""
+        rows: list[dict[str, Any]] = _call(lambda: self._live().link.request("ops"))
+        return {row["cmd"]: row["name"] for row in rows}
+
+    def status(self) -> dict[str, Any]:
+        """What ``hbrt status --json`` prints."""
+        status: dict[str, Any] = _call(lambda: self._live().link.request("status"))
+        return status
+
+    def live_tasks(self) -> int:
+        """Tasks of this process whose handles were not released."""
+        return self._session.tasks.live_count()
+
+    def spare_buffers(self) -> list[Buffer]:
+        """Parameter blocks that this connection keeps for its next calls."""
+        return list(self._spare)
+
+    def live_bytes(self) -> int:
+        """Bytes of device memory that this process has allocated and not freed, spare parameter blocks left out."""
+        spare = {buffer.phy_addr for buffer in self._spare}
+        return sum(block.size_bytes for block in self._session.blocks.owned() if block.phy_addr not in spare)
+
+    # -- life ---------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let the connection go; the last one of a process detaches, and a private board ends."""
+        if not self._closed:
+            self._closed = True
+            spare, self._spare = self._spare, []
+            for buffer in spare:
+                with contextlib.suppress(Exception):
+                    buffer.free()
+            sessions.release(self._session)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _live(self) -> sessions.Session:
+        if self._closed:
+            raise error_for(Status.HB_DSP_NOT_RUNNING, "This connection was closed; call connect() again.")
+        if self._session.link.fault:
+            raise error_for(self._session.link.fault, self._session.link.why_faulty())
+        return self._session
+
+    def _parameter_block(self, params: Params) -> BoardArray | Buffer | _Spare | None:
+        if params is None or isinstance(params, (BoardArray, Buffer)):
+            return params
+        try:
+            raw = bytes(memoryview(params).cast("B") if not isinstance(params, bytes) else params)
+        except TypeError:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ARGUMENT,
+                f"The params are a {type(params).__name__}; pass bytes, a ctypes structure, or an array of this board.",
+            ) from None
+        if not raw:
+            return None
+        try:
+            spare = self._spare.pop()
+        except IndexError:
+            spare = None
+        if spare is None or spare.size_bytes < len(raw):
+            spare = self.alloc(max(len(raw), 256))
+        spare.view()[: len(raw)] = raw
+        return _Spare(self, spare, len(raw))
+
+
+class _Spare:
+    """A parameter block on loan to a task; it goes back to the connection when the task has ended."""
+
+    def __init__(self, board: Board, buffer: Buffer, size_bytes: int) -> None:
+        self.phy_addr = buffer.phy_addr
+        self.size_bytes = size_bytes
+        self._board = board
+        self._buffer = buffer
+
+    def __del__(self) -> None:
+        if not self._board._closed:
+            self._board._spare.append(self._buffer)
+
+
+def _place(block: object, what: str) -> tuple[int, int]:
+    if block is None:
+        return 0, 0
+    if isinstance(block, BoardArray):
+        if not block.flags.c_contiguous:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ARGUMENT,
+                f"The {what} array has strides {block.strides} for shape {block.shape}; the DSP needs C order. "
+                "Copy it with board.from_array().",
+            )
+        return (block.phy_addr, block.nbytes) if block.size else (0, 0)
+    if isinstance(block, (Buffer, _Spare)):
+        return block.phy_addr, block.size_bytes
+    raise CallerError(
+        Status.HB_DSP_INVALID_ARGUMENT,
+        f"The {what} is a {type(block).__name__}; it must be in device memory: board.empty(), from_array() or alloc().",
+    )
+
+
+def _call(request: Any) -> Any:
+    try:
+        return request()
+    except RequestRefusedError as error:
+        raise error_for(int(error.status), str(error)) from None
+
+
+def _free_quietly(session: sessions.Session, phy_addr: int) -> None:
+    if not session.link.fault:
+        with contextlib.suppress(RequestRefusedError):
+            session.blocks.free(phy_addr)
+
+
+def connect(board: str | None = None) -> Board:
+    """Attach to a board.
+
+    Args:
+        board: Name or directory of a running board. None takes HBRT_BOARD, and starts a private board for this process's
+            life when none runs (HBRT_AUTOSTART=0 turns that off).
+
+    Raises:
+        BoardError: no such board runs, or the private one does not start; says why.
+    """
+    return Board(sessions.acquire(board))
+
+
+@contextlib.contextmanager
+def private_board(
+    image: str | Path | None = None,
+    *,
+    cores: int = 2,
+    ddr_bytes: int | None = None,
+    directory: Path | None = None,
+) -> Iterator[Board]:
+    """A board of this block's own, which the C names use meanwhile; gone at the end, with everything on it.
+
+    Args:
+        image: Image file; None takes the default image.
+        cores: Cores.
+        ddr_bytes: DDR; None takes HBRT_DDR.
+        directory: Where; None makes a directory of its own.
+
+    Raises:
+        BoardError: it does not start, for one because the image does not load; has the traceback.
+    """
+    import os
+    import secrets
+
+    from hbrt.board import home
+
+    path = directory or home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
+    session = sessions.start_board(
+        path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes
+    )
+    session.users = 1
+    before = sessions.set_default(session)
+    board = Board(session)
+    try:
+        yield board
+    finally:
+        sessions.set_default(before)
+        board.close()

@@ -1,0 +1,225 @@
+"""``hbDSP*``: remote calls to the DSP, in the vendor's names, argument order and codes. No call raises."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from arm_client import session
+from arm_client.last_error import note
+from arm_client.sys import as_mem
+from hbrt import status as codes
+from hbrt.board import BoardError
+from hbrt.settings import BadSettingError
+from hbrt.status import Status
+from hbrt.types import (
+    HB_DSP_CORE_ANY,
+    HB_DSP_RPC_CMD_BUTT,
+    HB_DSP_RPC_PRIORITY_LOWEST,
+    HB_DSP_VERSION_MAJOR,
+    HB_DSP_VERSION_MINOR,
+    HB_DSP_VERSION_PATCH,
+    hbDSPRpcCtrlParam,
+    hbDSPTask_t,
+    hbSysMem,
+)
+
+_CTRL = struct.Struct("<iii4xq8x")
+_MEM = struct.Struct("<QQI4x")
+
+assert _CTRL.size == ctypes.sizeof(hbDSPRpcCtrlParam)
+assert _MEM.size == ctypes.sizeof(hbSysMem)
+
+
+def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
+    """Set the defaults of the manual: any core, command BUTT, priority LOWEST, customId 0. A macro in C, a call here."""
+    target = _behind(ctrl, hbDSPRpcCtrlParam)
+    if target is None:
+        return
+    target.dspCoreId = HB_DSP_CORE_ANY
+    target.rpcCmd = HB_DSP_RPC_CMD_BUTT
+    target.priority = HB_DSP_RPC_PRIORITY_LOWEST
+    target.customId = 0
+    target.reserved1 = 0
+    target.reserved2 = 0
+
+
+def hbDSPRpc(
+    task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None, ctrl: hbDSPRpcCtrlParam
+) -> int:
+    """Submit one task.
+
+    Args:
+        task: Out: handle, for hbDSPWaitTaskDone and hbDSPReleaseTask.
+        input: Block with the packed parameters; addresses inside it are physical. None for none.
+        output: Block that the op writes; None for none.
+        ctrl: Core, command, priority, customId.
+
+    Returns:
+        0; HB_DSP_INVALID_ARGUMENT, _INVALID_CORE, _INVALID_PRIORITY, _INVALID_ADDRESS, _UNALIGNED_ADDRESS,
+        _TASK_NUM_EXCEED_LIMIT, _NOT_RUNNING, _BOARD_LOST or _FORKED. An unknown command is answered by the wait.
+
+    Source: DSP runtime API manual.
+    """
+    here = session._default  # noqa: SLF001 - the hot path; session.default() attaches when there is none
+    try:
+        core, cmd, priority, custom_id = _CTRL.unpack_from(ctrl)
+        in_phy, _, in_bytes = _MEM.unpack_from(input)  # type: ignore[arg-type]
+        out_phy, _, out_bytes = _MEM.unpack_from(output)  # type: ignore[arg-type]
+    except TypeError:
+        return _rpc_slow(task, input, output, ctrl)
+    if here is None or here.link.fault or type(task) is not hbDSPTask_t:
+        return _rpc_slow(task, input, output, ctrl)
+    tasks = here.tasks
+    handle = tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
+    if handle < 0:
+        return note(handle, tasks.why())
+    task.value = handle
+    return 0
+
+
+def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
+    """HbDSPRpc for the first call, for NULL blocks, and for arguments passed by reference."""
+    out = _behind(task, hbDSPTask_t)
+    how = _behind(ctrl, hbDSPRpcCtrlParam)
+    blocks = []
+    for name, given in (("input", input), ("output", output)):
+        block = as_mem(given)
+        if block is None and given is not None:
+            return note(
+                Status.HB_DSP_INVALID_ARGUMENT,
+                f"The {name} is {given!r}; pass an hbSysMem, or None for none.",
+            )
+        blocks.append((block.phyAddr, block.memSize) if block is not None else (0, 0))
+    if out is None or how is None:
+        return note(
+            Status.HB_DSP_INVALID_ARGUMENT,
+            "hbDSPRpc needs an hbDSPTask_t and an hbDSPRpcCtrlParam; one is null.",
+        )
+    try:
+        tasks = session.default().tasks
+    except (BoardError, BadSettingError) as error:
+        return note(Status.HB_DSP_NOT_RUNNING, str(error))
+    (in_phy, in_bytes), (out_phy, out_bytes) = blocks
+    handle = tasks.submit(
+        how.rpcCmd, how.priority, how.dspCoreId, how.customId, in_phy, in_bytes, out_phy, out_bytes
+    )
+    if handle < 0:
+        return note(handle, tasks.why())
+    out.value = handle
+    return 0
+
+
+def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
+    """Wait for a task.
+
+    Args:
+        task: Handle that hbDSPRpc filled.
+        timeout: Milliseconds; <= 0 waits for ever (as hbDNNWaitTaskDone).
+
+    Returns:
+        0 when the op returned 0; HB_DSP_TIMEOUT, and the task goes on; the op's own value when it is not 0;
+        HB_DSP_RUN_TASK_FAILED, _UNKNOWN_COMMAND, _CORE_LOST, _WATCHDOG, _TASK_CANCELLED, _OUT_OF_TCM;
+        HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED, _FOREIGN_TASK_HANDLE; HB_DSP_BOARD_LOST. ``last_error()`` has the text.
+    """
+    here = session._default  # noqa: SLF001 - the hot path
+    handle = _handle(task)
+    if here is None or handle <= 0:
+        return _no_such_task(handle)
+    try:
+        status = here.tasks.wait(handle, timeout)
+    except TypeError:
+        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {timeout!r}; write milliseconds.")
+    return note(status, here.tasks.why()) if status else 0
+
+
+def hbDSPReleaseTask(task: hbDSPTask_t) -> int:
+    """Release a task; once for each hbDSPRpc. A queued one is cancelled; a running one ends and its result is dropped.
+
+    Returns:
+        0; HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED (a second release) or _FOREIGN_TASK_HANDLE.
+    """
+    here = session._default  # noqa: SLF001 - the hot path
+    handle = _handle(task)
+    if here is None or handle <= 0:
+        return _no_such_task(handle)
+    if here.notifier.watched:
+        here.notifier.settle(handle)
+    status = here.tasks.release(handle)
+    return note(status, here.tasks.why()) if status else 0
+
+
+def hbDSPSetTaskDoneCb(
+    task: hbDSPTask_t, callback: Callable[[hbDSPTask_t, int, Any], None], userdata: Any = None
+) -> int:
+    """Have ``callback(task, status, userdata)`` called, in a thread of the runtime, when the task ends.
+
+    At once when it has ended already. The prototype is the emulator's choice, that of hbDNNSetTaskDoneCb.
+
+    Returns:
+        0; HB_DSP_INVALID_ARGUMENT when the callback is not callable; the statuses of a bad handle.
+    """
+    here = session._default  # noqa: SLF001 - as above
+    handle = _handle(task)
+    if here is None or handle <= 0:
+        return _no_such_task(handle)
+    if not callable(callback):  # a C program would crash later; here it is told
+        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {callback!r} is not callable.")
+    tasks = here.tasks
+    if tasks.state(handle) is None:
+        status = tasks.release(handle)  # a handle that is not live: this only says which kind
+        return note(status, tasks.why())
+    token = hbDSPTask_t(handle)
+    here.notifier.add(handle, lambda status: callback(token, status, userdata))
+    return 0
+
+
+def hbDSPGetVersion() -> str:
+    """Version text of the DSP runtime API that is emulated, and of the emulator."""
+    from hbrt import __version__
+
+    return (
+        f"{HB_DSP_VERSION_MAJOR}.{HB_DSP_VERSION_MINOR}.{HB_DSP_VERSION_PATCH} (hbrt {__version__} emulator)"
+    )
+
+
+def hbDSPGetErrorDesc(code: int) -> str:
+    """Sentence for a status code; a value that is no code of the runtime came from an op."""
+    return codes.describe(code)
+
+
+def _handle(task: Any) -> int:
+    try:
+        return task.value or 0
+    except AttributeError:
+        behind = _behind(task, hbDSPTask_t)
+        if behind is not None:
+            return behind.value or 0
+        return task if type(task) is int else -1
+
+
+def _no_such_task(handle: int) -> int:
+    if handle > 0:
+        return note(
+            Status.HB_DSP_FOREIGN_TASK_HANDLE,
+            f"The task {handle:#x} is not of this process: it has no attachment.",
+        )
+    return note(
+        Status.HB_DSP_INVALID_TASK_HANDLE,
+        "The task handle is null or not an hbDSPTask_t; hbDSPRpc fills one.",
+    )
+
+
+def _behind(given: Any, kind: type[Any]) -> Any:
+    """The structure behind what a caller passed: itself, ``byref(x)``, or a pointer to it; None for anything else."""
+    if isinstance(given, kind):
+        return given
+    behind = getattr(given, "_obj", None)
+    if behind is None:
+        try:
+            behind = getattr(given, "contents", None)
+        except ValueError:
+            return None  # a null pointer
+    return behind if isinstance(behind, kind) else None

@@ -1,0 +1,87 @@
+"""Exceptions of the Python habits: one root, branches by whose fault it is. Each carries its status and numbers."""
+
+from __future__ import annotations
+
+from hbrt.board import BoardError
+from hbrt.status import Status, name_of
+
+__all__ = [
+    "BoardError",
+    "BoardLostError",
+    "CallerError",
+    "CoreLostError",
+    "HbrtError",
+    "OpFailedError",
+    "OutOfMemoryError",
+    "TaskCancelledError",
+    "UnknownCommandError",
+    "error_for",
+]
+
+
+class HbrtError(RuntimeError):
+    """A call on a board failed. ``status`` is the code that the C name would have returned."""
+
+    def __init__(self, status: int, sentence: str, cmd: int | None = None) -> None:
+        self.status = status
+        self.status_name = name_of(status)
+        self.text = sentence
+        self.cmd = cmd
+        where = f"Command {cmd:#x}: " if cmd is not None else ""
+        super().__init__(f"{where}{sentence or 'no text'} [{self.status_name}]")
+
+
+class CallerError(HbrtError):
+    """The caller's fault: an argument, an address, a core, a priority."""
+
+
+class OutOfMemoryError(HbrtError):
+    """DDR, TCM or task slots ran out; the message says which, and how much was free."""
+
+
+class UnknownCommandError(HbrtError):
+    """No op is registered for the command."""
+
+
+class OpFailedError(HbrtError):
+    """The op raised or returned non-zero; ``text`` has its traceback."""
+
+
+class TaskCancelledError(HbrtError):
+    """The task was cancelled before a core claimed it."""
+
+
+class CoreLostError(HbrtError):
+    """The core died, or was restarted, while it ran the task."""
+
+
+class BoardLostError(HbrtError):
+    """The daemon is gone, or this process is a fork of the one that attached."""
+
+
+_KINDS: dict[int, type[HbrtError]] = {
+    Status.HB_SYS_OUT_OF_MEMORY: OutOfMemoryError,
+    Status.HB_DSP_OUT_OF_TCM: OutOfMemoryError,
+    Status.HB_DSP_TASK_NUM_EXCEED_LIMIT: OutOfMemoryError,
+    Status.HB_DSP_UNKNOWN_COMMAND: UnknownCommandError,
+    Status.HB_DSP_RUN_TASK_FAILED: OpFailedError,
+    Status.HB_ERR_MMAP_FAILED: OpFailedError,
+    Status.HB_DSP_TASK_CANCELLED: TaskCancelledError,
+    Status.HB_DSP_CORE_LOST: CoreLostError,
+    Status.HB_DSP_WATCHDOG: CoreLostError,
+    Status.HB_DSP_BOARD_LOST: BoardLostError,
+    Status.HB_SYS_BOARD_LOST: BoardLostError,
+    Status.HB_DSP_FORKED: BoardLostError,
+    Status.HB_SYS_FORKED: BoardLostError,
+    Status.HB_DSP_NOT_RUNNING: BoardLostError,
+    Status.HB_SYS_NOT_RUNNING: BoardLostError,
+}
+_RUNTIME_CODES = frozenset(int(code) for code in Status)
+
+
+def error_for(status: int, sentence: str, cmd: int | None = None, *, from_op: bool = False) -> HbrtError:
+    """The exception for a status: an op's own value is the op's failure, another code is the caller's fault."""
+    kind = _KINDS.get(status)
+    if kind is None:
+        kind = OpFailedError if from_op or status not in _RUNTIME_CODES else CallerError
+    return kind(status, sentence, cmd)

@@ -1,0 +1,167 @@
+"""A task as a ``concurrent.futures.Future``: result, callbacks, as_completed, asyncio.wrap_future."""
+
+from __future__ import annotations
+
+import concurrent.futures
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from arm_client.errors import HbrtError, TaskCancelledError, error_for
+from hbrt.mailbox import FIRST_END, Answer, State
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.session import Session
+
+
+class Task(concurrent.futures.Future[Any]):
+    """One submitted task. ``result()`` returns the output that was given to ``submit``.
+
+    The thread that asks for the result waits for the task itself; only who wants to be called back (a callback,
+    as_completed, wrap_future) costs a thread of the runtime. Its slot is released when the result is taken.
+    """
+
+    def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object) -> None:
+        self._is_watched = False
+        self._listeners: list[Any] = []
+        super().__init__()
+        self._session = session
+        self._handle = handle
+        self._output = output
+        self._keep = keep  # blocks of this task, alive until it ends
+        self._record: Answer | None = None
+        self.cmd = cmd
+
+    # concurrent.futures.wait and as_completed put their waiters here; from then on somebody must tell them.
+    @property
+    def _waiters(self) -> list[Any]:
+        if not self._is_watched and hasattr(self, "_session"):
+            self._watch()
+        return self._listeners
+
+    @_waiters.setter
+    def _waiters(self, waiters: list[Any]) -> None:
+        self._listeners = waiters
+
+    @property
+    def core(self) -> int:
+        """Core that ran it; -1 before, and when none did."""
+        answer = self._answer()
+        return answer.core if answer.claim_ns else -1
+
+    @property
+    def latency_ns(self) -> int:
+        """Host nanoseconds from the core's claim to the end; 0 before the end."""
+        answer = self._answer()
+        return max(0, answer.done_ns - answer.claim_ns) if answer.claim_ns else 0
+
+    @property
+    def duration_ns(self) -> int:
+        """Host nanoseconds in the op; 0 before the end."""
+        answer = self._answer()
+        return max(0, answer.done_ns - answer.start_ns) if answer.start_ns else 0
+
+    @property
+    def cycles(self) -> int:
+        """Modelled cycles of the op (not host time)."""
+        return self._answer().cycles
+
+    def result(self, timeout: float | None = None) -> Any:
+        """The output given to submit, once the op has returned 0.
+
+        Args:
+            timeout: Seconds; None waits for ever.
+
+        Raises:
+            TimeoutError: not yet; the task goes on. CancelledError: it was cancelled. HbrtError: it failed.
+        """
+        self._wait_here(timeout)
+        return super().result(0 if self._state_is_final() else timeout)
+
+    def exception(self, timeout: float | None = None) -> BaseException | None:
+        """The failure, or None; as ``result`` otherwise."""
+        self._wait_here(timeout)
+        return super().exception(0 if self._state_is_final() else timeout)
+
+    def done(self) -> bool:
+        """Whether the task has ended."""
+        self._look()
+        return super().done()
+
+    def running(self) -> bool:
+        """Whether a core runs it now."""
+        return self._session.tasks.state(self._handle) is State.RUNNING
+
+    def cancel(self) -> bool:
+        """Cancel it when no core has claimed it yet."""
+        if self._session.tasks.cancel(self._handle):
+            self._settle()
+        return self.cancelled()
+
+    def add_done_callback(self, fn: Callable[[concurrent.futures.Future[Any]], object]) -> None:
+        """Have ``fn(task)`` called in a thread of the runtime when the task has ended, at once when it has."""
+        self._look()
+        super().add_done_callback(fn)
+        self._watch()
+
+    def _watch(self) -> None:
+        if not self._is_watched and not super().done():
+            self._is_watched = True
+            self._session.notifier.add(self._handle, lambda _status: self._settle())
+
+    def _state_is_final(self) -> bool:
+        return super().done()
+
+    def _wait_here(self, timeout: float | None) -> None:
+        if super().done() or (timeout is not None and timeout <= 0):
+            self._look()
+            return
+        tasks = self._session.tasks
+        timeout_ms = 0 if timeout is None else timeout * 1000
+        status = tasks.wait(self._handle, timeout_ms)
+        if (
+            status == Status.HB_DSP_TIMEOUT
+            and (state := tasks.state(self._handle)) is not None
+            and state < FIRST_END
+        ):
+            raise TimeoutError(f"Command {self.cmd:#x} did not end within {timeout} s; the task goes on.")
+        self._settle()
+
+    def _look(self) -> None:
+        state = self._session.tasks.state(self._handle)
+        if state is not None and (state >= FIRST_END or self._session.link.fault):
+            self._settle()
+
+    def _settle(self) -> None:
+        """Take the result out of the slot, once, and let the slot go."""
+        with self._condition:
+            if super().done():
+                return
+            tasks, output = self._session.tasks, self._output
+            status = tasks.wait(self._handle, 1)
+            text = tasks.why() if status else ""
+            if tasks.state(self._handle) is not None:
+                self._record = tasks.answer(self._handle)
+            tasks.release(self._handle)
+            self._keep = self._output = None
+            is_cancelled = status == Status.HB_DSP_TASK_CANCELLED
+            if is_cancelled:
+                super().cancel()
+        if is_cancelled:
+            self.set_running_or_notify_cancel()
+        elif status:
+            self.set_exception(self._error(status, text))
+        else:
+            self.set_result(output)
+
+    def _error(self, status: int, text: str) -> HbrtError:
+        if status == Status.HB_DSP_TASK_CANCELLED:
+            return TaskCancelledError(status, text, self.cmd)
+        return error_for(status, text, self.cmd, from_op=True)
+
+    def _answer(self) -> Answer:
+        if self._record is not None:
+            return self._record
+        if self._session.tasks.state(self._handle) is None:
+            return Answer(-1, 0, 0, 0, 0, 0, 0, 0)
+        return self._session.tasks.answer(self._handle)

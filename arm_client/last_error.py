@@ -1,0 +1,21 @@
+"""The sentence behind the last status that a thread got: what a status code alone cannot say."""
+
+from __future__ import annotations
+
+import threading
+
+_texts = threading.local()
+
+
+def note(status: int, sentence: str) -> int:
+    """Remember the sentence of a refusal; returns the status, as a plain int."""
+    _texts.text = sentence
+    return int(status)
+
+
+def last_error() -> str:
+    """Sentence of the last call that failed in this thread: what was wrong, with the value, and what to do.
+
+    Emulator: the board has no such call; its library prints to the console.
+    """
+    return getattr(_texts, "text", "")

@@ -1,0 +1,188 @@
+"""An attachment to a board: the lease, its descriptors, and control requests. One a process and board."""
+
+from __future__ import annotations
+
+import os
+import select
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from hbrt import wire
+from hbrt.board import BoardError, BoardPaths, check_directory
+from hbrt.ddr import Ddr
+from hbrt.mailbox import Mailbox
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    import zmq
+
+ATTACH_SECONDS = 10.0
+REQUEST_MS = 60_000
+_MOST_FDS = 64
+
+
+class NoDaemonError(BoardError):
+    """No daemon runs on the board."""
+
+
+class RequestRefusedError(Exception):
+    """The daemon refused a request, or is gone: the status and the sentence."""
+
+    def __init__(self, status: Status | int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Link:
+    """One process's attachment to one board."""
+
+    def __init__(self, paths: BoardPaths) -> None:
+        """Attach.
+
+        Raises:
+            NoDaemonError: nobody serves the board. BoardError: the daemon refused, or is another version.
+        """
+        self.paths = paths
+        self.lease = _connect(paths)
+        name = os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
+        self.lease.send(wire.pack(pid=os.getpid(), name=name[:64]))
+        raw, fds, _, _ = socket.recv_fds(self.lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
+        if not raw:
+            raise NoDaemonError(f"The daemon of board {paths.name} ended while this process attached.")
+        hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
+        if not hello.get("ok"):
+            raise BoardError(
+                f"The board {paths.name} refused this process: {hello.get('text', 'no reason given')}"
+            )
+        self.client_id: int = hello["client"]
+        self.first_slots: list[int] = hello["slots"]
+        self.core_count: int = hello["cores"]
+        self.daemon_pid: int = hello["daemon"]
+        self._token: bytes = hello["token"]
+        self.ddr = Ddr(fds[0])
+        self.mailbox = Mailbox(self.ddr)
+        self.doorbell = fds[1]
+        self.core_doorbells = fds[2:]
+        # 0 while the board is there; afterwards the status that every call answers with.
+        self.fault: int = 0
+        self._pid = os.getpid()
+        self._control: zmq.Socket[bytes] | None = None
+        self._context: zmq.Context[Any] | None = None
+        self._lock = threading.Lock()
+        self._next_id = 0
+
+    def request(self, verb: str, **args: Any) -> Any:
+        """Ask the daemon; returns the reply's data.
+
+        Raises:
+            RequestRefusedError: it refused, does not answer, or is gone.
+        """
+        with self._lock:
+            if self.fault:
+                raise RequestRefusedError(self.fault, self.why_faulty())
+            control = self._control or self._open_control()
+            self._next_id += 1
+            number = self._next_id
+            control.send(
+                wire.encode_request(wire.ControlRequest(number, verb, args, self.client_id, self._token))
+            )
+            while True:
+                self._await_reply(control, verb)
+                reply = wire.decode_reply(control.recv())
+                if reply.id in {number, 0}:
+                    break
+        if reply.status:
+            raise RequestRefusedError(reply.status, reply.text)
+        return reply.data
+
+    def _await_reply(self, control: zmq.Socket[bytes], verb: str) -> None:
+        import zmq
+
+        poller = zmq.Poller()
+        poller.register(control, zmq.POLLIN)
+        poller.register(self.lease.fileno(), zmq.POLLIN)
+        ready = dict(poller.poll(REQUEST_MS))
+        if control in ready:
+            return
+        if ready:
+            self.lose()
+            raise RequestRefusedError(self.fault, self.why_faulty())
+        raise RequestRefusedError(
+            Status.HB_DSP_TIMEOUT,
+            f"The daemon did not answer {verb!r} within {REQUEST_MS // 1000} s; see 'hbrt log'.",
+        )
+
+    def _open_control(self) -> zmq.Socket[bytes]:
+        import zmq
+
+        self._context = zmq.Context(io_threads=1)
+        control = self._context.socket(zmq.DEALER)
+        control.linger = 0
+        control.maxmsgsize = wire.MAX_REPLY_BYTES
+        control.connect(self.paths.control_endpoint)
+        self._control = control
+        return control
+
+    def lose(self) -> None:
+        """Note that the daemon is gone; every call answers so from now on."""
+        self.fault = self.fault or Status.HB_DSP_BOARD_LOST
+
+    def is_lost(self) -> bool:
+        """Whether the daemon is gone, asked of the lease itself."""
+        if not self.fault and select.select([self.lease], [], [], 0)[0]:
+            self.lose()
+        return bool(self.fault)
+
+    def why_faulty(self) -> str:
+        """Sentence for ``fault``."""
+        if self.fault == Status.HB_DSP_FORKED:
+            return (
+                f"This process is a fork of process {self._pid}, which attached to board {self.paths.name}. "
+                "The lease is the parent's; call connect() in the child, or fork before attaching."
+            )
+        if self.fault == Status.HB_DSP_NOT_RUNNING:
+            return f"This process has detached from board {self.paths.name}; call connect() again."
+        return f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
+
+    def close(self) -> None:
+        """Detach: the lease closes, the daemon takes back what this process held."""
+        self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
+        with self._lock:
+            if self._control is not None and self._context is not None:
+                self._control.close()
+                self._context.term()
+                self._control = None
+        self._close_descriptors()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: let go of the parent's lease, so that it ends with the parent, and touch nothing else."""
+        self.fault = Status.HB_DSP_FORKED
+        self._lock = threading.Lock()
+        self.lease.close()
+
+    def _close_descriptors(self) -> None:
+        self.lease.close()
+        self.mailbox.close()
+        self.ddr.close()
+        for fd in (self.doorbell, *self.core_doorbells):
+            os.close(fd)
+
+
+def _connect(paths: BoardPaths) -> socket.socket:
+    try:
+        check_directory(paths)
+    except FileNotFoundError:
+        raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.") from None
+    lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    lease.settimeout(ATTACH_SECONDS)
+    try:
+        lease.connect(str(paths.attach))
+    except (FileNotFoundError, ConnectionRefusedError):
+        lease.close()
+        raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.") from None
+    except OSError as error:
+        lease.close()
+        raise BoardError(f"The board {paths.name} does not accept this process: {error}.") from None
+    return lease

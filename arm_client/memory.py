@@ -1,0 +1,185 @@
+"""Blocks of device memory of this process: allocation, the two cache modes, flushes, registration.
+
+Uncached memory is one copy: the CPU's view is the DDR itself. Cached memory in ``coherent`` mode is the same, and a flush
+moves nothing. In ``strict`` mode the CPU sees an image of its own: CLEAN writes it to the DDR, INVALIDATE reads the DDR
+again, so that a missing flush gives here the wrong data that it gives on a board.
+"""
+
+from __future__ import annotations
+
+import mmap
+import threading
+from typing import TYPE_CHECKING
+
+from arm_client.link import RequestRefusedError
+from hbrt import settings
+from hbrt.status import Status
+from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
+
+if TYPE_CHECKING:
+    from arm_client.link import Link
+    from arm_client.tasks import Tasks
+
+SIZE_LIMIT = (1 << 32) - 1
+
+
+class Block:
+    """One block as this process holds it."""
+
+    __slots__ = (
+        "base",
+        "image",
+        "is_cached",
+        "is_registered",
+        "phy_addr",
+        "registrations",
+        "size_bytes",
+        "view",
+    )
+
+    def __init__(
+        self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool
+    ) -> None:
+        self.phy_addr = phy_addr
+        self.size_bytes = size_bytes
+        self.is_cached = is_cached
+        self.is_registered = False
+        self.registrations = 0
+        self.base = ddr  # the DDR's bytes of this block
+        self.image = memoryview(mmap.mmap(-1, size_bytes)) if image else None
+        self.view = self.base if self.image is None else self.image
+
+    def clean(self, start: int, end: int) -> None:
+        """CPU image to DDR."""
+        if self.image is not None:
+            self.base[start:end] = self.image[start:end]
+
+    def invalidate(self, start: int, end: int) -> None:
+        """DDR to CPU image."""
+        if self.image is not None:
+            self.image[start:end] = self.base[start:end]
+
+
+class Blocks:
+    """All blocks that this process allocated or registered on one board."""
+
+    def __init__(self, link: Link, tasks: Tasks) -> None:
+        self._link = link
+        self._tasks = tasks
+        self._blocks: dict[int, Block] = {}
+        self._lock = threading.Lock()
+        self.is_strict = settings.choice("HBRT_CACHE") == "strict"
+
+    def alloc(self, size_bytes: int, *, is_cached: bool = False) -> Block:
+        """Allocate a zeroed block.
+
+        Raises:
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with what
+                was free, or the status of a board that is gone.
+        """
+        if not 0 < size_bytes <= SIZE_LIMIT:
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
+            )
+        phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached))
+        block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
+        self._tasks.remember_block(phy_addr, size_bytes)
+        return block
+
+    def free(self, phy_addr: int) -> None:
+        """Free a block that this process allocated.
+
+        Raises:
+            RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
+        """
+        self._tasks.forget_block(phy_addr)
+        self._link.request("free", phy=phy_addr)
+        with self._lock:
+            block = self._blocks.get(phy_addr)
+            if block is not None and not block.registrations:
+                del self._blocks[phy_addr]
+
+    def register(self, phy_addr: int, size_bytes: int) -> tuple[Block, int]:
+        """Map a range that is known by its physical address; counted. Returns its block and the range's offset in it.
+
+        Raises:
+            RequestRefusedError: HB_SYS_REGISTER_MEM_FAILED when the range is not inside one live block.
+        """
+        base = self._link.request("register", phy=phy_addr, size=size_bytes)
+        entry = self._link.ddr.block_at(base)
+        if entry is None:
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED,
+                f"The block at {base:#x} was freed while it was being registered.",
+            )
+        with self._lock:
+            block = self._blocks.get(base)
+        if block is None:
+            block = self._adopt(base, entry.size_bytes, is_cached=True)
+            block.invalidate(0, block.size_bytes)
+        block.registrations += 1
+        return block, phy_addr - base
+
+    def unregister(self, phy_addr: int) -> None:
+        """Undo one registration of the block that holds the address.
+
+        Raises:
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT when it is not registered by this process.
+        """
+        block = self.holding(phy_addr)
+        self._link.request("unregister", phy=phy_addr)
+        if block is None:
+            return
+        block.registrations -= 1
+        entry = self._link.ddr.block_at(block.phy_addr)
+        if not block.registrations and (entry is None or entry.owner != self._link.client_id):
+            with self._lock:
+                self._blocks.pop(block.phy_addr, None)
+
+    def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
+        """Clean or invalidate a range of cached memory; nothing to do for uncached memory.
+
+        Raises:
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT for an unknown flag or a range outside this process's blocks.
+        """
+        if flag not in {HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE}:
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"The flush flag is {flag}; write HB_SYS_MEM_CACHE_INVALIDATE (1) or HB_SYS_MEM_CACHE_CLEAN (2).",
+            )
+        block = self.holding(phy_addr)
+        if block is None or phy_addr + size_bytes > block.phy_addr + block.size_bytes:
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"The range {phy_addr:#x}+{size_bytes:#x} is not inside one block of this process. "
+                f"{'' if block is None else f'Its block is {block.phy_addr:#x}+{block.size_bytes:#x}.'}".rstrip(),
+            )
+        start = phy_addr - block.phy_addr
+        move = block.clean if flag == HB_SYS_MEM_CACHE_CLEAN else block.invalidate
+        move(start, start + size_bytes)
+
+    def holding(self, phy_addr: int) -> Block | None:
+        """This process's block that holds an address, interior ones too."""
+        block = self._blocks.get(phy_addr)
+        if block is not None:
+            return block
+        with self._lock:
+            candidates = list(self._blocks.values())
+        return next((b for b in candidates if b.phy_addr <= phy_addr < b.phy_addr + b.size_bytes), None)
+
+    def owned(self) -> list[Block]:
+        """Blocks that this process allocated and has not freed, by address."""
+        with self._lock:
+            blocks = sorted(self._blocks.values(), key=lambda block: block.phy_addr)
+        ours = self._link.client_id
+        entries = ((block, self._link.ddr.block_at(block.phy_addr)) for block in blocks)
+        return [block for block, entry in entries if entry is not None and entry.owner == ours]
+
+    def _adopt(self, phy_addr: int, size_bytes: int, *, is_cached: bool) -> Block:
+        offset = self._link.ddr.offset_of(phy_addr)
+        ddr = self._link.ddr.bytes[offset : offset + size_bytes]
+        block = Block(phy_addr, size_bytes, ddr, is_cached=is_cached, image=is_cached and self.is_strict)
+        with self._lock:
+            self._blocks[phy_addr] = block
+        return block

@@ -1,0 +1,106 @@
+"""Callbacks: one thread that waits for every task somebody wants to hear of. It starts with the first callback.
+
+Every callback is called exactly once: when its task ends, when its task is released before that, or when the board goes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hbrt.mailbox import FIRST_END
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.link import Link
+    from arm_client.tasks import Tasks
+
+_IDLE_SECONDS = 0.5
+Callback = Callable[[int], None]
+
+
+class Notifier:
+    """Calls back when tasks end, in the order in which it finds them."""
+
+    def __init__(self, link: Link, tasks: Tasks) -> None:
+        self._link = link
+        self._tasks = tasks
+        self.watched: dict[int, tuple[int, list[Callback]]] = {}  # handle -> (state byte, callbacks)
+        self._due: list[tuple[int, list[Callback]]] = []
+        self._lock = threading.Lock()
+        self._work = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+        self._is_changed = False
+
+    def add(self, handle: int, callback: Callback) -> None:
+        """Have ``callback(status)`` called when the task ends."""
+        at = self._link.ddr.layout.states + (handle & self._link.ddr.layout.slot_count - 1)
+        with self._lock:
+            self.watched.setdefault(handle, (at, []))[1].append(callback)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="hbrt-notifier", daemon=True)
+                self._thread.start()
+        self._wake()
+
+    def settle(self, handle: int) -> None:
+        """A watched task is about to be released: call back with what is known of it now."""
+        with self._lock:
+            entry = self.watched.pop(handle, None)
+            if entry is None:
+                return
+            has_ended = self._link.ddr.map[entry[0]] >= FIRST_END
+            status = self._tasks.wait(handle, 1) if has_ended else Status.HB_DSP_TASK_RELEASED
+            self._due.append((status, entry[1]))
+        self._wake()
+
+    def close(self) -> None:
+        """End the thread. Callbacks of tasks that have not ended are told that the board is gone."""
+        self._is_closing = True
+        if self._thread is not None:
+            self._wake()
+            if self._thread is not threading.current_thread():
+                self._thread.join()
+
+    def _wake(self) -> None:
+        self._is_changed = True
+        self._work.set()
+        os.eventfd_write(self._link.doorbell, 1)
+
+    def _run(self) -> None:
+        while not self._is_closing:
+            if self.watched or self._due:
+                self._tasks.sleep_until(self._has_something)
+            else:
+                self._work.wait(_IDLE_SECONDS)
+                self._work.clear()
+            self._is_changed = False
+            self._call_back()
+        self._call_back()
+
+    def _has_something(self) -> bool:
+        mm = self._link.ddr.map
+        return self._is_changed or any(mm[at] >= FIRST_END for at, _ in list(self.watched.values()))
+
+    def _call_back(self) -> None:
+        mm = self._link.ddr.map
+        is_over = self._is_closing or bool(self._link.fault)
+        with self._lock:
+            calls, self._due = self._due, []
+            ended = [handle for handle, (at, _) in self.watched.items() if is_over or mm[at] >= FIRST_END]
+            for handle in ended:
+                at, callbacks = self.watched.pop(handle)
+                has_ended = mm[at] >= FIRST_END
+                calls.append((self._tasks.wait(handle, 1) if has_ended else self._last_word(), callbacks))
+        for status, callbacks in calls:
+            for callback in callbacks:
+                try:
+                    callback(status)
+                except Exception:  # noqa: BLE001 - one bad callback must not silence the others
+                    traceback.print_exc()
+
+    def _last_word(self) -> int:
+        return self._link.fault or Status.HB_DSP_NOT_RUNNING

@@ -1,0 +1,191 @@
+"""The process's attachments: one session a board, shared by the C names and the Python habits.
+
+The C names use the process's default session, which attaches on first use. ``connect()`` uses the same, so that memory
+from one and calls from the other fit together. Sessions end with the process; a private board ends with its session.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import secrets
+import threading
+from pathlib import Path
+
+from arm_client.link import Link, NoDaemonError
+from arm_client.memory import Blocks
+from arm_client.notifier import Notifier
+from arm_client.tasks import Tasks
+from hbrt import settings
+from hbrt.board import BoardPaths, board_paths, home
+from hbrt.launch import DaemonConfig, Launched, launch
+from hbrt.status import Status
+
+
+class Session:
+    """A process's hands on one board: link, tasks, memory; counted by its users."""
+
+    def __init__(self, paths: BoardPaths, daemon: Launched | None = None) -> None:
+        """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session."""
+        self.daemon = daemon
+        self.link = Link(paths)
+        self.tasks = Tasks(self.link)
+        self.blocks = Blocks(self.link, self.tasks)
+        self.notifier = Notifier(self.link, self.tasks)
+        self.users = 0
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether calls can succeed: attached, the daemon lives, and this is not a fork's child."""
+        return not self.link.is_lost()
+
+    def close(self) -> None:
+        """Detach, and end a private board."""
+        self.notifier.close()
+        self.tasks.close()
+        self.link.close()
+        if self.daemon is not None:
+            os.close(self.daemon.lifeline)
+            try:
+                os.waitpid(self.daemon.pid, 0)
+            except ChildProcessError:
+                pass  # someone else collected it
+            self.daemon = None
+
+
+_sessions: dict[Path, Session] = {}
+_default: Session | None = None
+_lock = threading.RLock()
+
+
+def default() -> Session:
+    """The process's default session; attaches on first use, or anew when the board was restarted.
+
+    Raises:
+        BoardError: no board runs and none may be started, or it does not start.
+    """
+    global _default
+    session = _default
+    if session is not None and not session.link.fault:
+        return session
+    with _lock:
+        if _default is None or not _default.is_usable:
+            _default = _attach(None)
+        return _default
+
+
+def current() -> Session | None:
+    """The default session, if there is one; attaches nothing."""
+    return _default
+
+
+def acquire(board: str | None = None) -> Session:
+    """A session for one more user: the default one, or that of a named board (or its directory).
+
+    Raises:
+        BoardError: no such board runs, or it does not start.
+    """
+    global _default
+    with _lock:
+        session = default() if board is None else _attach(board)
+        if _default is None or _default.link.fault:
+            _default = session
+        session.users += 1
+        return session
+
+
+def release(session: Session) -> None:
+    """Undo ``acquire``; the last user's release detaches."""
+    global _default
+    with _lock:
+        session.users -= 1
+        if session.users > 0:
+            return
+        _sessions.pop(session.link.paths.path, None)
+        if _default is session:
+            _default = None
+    if session.link.fault != Status.HB_DSP_FORKED:
+        session.close()
+
+
+def set_default(session: Session | None) -> Session | None:
+    """Make a session the one that the C names use; returns the one before."""
+    global _default
+    with _lock:
+        before, _default = _default, session
+        return before
+
+
+def _attach(board: str | None) -> Session:
+    paths = board_paths(board)
+    session = _sessions.get(paths.path)
+    if session is not None and session.is_usable:
+        return session
+    try:
+        session = Session(paths)
+    except NoDaemonError:
+        if board is not None or not settings.flag("HBRT_AUTOSTART"):
+            raise
+        session = _private()
+    _sessions[session.link.paths.path] = session
+    return session
+
+
+def _private() -> Session:
+    """A board of this process's own, for its life."""
+    path = home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
+    image = settings.text("HBRT_IMAGE")
+    return start_board(path, image=image or None, is_private=True)
+
+
+def start_board(
+    path: Path,
+    *,
+    image: str | None = None,
+    cores: int | None = None,
+    ddr_bytes: int | None = None,
+    is_private: bool = True,
+) -> Session:
+    """Start a daemon in a directory and attach to it.
+
+    Raises:
+        BoardError: it does not start; has the daemon's sentence, such as the image's traceback.
+    """
+    config = DaemonConfig(
+        directory=str(path),
+        image=str(Path(image).absolute()) if image else None,
+        cores=cores or settings.integer("HBRT_CORES"),
+        ddr_bytes=ddr_bytes or settings.size_bytes("HBRT_DDR"),
+        is_private=is_private,
+    )
+    paths = board_paths(str(path))
+    return Session(paths, launch(config))
+
+
+def _close_all() -> None:
+    global _default
+    with _lock:
+        sessions = [*_sessions.values()]
+        if _default is not None and _default not in sessions:
+            sessions.append(_default)
+        _sessions.clear()
+        _default = None
+    for session in sessions:
+        if session.link.fault != Status.HB_DSP_FORKED:
+            session.close()
+
+
+def _after_fork_in_child() -> None:
+    """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
+    global _lock, _sessions
+    _lock = threading.RLock()
+    for session in {*_sessions.values(), *([_default] if _default else [])}:
+        session.link.abandon_in_child()
+        if session.daemon is not None:
+            os.close(session.daemon.lifeline)
+            session.daemon = None
+    _sessions = {}
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,237 @@
+"""``hbSys*``: device memory, in the vendor's names, argument order and codes. No call raises; each returns a status."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from arm_client import session
+from arm_client.last_error import note
+from arm_client.link import RequestRefusedError
+from arm_client.memory import Block
+from hbrt.board import BoardError
+from hbrt.settings import BadSettingError
+from hbrt.status import Status
+from hbrt.types import hbSysMem
+
+_OK = 0
+_DSP_TO_SYS = {
+    Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
+    Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
+    Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
+}
+
+
+def hbSysAllocMem(mem: hbSysMem, size: int) -> int:
+    """Allocate device memory that is not cached.
+
+    Args:
+        mem: Out: physical address, address in this process, size. Zeroed bytes, page-aligned.
+        size: Bytes, 1..2^32-1.
+
+    Returns:
+        0; HB_SYS_INVALID_ARGUMENT, HB_SYS_OUT_OF_MEMORY, HB_SYS_NOT_RUNNING, HB_SYS_BOARD_LOST or HB_SYS_FORKED.
+
+    Source: BPU SDK API manual, memory. Emulator: the two arguments are also accepted the other way round, since
+    the manual lists them in both orders.
+    """
+    return _alloc(mem, size, is_cached=False)
+
+
+def hbSysAllocCachedMem(mem: hbSysMem, size: int) -> int:
+    """Allocate device memory that the CPU caches; hbSysFlushMem moves what it wrote. As hbSysAllocMem otherwise."""
+    return _alloc(mem, size, is_cached=True)
+
+
+def hbSysFlushMem(mem: hbSysMem, flag: int) -> int:
+    """Clean (CPU to device) or invalidate (device to CPU) cached memory; nothing happens for memory that is not cached.
+
+    Args:
+        mem: A block, or a part of one by moved phyAddr, virAddr and memSize.
+        flag: HB_SYS_MEM_CACHE_INVALIDATE before the CPU reads, HB_SYS_MEM_CACHE_CLEAN after it wrote.
+
+    Returns:
+        0; HB_SYS_INVALID_ARGUMENT for an unknown flag, or memory that is not of this process.
+    """
+    target = as_mem(mem)
+    if target is None or not isinstance(flag, int):
+        return _null("hbSysFlushMem")
+    return _try(lambda: _existing().blocks.flush(target.phyAddr, target.memSize, flag))
+
+
+def hbSysFreeMem(mem: hbSysMem) -> int:
+    """Free a block; its virAddr becomes NULL.
+
+    Returns:
+        0; HB_SYS_NOT_ALLOCATED when no live block of this process starts at phyAddr (a double free, for one).
+    """
+    target = as_mem(mem)
+    if target is None:
+        return _null("hbSysFreeMem")
+    status = _try(lambda: _existing().blocks.free(target.phyAddr))
+    if status == _OK:
+        target.virAddr = None
+        target._backing = None
+    return status
+
+
+def hbSysWriteMem(dest: hbSysMem, src: Any, size: int) -> int:
+    """Copy bytes into a block, through the CPU's view as memcpy would: cached memory still needs its CLEAN.
+
+    Args:
+        dest: Block.
+        src: bytes, bytearray, memoryview, numpy array, ctypes array, or an address.
+        size: Bytes, at most memSize and what ``src`` has.
+
+    Returns:
+        0; HB_SYS_INVALID_ARGUMENT when a size does not fit or a pointer is null.
+    """
+    return _copy(dest, src, size, is_write=True)
+
+
+def hbSysReadMem(dest: Any, src: hbSysMem, size: int) -> int:
+    """Copy bytes out of a block, through the CPU's view: cached memory needs its INVALIDATE before.
+
+    Args:
+        dest: bytearray, writable memoryview, numpy array, ctypes array, or an address.
+        src: Block.
+        size: Bytes, at most memSize and what ``dest`` holds.
+
+    Returns:
+        0; HB_SYS_INVALID_ARGUMENT when a size does not fit or a pointer is null.
+    """
+    return _copy(src, dest, size, is_write=False)
+
+
+def hbSysRegisterMem(mem: hbSysMem) -> int:
+    """Map memory that is known by its physical address, such as another process's; the result is cached memory.
+
+    Args:
+        mem: In: phyAddr and memSize, inside one live block. Out: virAddr. Registrations are counted.
+
+    Returns:
+        0; HB_SYS_REGISTER_MEM_FAILED when the range is not inside one live block.
+    """
+    target = as_mem(mem)
+    if target is None:
+        return _null("hbSysRegisterMem")
+
+    def register() -> None:
+        block, offset = session.default().blocks.register(target.phyAddr, target.memSize)
+        _fill(target, block, offset, target.memSize)
+
+    return _try(register)
+
+
+def hbSysUnregisterMem(mem: hbSysMem) -> int:
+    """Undo one hbSysRegisterMem.
+
+    Returns:
+        0; HB_SYS_INVALID_ARGUMENT when this process has not registered that memory.
+    """
+    target = as_mem(mem)
+    if target is None:
+        return _null("hbSysUnregisterMem")
+    status = _try(lambda: _existing().blocks.unregister(target.phyAddr))
+    if status == _OK:
+        target.virAddr = None
+        target._backing = None
+    return status
+
+
+def as_mem(mem: Any) -> hbSysMem | None:
+    """The structure behind what a caller passed: itself, ``byref(mem)``, or a pointer to it; None for anything else."""
+    if isinstance(mem, hbSysMem):
+        return mem
+    behind = getattr(mem, "_obj", None)
+    if behind is None:
+        try:
+            behind = getattr(mem, "contents", None)
+        except ValueError:
+            return None  # a null pointer
+    return behind if isinstance(behind, hbSysMem) else None
+
+
+def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
+    if isinstance(mem, int):
+        mem, size = size, mem
+    target = as_mem(mem)
+    if target is None or not isinstance(size, int):
+        return _null("hbSysAllocMem")
+
+    def allocate() -> None:
+        _fill(target, session.default().blocks.alloc(size, is_cached=is_cached), 0, size)
+
+    return _try(allocate)
+
+
+def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
+    view = block.view[offset : offset + size]
+    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    mem.phyAddr, mem.virAddr, mem.memSize = block.phy_addr + offset, address, size
+    mem._backing = (address, view)
+
+
+def _copy(mem: Any, other: Any, size: int, *, is_write: bool) -> int:
+    target = as_mem(mem)
+    if target is None or not target.virAddr or other is None or not isinstance(size, int):
+        return _null("hbSysWriteMem" if is_write else "hbSysReadMem")
+    if not 0 <= size <= target.memSize:
+        return note(
+            Status.HB_SYS_INVALID_ARGUMENT,
+            f"{size} bytes do not fit the block at {target.phyAddr:#x}, which has {target.memSize}.",
+        )
+    try:
+        theirs = _bytes_of(other, size)
+    except (TypeError, ValueError, BufferError) as error:
+        return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer cannot be used: {error}.")
+    if len(theirs) < size:
+        return note(
+            Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer has {len(theirs)} bytes, fewer than {size}."
+        )
+    if is_write:
+        target.view()[:size] = theirs[:size]
+    elif theirs.readonly:
+        return note(
+            Status.HB_SYS_INVALID_ARGUMENT, "The CPU buffer is read-only; pass a bytearray or an array."
+        )
+    else:
+        theirs[:size] = target.view()[:size]
+    return _OK
+
+
+def _bytes_of(buffer: Any, size: int) -> memoryview:
+    if isinstance(buffer, (int, ctypes.c_void_p, ctypes.c_char_p)):
+        address = buffer if isinstance(buffer, int) else ctypes.cast(buffer, ctypes.c_void_p).value
+        if not address:
+            raise ValueError("it is a null pointer")
+        return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+    view = memoryview(buffer)
+    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
+
+
+def _existing() -> session.Session:
+    """The session that memory of this process must belong to; does not start a board only to find nothing on it."""
+    found = session.current()
+    if found is None:
+        raise RequestRefusedError(
+            Status.HB_SYS_NOT_ALLOCATED, "This process has allocated no memory on any board."
+        )
+    return found
+
+
+def _try(call: Any) -> int:
+    try:
+        call()
+    except RequestRefusedError as error:
+        status = int(error.status)
+        return note(_DSP_TO_SYS.get(Status(status), status) if status in _DSP_TO_SYS else status, str(error))
+    except (BoardError, BadSettingError) as error:
+        return note(Status.HB_SYS_NOT_RUNNING, str(error))
+    return _OK
+
+
+def _null(call: str) -> int:
+    return note(
+        Status.HB_SYS_INVALID_ARGUMENT, f"{call} was given a null pointer or an argument of a wrong type."
+    )

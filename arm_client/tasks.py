@@ -1,0 +1,407 @@
+"""The life of a task on the caller's side: submit, wait, release; direct mode.
+
+Submitting fills a slot in shared memory and rings a core only when it sleeps. Waiting looks for a while and then sleeps
+on the process's one doorbell. Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others
+(followers) whose tasks have ended, and a follower takes the lead when the leader leaves.
+
+A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is told
+from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence for the last refusal of a thread.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hbrt.layout import CLIENT_ASLEEP, CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, REQUEST, RESULT, Actor, Answer, State
+from hbrt.spin import Spinner
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.link import Link
+
+RESCAN_SECONDS = 0.05
+RPC_ALIGNMENT = 8
+SLOTS_AT_ONCE = 64
+_SLOT_BITS = 12
+_SERIAL_BITS = 40
+_ASLEEP, _LOOKING, _OFFLINE = 0, 1, 3
+
+assert 1 << _SLOT_BITS == SLOT_COUNT
+
+
+class Tasks:
+    """The task slots that this process leases on one board."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._map = link.ddr.map
+        layout = link.ddr.layout
+        self._states = layout.states
+        self._records = layout.records
+        self._asleep_at = layout.client(link.client_id) + CLIENT_ASLEEP
+        self._free = list(reversed(link.first_slots))
+        self._handles = [0] * SLOT_COUNT  # present handle of each slot, 0 when none
+        self._serial = 0
+        self._sequence = 0
+        self._dropped: list[int] = []  # released while queued or running: empty them when they have ended
+        self._lock = threading.Lock()
+        self._texts = threading.local()
+        self._known: dict[int, int] = {}  # this process's own blocks: phy_addr -> bytes
+        # Core mask -> (announce bytes of its cores, (activity byte, doorbell) of its cores).
+        self._targets: dict[int, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
+        for mask in range(1 << link.core_count):
+            wanted = [core for core in range(link.core_count) if mask == 0 or mask >> core & 1]
+            self._targets[mask] = (
+                tuple(layout.announced(core) for core in wanted),
+                tuple((layout.core(core) + CORE_ACTIVITY, link.core_doorbells[core]) for core in wanted),
+            )
+        self._spinner = Spinner()
+        self._epoll = select.epoll()
+        self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
+        self._epoll.register(link.lease.fileno(), select.EPOLLIN)
+        self._leading = threading.Lock()
+        self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
+
+    # -- submit -------------------------------------------------------------------------------------------------
+
+    def submit(
+        self,
+        cmd: int,
+        priority: int,
+        core_mask: int,
+        custom_id: int,
+        input_phy: int,
+        input_bytes: int,
+        output_phy: int,
+        output_bytes: int,
+    ) -> int:
+        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued."""
+        targets = self._targets.get(core_mask)
+        if self._link.fault or targets is None or not (0 <= priority <= 255 and 0 <= cmd <= 0xFFFF):
+            return self._refuse_submit(cmd, priority, core_mask)
+        known = self._known
+        if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
+            refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
+                "output", output_phy, output_bytes
+            )
+            if refused:
+                return refused
+        try:
+            slot = self._free.pop()
+        except IndexError:
+            slot = self._more_slots()
+            if slot < 0:
+                return slot
+        sequence = time.monotonic_ns()
+        if sequence <= self._sequence:
+            sequence = self._sequence + 1
+        self._sequence = sequence
+        self._serial += 1
+        handle = (self._link.client_id << _SERIAL_BITS | self._serial) << _SLOT_BITS | slot
+        self._handles[slot] = handle
+        mm = self._map
+        REQUEST.pack_into(
+            mm,
+            self._records + slot * SLOT_RECORD_BYTES,
+            sequence,
+            custom_id,
+            cmd,
+            priority,
+            core_mask,
+            self._link.client_id,
+            input_phy,
+            input_bytes,
+            output_phy,
+            output_bytes,
+        )
+        mm[self._states + slot] = State.READY
+        for announced in targets[0]:
+            mm[announced + slot] = 1
+        # dsp_server.schedule.cores_to_wake, unrolled: this is the hot path, and the two sides meet in memory only.
+        self._spinner.fence()
+        doorbell, offline = -1, 0
+        for activity, bell in targets[1]:
+            doing = mm[activity]
+            if doing == _LOOKING:
+                return handle
+            if doing == _ASLEEP and doorbell < 0:
+                doorbell = bell
+            elif doing == _OFFLINE:
+                offline += 1
+        if doorbell >= 0:
+            os.eventfd_write(doorbell, 1)
+        elif offline == len(targets[1]):
+            return self._take_back(slot, handle)
+        return handle
+
+    def remember_block(self, phy_addr: int, size_bytes: int) -> None:
+        """Note a block of this process, so that a submission need not look it up."""
+        if phy_addr % RPC_ALIGNMENT == 0:
+            self._known[phy_addr] = size_bytes
+
+    def forget_block(self, phy_addr: int) -> None:
+        """Note that a block is no longer this process's."""
+        self._known.pop(phy_addr, None)
+
+    def _refuse_submit(self, cmd: int, priority: int, core_mask: int) -> int:
+        link = self._link
+        if link.fault:
+            return self._say(link.fault, link.why_faulty())
+        if core_mask not in self._targets:
+            return self._say(
+                Status.HB_DSP_INVALID_CORE,
+                f"dspCoreId is {core_mask}; this board has {link.core_count} cores: write 0 for any, or the sum of "
+                f"{', '.join(f'{1 << core} (core {core})' for core in range(link.core_count))}.",
+            )
+        if not 0 <= priority <= 255:
+            return self._say(Status.HB_DSP_INVALID_PRIORITY, f"The priority is {priority}; write 0 to 255.")
+        return self._say(Status.HB_DSP_INVALID_ARGUMENT, f"rpcCmd is {cmd:#x}; a command is 0x0 to 0xffff.")
+
+    def _refuse_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
+        ddr = self._link.ddr
+        if not phy_addr and not size_bytes:
+            return 0  # no block at all
+        if not ddr.contains(phy_addr, size_bytes):
+            return self._say(
+                Status.HB_DSP_INVALID_ADDRESS, f"The {what} block: {ddr.explain(phy_addr, size_bytes)}"
+            )
+        if not ddr.may_use(phy_addr, self._link.client_id):
+            return self._say(
+                Status.HB_DSP_INVALID_ADDRESS,
+                f"The {what} block at {phy_addr:#x} belongs to another process; register it first (hbSysRegisterMem).",
+            )
+        if phy_addr % RPC_ALIGNMENT:
+            return self._say(
+                Status.HB_DSP_UNALIGNED_ADDRESS,
+                f"The {what} block at {phy_addr:#x} must start at a multiple of {RPC_ALIGNMENT} bytes.",
+            )
+        return 0
+
+    def _more_slots(self) -> int:
+        """A slot when none is free: one whose dropped task has ended, else more from the daemon."""
+        from arm_client.link import RequestRefusedError
+
+        with self._lock:
+            self._empty_dropped()
+            if not self._free:
+                try:
+                    self._free.extend(self._link.request("slots", count=SLOTS_AT_ONCE))
+                except RequestRefusedError as error:
+                    return self._say(error.status, str(error))
+            return self._free.pop()
+
+    def _empty_dropped(self) -> None:
+        mailbox, still = self._link.mailbox, []
+        for slot in self._dropped:
+            if self._map[self._states + slot] >= FIRST_END:
+                mailbox.move(slot, State.EMPTY, Actor.OWNER)
+                self._free.append(slot)
+            else:
+                still.append(slot)
+        self._dropped = still
+
+    def _take_back(self, slot: int, handle: int) -> int:
+        """Undo a submission that no core can serve."""
+        self._cancel(slot)
+        self.release(handle)
+        return self._say(
+            Status.HB_DSP_NOT_RUNNING,
+            "No core that may run the task is running; see 'hbrt status', then 'hbrt restart'.",
+        )
+
+    # -- wait ---------------------------------------------------------------------------------------------------
+
+    def wait(self, handle: int, timeout_ms: float) -> int:
+        """Wait for a task; returns its status, 0 when it succeeded.
+
+        Args:
+            handle: What submit returned.
+            timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task goes on.
+        """
+        slot = handle & SLOT_COUNT - 1
+        if self._handles[slot] != handle:
+            return self._refuse_handle(handle)
+        at = self._states + slot
+        mm = self._map
+        if mm[at] < FIRST_END and not self.sleep_until(lambda: mm[at] >= FIRST_END, timeout_ms):
+            if self._link.fault:
+                return self._say(self._link.fault, self._link.why_faulty())
+            return self._say(
+                Status.HB_DSP_TIMEOUT, f"The task did not end within {timeout_ms:g} ms; it goes on."
+            )
+        if mm[at] == State.DONE:
+            return 0
+        if self._link.fault == Status.HB_DSP_FORKED:
+            return self._say(self._link.fault, self._link.why_faulty())
+        result: int = RESULT.unpack_from(mm, self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
+        return self._say(result, self._link.mailbox.text(slot))
+
+    def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
+        """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
+        if not self._followers and self._spinner.spin(ready):
+            return True
+        deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
+        while not ready():
+            if self._link.fault:
+                return False
+            if self._leading.acquire(blocking=False):
+                try:
+                    ended = self._lead(ready, deadline)
+                finally:
+                    self._leading.release()
+                    self._hand_over()
+                return ended
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            self._follow(ready, left)
+        return True
+
+    def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
+        mm, poll, fence = self._map, self._epoll.poll, self._spinner.fence
+        try:
+            while True:
+                mm[self._asleep_at] = 1
+                fence()
+                if ready():
+                    return True
+                patience = RESCAN_SECONDS
+                if deadline is not None:
+                    patience = min(patience, deadline - time.monotonic())
+                    if patience <= 0:
+                        return False
+                for fd, _ in poll(patience, 2):
+                    if fd != self._link.doorbell:
+                        self._link.lose()
+                        return ready()
+                if self._followers:
+                    self._wake_followers()
+        finally:
+            mm[self._asleep_at] = 0
+
+    def _follow(self, ready: Callable[[], bool], left: float | None) -> None:
+        bell = threading.Lock()
+        bell.acquire()
+        key = object()
+        self._followers[key] = (ready, bell)
+        try:
+            # Whoever leads now sees this follower; whoever has just stopped leading has left the lead free.
+            if not ready() and self._leading.locked():
+                bell.acquire(timeout=-1 if left is None else left)
+        finally:
+            self._followers.pop(key, None)
+
+    def _wake_followers(self) -> None:
+        for key, (ready, bell) in list(self._followers.items()):
+            if ready():
+                self._release(key, bell)
+
+    def _hand_over(self) -> None:
+        for key, (_, bell) in list(self._followers.items()):
+            if self._release(key, bell):
+                return
+
+    def _release(self, key: object, bell: threading.Lock) -> bool:
+        """Wake a follower, once, whoever of its leaders finds it first."""
+        try:
+            del self._followers[key]
+        except KeyError:
+            return False
+        bell.release()
+        return True
+
+    # -- what became of it --------------------------------------------------------------------------------------
+
+    def state(self, handle: int) -> State | None:
+        """State of a task, None when the handle is not a live one."""
+        slot = handle & SLOT_COUNT - 1
+        return State(self._map[self._states + slot]) if self._handles[slot] == handle else None
+
+    def answer(self, handle: int) -> Answer:
+        """Core, result, times and cycles of a task."""
+        return self._link.mailbox.answer(handle & SLOT_COUNT - 1)
+
+    def text(self, handle: int) -> str:
+        """Text that a failed task's core left: a sentence, or the op's traceback."""
+        return self._link.mailbox.text(handle & SLOT_COUNT - 1)
+
+    def why(self) -> str:
+        """Sentence for the last refusal that this thread got."""
+        return getattr(self._texts, "text", "")
+
+    # -- release ------------------------------------------------------------------------------------------------
+
+    def release(self, handle: int) -> int:
+        """Let a task go: a queued one is cancelled, a running one finishes and its result is dropped."""
+        slot = handle & SLOT_COUNT - 1
+        if self._handles[slot] != handle:
+            return self._refuse_handle(handle)
+        if self._link.fault:
+            self._handles[slot] = 0
+            return 0
+        self._handles[slot] = 0
+        at = self._states + slot
+        if self._map[at] < FIRST_END:
+            self._cancel(slot)
+        if self._map[at] >= FIRST_END:
+            self._map[at] = State.EMPTY
+            self._free.append(slot)
+        else:
+            with self._lock:
+                self._dropped.append(slot)
+        return 0
+
+    def cancel(self, handle: int) -> bool:
+        """Cancel a queued task, keep its handle; False when it runs or has ended."""
+        slot = handle & SLOT_COUNT - 1
+        return self._handles[slot] == handle and self._cancel(slot)
+
+    def _cancel(self, slot: int) -> bool:
+        mailbox = self._link.mailbox
+        with self._lock:  # the claim lock excludes processes, this one the threads of ours
+            mailbox.lock()
+            try:
+                if mailbox.state(slot) is not State.READY:
+                    return False
+                gone = Answer(-1, Status.HB_DSP_TASK_CANCELLED, 0, 0, 0, 0, time.monotonic_ns(), 0)
+                mailbox.write_answer(slot, gone, "The task was cancelled before a core claimed it.")
+                mailbox.move(slot, State.CANCELLED, Actor.OWNER)
+                return True
+            finally:
+                mailbox.unlock()
+
+    def live_count(self) -> int:
+        """Tasks whose handles were not released."""
+        return sum(1 for handle in self._handles if handle)
+
+    def live_handles(self) -> list[int]:
+        """Handles that were not released."""
+        return [handle for handle in self._handles if handle]
+
+    def close(self) -> None:
+        """Close what this object opened."""
+        self._epoll.close()
+
+    def _refuse_handle(self, handle: int) -> int:
+        if handle <= 0:
+            return self._say(
+                Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one."
+            )
+        client = handle >> _SLOT_BITS + _SERIAL_BITS
+        serial = handle >> _SLOT_BITS & (1 << _SERIAL_BITS) - 1
+        if client == self._link.client_id and serial <= self._serial:
+            return self._say(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was released before.")
+        return self._say(
+            Status.HB_DSP_FOREIGN_TASK_HANDLE,
+            f"The task {handle:#x} is not of this process's attachment (client {self._link.client_id}).",
+        )
+
+    def _say(self, status: int, sentence: str) -> int:
+        self._texts.text = sentence
+        return status

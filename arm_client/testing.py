@@ -1,0 +1,209 @@
+"""pytest plugin: a private board for a test, and a failed test for what the test left on it.
+
+Installed with the package (entry point ``pytest11``). Fixtures:
+
+``dsp_board``
+    Connected board (``arm_client.client.Board``); the C names use it meanwhile. A test that leaves memory allocated or
+    tasks unreleased on it fails, as does one that wrote past a block or into freed memory. Choose the image with
+    ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False)`` (the path is relative to the test
+    file), or for all tests with the ini option ``dsp_image``.
+``dsp_board_factory``
+    ``with dsp_board_factory(image=..., cores=...) as board:`` for a test that needs several, or chooses at run time.
+
+Daemons are kept for the next test that wants the same image and settings, unless ``fresh`` is asked for; each test
+attaches anew. They end with the test run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import secrets
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+if TYPE_CHECKING:
+    from arm_client.client import Board
+    from hbrt.launch import Launched
+
+
+class _Wanted(NamedTuple):
+    """What tells one daemon of the pool from another."""
+
+    image: str | None
+    image_stamp: int
+    cores: int
+    ddr_bytes: int
+    environment: tuple[tuple[str, str], ...]
+
+
+class _Daemon(NamedTuple):
+    path: Path
+    launched: Launched
+
+
+class _Pool:
+    """Daemons of this test process."""
+
+    def __init__(self) -> None:
+        self._idle: dict[_Wanted, _Daemon] = {}
+
+    def take(self, wanted: _Wanted, *, fresh: bool) -> _Daemon:
+        daemon = None if fresh else self._idle.pop(wanted, None)
+        return daemon or _start(wanted)
+
+    def give_back(self, wanted: _Wanted, daemon: _Daemon, *, keep: bool) -> None:
+        if keep and wanted not in self._idle:
+            self._idle[wanted] = daemon
+        else:
+            _end(daemon)
+
+    def close(self) -> None:
+        while self._idle:
+            _end(self._idle.popitem()[1])
+
+
+_pool = _Pool()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the ini option ``dsp_image``."""
+    parser.addini("dsp_image", "image file of the dsp_board fixture, relative to the rootdir", default="")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker."""
+    config.addinivalue_line(
+        "markers",
+        "dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False): the board that the dsp_board fixture gives",
+    )
+
+
+def pytest_unconfigure() -> None:
+    """End the daemons."""
+    _pool.close()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the fixture know whether the test itself failed: a failed test's frames keep its arrays alive."""
+    report = yield
+    if report.when == "call":
+        item.stash[_HAS_FAILED] = report.failed
+    return report
+
+
+_HAS_FAILED = pytest.StashKey[bool]()
+
+
+@pytest.fixture
+def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
+    """A private board, connected; see the module's text."""
+    marker = request.node.get_closest_marker("dsp_board")
+    options: dict[str, Any] = dict(marker.kwargs) if marker else {}
+    configured = request.config.getini("dsp_image")
+    image = options.pop("image", None)
+    if image is not None:
+        image = request.path.parent / image
+    elif configured:
+        image = request.config.rootpath / configured
+    with _board(
+        image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options
+    ) as board:
+        yield board
+
+
+@pytest.fixture
+def dsp_board_factory(
+    request: pytest.FixtureRequest,
+) -> Callable[..., contextlib.AbstractContextManager[Board]]:
+    """Makes boards: ``with dsp_board_factory(image=..., cores=..., ddr_bytes=..., fresh=...) as board``."""
+
+    def make(**options: Any) -> contextlib.AbstractContextManager[Board]:
+        return _board(has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options)
+
+    return make
+
+
+@contextlib.contextmanager
+def _board(
+    *,
+    has_failed: Callable[[], bool],
+    image: str | Path | None = None,
+    cores: int = 2,
+    ddr_bytes: int | None = None,
+    fresh: bool = False,
+) -> Iterator[Board]:
+    from arm_client import session as sessions
+    from arm_client.client import Board
+    from hbrt.board import board_paths
+
+    wanted = _wanted(image, cores, ddr_bytes)
+    daemon = _pool.take(wanted, fresh=fresh)
+    is_clean = False
+    session = sessions.Session(board_paths(str(daemon.path)))
+    session.users = 1
+    before = sessions.set_default(session)
+    board = Board(session)
+    try:
+        yield board
+        if not has_failed() and not session.link.is_lost():
+            problems = left_behind(board)
+            if problems:
+                pytest.fail("The test left its board in disorder:\n" + "\n".join(problems), pytrace=False)
+            is_clean = all(core["crashes"] == 0 for core in board.status()["cores"])
+    finally:
+        sessions.set_default(before)
+        board.close()
+        _pool.give_back(wanted, daemon, keep=is_clean and not fresh)
+
+
+def left_behind(board: Board) -> list[str]:
+    """Sentences on what this process has left on a board: tasks, memory, and the daemon's findings about it."""
+    gc.collect()
+    session = board.session
+    problems = [
+        f"- task {handle:#x} was not released (hbDSPReleaseTask), state {getattr(session.tasks.state(handle), 'name', '?')}"
+        for handle in session.tasks.live_handles()
+    ]
+    spare = {buffer.phy_addr for buffer in board.spare_buffers()}
+    problems += [
+        f"- {block.size_bytes} bytes at {block.phy_addr:#x} were not freed"
+        for block in session.blocks.owned()
+        if block.phy_addr not in spare
+    ]
+    status = board.status()
+    problems += [
+        f"- {found['kind']}: {found['text']}" for found in status["findings"] if found["kind"] != "leak"
+    ]
+    return problems
+
+
+def _wanted(image: str | Path | None, cores: int, ddr_bytes: int | None) -> _Wanted:
+    from hbrt import settings
+
+    path = str(Path(image).absolute()) if image else None
+    stamp = os.stat(path).st_mtime_ns if path and os.path.exists(path) else 0
+    environment = tuple(
+        sorted((key, value) for key, value in os.environ.items() if key.startswith(("HBRT_", "HB_")))
+    )
+    return _Wanted(path, stamp, cores, ddr_bytes or settings.size_bytes("HBRT_DDR"), environment)
+
+
+def _start(wanted: _Wanted) -> _Daemon:
+    from hbrt.board import home
+    from hbrt.launch import DaemonConfig, launch
+
+    path = home() / f"test-{os.getpid()}-{secrets.token_hex(4)}"
+    config = DaemonConfig(str(path), wanted.image, wanted.cores, wanted.ddr_bytes, is_private=True)
+    return _Daemon(path, launch(config))
+
+
+def _end(daemon: _Daemon) -> None:
+    os.close(daemon.launched.lifeline)
+    with contextlib.suppress(ChildProcessError):
+        os.waitpid(daemon.launched.pid, 0)

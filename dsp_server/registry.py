@@ -1,0 +1,143 @@
+"""Command number -> op. One dict is the truth; every registration, macro or call, goes through ``register``.
+
+Ranges (J5, DSP runtime API manual): 0x0000-0x03ff framework (0 is PING), 0x0400-0x07ff NN, 0x0800-0x0fff CV,
+0x1000-0xffff custom, with 0xffff BUTT reserved for the list of commands. A user's op may take an NN or CV
+number, as the vendor's template does with softmax; the later registration wins and says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, TypeAlias, cast
+
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
+
+Op: TypeAlias = Callable[[memoryview, memoryview, Any], int]
+
+
+class RegistrationError(ValueError):
+    """A registration breaks a rule; the message names the command, the op and the rule."""
+
+
+@dataclass(slots=True)
+class Registration:
+    """One command: its op (or where to import it from when first used), its name, its latency budget."""
+
+    cmd: int
+    name: str
+    source: str
+    latency_us: int
+    op: Op | None
+
+    def resolve(self) -> Op:
+        """The op; imports it on first use, so that heavy libraries load only in cores that need them."""
+        if self.op is None:
+            module, _, attribute = self.source.partition(":")
+            self.op = cast("Op", getattr(import_module(module), attribute))
+        return self.op
+
+
+def range_name(cmd: int) -> str:
+    """Owner of a command number: framework, nn, cv or custom."""
+    if cmd < HB_DSP_RPC_CMD_NN_B:
+        return "framework"
+    if cmd < HB_DSP_RPC_CMD_CV_B:
+        return "nn"
+    return "cv" if cmd <= HB_DSP_RPC_CMD_CV_E else "custom"
+
+
+class Registry:
+    """The registered commands of one core."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        """``say`` gets a sentence when a registration replaces another."""
+        self._ops: dict[int, Registration] = {}
+        self._say = say
+
+    def register(self, cmd: int, op: Op, latency_us: int = 0) -> None:
+        """Register an op under a command number; the later registration wins.
+
+        Args:
+            cmd: 0x400..0xfffe.
+            op: Callable that takes (input, output, tm) and returns an int.
+            latency_us: Budget of one run in microseconds; 0 takes the board's default.
+
+        Raises:
+            RegistrationError: a reserved or impossible number, not callable, wrong arity, bad latency.
+        """
+        name = getattr(op, "__name__", type(op).__name__)
+        _check_number(cmd, name)
+        if not callable(op):
+            raise RegistrationError(
+                f"Command {cmd:#x} was given {op!r}, which is not callable. Pass the op itself: a function "
+                "op(input, output, tm) -> int."
+            )
+        _check_arity(cmd, name, op)
+        if isinstance(latency_us, bool) or not isinstance(latency_us, int) or not 0 <= latency_us < 1 << 32:
+            raise RegistrationError(
+                f"Command {cmd:#x} ({name}) has the latency {latency_us!r}; it is a whole number of microseconds, "
+                "0 for the board's default."
+            )
+        self._put(Registration(int(cmd), name, _source_of(op), latency_us, op))
+
+    def register_lazy(self, cmd: int, name: str, source: str, latency_us: int = 0) -> None:
+        """Register an op by ``module:attribute``; it is imported when the command is first called."""
+        _check_number(cmd, name)
+        self._put(Registration(int(cmd), name, source, latency_us, None))
+
+    def _put(self, new: Registration) -> None:
+        old = self._ops.get(new.cmd)
+        if old is not None:
+            self._say(f"Command {new.cmd:#x}: {new.name} ({new.source}) replaces {old.name} ({old.source}).")
+        self._ops[new.cmd] = new
+
+    def get(self, cmd: int) -> Registration | None:
+        """Registration of a command, or None."""
+        return self._ops.get(cmd)
+
+    def listing(self) -> list[Registration]:
+        """All registrations by ascending command number."""
+        return [self._ops[cmd] for cmd in sorted(self._ops)]
+
+
+def _check_number(cmd: int, name: str) -> None:
+    if isinstance(cmd, bool) or not isinstance(cmd, int):
+        raise RegistrationError(f"The command of {name} is {cmd!r}; a command is an integer such as 0x1000.")
+    if not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
+        raise RegistrationError(
+            f"Command {cmd:#x} of {name} is outside 0x0..0xffff; custom ops take 0x1000..0xfffe."
+        )
+    if cmd < HB_DSP_RPC_CMD_NN_B:
+        raise RegistrationError(
+            f"Command {cmd:#x} of {name} is in the framework's reserved range 0x0..0x3ff; custom ops take 0x1000..0xfffe."
+        )
+    if cmd == HB_DSP_RPC_CMD_BUTT:
+        raise RegistrationError(
+            f"Command 0xffff of {name} is reserved: it lists the commands. Use 0x1000..0xfffe."
+        )
+
+
+def _check_arity(cmd: int, name: str, op: Op) -> None:
+    import inspect  # a few ms that an image without ops of its own need not pay
+
+    try:
+        signature = inspect.signature(op)
+    except (TypeError, ValueError):
+        return  # a builtin with no signature: its call will tell
+    try:
+        signature.bind(None, None, None)
+    except TypeError as error:
+        raise RegistrationError(
+            f"Command {cmd:#x}: {name}{signature} cannot be called as op(input, output, tm): {error}."
+        ) from None
+
+
+def _source_of(op: Op) -> str:
+    while (wrapped := getattr(op, "__wrapped__", None)) is not None:
+        op = wrapped
+    code = getattr(op, "__code__", None)
+    if code is None:
+        return getattr(op, "__module__", None) or type(op).__name__
+    return f"{code.co_filename}:{code.co_firstlineno}"

@@ -1,0 +1,271 @@
+"""``hb_dsp_*``: what an image and an op may call, in the vendor's words.
+
+An image is a Python file whose ``main()`` reads as the vendor's template; a core loads it and calls ``main()``.
+The functions here act on the core that this process is. With no core around them (an op under a unit test)
+registration fills a registry of this process's own, and what needs a board says so.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, Literal, NoReturn, TypeAlias
+
+from dsp_server import cycles
+from dsp_server.registry import Op, Registry
+from dsp_server.tile_manager import TileManager
+from hbrt.ddr import Ddr
+from hbrt.status import Status
+
+HB_DSP_LOG_NONE: Final = 0
+HB_DSP_LOG_DEBUG: Final = 1
+HB_DSP_LOG_INFO: Final = 2
+HB_DSP_LOG_WARNING: Final = 3
+HB_DSP_LOG_ERROR: Final = 4
+HB_DSP_LOG_FATAL: Final = 5
+_LEVEL_NAMES = ("NONE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL")
+
+HB_DSP_DRAM0_POOL_SIZE: Final = 103 * 1024
+HB_DSP_DRAM1_POOL_SIZE: Final = 103 * 1024
+DEFAULT_FREQUENCY_HZ: Final = 648_000_000
+
+
+class MapFailed(Enum):
+    """Type of MAP_FAILED: false, and unlike every memoryview. Test with ``is MAP_FAILED``."""
+
+    MAP_FAILED = "MAP_FAILED"
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def __repr__(self) -> str:
+        return "MAP_FAILED"
+
+
+MAP_FAILED: Final = MapFailed.MAP_FAILED
+Mapped: TypeAlias = memoryview | MapFailed
+
+
+class NoBoardError(RuntimeError):
+    """A call needs a core, and this process is none; the message says how to start one."""
+
+
+class CoreContext:
+    """What the process's core is, as the functions of this module see it."""
+
+    def __init__(self) -> None:
+        self.index = -1
+        self.ddr: Ddr | None = None
+        self.serve: Callable[[], NoReturn] | None = None
+        self.tile_manager: TileManager | None = None
+        self.registry = Registry(lambda sentence: hb_dsp_log(HB_DSP_LOG_WARNING, sentence))
+        self.is_initialised = False
+        self.log_level = HB_DSP_LOG_WARNING
+        self.frequency_hz = DEFAULT_FREQUENCY_HZ
+        # Of the task that runs: whose memory it may touch, and why its last mapping failed.
+        self.client_id = 0
+        self.map_failure = ""
+
+
+context = CoreContext()
+
+
+def hb_dsp_env_init() -> int:
+    """Initialise the runtime of the core; must come before registrations. Returns 0."""
+    context.is_initialised = True
+    return 0
+
+
+def hb_dsp_init_global_tm(
+    pool0: object = None,
+    pool0_bytes: int = HB_DSP_DRAM0_POOL_SIZE,
+    pool1: object = None,
+    pool1_bytes: int = HB_DSP_DRAM1_POOL_SIZE,
+) -> int:
+    """Initialise the tile manager over two TCM pools, one a bank; optional, as on the board.
+
+    Args:
+        pool0: The vendor's array in bank 0. The emulator owns its TCM, so this is ignored and may be None.
+        pool0_bytes: Bytes of bank 0 that ops may use, at most 128 KiB; HB_DSP_DRAM0_POOL_SIZE (103 KiB) as a rule.
+        pool1: As pool0, bank 1.
+        pool1_bytes: As pool0_bytes, bank 1.
+
+    Returns:
+        0. Without this call ops get the default pools.
+    """
+    context.tile_manager = TileManager(pool0_bytes, pool1_bytes)
+    return 0
+
+
+def hb_dsp_register_fn(cmd: int, op: Op, latency: int = 0) -> int:
+    """Register an op under a command number. Later registrations win, and the log says so.
+
+    Args:
+        cmd: 0x1000..0xfffe for custom ops; an NN or CV number replaces the packaged op.
+        op: ``op(input, output, tm) -> int``: two writable memoryviews over the RPC's blocks, and the tile manager.
+        latency: The op's budget in microseconds, 0 for none (unit and effect are the emulator's choice).
+
+    Returns:
+        0.
+
+    Raises:
+        RegistrationError: a rule is broken; names the rule. An image that raises does not start.
+    """
+    if not context.is_initialised:
+        raise NoBoardError(
+            f"hb_dsp_register_fn({cmd!r}, ...) came before hb_dsp_env_init(); call hb_dsp_env_init() first in main()."
+        )
+    context.registry.register(cmd, op, latency)
+    return 0
+
+
+def _register_table(table: dict[int, tuple[str, str]]) -> int:
+    for cmd, (name, source) in table.items():
+        context.registry.register_lazy(cmd, name, source)
+    return 0
+
+
+def HB_DSP_REGISTER_NN_ALL() -> int:
+    """Register the packaged NN ops. A macro in C, a call here."""
+    from dsp_server.ops.nn import NN_OPS
+
+    return _register_table(NN_OPS)
+
+
+def HB_DSP_REGISTER_CV_ALL() -> int:
+    """Register the packaged CV ops. A macro in C, a call here."""
+    from dsp_server.ops.cv import CV_OPS
+
+    return _register_table(CV_OPS)
+
+
+def hb_dsp_start() -> None:
+    """Serve tasks until the core is stopped; never returns, though the template has a line after it.
+
+    Raises:
+        NoBoardError: this process is not a core.
+    """
+    if context.serve is None:
+        raise NoBoardError(
+            f"hb_dsp_start() runs on a core only. Start a board with this image: hbrt start --image {sys.argv[0]}"
+        )
+    if not context.is_initialised:
+        raise NoBoardError(
+            "hb_dsp_start() came before hb_dsp_env_init(); call hb_dsp_env_init() first in main()."
+        )
+    context.serve()
+
+
+def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
+    """Map a physical range for this task.
+
+    Args:
+        phy_addr: Any address inside a live block that the caller's process owns or has registered.
+        size_bytes: Bytes; the whole range must lie in that block. 0 is allowed and gives an empty view.
+
+    Returns:
+        Writable memoryview, format 'B'; or the false value MAP_FAILED, and the reason is put into the task's text
+        when the op then fails. An op returns HB_ERR_MMAP_FAILED for it.
+    """
+    ddr = context.ddr
+    if ddr is None:
+        raise NoBoardError(
+            "hb_dsp_mem_map() needs a board: run the op on one, as in hbrt start --image FILE."
+        )
+    try:
+        block = ddr.block_at(phy_addr)
+        if block is None or not 0 <= size_bytes <= block.phy_addr + block.size_bytes - phy_addr:
+            context.map_failure = f"hb_dsp_mem_map: {ddr.explain(phy_addr, size_bytes)}"
+        elif block.owner != context.client_id and not ddr.may_use(phy_addr, context.client_id):
+            context.map_failure = (
+                f"hb_dsp_mem_map: the block at {block.phy_addr:#x} belongs to client {block.owner}; client "
+                f"{context.client_id}, whose task this is, must register it first (hbSysRegisterMem)."
+            )
+        else:
+            offset = ddr.offset_of(phy_addr)
+            return ddr.bytes[offset : offset + size_bytes]
+    except TypeError:
+        context.map_failure = (
+            f"hb_dsp_mem_map: the address and the size must be integers, not {phy_addr!r} and {size_bytes!r}."
+        )
+    hb_dsp_log(HB_DSP_LOG_ERROR, context.map_failure)
+    return MAP_FAILED
+
+
+def hb_dsp_mem_unmap(mapped: object) -> int:
+    """Undo a mapping: the view, an array over it, or its address. The DDR stays mapped in a core, so nothing moves.
+
+    Returns:
+        0; HB_DSP_INVALID_ARGUMENT for MAP_FAILED or NULL, which are no mapping.
+    """
+    return Status.HB_DSP_INVALID_ARGUMENT if mapped is MAP_FAILED or mapped is None or mapped == 0 else 0
+
+
+def hb_dsp_core_id() -> int:
+    """Index of this core, 0 or 1; -1 outside a core."""
+    return context.index
+
+
+def hb_dsp_set_log_level(level: int) -> int:
+    """Show log records of this level and above; HB_DSP_LOG_NONE shows none. Returns 0, or an error value."""
+    if not HB_DSP_LOG_NONE <= level <= HB_DSP_LOG_FATAL:
+        return Status.HB_DSP_INVALID_ARGUMENT
+    context.log_level = level
+    return 0
+
+
+def hb_dsp_log(level: int, message: str, *args: object) -> None:
+    """Write a record to the board's log (``hbrt log``), with %-formatting, when its level is shown."""
+    if context.log_level == HB_DSP_LOG_NONE or level < context.log_level:
+        return
+    text = message % args if args else message
+    name = _LEVEL_NAMES[level] if 0 <= level < len(_LEVEL_NAMES) else str(level)
+    who = f"core{context.index}" if context.index >= 0 else "dsp"
+    stamp = time.strftime("%H:%M:%S", time.localtime())
+    try:
+        os.write(2, f"{stamp} {who} {name} {text}\n".encode("utf-8", "replace"))
+    except OSError:
+        pass  # a log that cannot be written must not end a task
+
+
+def DSP_ERR(message: str, *args: object) -> None:
+    """hb_dsp_log at level ERROR."""
+    hb_dsp_log(HB_DSP_LOG_ERROR, message, *args)
+
+
+def DSP_WARN(message: str, *args: object) -> None:
+    """hb_dsp_log at level WARNING."""
+    hb_dsp_log(HB_DSP_LOG_WARNING, message, *args)
+
+
+def DSP_INFO(message: str, *args: object) -> None:
+    """hb_dsp_log at level INFO."""
+    hb_dsp_log(HB_DSP_LOG_INFO, message, *args)
+
+
+def DSP_DBG(message: str, *args: object) -> None:
+    """hb_dsp_log at level DEBUG."""
+    hb_dsp_log(HB_DSP_LOG_DEBUG, message, *args)
+
+
+def xos_set_clock_freq(frequency_hz: int) -> None:
+    """Tell the RTOS the clock; kept so that a template reads as the vendor's. Modelled cycles stay at 648 MHz."""
+    context.frequency_hz = int(frequency_hz)
+
+
+def xos_get_clock_freq() -> int:
+    """Clock that was set, in Hz."""
+    return context.frequency_hz
+
+
+def xos_start_system_timer(timer: int, tick_cycles: int) -> int:
+    """Start the RTOS tick; there is none here, so this checks its arguments only. Returns 0, or an error value."""
+    return 0 if timer >= 0 and tick_cycles >= 0 else Status.HB_DSP_INVALID_ARGUMENT
+
+
+def modelled_cycles() -> int:
+    """Modelled cycles of this core since it started (see dsp_server.cycles)."""
+    return cycles.current().cycles
