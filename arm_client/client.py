@@ -160,9 +160,7 @@ class Board:
         """
         return Buffer(self._live(), size_bytes, is_cached=cached)
 
-    def empty(
-        self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, cached: bool = False
-    ) -> BoardArray:
+    def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, cached: bool = False) -> BoardArray:
         """New array in device memory, C order, zeroed; freed when the last view of it goes."""
         size_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
         return self.alloc(max(size_bytes, 1), cached=cached).array(dtype, shape)
@@ -408,9 +406,7 @@ def private_board(
     from hbrt.board import home
 
     path = directory or home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
-    session = sessions.start_board(
-        path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes
-    )
+    session = sessions.start_board(path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes)
     session.users = 1
     before = sessions.set_default(session)
     board = Board(session)

@@ -46,9 +46,7 @@ def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
     target.reserved2 = 0
 
 
-def hbDSPRpc(
-    task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None, ctrl: hbDSPRpcCtrlParam
-) -> int:
+def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None, ctrl: hbDSPRpcCtrlParam) -> int:
     """Submit one task.
 
     Args:
@@ -103,9 +101,7 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
     except (BoardError, BadSettingError) as error:
         return note(Status.HB_DSP_NOT_RUNNING, str(error))
     (in_phy, in_bytes), (out_phy, out_bytes) = blocks
-    handle = tasks.submit(
-        how.rpcCmd, how.priority, how.dspCoreId, how.customId, in_phy, in_bytes, out_phy, out_bytes
-    )
+    handle = tasks.submit(how.rpcCmd, how.priority, how.dspCoreId, how.customId, in_phy, in_bytes, out_phy, out_bytes)
     if handle < 0:
         return note(handle, tasks.why())
     out.value = handle
@@ -180,9 +176,7 @@ def hbDSPGetVersion() -> str:
     """Version text of the DSP runtime API that is emulated, and of the emulator."""
     from hbrt import __version__
 
-    return (
-        f"{HB_DSP_VERSION_MAJOR}.{HB_DSP_VERSION_MINOR}.{HB_DSP_VERSION_PATCH} (hbrt {__version__} emulator)"
-    )
+    return f"{HB_DSP_VERSION_MAJOR}.{HB_DSP_VERSION_MINOR}.{HB_DSP_VERSION_PATCH} (hbrt {__version__} emulator)"
 
 
 def hbDSPGetErrorDesc(code: int) -> str:

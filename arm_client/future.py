@@ -119,11 +119,7 @@ class Task(concurrent.futures.Future[Any]):
         tasks = self._session.tasks
         timeout_ms = 0 if timeout is None else timeout * 1000
         status = tasks.wait(self._handle, timeout_ms)
-        if (
-            status == Status.HB_DSP_TIMEOUT
-            and (state := tasks.state(self._handle)) is not None
-            and state < FIRST_END
-        ):
+        if status == Status.HB_DSP_TIMEOUT and (state := tasks.state(self._handle)) is not None and state < FIRST_END:
             raise TimeoutError(f"Command {self.cmd:#x} did not end within {timeout} s; the task goes on.")
         self._settle()
 

@@ -53,9 +53,7 @@ class Link:
             raise NoDaemonError(f"The daemon of board {paths.name} ended while this process attached.")
         hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
         if not hello.get("ok"):
-            raise BoardError(
-                f"The board {paths.name} refused this process: {hello.get('text', 'no reason given')}"
-            )
+            raise BoardError(f"The board {paths.name} refused this process: {hello.get('text', 'no reason given')}")
         self.client_id: int = hello["client"]
         self.first_slots: list[int] = hello["slots"]
         self.core_count: int = hello["cores"]
@@ -85,9 +83,7 @@ class Link:
             control = self._control or self._open_control()
             self._next_id += 1
             number = self._next_id
-            control.send(
-                wire.encode_request(wire.ControlRequest(number, verb, args, self.client_id, self._token))
-            )
+            control.send(wire.encode_request(wire.ControlRequest(number, verb, args, self.client_id, self._token)))
             while True:
                 self._await_reply(control, verb)
                 reply = wire.decode_reply(control.recv())
@@ -144,7 +140,9 @@ class Link:
             )
         if self.fault == Status.HB_DSP_NOT_RUNNING:
             return f"This process has detached from board {self.paths.name}; call connect() again."
-        return f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
+        return (
+            f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
+        )
 
     def close(self) -> None:
         """Detach: the lease closes, the daemon takes back what this process held."""

@@ -37,9 +37,7 @@ class Block:
         "view",
     )
 
-    def __init__(
-        self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool
-    ) -> None:
+    def __init__(self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool) -> None:
         self.phy_addr = phy_addr
         self.size_bytes = size_bytes
         self.is_cached = is_cached

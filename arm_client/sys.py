@@ -186,15 +186,11 @@ def _copy(mem: Any, other: Any, size: int, *, is_write: bool) -> int:
     except (TypeError, ValueError, BufferError) as error:
         return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer cannot be used: {error}.")
     if len(theirs) < size:
-        return note(
-            Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer has {len(theirs)} bytes, fewer than {size}."
-        )
+        return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer has {len(theirs)} bytes, fewer than {size}.")
     if is_write:
         target.view()[:size] = theirs[:size]
     elif theirs.readonly:
-        return note(
-            Status.HB_SYS_INVALID_ARGUMENT, "The CPU buffer is read-only; pass a bytearray or an array."
-        )
+        return note(Status.HB_SYS_INVALID_ARGUMENT, "The CPU buffer is read-only; pass a bytearray or an array.")
     else:
         theirs[:size] = target.view()[:size]
     return _OK
@@ -214,9 +210,7 @@ def _existing() -> session.Session:
     """The session that memory of this process must belong to; does not start a board only to find nothing on it."""
     found = session.current()
     if found is None:
-        raise RequestRefusedError(
-            Status.HB_SYS_NOT_ALLOCATED, "This process has allocated no memory on any board."
-        )
+        raise RequestRefusedError(Status.HB_SYS_NOT_ALLOCATED, "This process has allocated no memory on any board.")
     return found
 
 
@@ -232,6 +226,4 @@ def _try(call: Any) -> int:
 
 
 def _null(call: str) -> int:
-    return note(
-        Status.HB_SYS_INVALID_ARGUMENT, f"{call} was given a null pointer or an argument of a wrong type."
-    )
+    return note(Status.HB_SYS_INVALID_ARGUMENT, f"{call} was given a null pointer or an argument of a wrong type.")

@@ -168,9 +168,7 @@ class Tasks:
         if not phy_addr and not size_bytes:
             return 0  # no block at all
         if not ddr.contains(phy_addr, size_bytes):
-            return self._say(
-                Status.HB_DSP_INVALID_ADDRESS, f"The {what} block: {ddr.explain(phy_addr, size_bytes)}"
-            )
+            return self._say(Status.HB_DSP_INVALID_ADDRESS, f"The {what} block: {ddr.explain(phy_addr, size_bytes)}")
         if not ddr.may_use(phy_addr, self._link.client_id):
             return self._say(
                 Status.HB_DSP_INVALID_ADDRESS,
@@ -232,9 +230,7 @@ class Tasks:
         if mm[at] < FIRST_END and not self.sleep_until(lambda: mm[at] >= FIRST_END, timeout_ms):
             if self._link.fault:
                 return self._say(self._link.fault, self._link.why_faulty())
-            return self._say(
-                Status.HB_DSP_TIMEOUT, f"The task did not end within {timeout_ms:g} ms; it goes on."
-            )
+            return self._say(Status.HB_DSP_TIMEOUT, f"The task did not end within {timeout_ms:g} ms; it goes on.")
         if mm[at] == State.DONE:
             return 0
         if self._link.fault == Status.HB_DSP_FORKED:
@@ -390,9 +386,7 @@ class Tasks:
 
     def _refuse_handle(self, handle: int) -> int:
         if handle <= 0:
-            return self._say(
-                Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one."
-            )
+            return self._say(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")
         client = handle >> _SLOT_BITS + _SERIAL_BITS
         serial = handle >> _SLOT_BITS & (1 << _SERIAL_BITS) - 1
         if client == self._link.client_id and serial <= self._serial:

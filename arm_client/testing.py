@@ -111,9 +111,7 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         image = request.path.parent / image
     elif configured:
         image = request.config.rootpath / configured
-    with _board(
-        image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options
-    ) as board:
+    with _board(image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options) as board:
         yield board
 
 
@@ -177,9 +175,7 @@ def left_behind(board: Board) -> list[str]:
         if block.phy_addr not in spare
     ]
     status = board.status()
-    problems += [
-        f"- {found['kind']}: {found['text']}" for found in status["findings"] if found["kind"] != "leak"
-    ]
+    problems += [f"- {found['kind']}: {found['text']}" for found in status["findings"] if found["kind"] != "leak"]
     return problems
 
 
@@ -188,9 +184,7 @@ def _wanted(image: str | Path | None, cores: int, ddr_bytes: int | None) -> _Wan
 
     path = str(Path(image).absolute()) if image else None
     stamp = os.stat(path).st_mtime_ns if path and os.path.exists(path) else 0
-    environment = tuple(
-        sorted((key, value) for key, value in os.environ.items() if key.startswith(("HBRT_", "HB_")))
-    )
+    environment = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(("HBRT_", "HB_"))))
     return _Wanted(path, stamp, cores, ddr_bytes or settings.size_bytes("HBRT_DDR"), environment)
 
 

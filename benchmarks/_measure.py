@@ -102,9 +102,7 @@ class Child:
     Its output goes to a log file. It leads its own session: Ctrl-C reaches only the benchmark, which ends it.
     """
 
-    def __init__(
-        self, name: str, arguments: Sequence[str], environment: Mapping[str, str], directory: Path
-    ) -> None:
+    def __init__(self, name: str, arguments: Sequence[str], environment: Mapping[str, str], directory: Path) -> None:
         self.name = name
         self._log = directory / f"{name}.log"
         ours, theirs = socket.socketpair()
@@ -171,9 +169,7 @@ def private_directory() -> Iterator[Path]:
 
 def machine() -> dict[str, str | int]:
     """Describe what the numbers were taken on."""
-    models = [
-        line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")
-    ]
+    models = [line for line in Path("/proc/cpuinfo").read_text().splitlines() if line.startswith("model name")]
     return {
         "cpu": models[0].partition(":")[2].strip() if models else platform.machine(),
         "cpus": len(usable_cpus()),
@@ -193,6 +189,4 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool 
         return f"| {' | '.join(padded)} |" if markdown else "  ".join(padded).rstrip()
 
     rule = [("-" * width if column == 0 else "-" * (width - 1) + ":") for column, width in enumerate(widths)]
-    return "\n".join(
-        [line(head), line(rule) if markdown else line(["-" * w for w in widths]), *map(line, rows)]
-    )
+    return "\n".join([line(head), line(rule) if markdown else line(["-" * w for w in widths]), *map(line, rows)])

@@ -129,15 +129,11 @@ def goals(regime: str, results: Results) -> list[Goal]:
         worker = results.get("zmq-worker", Result()).in_flight_per_s
         if ours.in_flight_per_s and worker:
             value = Rounds(tuple(ours.in_flight_per_s)).ratio_to(Rounds(tuple(worker))).median
-            found.append(
-                Goal(f"{DEPTH} in flight >= 1.5x {title('zmq-worker')} {where}", value, 1.5, value >= 1.5)
-            )
+            found.append(Goal(f"{DEPTH} in flight >= 1.5x {title('zmq-worker')} {where}", value, 1.5, value >= 1.5))
     return found
 
 
-def as_text(
-    regimes: Mapping[str, Results], verdict: list[Goal], about: Mapping[str, Any], *, markdown: bool
-) -> str:
+def as_text(regimes: Mapping[str, Results], verdict: list[Goal], about: Mapping[str, Any], *, markdown: bool) -> str:
     """Return the whole report for people."""
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())
     parts = [
@@ -157,7 +153,5 @@ def as_text(
 
 def as_json(regimes: Mapping[str, Results], verdict: list[Goal], about: Mapping[str, Any]) -> dict[str, Any]:
     """Return everything, round by round."""
-    measured = {
-        regime: {name: asdict(result) for name, result in by.items()} for regime, by in regimes.items()
-    }
+    measured = {regime: {name: asdict(result) for name, result in by.items()} for regime, by in regimes.items()}
     return {"machine": dict(about), "regimes": measured, "goals": [asdict(goal) for goal in verdict]}

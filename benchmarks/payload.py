@@ -114,9 +114,7 @@ def judge(times: dict[str, Rounds]) -> list[Goal]:
 @click.command()
 @click.option("--rounds", default=15, show_default=True, help="How often each takes its turn.")
 @click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write every round here."
-)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write every round here.")
 def main(*, rounds: int, markdown: bool, json_file: Path | None) -> None:
     """Measure whether the cost of a call depends on the size of its memory."""
     raise_on_sigterm()

@@ -75,13 +75,9 @@ def choose_peers(names: str | None) -> list[Peer]:
 @click.option("--quick", is_flag=True, help="About 20 s instead of four minutes, with 4 clients at the most.")
 @click.option("--regime", type=click.Choice(["one", "free", "both"]), default="both", show_default=True)
 @click.option("--peers", "names", help="Only these, by name, with commas between them.")
-@click.option(
-    "--idle-seconds", default=10.0, show_default=True, help="How long to watch idle cores; 0 to skip it."
-)
+@click.option("--idle-seconds", default=10.0, show_default=True, help="How long to watch idle cores; 0 to skip it.")
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
-@click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write every round here."
-)
+@click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write every round here.")
 def main(
     *,
     quick: bool,

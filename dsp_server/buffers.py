@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
+    from numpy.typing import NDArray
+
+    BufferLike: TypeAlias = ReadableBuffer | NDArray[Any]
 
 # The caller of an allocation or a transfer is the first frame outside these.
 _NOT_CALLERS = {"contextlib"} | {
@@ -15,14 +18,14 @@ _NOT_CALLERS = {"contextlib"} | {
 }
 
 
-def bytes_view(buffer: ReadableBuffer) -> memoryview:
+def bytes_view(buffer: BufferLike) -> memoryview:
     """A flat view of the buffer's bytes.
 
     Raises:
         TypeError: not a buffer, or its bytes are not contiguous.
         ValueError: a memoryview that was released.
     """
-    view = memoryview(buffer)
+    view = memoryview(cast("ReadableBuffer", buffer))  # numpy's types hide that an array is one
     if view.format == "B" and view.ndim == 1:
         if not view.contiguous:
             raise TypeError("the buffer's bytes are not contiguous")

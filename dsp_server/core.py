@@ -92,9 +92,7 @@ class Core:
         while not self.is_released and not self.stopping:
             self._receive()
         if runtime.context.tile_manager is None:
-            runtime.context.tile_manager = TileManager(
-                runtime.HB_DSP_DRAM0_POOL_SIZE, runtime.HB_DSP_DRAM1_POOL_SIZE
-            )
+            runtime.context.tile_manager = TileManager(runtime.HB_DSP_DRAM0_POOL_SIZE, runtime.HB_DSP_DRAM1_POOL_SIZE)
         self._look_at_everything()
         while not self.stopping:
             slot = self._claim()
@@ -215,9 +213,7 @@ class Core:
                     context.tile_manager,
                 )
                 result = (
-                    returned
-                    if type(returned) is int and -(1 << 31) <= returned < 1 << 31
-                    else _as_status(returned)
+                    returned if type(returned) is int and -(1 << 31) <= returned < 1 << 31 else _as_status(returned)
                 )
                 if result:
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
@@ -234,9 +230,7 @@ class Core:
             answer = Answer(self.index, result, 0, 0, claim_ns, start_ns, done_ns, spent)
             self.mailbox.write_answer(slot, answer, text)
         else:
-            ANSWER.pack_into(
-                mm, record + ANSWER_OFFSET, self.index, result, 0, 0, claim_ns, start_ns, done_ns, spent
-            )
+            ANSWER.pack_into(mm, record + ANSWER_OFFSET, self.index, result, 0, 0, claim_ns, start_ns, done_ns, spent)
         mm[layout.states + slot] = State.FAILED if result else State.DONE
         _U64.pack_into(mm, self._record + CORE_TASKS, self._tasks)
         _U64.pack_into(mm, self._record + CORE_BUSY_NS, self._busy_ns)
@@ -271,9 +265,7 @@ class Core:
             return 0, ""
         if cmd == HB_DSP_RPC_CMD_BUTT:
             output = self._view(out_phy, out_bytes, owner)
-            listing = pack_listing(
-                [(r.cmd, r.latency_us, r.name) for r in runtime.context.registry.listing()]
-            )
+            listing = pack_listing([(r.cmd, r.latency_us, r.name) for r in runtime.context.registry.listing()])
             if len(output) < _LISTING_HEADER.size:
                 return Status.HB_DSP_INVALID_ARGUMENT, (
                     f"Command 0xffff lists the registered commands into the output block; it needs at least "

@@ -122,9 +122,7 @@ class CoreSlot:
             CoreStateError: the move is not one.
         """
         if (self.state, to) not in MOVES:
-            raise CoreStateError(
-                f"Core {self.index} is {self.state}; it cannot become {to}. Nothing was changed."
-            )
+            raise CoreStateError(f"Core {self.index} is {self.state}; it cannot become {to}. Nothing was changed.")
         self.state = to
         self._publish()
 
@@ -168,10 +166,7 @@ def spawn(
     """Start a process for a core, in a fresh interpreter, with its descriptors in the places it expects."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     # Out of the way first: the places 3, 4, 5... may hold descriptors that are sources here.
-    sources = [
-        fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
-        for fd in (theirs.fileno(), ddr_fd, *doorbells, log_fd)
-    ]
+    sources = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in (theirs.fileno(), ddr_fd, *doorbells, log_fd)]
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     actions: list[tuple[int, int, int]] = [(os.POSIX_SPAWN_DUP2, null, 0)]
     actions += [(os.POSIX_SPAWN_DUP2, sources[-1], standard) for standard in (1, 2)]

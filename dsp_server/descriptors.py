@@ -33,8 +33,7 @@ from dsp_server.transfers import (
 )
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer, WriteableBuffer
-
+    from dsp_server.buffers import BufferLike
     from dsp_server.tile_manager import TileManager
 
 QUEUE_DEPTH: Final = 64
@@ -90,7 +89,7 @@ class Idma:
         """Descriptors that have not completed. Costs no modelled time."""
         return len(self._queue)
 
-    def copy(self, dst: WriteableBuffer, src: ReadableBuffer, size_bytes: int | None = None) -> int:
+    def copy(self, dst: BufferLike, src: BufferLike, size_bytes: int | None = None) -> int:
         """Queue a copy of `size_bytes` from the start of `src` to the start of `dst`.
 
         Args:
@@ -110,8 +109,8 @@ class Idma:
 
     def copy_2d(
         self,
-        dst: WriteableBuffer,
-        src: ReadableBuffer,
+        dst: BufferLike,
+        src: BufferLike,
         row_bytes: int,
         num_rows: int,
         *,
@@ -142,8 +141,7 @@ class Idma:
         queue = self._queue
         if len(queue) >= self.depth:
             raise QueueFull(
-                f"{len(queue)} iDMA descriptors are outstanding, which is all the queue holds: "
-                "wait for some first."
+                f"{len(queue)} iDMA descriptors are outstanding, which is all the queue holds: wait for some first."
             )
         size_bytes, num_rows = (dst.nbytes, 1) if shape is None else (shape[0] * shape[1], shape[1])
         counter = self._counter or cycles.current()
@@ -205,7 +203,7 @@ class Idma:
         self.wait_all()
         return forgotten
 
-    def note_compute(self, *buffers: ReadableBuffer) -> None:
+    def note_compute(self, *buffers: BufferLike) -> None:
         """Say that the core now computes on these buffers: transfers in flight in their banks are conflicts.
 
         The chip's banks serve one access at a time, so ping and pong belong in different banks. Counted in
@@ -234,9 +232,7 @@ class Idma:
     def _end_cycle(self, handle: int) -> int | None:
         """Modelled end of an outstanding descriptor; None when it has completed."""
         if not 0 < handle <= self._last_handle:
-            raise UnknownHandle(
-                f"{handle} is no iDMA handle: pass what the copy returned, unless that was negative."
-            )
+            raise UnknownHandle(f"{handle} is no iDMA handle: pass what the copy returned, unless that was negative.")
         at = handle - (self._last_handle - len(self._queue)) - 1  # handles in the queue follow one another
         return self._queue[at].end_cycle if at >= 0 else None
 

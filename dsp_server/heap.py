@@ -94,9 +94,7 @@ class Heap:
             they are.
     """
 
-    def __init__(
-        self, base: int, size_bytes: int, *, page_bytes: int = PAGE_BYTES, guard_pages: int = 1
-    ) -> None:
+    def __init__(self, base: int, size_bytes: int, *, page_bytes: int = PAGE_BYTES, guard_pages: int = 1) -> None:
         if page_bytes <= 0 or page_bytes & (page_bytes - 1):
             raise BadSize(f"A page of {page_bytes} bytes is no power of two: use one, such as {PAGE_BYTES}.")
         if size_bytes <= 0 or base < 0 or base % page_bytes or size_bytes % page_bytes:

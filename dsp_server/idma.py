@@ -27,7 +27,7 @@ from dsp_server.transfers import (
 )
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer, WriteableBuffer
+    from dsp_server.buffers import BufferLike
 
 __all__ = [
     "IDMA_ERR_BAD_TRANSFER",
@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 
-def idma_copy_desc(dst: WriteableBuffer, src: ReadableBuffer, size_bytes: int, flags: int = 0) -> int:
+def idma_copy_desc(dst: BufferLike, src: BufferLike, size_bytes: int, flags: int = 0) -> int:
     """Queue a copy. `flags` are the chip's interrupt flags, without effect here.
 
     Returns:
@@ -66,8 +66,8 @@ def idma_copy_desc(dst: WriteableBuffer, src: ReadableBuffer, size_bytes: int, f
 
 
 def idma_copy_2d_desc(
-    dst: WriteableBuffer,
-    src: ReadableBuffer,
+    dst: BufferLike,
+    src: BufferLike,
     row_bytes: int,
     flags: int,
     num_rows: int,

@@ -57,11 +57,7 @@ class Memory:
         try:
             block = self._heap.alloc(size_bytes, client)
         except (OutOfMemory, BadSize) as error:
-            status = (
-                Status.HB_SYS_OUT_OF_MEMORY
-                if isinstance(error, OutOfMemory)
-                else Status.HB_SYS_INVALID_ARGUMENT
-            )
+            status = Status.HB_SYS_OUT_OF_MEMORY if isinstance(error, OutOfMemory) else Status.HB_SYS_INVALID_ARGUMENT
             raise MemoryRefusedError(status, str(error)) from None
         touched = self._tables.first_nonzero(block.phy_addr, block.reserved_bytes)
         if touched is not None:

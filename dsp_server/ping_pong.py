@@ -21,8 +21,9 @@ from dsp_server.transfers import IDMA_OK, BadTransfer, check_apart
 
 if TYPE_CHECKING:
     import numpy as np
-    from _typeshed import ReadableBuffer, WriteableBuffer
     from numpy.typing import DTypeLike, NDArray
+
+    from dsp_server.buffers import BufferLike
 
     Compute = Callable[[NDArray[Any], NDArray[Any], int], object]
 
@@ -35,8 +36,8 @@ ALIGN: Final = 64
 
 def ping_pong(
     tm: TileManager,
-    src: ReadableBuffer,
-    dst: WriteableBuffer | None,
+    src: BufferLike,
+    dst: BufferLike | None,
     compute: Compute,
     *,
     in_dtype: DTypeLike,
@@ -82,9 +83,7 @@ def ping_pong(
     shares_tile = in_place or dst is None
     item_bytes = in_type.itemsize + (0 if shares_tile else out_type.itemsize)
     if shares_tile and out_type.itemsize > in_type.itemsize:
-        raise BadTransfer(
-            f"Results of type {out_type} do not fit the place of their input of type {in_type}."
-        )
+        raise BadTransfer(f"Results of type {out_type} do not fit the place of their input of type {in_type}.")
     if not items:
         return 0
     per_tile = min(items, _tile_items(tm, item_bytes, tile_items, multiple_of))
@@ -100,10 +99,10 @@ def ping_pong(
 
 
 def hb_dsp_ping_pong_frame(
-    dst: WriteableBuffer | None,
-    src: ReadableBuffer,
-    src_idma: Sequence[WriteableBuffer],
-    dst_idma: Sequence[WriteableBuffer],
+    dst: BufferLike | None,
+    src: BufferLike,
+    src_idma: Sequence[BufferLike],
+    dst_idma: Sequence[BufferLike],
     length: int,
     func: Callable[[NDArray[Any], NDArray[Any], int, Any, Any], object],
     func_out: Any,

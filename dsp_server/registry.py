@@ -106,17 +106,13 @@ def _check_number(cmd: int, name: str) -> None:
     if isinstance(cmd, bool) or not isinstance(cmd, int):
         raise RegistrationError(f"The command of {name} is {cmd!r}; a command is an integer such as 0x1000.")
     if not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
-        raise RegistrationError(
-            f"Command {cmd:#x} of {name} is outside 0x0..0xffff; custom ops take 0x1000..0xfffe."
-        )
+        raise RegistrationError(f"Command {cmd:#x} of {name} is outside 0x0..0xffff; custom ops take 0x1000..0xfffe.")
     if cmd < HB_DSP_RPC_CMD_NN_B:
         raise RegistrationError(
             f"Command {cmd:#x} of {name} is in the framework's reserved range 0x0..0x3ff; custom ops take 0x1000..0xfffe."
         )
     if cmd == HB_DSP_RPC_CMD_BUTT:
-        raise RegistrationError(
-            f"Command 0xffff of {name} is reserved: it lists the commands. Use 0x1000..0xfffe."
-        )
+        raise RegistrationError(f"Command 0xffff of {name} is reserved: it lists the commands. Use 0x1000..0xfffe.")
 
 
 def _check_arity(cmd: int, name: str, op: Op) -> None:

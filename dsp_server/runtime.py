@@ -153,9 +153,7 @@ def hb_dsp_start() -> None:
             f"hb_dsp_start() runs on a core only. Start a board with this image: hbrt start --image {sys.argv[0]}"
         )
     if not context.is_initialised:
-        raise NoBoardError(
-            "hb_dsp_start() came before hb_dsp_env_init(); call hb_dsp_env_init() first in main()."
-        )
+        raise NoBoardError("hb_dsp_start() came before hb_dsp_env_init(); call hb_dsp_env_init() first in main().")
     context.serve()
 
 
@@ -172,9 +170,7 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
     """
     ddr = context.ddr
     if ddr is None:
-        raise NoBoardError(
-            "hb_dsp_mem_map() needs a board: run the op on one, as in hbrt start --image FILE."
-        )
+        raise NoBoardError("hb_dsp_mem_map() needs a board: run the op on one, as in hbrt start --image FILE.")
     try:
         block = ddr.block_at(phy_addr)
         if block is None or not 0 <= size_bytes <= block.phy_addr + block.size_bytes - phy_addr:

@@ -100,13 +100,9 @@ class Supervisor:
         self.watch(self.listener.fileno(), self._on_attach)
         while any(core.candidate for core in self.cores):
             self._step(TICK_SECONDS)
-            broken = next(
-                (core.candidate for core in self.cores if core.candidate and core.candidate.problem), None
-            )
+            broken = next((core.candidate for core in self.cores if core.candidate and core.candidate.problem), None)
             if broken is not None:
-                raise BoardError(
-                    f"the image {self.origin} did not load on core {broken.index}:\n{broken.problem}"
-                )
+                raise BoardError(f"the image {self.origin} did not load on core {broken.index}:\n{broken.problem}")
             if all(core.candidate is None or core.candidate.is_ready for core in self.cores):
                 self._promote_all()
         self._remember_files()
@@ -132,9 +128,7 @@ class Supervisor:
 
     def close(self) -> None:
         """End the cores, fail what is queued, take away the sockets and files."""
-        processes = [
-            p for core in self.cores for p in (core.process, core.candidate) if p is not None
-        ] + self.ending
+        processes = [p for core in self.cores for p in (core.process, core.candidate) if p is not None] + self.ending
         now = time.monotonic()
         for process in processes:
             process.stop(now)
@@ -212,9 +206,7 @@ class Supervisor:
             hello = wire.unpack_map(connection.recv(HELLO_BYTES), HELLO_BYTES)
             name = str(hello.get("name", ""))[:64]
             if uid != os.getuid():
-                raise wire.MalformedMessageError(
-                    f"This board belongs to user {os.getuid()}, not to user {uid}."
-                )
+                raise wire.MalformedMessageError(f"This board belongs to user {os.getuid()}, not to user {uid}.")
             client = self.clients.attach(connection, pid, name)
         except (OSError, wire.MalformedMessageError, NoRoomError) as error:
             self.say(f"Refused to attach process {pid}: {error}")
@@ -277,9 +269,7 @@ class Supervisor:
     # -- cores --------------------------------------------------------------------------------------------------
 
     def _all_processes(self) -> list[CoreProcess]:
-        return [
-            p for core in self.cores for p in (core.process, core.candidate) if p is not None
-        ] + self.ending
+        return [p for core in self.cores for p in (core.process, core.candidate) if p is not None] + self.ending
 
     def _snapshot(self, source: str) -> Path:
         """Keep the image's text, so that a core that restarts later runs what the others run."""
@@ -478,9 +468,7 @@ class Supervisor:
 
     def _core(self, index: int) -> CoreSlot:
         if not 0 <= index < len(self.cores):
-            raise CoreStateError(
-                f"There is no core {index}; this board has cores 0 to {len(self.cores) - 1}."
-            )
+            raise CoreStateError(f"There is no core {index}; this board has cores 0 to {len(self.cores) - 1}.")
         return self.cores[index]
 
     # -- restart and reload -------------------------------------------------------------------------------------

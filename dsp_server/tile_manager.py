@@ -33,7 +33,7 @@ from dsp_server.tcm import (
 )
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer
+    from dsp_server.buffers import BufferLike
 
 __all__ = [
     "BANK_RAW_BYTES",
@@ -96,8 +96,7 @@ class TileManager:
         for bank, size_bytes in enumerate((pool0_bytes, pool1_bytes)):
             if not 0 <= size_bytes <= BANK_RAW_BYTES:
                 raise BadTile(
-                    f"A pool of {size_bytes} bytes does not fit TCM bank {bank}: "
-                    f"use 0 to {BANK_RAW_BYTES} bytes."
+                    f"A pool of {size_bytes} bytes does not fit TCM bank {bank}: use 0 to {BANK_RAW_BYTES} bytes."
                 )
         self._banks = (Bank(pool0_bytes), Bank(pool1_bytes))
         self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
@@ -105,9 +104,7 @@ class TileManager:
         self.bank_conflicts = [0, 0]
         """Per bank, transfers seen in flight while the op computed in it (see `Idma.note_compute`)."""
 
-    def allocate(
-        self, size_bytes: int, color: int = XV_MEM_BANK_COLOR_ANY, align: int = DEFAULT_ALIGN
-    ) -> memoryview:
+    def allocate(self, size_bytes: int, color: int = XV_MEM_BANK_COLOR_ANY, align: int = DEFAULT_ALIGN) -> memoryview:
         """A writable view of `size_bytes` in the bank that `color` names: the first place that fits.
 
         Args:
@@ -133,7 +130,7 @@ class TileManager:
             max(bank.largest_free_bytes(align) for bank in asked_of),
         )
 
-    def free(self, buffer: ReadableBuffer) -> None:
+    def free(self, buffer: BufferLike) -> None:
         """Give back a whole buffer: the view, or an array over all of it.
 
         Raises:
@@ -245,7 +242,7 @@ def xvAllocateBuffer(tm: TileManager, size: int, color: int, align: int) -> memo
         return XVTM_ERROR
 
 
-def xvFreeBuffer(tm: TileManager, buffer: ReadableBuffer) -> int:
+def xvFreeBuffer(tm: TileManager, buffer: BufferLike) -> int:
     """Give a buffer back: 0, or XVTM_FREE_ERROR; then `xvGetErrorInfo` says why."""
     try:
         tm.free(buffer)

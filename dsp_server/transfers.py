@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from dsp_server.buffers import address_of, bytes_view
 
 if TYPE_CHECKING:
-    from _typeshed import ReadableBuffer, WriteableBuffer
+    from dsp_server.buffers import BufferLike
 
 IDMA_OK: Final = 0
 IDMA_ERR_BAD_TRANSFER: Final = -1
@@ -50,9 +50,7 @@ class Shape(NamedTuple):
     dst_pitch_bytes: int
 
 
-def checked_copy(
-    dst: WriteableBuffer, src: ReadableBuffer, size_bytes: int | None
-) -> tuple[memoryview, memoryview]:
+def checked_copy(dst: BufferLike, src: BufferLike, size_bytes: int | None) -> tuple[memoryview, memoryview]:
     """The bytes that a flat copy moves: destination, source, of one length.
 
     Raises:
@@ -73,9 +71,7 @@ def checked_copy(
     return to, from_
 
 
-def checked_copy_2d(
-    dst: WriteableBuffer, src: ReadableBuffer, shape: Shape
-) -> tuple[memoryview, memoryview, Shape]:
+def checked_copy_2d(dst: BufferLike, src: BufferLike, shape: Shape) -> tuple[memoryview, memoryview, Shape]:
     """The bytes that a 2-D copy moves, each from its first row's start to its last row's end.
 
     Raises:
@@ -121,7 +117,7 @@ def move_rows(dst: memoryview, src: memoryview, shape: Shape) -> None:
     rows_of_dst[:] = np.ndarray((num_rows, row_bytes), np.uint8, src, strides=(src_pitch_bytes, 1))
 
 
-def _usable(side: str, buffer: ReadableBuffer) -> memoryview:
+def _usable(side: str, buffer: BufferLike) -> memoryview:
     try:
         return bytes_view(buffer)
     except TypeError as error:
@@ -130,7 +126,7 @@ def _usable(side: str, buffer: ReadableBuffer) -> memoryview:
         raise BadTransfer(f"The {side} is a buffer that was freed: allocate it again.") from None
 
 
-def _writable(buffer: WriteableBuffer) -> memoryview:
+def _writable(buffer: BufferLike) -> memoryview:
     view = _usable("destination", buffer)
     if view.readonly:
         raise BadTransfer("The destination is read-only: iDMA writes into a writable buffer.")
@@ -150,8 +146,7 @@ def _count(what: str, value: int) -> int:
 def _check_inside(side: str, size_bytes: int, view: memoryview) -> None:
     if size_bytes > view.nbytes:
         raise BadTransfer(
-            f"A transfer of {size_bytes} bytes runs past the {side}, which has {view.nbytes}: "
-            "make it smaller."
+            f"A transfer of {size_bytes} bytes runs past the {side}, which has {view.nbytes}: make it smaller."
         )
 
 

@@ -145,9 +145,7 @@ class Ddr:
             beside = f" The block below is {nearest.phy_addr:#x}+{nearest.size_bytes:#x}." if nearest else ""
             return f"{asked} is in no live block; it was freed or never allocated.{beside}"
         over = phy_addr + size_bytes - block.end
-        return (
-            f"{asked} runs {over} bytes past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}."
-        )
+        return f"{asked} runs {over} bytes past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}."
 
     def _nearest_below(self, phy_addr: int, limit_pages: int = 4096) -> BlockEntry | None:
         page = (phy_addr - self._heap_start) // PAGE_BYTES
@@ -190,9 +188,7 @@ class DdrTables:
             ValueError: more sharers than a block record holds.
         """
         if len(sharers) > BLOCK_MAX_SHARERS:
-            raise ValueError(
-                f"A block can be registered by {BLOCK_MAX_SHARERS} clients; {len(sharers)} asked."
-            )
+            raise ValueError(f"A block can be registered by {BLOCK_MAX_SHARERS} clients; {len(sharers)} asked.")
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         padded = sharers + (0,) * (BLOCK_MAX_SHARERS - len(sharers))
         _SHARERS.pack_into(self._ddr.map, record + BLOCK_SHARERS, *padded)

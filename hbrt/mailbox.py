@@ -163,9 +163,7 @@ class Mailbox:
         now = self.state(slot)
         allowed = MOVES.get((now, to))
         if allowed is None or actor not in allowed[0]:
-            raise IllegalMoveError(
-                f"{actor.name} may not move slot {slot} {now.name} -> {to.name}: {self.story(slot)}"
-            )
+            raise IllegalMoveError(f"{actor.name} may not move slot {slot} {now.name} -> {to.name}: {self.story(slot)}")
 
     def move(self, slot: int, to: State, actor: Actor) -> None:
         """Checked move. The caller holds the claim lock where MOVES says so."""

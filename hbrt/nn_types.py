@@ -29,6 +29,7 @@ HB_DSP_QUANTI_ROUND_HALF_AWAY = 1 << 0
 HB_DSP_QUANTI_DDR_PATH = 1 << 1
 """Bit of `flags`: compute straight from DDR instead of by ping-pong through TCM, with the same result."""
 
+MAX_DIMENSION = (1 << 31) - 1
 MAX_DIMENSIONS = 8
 """Length of `shape`, the value of HB_DNN_TENSOR_MAX_DIMENSIONS."""
 
@@ -108,13 +109,15 @@ class QuantiParam(ctypes.Structure):
         """Fills `shape` and `dimension_count`.
 
         Raises:
-            ValueError: there are no dimensions, or more than 8.
+            ValueError: there are no dimensions, or more than 8, or one that does not fit an int32.
         """
         if not 1 <= len(dimensions) <= MAX_DIMENSIONS:
             raise ValueError(
                 f"A shape of {len(dimensions)} dimensions does not fit the structure: "
                 f"reshape the tensor to between 1 and {MAX_DIMENSIONS} dimensions."
             )
+        if max(dimensions) > MAX_DIMENSION:
+            raise ValueError(f"Dimension {max(dimensions)} is above {MAX_DIMENSION}, the largest int32.")
         self.dimension_count = len(dimensions)
         self.shape[: len(dimensions)] = list(dimensions)
 

@@ -56,9 +56,7 @@ def integer(name: str) -> int:
     try:
         return int(raw)
     except ValueError:
-        raise BadSettingError(
-            f"{name} is {raw!r}, which is not a whole number. {_BY_NAME[name].help}."
-        ) from None
+        raise BadSettingError(f"{name} is {raw!r}, which is not a whole number. {_BY_NAME[name].help}.") from None
 
 
 def flag(name: str) -> bool:
@@ -98,9 +96,7 @@ def parse_size(raw: str, what: str = "size") -> int:
     except (ValueError, OverflowError):
         value = 0
     if value <= 0:
-        raise BadSettingError(
-            f"The {what} {raw!r} is not a size; write a number with K, M or G, as in 512M or 2G."
-        )
+        raise BadSettingError(f"The {what} {raw!r} is not a size; write a number with K, M or G, as in 512M or 2G.")
     return value
 
 

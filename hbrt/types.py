@@ -135,11 +135,7 @@ class hbSysMem(ctypes.Structure):
                 f"An array of shape {dims} and type {element} needs {count * element.itemsize} bytes, but the "
                 f"block at {self.phyAddr:#x} has {self.memSize}. Allocate a larger block."
             )
-        return (
-            np.frombuffer(view, dtype=element, count=count).reshape(dims)
-            if count
-            else np.empty(dims, element)
-        )
+        return np.frombuffer(view, dtype=element, count=count).reshape(dims) if count else np.empty(dims, element)
 
 
 class hbDSPRpcCtrlParam(ctypes.Structure):

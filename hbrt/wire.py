@@ -155,9 +155,7 @@ def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
 def _take(body: dict[str, Any], name: str, kind: type) -> Any:
     value = body.get(name)
     if type(value) is not kind:
-        raise MalformedMessageError(
-            f"The field {name!r} must be {kind.__name__}, not {type(value).__name__}."
-        )
+        raise MalformedMessageError(f"The field {name!r} must be {kind.__name__}, not {type(value).__name__}.")
     return value
 
 
@@ -169,15 +167,11 @@ def decode_request(raw: bytes) -> ControlRequest:
     """
     body = unpack_map(raw, MAX_REQUEST_BYTES)
     if extra := set(body) - {"v", "id", "verb", "client", "token", "args"}:
-        raise MalformedMessageError(
-            f"The frame has unknown fields: {', '.join(sorted(map(str, extra)))[:200]}."
-        )
+        raise MalformedMessageError(f"The frame has unknown fields: {', '.join(sorted(map(str, extra)))[:200]}.")
     verb = _take(body, "verb", str)
     spec = VERBS.get(verb)
     if spec is None:
-        raise MalformedMessageError(
-            f"The verb {verb[:64]!r} is not known; known are {', '.join(sorted(VERBS))}."
-        )
+        raise MalformedMessageError(f"The verb {verb[:64]!r} is not known; known are {', '.join(sorted(VERBS))}.")
     number, client, token = _take(body, "id", int), _take(body, "client", int), _take(body, "token", bytes)
     if not 0 <= number <= _U64 or not 0 <= client <= _U32 or len(token) > TOKEN_BYTES:
         raise MalformedMessageError("The field 'id', 'client' or 'token' is out of bounds.")
@@ -205,9 +199,7 @@ def decode_reply(raw: bytes) -> ControlReply:
         MalformedMessageError: not a reply of this protocol.
     """
     body = unpack_map(raw, MAX_REPLY_BYTES)
-    return ControlReply(
-        _take(body, "id", int), _take(body, "status", int), _take(body, "text", str), body.get("data")
-    )
+    return ControlReply(_take(body, "id", int), _take(body, "status", int), _take(body, "text", str), body.get("data"))
 
 
 def pack(**fields: Any) -> bytes:

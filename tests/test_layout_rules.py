@@ -57,9 +57,7 @@ def test_a_sample_stands_on_its_own_side_alone(folder: str, other_side: str) -> 
     # A relative import, or one of `samples`, would break as soon as a user copies the one file.
     forbidden = {other_side, ".", "samples", "tests", "benchmarks"}
     broken = {
-        str(file.relative_to(REPOSITORY)): found
-        for file in files
-        if (found := imported_packages(file) & forbidden)
+        str(file.relative_to(REPOSITORY)): found for file in files if (found := imported_packages(file) & forbidden)
     }
     assert broken == {}
 

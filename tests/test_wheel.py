@@ -77,13 +77,9 @@ def test_a_wheel_holds_every_file_of_the_packages_and_the_samples(wheel: Path) -
 
 
 def test_an_installed_wheel_is_what_runs(installed: Path, tmp_path: Path) -> None:
-    show = (
-        "import arm_client, dsp_server, hbrt; print(arm_client.__file__, dsp_server.__file__, hbrt.__file__)"
-    )
+    show = "import arm_client, dsp_server, hbrt; print(arm_client.__file__, dsp_server.__file__, hbrt.__file__)"
     answer = run_installed(installed, tmp_path, sys.executable, "-c", show)
-    assert answer.stdout.split() == [str(installed / name / "__init__.py") for name in PACKAGES], (
-        answer.stderr
-    )
+    assert answer.stdout.split() == [str(installed / name / "__init__.py") for name in PACKAGES], answer.stderr
 
 
 def test_an_installed_wheel_runs_its_samples_in_an_empty_folder(installed: Path, tmp_path: Path) -> None:

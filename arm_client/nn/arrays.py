@@ -1,12 +1,11 @@
-"""Arrays on their way to an op and back, and a call that keeps them alive as long as a core may touch them."""
+"""Arrays on their way to an op and back, and waits that keep them alive while a core may touch them."""
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.client import Board, BoardArray
 from arm_client.errors import CallerError
@@ -14,61 +13,80 @@ from arm_client.future import Task
 from hbrt.status import Status
 
 
-def to_board(board: Board, values: ArrayLike, dtype: DTypeLike) -> BoardArray:
-    """The values in device memory, in C order: a fitting board array itself, with no copy, or else a copy."""
-    if (
-        isinstance(values, BoardArray)
-        and values.is_on_board
-        and values.dtype == np.dtype(dtype)
-        and values.flags.c_contiguous
-    ):
+def refusal(sentence: str) -> CallerError:
+    """The error for a wrong argument."""
+    return CallerError(Status.HB_DSP_INVALID_ARGUMENT, sentence)
+
+
+def as_array(values: ArrayLike) -> NDArray[Any]:
+    """The values as an array: a board array itself, or what numpy makes of them."""
+    return values if isinstance(values, BoardArray) else np.asarray(values)
+
+
+def to_board(board: Board, values: NDArray[Any], dtype: DTypeLike) -> BoardArray:
+    """The values in device memory, in C order: a board array that fits is used with no copy."""
+    fits = isinstance(values, BoardArray) and values.dtype == np.dtype(dtype) and values.flags.c_contiguous
+    if isinstance(values, BoardArray) and fits and is_on_board(values):
         return values
     return board.from_array(np.asarray(values, dtype))
 
 
-def result_array(
-    board: Board, out: BoardArray | None, shape: tuple[int, ...], dtype: DTypeLike
-) -> BoardArray:
+def is_on_board(values: BoardArray) -> bool:
+    """Whether an array lies in device memory still: a copy of a board array does not."""
+    try:
+        return values.phy_addr > 0
+    except CallerError:
+        return False
+
+
+def result_array(board: Board, out: BoardArray | None, shape: tuple[int, ...], dtype: DTypeLike) -> BoardArray:
     """The array for an op's results: `out` when it fits, or a new one.
 
     Raises:
-        CallerError: `out` has another shape or type, is not in device memory, or is not in C order.
+        CallerError: `out` is not in device memory, not in C order, or of another shape or type.
     """
     if out is None:
         return board.empty(shape, dtype)
-    if not isinstance(out, BoardArray):
-        raise refusal(
-            f"out is a {type(out).__name__}; it must be in device memory: make it with board.empty()."
-        )
+    if not isinstance(out, BoardArray) or not is_on_board(out):
+        raise refusal("out is not in device memory: make it with board.empty().")
     if out.shape != shape or out.dtype != np.dtype(dtype) or not out.flags.c_contiguous:
         raise refusal(
-            f"out has shape {out.shape}, type {out.dtype} and strides {out.strides}; the results have shape "
-            f"{shape} and type {np.dtype(dtype)}, in C order. Make it with board.empty()."
+            f"out has shape {out.shape}, type {out.dtype} and strides {out.strides}, but the results have shape "
+            f"{shape} and type {np.dtype(dtype)}, in C order: make it with board.empty()."
         )
     return out
 
 
-def finish(task: Task, timeout: float | None, *used: object) -> Any:
-    """The task's output. On a time-out `used`, the arrays it works on, stay alive until the task has ended.
+def per_channel(name: str, values: ArrayLike, channels: int, dtype: DTypeLike) -> NDArray[Any]:
+    """(channels,) of `dtype`, from as many values or from one for all.
 
     Raises:
-        TimeoutError: it did not end in time. HbrtError: it failed.
+        CallerError: another number of values, or, for an integer type, one that it cannot hold.
+    """
+    given = np.asarray(values).reshape(-1)
+    if given.size not in {1, channels}:
+        raise refusal(f"{name} has {given.size} values for {channels} channels: give 1 or {channels}.")
+    with np.errstate(invalid="ignore", over="ignore"):
+        result = np.broadcast_to(given, channels).astype(dtype)
+    if np.issubdtype(result.dtype, np.integer) and not np.array_equal(result, np.broadcast_to(given, channels)):
+        raise refusal(f"{name} is {values!r}: it must be whole numbers that fit {result.dtype}.")
+    return result
+
+
+def finish(task: Task, timeout: float | None, *used: object) -> Any:
+    """The task's output; the arrays `used` outlive the wait when the task does.
+
+    Raises:
+        TimeoutError: it did not end within `timeout` seconds. HbrtError: it failed.
     """
     try:
         return task.result(timeout)
-    except TimeoutError:
-        if not task.cancel():
-            task.add_done_callback(lambda _: used)  # a core may still read and write them
+    except BaseException:
+        let_go(task, *used)
         raise
 
 
-def structures(board: Board, kind: type[ctypes.Structure], count: int) -> tuple[Any, BoardArray]:
-    """An array of C structures in device memory, and the same as one row of bytes a structure."""
-    size_bytes = ctypes.sizeof(kind)
-    rows = board.empty((count, size_bytes), np.uint8)
-    return (kind * count).from_buffer(rows.data), rows
-
-
-def refusal(sentence: str) -> CallerError:
-    """The error for a wrong argument."""
-    return CallerError(Status.HB_DSP_INVALID_ARGUMENT, sentence)
+def let_go(task: Task, *used: object) -> None:
+    """Cancels a task, or keeps the arrays `used` alive until it has ended, because a core may still write there."""
+    if not task.cancel():
+        task.add_done_callback(lambda _: used and None)

@@ -100,9 +100,7 @@ PEERS = (
     _ours("hbrt-2-spin0", "hbrt, 2 cores, spin 0", cores=2, spin_us=0),
     Peer("zmq-reqrep", "pyzmq REQ/REP", "benchmarks._peers.zmq_reqrep", ("zmq",)),
     Peer("zmq-router", "pyzmq DEALER/ROUTER", "benchmarks._peers.zmq_router", ("zmq",)),
-    Peer(
-        "zmq-worker", "DEALER/ROUTER + worker", "benchmarks._peers.zmq_worker", ("zmq",), ("broker", "worker")
-    ),
+    Peer("zmq-worker", "DEALER/ROUTER + worker", "benchmarks._peers.zmq_worker", ("zmq",), ("broker", "worker")),
     Peer("pipe", "multiprocessing.connection", "benchmarks._peers.pipe", ()),
     Peer("iceoryx2", "iceoryx2, event", "benchmarks._peers.iox", ("iceoryx2",)),
     Peer("rpyc", "rpyc", "benchmarks._peers.rpyc_unix", ("rpyc",)),

@@ -20,9 +20,7 @@ def hbrt(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
     command = Path(sysconfig.get_path("scripts")) / "hbrt"
     program = [str(command)] if command.exists() else [sys.executable, "-m", "hbrt.cli"]
     env = {**os.environ, **(environment or {})}
-    done = subprocess.run(
-        [*program, *arguments], env=env, capture_output=True, text=True, check=False, timeout=60
-    )
+    done = subprocess.run([*program, *arguments], env=env, capture_output=True, text=True, check=False, timeout=60)
     if done.returncode:
         raise RuntimeError(f"hbrt {' '.join(arguments)} ended with {done.returncode}: {done.stderr.strip()}")
     return done.stdout
@@ -40,7 +38,5 @@ def running_board(name: str, cores: int) -> Iterator[None]:
 
 def core_pids(environment: Mapping[str, str]) -> list[int]:
     """Return the process of each core of the board that ``environment`` names."""
-    status = json.loads(
-        hbrt("status", "--board", environment["HBRT_BOARD"], "--json", environment=environment)
-    )
+    status = json.loads(hbrt("status", "--board", environment["HBRT_BOARD"], "--json", environment=environment))
     return [int(core["pid"]) for core in status["cores"]]

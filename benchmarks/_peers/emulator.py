@@ -51,9 +51,7 @@ def control(cmd: int) -> hb.hbDSPRpcCtrlParam:
 def call(request: hb.hbSysMem, reply: hb.hbSysMem, ctrl: hb.hbDSPRpcCtrlParam) -> None:
     """Make one whole call: submit, wait, release."""
     task = hb.hbDSPTask_t()
-    status = (
-        hb.hbDSPRpc(task, request, reply, ctrl) or hb.hbDSPWaitTaskDone(task, 0) or hb.hbDSPReleaseTask(task)
-    )
+    status = hb.hbDSPRpc(task, request, reply, ctrl) or hb.hbDSPWaitTaskDone(task, 0) or hb.hbDSPReleaseTask(task)
     if status:
         raise HbError(status)
 

@@ -52,11 +52,7 @@ def make_node(directory: Path) -> Any:
 def event_service(node: Any, name: str) -> Any:
     """Open the event service ``name``; its listener is not told of notifiers that come and go."""
     builder = node.service_builder(iox2.ServiceName.new(name)).event()
-    builder = (
-        builder.disable_notifier_created_event()
-        .disable_notifier_dropped_event()
-        .disable_notifier_dead_event()
-    )
+    builder = builder.disable_notifier_created_event().disable_notifier_dropped_event().disable_notifier_dead_event()
     return builder.max_listeners(1).max_notifiers(MAX_CLIENTS).max_nodes(MAX_NODES).open_or_create()
 
 

@@ -147,9 +147,7 @@ def test_owners() -> None:
 @pytest.mark.parametrize("size_bytes", [0, -1, -PAGE])
 def test_a_size_that_no_block_can_have_is_refused(size_bytes: int) -> None:
     heap = heap_of(4)
-    with pytest.raises(
-        ValueError, match=rf"^A block of {size_bytes} bytes cannot be allocated: ask for"
-    ) as info:
+    with pytest.raises(ValueError, match=rf"^A block of {size_bytes} bytes cannot be allocated: ask for") as info:
         heap.alloc(size_bytes, "a")
     assert isinstance(info.value, BadSize)
     assert heap.free_bytes == 4 * PAGE
@@ -167,9 +165,7 @@ def test_a_size_that_no_block_can_have_is_refused(size_bytes: int) -> None:
         (BASE, 4 * PAGE, PAGE, -1),
     ],
 )
-def test_a_heap_that_cannot_be_is_refused(
-    base: int, size_bytes: int, page_bytes: int, guard_pages: int
-) -> None:
+def test_a_heap_that_cannot_be_is_refused(base: int, size_bytes: int, page_bytes: int, guard_pages: int) -> None:
     with pytest.raises(BadSize):
         Heap(base, size_bytes, page_bytes=page_bytes, guard_pages=guard_pages)
 

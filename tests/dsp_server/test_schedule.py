@@ -102,9 +102,7 @@ def test_the_queue_gives_the_best_and_keeps_stale_entries_for_the_caller_to_judg
     assert queue.peek() is None
     for slot, task in enumerate(reversed(FIRST_TO_LAST)):
         queue.push(task_key(*task), slot)
-    queue.push(
-        task_key(*FIRST_TO_LAST[0]), 99
-    )  # the same submission seen twice: one of the two will be stale
+    queue.push(task_key(*FIRST_TO_LAST[0]), 99)  # the same submission seen twice: one of the two will be stale
     assert len(queue) == len(FIRST_TO_LAST) + 1
     assert queue.peek() == (task_key(*FIRST_TO_LAST[0]), len(FIRST_TO_LAST) - 1)
     popped = [queue.pop() for _ in range(len(queue))]

@@ -167,10 +167,7 @@ tasks = st.builds(
 
 def numbered(drawn: list[list[tuple[int, int, int]]]) -> list[list[Task]]:
     sequence = iter(range(1, 1000))
-    return [
-        [Task(priority, custom_id, next(sequence), mask) for priority, custom_id, mask in one]
-        for one in drawn
-    ]
+    return [[Task(priority, custom_id, next(sequence), mask) for priority, custom_id, mask in one] for one in drawn]
 
 
 @settings(deadline=None, max_examples=300)

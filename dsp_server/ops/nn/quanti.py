@@ -19,6 +19,9 @@ from hbrt.nn_types import (
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ROUND_HALF_AWAY,
     MAX_DIMENSIONS,
+    QUANTI_DTYPES,
+    QUANTI_SCALE,
+    QUANTI_SHIFT,
     QuantiParam,
 )
 
@@ -33,13 +36,7 @@ MAX_SHIFT = 126
 
 FLOAT32 = np.dtype(np.float32)
 INT32 = np.dtype(np.int32)
-DTYPES: dict[int, np.dtype[Any]] = {
-    8: np.dtype(np.int8),
-    9: np.dtype(np.uint8),
-    11: np.dtype(np.int16),
-    12: np.dtype(np.uint16),
-    14: INT32,
-}
+DTYPES: dict[int, np.dtype[Any]] = {number: np.dtype(name) for number, name in QUANTI_DTYPES.items()}
 """Quantised types by their number in hbDNNDataType."""
 
 Value = TypeVar("Value", bound=np.generic)
@@ -95,9 +92,7 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
         known = ", ".join(f"{number} {dtype.name}" for number, dtype in DTYPES.items())
         raise ValueError(f"tensor_type {param.tensor_type} is not a quantised type: use one of {known}.")
     if param.flags & ~(HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH):
-        raise ValueError(
-            f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use."
-        )
+        raise ValueError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
     if param.quanti_type not in RULES:
         raise ValueError(f"quanti_type {param.quanti_type} is not a rule: use 1 (SHIFT) or 2 (SCALE).")
     dtype = DTYPES[param.tensor_type]
@@ -162,7 +157,7 @@ def _refuse(what: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: 
 
 
 RULES: dict[int, Callable[[QuantiParam, int, np.dtype[Any], Load], Rule | None]] = {
-    1: _shift_rule,
-    2: _scale_rule,
+    QUANTI_SHIFT: _shift_rule,
+    QUANTI_SCALE: _scale_rule,
 }
 """How each hbDNNQuantiType gets its scales and zero points; 0, NONE, leaves a tensor as it is."""

@@ -35,9 +35,7 @@ EXP_INSTRUCTIONS = 24
 """Modelled vector instructions of exp and its sum: range reduction, a polynomial of degree 6, scaling."""
 
 
-def softmax_row(
-    tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]
-) -> None:
+def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
     """Softmax of a row in DDR into another, in three passes.
 
     The argument of exp is clipped to [-128, 127], as the vendor's exp does. No result can show it: x - m is

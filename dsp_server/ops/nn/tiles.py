@@ -126,9 +126,7 @@ def refuse_overlap(source: NDArray[Any], target: NDArray[Any]) -> None:
         )
 
 
-def run_pass(
-    tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[Any] | None, compute: Compute
-) -> None:
+def run_pass(tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[Any] | None, compute: Compute) -> None:
     """Hands every tile of `source` to `compute(values, results, first)`, in order.
 
     Args:

@@ -94,9 +94,7 @@ def test_per_tensor() -> None:
     ],
 )
 def test_per_axis(shape: tuple[int, ...], axis: int, inner: int, channels: list[int]) -> None:
-    got = plan(
-        param(*shape, axis=axis, scale_data=0x100, zero_point_data=0x200, flags=HB_DSP_QUANTI_DDR_PATH), load
-    )
+    got = plan(param(*shape, axis=axis, scale_data=0x100, zero_point_data=0x200, flags=HB_DSP_QUANTI_DDR_PATH), load)
     assert got is not None
     assert (got.count, got.inner, got.ddr) == (len(channels), inner, True)
     scales, zero_points = got.rule(0, got.count)
@@ -195,3 +193,8 @@ def test_set_shape_takes_one_to_eight_dimensions() -> None:
     for dimensions in ([], [1] * 9):
         with pytest.raises(ValueError, match=f"^A shape of {len(dimensions)} dimensions does not fit"):
             hbDSPQuantizeParam().set_shape(dimensions)
+
+
+def test_a_dimension_beyond_int32_is_refused_and_not_cut() -> None:
+    with pytest.raises(ValueError, match=r"^Dimension 2147483648 is above 2147483647, the largest int32\.$"):
+        hbDSPQuantizeParam().set_shape([2, 1 << 31])

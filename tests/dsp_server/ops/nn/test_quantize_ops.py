@@ -91,9 +91,7 @@ def test_few_elements(ddr: FakeDdr, count: int) -> None:
 def test_sixteen_million_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 1 << 24
     block = memoryview(np.resize(real(1 << 16), count).data).cast("B")
-    monkeypatch.setattr(
-        tiles, "hb_dsp_mem_map", lambda phy_addr, size_bytes: block[phy_addr : phy_addr + size_bytes]
-    )
+    monkeypatch.setattr(tiles, "hb_dsp_mem_map", lambda phy_addr, size_bytes: block[phy_addr : phy_addr + size_bytes])
     results = []
     for flags in (0, HB_DSP_QUANTI_DDR_PATH):
         param = hbDSPQuantizeParam(**PER_TENSOR, tensor_type=S8, flags=flags, zero_point=3)
@@ -140,9 +138,7 @@ def test_per_axis_agrees_with_broadcasting(
     along = [1] * len(shape)
     along[axis] = channels
     scale, zero_point = scales.reshape(along), zero_points.reshape(along)
-    expected = np.clip(
-        np.rint(values / scale + zero_point.astype(np.float32)), limits.min, limits.max
-    ).astype(dtype)
+    expected = np.clip(np.rint(values / scale + zero_point.astype(np.float32)), limits.min, limits.max).astype(dtype)
     got = quantize_both_ways(ddr, values, **fields)
     np.testing.assert_array_equal(got, expected, strict=True)
     back = dequantize_both_ways(ddr, got, **fields)
@@ -186,9 +182,7 @@ def test_larger_results_over_their_input_are_refused(ddr: FakeDdr) -> None:
     ("op", "structure"), [(hb_dsp_quantize, hbDSPQuantizeParam), (hb_dsp_dequantize, hbDSPDequantizeParam)]
 )
 @pytest.mark.parametrize("fields", [{}, {"axis": 0}])
-def test_an_address_outside_every_block(
-    ddr: FakeDdr, op: Any, structure: Any, fields: dict[str, int]
-) -> None:
+def test_an_address_outside_every_block(ddr: FakeDdr, op: Any, structure: Any, fields: dict[str, int]) -> None:
     param = structure(**{**PER_TENSOR, "tensor_type": S32, "input": 0x1000, "scale_data": 0x2000, **fields})
     param.set_shape((4,))
     block = memoryview(bytearray(64))

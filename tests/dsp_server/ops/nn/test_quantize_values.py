@@ -20,9 +20,7 @@ DTYPES = [np.dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32
 NARROW = DTYPES[:4]
 
 
-def one(
-    value: float, scale: float = 1.0, zero_point: int = 0, dtype: str = "int8", *, half_away: bool = False
-) -> int:
+def one(value: float, scale: float = 1.0, zero_point: int = 0, dtype: str = "int8", *, half_away: bool = False) -> int:
     result = quantize_values(
         np.array([value], np.float32),
         np.array([scale], np.float32),
@@ -95,9 +93,7 @@ def test_quantize_agrees_with_numpy(
     zero_point = data.draw(st.integers(limits.min, limits.max))
     with np.errstate(all="ignore"):
         steps = np.rint(values / np.float32(scale) + np.float32(zero_point))
-        expected = np.where(np.isnan(values), zero_point, np.clip(steps, limits.min, limits.max)).astype(
-            dtype
-        )
+        expected = np.where(np.isnan(values), zero_point, np.clip(steps, limits.min, limits.max)).astype(dtype)
     got = quantize_values(values, np.array([scale], np.float32), np.array([zero_point]), dtype)
     np.testing.assert_array_equal(got, expected, strict=True)
 
@@ -119,9 +115,7 @@ def test_dequantize_every_limit(dtype: np.dtype[Any]) -> None:
     values = np.array([limits.min, limits.min + 1, 0, 1, limits.max], dtype)
     for zero_point in (limits.min, 0, limits.max):
         got = dequantize_values(values, np.array([0.1], np.float32), np.array([zero_point]))
-        expected = np.array([int(value) - zero_point for value in values]).astype(np.float32) * np.float32(
-            0.1
-        )
+        expected = np.array([int(value) - zero_point for value in values]).astype(np.float32) * np.float32(0.1)
         np.testing.assert_array_equal(got, expected, strict=True)
 
 
@@ -141,13 +135,9 @@ def test_a_shift_is_exact_both_ways(dtype: np.dtype[Any], shift: int) -> None:
     values=hnp.arrays(np.float32, st.integers(1, 40), elements=st.floats(-(2.0**100), 2.0**100, width=32)),
     shift=st.integers(0, 126),
 )
-def test_dividing_by_the_scale_of_a_shift_is_multiplying_by_its_power(
-    values: NDArray[np.float32], shift: int
-) -> None:
+def test_dividing_by_the_scale_of_a_shift_is_multiplying_by_its_power(values: NDArray[np.float32], shift: int) -> None:
     with np.errstate(over="ignore"):
-        np.testing.assert_array_equal(
-            values / np.ldexp(np.float32(1), -shift), values * np.float32(2.0**shift)
-        )
+        np.testing.assert_array_equal(values / np.ldexp(np.float32(1), -shift), values * np.float32(2.0**shift))
 
 
 @given(

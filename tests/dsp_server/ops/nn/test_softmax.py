@@ -33,9 +33,7 @@ def oracle(values: NDArray[Any]) -> NDArray[np.float64]:
     return result
 
 
-def run(
-    ddr: FakeDdr, values: NDArray[np.float32], path: Literal["ping_pong", "ddr"] = "ping_pong"
-) -> NDArray[Any]:
+def run(ddr: FakeDdr, values: NDArray[np.float32], path: Literal["ping_pong", "ddr"] = "ping_pong") -> NDArray[Any]:
     param = hbDSPSoftmaxParam(data_size=values.nbytes, input=ddr.put(values))
     return ddr.run(make_softmax(path), param, len(values), FLOAT32)
 
@@ -94,9 +92,7 @@ def test_sixteen_million_elements() -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_no_elements(ddr: FakeDdr, path: Literal["ping_pong", "ddr"]) -> None:
-    assert (
-        make_softmax(path)(memoryview(bytearray(hbDSPSoftmaxParam())), memoryview(b""), ddr.tile_manager) == 0
-    )
+    assert make_softmax(path)(memoryview(bytearray(hbDSPSoftmaxParam())), memoryview(b""), ddr.tile_manager) == 0
 
 
 @pytest.mark.parametrize("path", PATHS)

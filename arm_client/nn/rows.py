@@ -1,0 +1,111 @@
+"""softmax over an axis of an array: one call of the DSP a row, many in flight."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from arm_client.client import ANY, Board, BoardArray
+from arm_client.future import Task
+from arm_client.nn.arrays import as_array, finish, let_go, refusal, result_array, to_board
+from hbrt.nn_types import hbDSPSoftmaxParam
+from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
+
+IN_FLIGHT = 32
+"""Rows that are queued at once: enough for every core to find its next row waiting."""
+
+PARAM = np.dtype(hbDSPSoftmaxParam)
+
+
+def softmax(
+    board: Board,
+    x: ArrayLike,
+    axis: int = -1,
+    out: BoardArray | None = None,
+    *,
+    priority: int = 0,
+    core: int = ANY,
+    timeout: float | None = None,
+) -> BoardArray:
+    """Softmax along an axis, computed by the op at 0x400.
+
+    Args:
+        board: Connection to a board.
+        x: Real numbers, at least one dimension; computed in float32. A float32 board array in C order is used
+            where it is when `axis` is its last; anything else is copied to device memory.
+        axis: Axis that sums to 1 in the result.
+        out: Board array for the result, float32 and of the shape of `x`; None for a new one. May be `x` itself.
+        priority: Of each task, 0..255, larger first.
+        core: Core mask, 0 for any.
+        timeout: Seconds for all rows together; None for no limit.
+
+    Returns:
+        `out`, or a new board array: float32, the shape of `x`. A row with a NaN or +Inf is all NaN.
+
+    Raises:
+        CallerError: a wrong axis, or an `out` that does not fit. TimeoutError. OpFailedError: the op failed.
+
+    Source: DSP development manual (J5), softmax example.
+    Emulator: the manual's ARM program takes all dimensions from the axis on as one row, of D = Size / N elements
+    with N the product of the dimensions before it. The two agree on the last axis; elsewhere
+    `softmax(board, x.reshape(N, -1))` does as the manual's.
+    """
+    given = as_array(x)
+    if not -given.ndim <= axis < given.ndim:
+        raise refusal(f"axis {axis} is not an axis of shape {given.shape}.")
+    results = result_array(board, out, given.shape, np.float32)
+    if not given.size:
+        return results
+    last = np.moveaxis(given, axis, -1)
+    source = to_board(board, last, np.float32)
+    length = last.shape[-1]
+    rows = last.size // length
+    # A block of a call starts at a multiple of 8 bytes: rows of an odd length need a float32 between them.
+    if axis in {-1, given.ndim - 1} and (rows == 1 or length % 2 == 0):
+        _submit_rows(board, source, length, results.reshape(rows, length), priority, core, timeout)
+    else:
+        padded = board.empty((rows, length + length % 2), np.float32)
+        _submit_rows(board, source, length, padded, priority, core, timeout)
+        results[...] = np.moveaxis(padded[:, :length].reshape(last.shape), -1, axis)
+    return results
+
+
+def _submit_rows(
+    board: Board,
+    source: BoardArray,
+    length: int,
+    target: BoardArray,
+    priority: int,
+    core: int,
+    timeout: float | None,
+) -> None:
+    rows, row_bytes = len(target), length * source.itemsize
+    params = board.empty(rows, PARAM)
+    params["data_size"] = row_bytes
+    params["input"] = source.phy_addr + np.arange(rows, dtype=np.uint64) * np.uint64(row_bytes)
+    deadline = None if timeout is None else time.monotonic() + timeout
+    used = (source, target, params)
+    queued: deque[Task] = deque()
+
+    def collect() -> None:
+        left = None if deadline is None else max(deadline - time.monotonic(), 0)
+        finish(queued.popleft(), left, used)
+
+    try:
+        for row in range(rows):
+            if len(queued) == IN_FLIGHT:
+                collect()
+            queued.append(
+                board.submit(
+                    HB_DSP_RPC_CMD_NN_SOFTMAX, params[row : row + 1], target[row], priority=priority, core=core
+                )
+            )
+        while queued:
+            collect()
+    except BaseException:
+        for task in queued:
+            let_go(task, used)
+        raise
