@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from dsp_server.buffers import address_of, bytes_view
+from dsp_server.buffers import address_of
 from dsp_server.descriptors import Idma, current
 from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1, TileManager
-from dsp_server.transfers import IDMA_OK, BadTransfer, check_apart
+from dsp_server.transfers import IDMA_OK, BadTransfer, check_apart, usable, writable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -75,11 +75,11 @@ def ping_pong(
 
     in_type = np.dtype(in_dtype)
     out_type = in_type if out_dtype is None else np.dtype(out_dtype)
-    source = bytes_view(src)
+    source = usable("source", src)
     if not in_type.itemsize or source.nbytes % in_type.itemsize:
         raise BadTransfer(f"{source.nbytes} bytes of input are no whole number of items of {in_type}.")
     items = source.nbytes // in_type.itemsize
-    target = None if dst is None else _part("destination", bytes_view(dst), items * out_type.itemsize)
+    target = None if dst is None else _part("destination", writable("destination", dst), items * out_type.itemsize)
     shares_tile = in_place or dst is None
     item_bytes = in_type.itemsize + (0 if shares_tile else out_type.itemsize)
     if shares_tile and out_type.itemsize > in_type.itemsize:
@@ -141,12 +141,13 @@ def hb_dsp_ping_pong_frame(
         if with_out_idma and dst is None:
             raise BadTransfer("A frame that writes results back takes a destination: pass dst.")
         size_bytes = length * FLOAT32_BYTES
-        source = _part("source", bytes_view(src), size_bytes)
+        source = _part("source", usable("source", src), size_bytes)
         target = None
         if with_out_idma and dst is not None:
-            target = _part("destination", bytes_view(dst), size_bytes)
+            target = _part("destination", writable("destination", dst), size_bytes)
         float32 = np.dtype(np.float32)
-        ins, outs = [bytes_view(tile) for tile in src_idma], [bytes_view(tile) for tile in dst_idma]
+        ins = [writable("TCM buffer", tile) for tile in src_idma]
+        outs = [writable("TCM buffer", tile) for tile in dst_idma]
         _Frame(idma, ins, outs, float32, float32).run(source, target, compute)
         return IDMA_OK
 
@@ -222,8 +223,6 @@ class _Frame:
             check_apart(view, source)
         if target is None:
             return
-        if target.readonly:
-            raise BadTransfer("The destination is read-only: results need a writable buffer.")
         for view in self.outs:
             check_apart(target, view)
         if address_of(target) != address_of(source) or self.out_bytes > self.in_bytes:

@@ -56,7 +56,7 @@ def checked_copy(dst: BufferLike, src: BufferLike, size_bytes: int | None) -> tu
     Raises:
         BadTransfer: a size beyond either buffer, buffers that overlap, or a buffer that cannot be used.
     """
-    to, from_ = _writable(dst), _usable("source", src)
+    to, from_ = writable("destination", dst), usable("source", src)
     if size_bytes is None:
         if to.nbytes != from_.nbytes:
             raise BadTransfer(
@@ -77,7 +77,7 @@ def checked_copy_2d(dst: BufferLike, src: BufferLike, shape: Shape) -> tuple[mem
     Raises:
         BadTransfer: as `checked_copy`, or a pitch shorter than a row.
     """
-    to, from_ = _writable(dst), _usable("source", src)
+    to, from_ = writable("destination", dst), usable("source", src)
     shape = Shape(
         _count("row in bytes", shape.row_bytes),
         _count("number of rows", shape.num_rows),
@@ -117,7 +117,8 @@ def move_rows(dst: memoryview, src: memoryview, shape: Shape) -> None:
     rows_of_dst[:] = np.ndarray((num_rows, row_bytes), np.uint8, src, strides=(src_pitch_bytes, 1))
 
 
-def _usable(side: str, buffer: BufferLike) -> memoryview:
+def usable(side: str, buffer: BufferLike) -> memoryview:
+    """The buffer's bytes. Raises BadTransfer, with the side's name, when it is none or was freed."""
     try:
         return bytes_view(buffer)
     except TypeError as error:
@@ -126,10 +127,11 @@ def _usable(side: str, buffer: BufferLike) -> memoryview:
         raise BadTransfer(f"The {side} is a buffer that was freed: allocate it again.") from None
 
 
-def _writable(buffer: BufferLike) -> memoryview:
-    view = _usable("destination", buffer)
+def writable(side: str, buffer: BufferLike) -> memoryview:
+    """The buffer's bytes, to be written. Raises BadTransfer as `usable`, and when it is read-only."""
+    view = usable(side, buffer)
     if view.readonly:
-        raise BadTransfer("The destination is read-only: iDMA writes into a writable buffer.")
+        raise BadTransfer(f"The {side} is read-only: iDMA writes into a writable buffer.")
     return view
 
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dsp_server.buffers import address_of
+from dsp_server.buffers import address_of, bytes_view
 from dsp_server.tile_manager import (
     TCM_BASES,
     XV_MEM_BANK_COLOR_0,
@@ -171,7 +171,7 @@ def twice(tm: TileManager) -> memoryview:
 def twice_as_array(tm: TileManager) -> memoryview:
     array = np.frombuffer(tm.allocate(128), np.uint8)
     tm.free(array)
-    return memoryview(array)
+    return bytes_view(array)
 
 
 def never(tm: TileManager) -> memoryview:
