@@ -283,6 +283,30 @@ def test_rows_that_cannot_be_are_refused(
     assert idma_last_error().startswith(sentence)
 
 
+def test_buffers_that_touch_do_not_overlap(engine: Idma) -> None:
+    both = bytearray(b"abcd....")
+    lower, upper = memoryview(both)[:4], memoryview(both)[4:]
+    engine.wait(engine.copy(upper, lower))
+    assert both == b"abcdabcd"
+    upper[:] = b"efgh"
+    engine.wait(engine.copy(lower, upper))
+    assert both == b"efghefgh"
+
+
+@pytest.mark.parametrize(("column", "is_refused"), [(3, True), (4, False), (6, False), (7, True)])
+def test_rows_beside_each_other_may_touch_but_not_overlap(engine: Idma, column: int, *, is_refused: bool) -> None:
+    image = memoryview(bytearray(10 * 5))
+
+    def copy() -> int:
+        return engine.copy_2d(image[column:], image, 4, 4, src_pitch_bytes=10, dst_pitch_bytes=10)
+
+    if is_refused:
+        with pytest.raises(BadTransfer, match="overlap"):
+            copy()
+    else:
+        engine.wait(copy())
+
+
 def test_any_item_type_and_size_zero_are_copied(engine: Idma) -> None:
     src, dst = np.arange(6, dtype=np.int32).reshape(2, 3), np.zeros(6, np.int32)
     engine.wait(engine.copy(dst, src))
@@ -338,9 +362,10 @@ def test_bank_conflicts_are_transfers_in_flight_in_the_bank_of_the_computation(e
     assert tm.bank_conflicts == [0, 0]
     engine.note_compute(ping, other)
     assert tm.bank_conflicts == [1, 0]
-    engine.wait(handle)
-    engine.note_compute(ping)
+    engine.counter.charge(idma_cycles(64))
+    engine.note_compute(ping)  # by now the transfer has ended, though nobody has looked
     assert tm.bank_conflicts == [1, 0]
+    engine.wait(handle)
 
 
 # -- the general frame ------------------------------------------------------------------------------------------
