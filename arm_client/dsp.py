@@ -29,9 +29,6 @@ from hbrt.types import (
 _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
 
-assert _CTRL.size == ctypes.sizeof(hbDSPRpcCtrlParam)
-assert _MEM.size == ctypes.sizeof(hbSysMem)
-
 
 def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
     """Set the defaults of the manual: any core, command BUTT, priority LOWEST, customId 0. A macro in C, a call here."""

@@ -10,11 +10,12 @@ from a foreign one. Calls answer with a status and never raise; ``why`` has the 
 
 from __future__ import annotations
 
-import os
 import select
 import threading
 import time
 from collections.abc import Callable
+from os import eventfd_write
+from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.layout import CLIENT_ASLEEP, CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
@@ -31,8 +32,8 @@ SLOTS_AT_ONCE = 64
 _SLOT_BITS = 12
 _SERIAL_BITS = 40
 _ASLEEP, _LOOKING, _OFFLINE = 0, 1, 3
-
-assert 1 << _SLOT_BITS == SLOT_COUNT
+# Plain integers: comparing with a member of an enum costs a call.
+_EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 
 
 class Tasks:
@@ -61,8 +62,13 @@ class Tasks:
                 tuple(layout.announced(core) for core in wanted),
                 tuple((layout.core(core) + CORE_ACTIVITY, link.core_doorbells[core]) for core in wanted),
             )
+        self._client_id = link.client_id
+        self._handle_base = link.client_id << _SERIAL_BITS + _SLOT_BITS
         self._spinner = Spinner()
+        self._budget_ns = self._spinner.budget_ns
+        self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
         self._epoll = select.epoll()
+        self._poll = self._epoll.poll
         self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
         self._epoll.register(link.lease.fileno(), select.EPOLLIN)
         self._leading = threading.Lock()
@@ -98,12 +104,12 @@ class Tasks:
             slot = self._more_slots()
             if slot < 0:
                 return slot
-        sequence = time.monotonic_ns()
+        sequence = monotonic_ns()
         if sequence <= self._sequence:
             sequence = self._sequence + 1
         self._sequence = sequence
         self._serial += 1
-        handle = (self._link.client_id << _SERIAL_BITS | self._serial) << _SLOT_BITS | slot
+        handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
         self._handles[slot] = handle
         mm = self._map
         REQUEST.pack_into(
@@ -114,28 +120,30 @@ class Tasks:
             cmd,
             priority,
             core_mask,
-            self._link.client_id,
+            self._client_id,
             input_phy,
             input_bytes,
             output_phy,
             output_bytes,
         )
-        mm[self._states + slot] = State.READY
+        mm[self._states + slot] = _READY
         for announced in targets[0]:
             mm[announced + slot] = 1
         # dsp_server.schedule.cores_to_wake, unrolled: this is the hot path, and the two sides meet in memory only.
-        self._spinner.fence()
+        self._fence_in()
+        self._fence_out()
         doorbell, offline = -1, 0
         for activity, bell in targets[1]:
             doing = mm[activity]
             if doing == _LOOKING:
                 return handle
-            if doing == _ASLEEP and doorbell < 0:
-                doorbell = bell
+            if doing == _ASLEEP:
+                if doorbell < 0:
+                    doorbell = bell
             elif doing == _OFFLINE:
                 offline += 1
         if doorbell >= 0:
-            os.eventfd_write(doorbell, 1)
+            eventfd_write(doorbell, 1)
         elif offline == len(targets[1]):
             return self._take_back(slot, handle)
         return handle
@@ -227,11 +235,11 @@ class Tasks:
             return self._refuse_handle(handle)
         at = self._states + slot
         mm = self._map
-        if mm[at] < FIRST_END and not self.sleep_until(lambda: mm[at] >= FIRST_END, timeout_ms):
+        if mm[at] < _DONE and not self.sleep_until(lambda: mm[at] >= _DONE, timeout_ms):
             if self._link.fault:
                 return self._say(self._link.fault, self._link.why_faulty())
             return self._say(Status.HB_DSP_TIMEOUT, f"The task did not end within {timeout_ms:g} ms; it goes on.")
-        if mm[at] == State.DONE:
+        if mm[at] == _DONE:
             return 0
         if self._link.fault == Status.HB_DSP_FORKED:
             return self._say(self._link.fault, self._link.why_faulty())
@@ -240,7 +248,7 @@ class Tasks:
 
     def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
         """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
-        if not self._followers and self._spinner.spin(ready):
+        if self._budget_ns and not self._followers and self._spinner.spin(ready):
             return True
         deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
         while not ready():
@@ -251,7 +259,8 @@ class Tasks:
                     ended = self._lead(ready, deadline)
                 finally:
                     self._leading.release()
-                    self._hand_over()
+                    if self._followers:
+                        self._hand_over()
                 return ended
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
@@ -260,11 +269,12 @@ class Tasks:
         return True
 
     def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
-        mm, poll, fence = self._map, self._epoll.poll, self._spinner.fence
+        mm, asleep_at, link = self._map, self._asleep_at, self._link
         try:
             while True:
-                mm[self._asleep_at] = 1
-                fence()
+                mm[asleep_at] = 1
+                self._fence_in()
+                self._fence_out()
                 if ready():
                     return True
                 patience = RESCAN_SECONDS
@@ -272,14 +282,14 @@ class Tasks:
                     patience = min(patience, deadline - time.monotonic())
                     if patience <= 0:
                         return False
-                for fd, _ in poll(patience, 2):
-                    if fd != self._link.doorbell:
-                        self._link.lose()
+                for fd, _ in self._poll(patience, 2):
+                    if fd != link.doorbell:
+                        link.lose()
                         return ready()
                 if self._followers:
                     self._wake_followers()
         finally:
-            mm[self._asleep_at] = 0
+            mm[asleep_at] = 0
 
     def _follow(self, ready: Callable[[], bool], left: float | None) -> None:
         bell = threading.Lock()
@@ -338,15 +348,14 @@ class Tasks:
         slot = handle & SLOT_COUNT - 1
         if self._handles[slot] != handle:
             return self._refuse_handle(handle)
-        if self._link.fault:
-            self._handles[slot] = 0
-            return 0
         self._handles[slot] = 0
-        at = self._states + slot
-        if self._map[at] < FIRST_END:
+        if self._link.fault:
+            return 0
+        at, mm = self._states + slot, self._map
+        if mm[at] < _DONE:
             self._cancel(slot)
-        if self._map[at] >= FIRST_END:
-            self._map[at] = State.EMPTY
+        if mm[at] >= _DONE:
+            mm[at] = _EMPTY
             self._free.append(slot)
         else:
             with self._lock:

@@ -17,12 +17,14 @@ from hbrt.layout import (
     BLOCK_RECORD_BYTES,
     BLOCK_SHARERS,
     PAGE_BYTES,
+    TABLES_GENERATION,
     Layout,
     plan,
     read_header,
 )
 
 _U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
 _SHARERS = struct.Struct(f"<{BLOCK_MAX_SHARERS}H")
 
 
@@ -169,6 +171,11 @@ class DdrTables:
         count = reserved_bytes // PAGE_BYTES
         start = layout.pages + first * 4
         self._ddr.map[start : start + count * 4] = _U32.pack(block_id) * count
+        self._note_change()
+
+    def _note_change(self) -> None:
+        mm = self._ddr.map
+        mm[TABLES_GENERATION : TABLES_GENERATION + 8] = _U64.pack(_U64.unpack_from(mm, TABLES_GENERATION)[0] + 1)
 
     def add(self, block_id: int, phy_addr: int, size_bytes: int, reserved_bytes: int, owner: int) -> None:
         """Publish a new block: its record first, its pages last, so that nobody sees half of it."""
@@ -194,6 +201,7 @@ class DdrTables:
         _SHARERS.pack_into(self._ddr.map, record + BLOCK_SHARERS, *padded)
         phy_addr, size_bytes, _, _ = BLOCK.unpack_from(self._ddr.map, record)
         BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, len(sharers))
+        self._note_change()
 
     def drop_pages(self, phy_addr: int, reserved_bytes: int) -> None:
         """Give the pages of a range back to the host; they read as zero afterwards."""

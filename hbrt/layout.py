@@ -20,6 +20,10 @@ PAGE_BYTES = 4096
 # of the page table, and (offset, record bytes) of the block table.
 HEADER = struct.Struct("<8sIIQQQQ QII QII QII QQQ QI")
 
+# u64 in the header's page: grows with every change of the page table or the block table, so that who remembers what
+# the tables said knows whether they still say it.
+TABLES_GENERATION = 2048
+
 # Core record: one cache line that the core writes often, then counters and identity.
 CORE_RECORD_BYTES = 256
 CORE_ACTIVITY = 0  # u8: 0 asleep, 1 awake and looking, 2 running an op

@@ -63,6 +63,8 @@ MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
 # Written by the owner: sequence (CLOCK_MONOTONIC ns of the submission, unique in the client), customId,
 # command, priority, core mask, owner, input address and bytes, output address and bytes.
 REQUEST = struct.Struct("<QqIIIIQQQQ")
+RUN = struct.Struct("<16xI8xI")  # of REQUEST: command and owner
+REQUEST_OWNER_AT = 28  # owner, then the addresses and sizes: what a core checks before it runs an op
 # Written by the core: core, result, text bytes, reserved, claim/start/done ns, modelled cycles.
 ANSWER_OFFSET = 64
 ANSWER = struct.Struct("<iiIIQQQQ")

@@ -1,22 +1,31 @@
-"""Looking a little before sleeping: adaptive, yielding, settable, never where it can only hurt.
+"""Looking a little before sleeping: adaptive, yielding, settable, never where it only hurts.
 
 A doorbell wakes a sleeper in about 20 us across two CPUs; a peer that is about to answer does so in less. So a waiter
-looks for a while first. On a single CPU the peer cannot run while the waiter looks, so there it never does; and a
-waiter whose looks were in vain skips more and more of them.
+first looks for a while, and yields between looks. How it looks depends on the CPUs that this process may use:
+
+- Several: it looks a few times between yields, until its budget is spent. Where the scheduler put both sides on one CPU,
+  the yields let the peer run.
+- One: never. The peer cannot run while the waiter looks, and a yield may go to a third process for a whole time slice,
+  or to nobody: the scheduler hands the CPU back to a waiter that has had less of it than its peer.
+
+A waiter that looked in vain skips its next waits, more and more of them; one that lost the CPU for long skips many more.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable
+from time import monotonic_ns
 
 from hbrt import settings
 
-ADAPTIVE_NS = 60_000
-LOOKS_PER_YIELD = 16
-MOST_SKIPPED = 64
+BUDGET_NS = 60_000
+LOOKS_PER_YIELD = 6
+LOST_CPU_NS = 300_000
+MOST_SKIPPED_IN_VAIN = 6  # as a power of two
+MOST_SKIPPED_CPU_LOST = 12
+STEADY = 64  # looks in a row that paid, until the habit comes back a step
 
 
 def usable_cpus() -> int:
@@ -25,39 +34,55 @@ def usable_cpus() -> int:
 
 
 class Spinner:
-    """One waiter's habit of looking before it sleeps."""
+    """One waiter's habit of looking before it sleeps. ``HBRT_SPIN_US`` sets the budget; 0 never looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpus: int | None = None) -> None:
+        """``cpus`` is the number of CPUs that may be used; None asks the system."""
         configured_us = settings.integer("HBRT_SPIN_US")
-        self.budget_ns = ADAPTIVE_NS if configured_us < 0 else configured_us * 1000
-        if usable_cpus() == 1:
+        self.budget_ns = BUDGET_NS if configured_us < 0 else configured_us * 1000
+        if (cpus or usable_cpus()) == 1:
             self.budget_ns = 0
-        self._misses = 0
+        self._level = 0  # the next vain look skips 2**level waits
         self._skip = 0
-        self._barrier = threading.Lock()
+        self._paid = 0
+        self.barrier = threading.Lock()
 
     def spin(self, ready: Callable[[], bool]) -> bool:
-        """Look until ``ready`` or the budget is spent; True when ready."""
+        """Look until ``ready``, the budget is spent or looking turns out to be useless; True when ready."""
         if not self.budget_ns:
             return False
         if self._skip:
             self._skip -= 1
             return False
-        now = time.monotonic_ns
-        deadline = now() + self.budget_ns
+        begin = monotonic_ns()
+        deadline = begin + self.budget_ns
         while True:
             for _ in range(LOOKS_PER_YIELD):
                 if ready():
-                    self._misses = 0
-                    return True
-            if now() > deadline:
+                    return self._note_paid(monotonic_ns() - begin)
+            if monotonic_ns() > deadline:
                 break
             os.sched_yield()
-        self._misses += 1
-        self._skip = min(1 << self._misses, MOST_SKIPPED)
+        self._note_vain(monotonic_ns() - begin)
         return False
+
+    def _note_paid(self, took_ns: int) -> bool:
+        if took_ns > LOST_CPU_NS:
+            self._note_vain(took_ns)
+        elif self._level:
+            self._paid += 1
+            if self._paid >= STEADY:
+                self._level, self._paid = self._level - 1, 0
+        return True
+
+    def _note_vain(self, took_ns: int) -> None:
+        most = MOST_SKIPPED_CPU_LOST if took_ns > LOST_CPU_NS else MOST_SKIPPED_IN_VAIN
+        if self._level < most:
+            self._level += 1
+        self._skip = 1 << self._level
+        self._paid = 0
 
     def fence(self) -> None:
         """Order this thread's writes before its later reads: an uncontended lock is an atomic read-modify-write."""
-        self._barrier.acquire()
-        self._barrier.release()
+        self.barrier.acquire()
+        self.barrier.release()

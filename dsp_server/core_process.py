@@ -1,0 +1,116 @@
+"""The process that a core is: descriptors in fixed places, the supervisor's messages, the image, its end."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import socket
+import sys
+import traceback
+from typing import NoReturn
+
+from dsp_server import runtime
+from dsp_server.core import Core
+from dsp_server.image import load_and_run
+from hbrt import wire
+from hbrt.ddr import Ddr
+
+CONTROL_FD = 3
+DDR_FD = 4
+FIRST_DOORBELL_FD = 5
+_PR_SET_PDEATHSIG = 1
+
+
+class CoreProcess:
+    """This process as a core of a board."""
+
+    def __init__(self, index: int, core_count: int) -> None:
+        self.index = index
+        self.ddr = Ddr(DDR_FD)
+        self.control = socket.socket(fileno=CONTROL_FD)
+        self.doorbells = list(range(FIRST_DOORBELL_FD, FIRST_DOORBELL_FD + core_count))
+        self.client_doorbells: dict[int, int] = {}
+        self.core: Core | None = None
+        self._may_go = False
+        self._is_stopping = False
+
+    def serve(self) -> NoReturn:
+        """Announce the image's commands, wait for the word to go, then serve until stopped. hb_dsp_start comes here."""
+        ops = [[r.cmd, r.name, r.source, r.latency_us] for r in runtime.context.registry.listing()]
+        self.control.send(wire.pack(event="ready", ops=ops, files=_image_files()))
+        while not (self._may_go or self._is_stopping):
+            self.listen(wait=True)
+        if not self._is_stopping:
+            self.core = Core(self.index, self.ddr, self.doorbells, CONTROL_FD, self.listen, self.client_doorbells)
+            self.core.is_stopping = self._is_stopping
+            self.core.serve()
+        os._exit(0)
+
+    def stop(self) -> None:
+        """End after the task that runs."""
+        self._is_stopping = True
+        if self.core is not None:
+            self.core.is_stopping = True
+
+    def listen(self, *, wait: bool = False) -> bool:
+        """Handle one message of the supervisor; False when there is none. Its end is this process's end."""
+        try:
+            raw, fds, _, _ = socket.recv_fds(
+                self.control, wire.MAX_REQUEST_BYTES, 1, 0 if wait else socket.MSG_DONTWAIT
+            )
+        except BlockingIOError:
+            return False
+        if not raw:
+            os._exit(0)
+        message = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
+        event = message.get("event")
+        if event == "client":
+            self._forget(message["client"])
+            self.client_doorbells[message["client"]] = fds[0]
+        elif event == "gone":
+            self._forget(message["client"])
+        elif event == "go":
+            self._may_go = True
+        elif event == "stop":
+            self.stop()
+        return True
+
+    def _forget(self, client: int) -> None:
+        doorbell = self.client_doorbells.pop(client, None)
+        if doorbell is not None:
+            os.close(doorbell)
+
+
+def _image_files() -> list[str]:
+    """Python files that this process loaded from the image's own directory (for --reload)."""
+    folder = sys.path[0] + os.sep
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return sorted({path for path in files if path and path.startswith(folder)})
+
+
+def _end_with(supervisor: int) -> None:
+    """Die with the supervisor, however it dies."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(0)  # it died before the call above
+
+
+def main() -> NoReturn:
+    """Entry of the process: ``index core_count supervisor snapshot origin``."""
+    index, core_count, supervisor = (int(argument) for argument in sys.argv[1:4])
+    snapshot, origin = sys.argv[4:6]
+    _end_with(supervisor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
+    process = CoreProcess(index, core_count)
+    signal.signal(signal.SIGTERM, lambda *_: process.stop())
+    runtime.context.index = index
+    runtime.context.ddr = process.ddr
+    runtime.context.serve = process.serve
+    try:
+        load_and_run(snapshot, origin)
+        problem = f"main() of {origin} returned; it must end with hb_dsp_start(), which never returns."
+    except BaseException as error:  # noqa: BLE001 - whatever an image does is reported, never lost
+        problem = "".join(traceback.format_exception(error, limit=-20)).rstrip()
+    process.control.send(wire.pack(event="broken", text=problem[-wire.MAX_REQUEST_BYTES // 2 :]))
+    os._exit(1)
