@@ -55,9 +55,9 @@ class Control:
         pending = Pending(identity, request.id)
         try:
             data = self._do(request, pending)
-        except (Refused, MemoryRefusedError) as error:
+        except (Refused, MemoryRefusedError, ImageError) as error:
             self.answer(pending, error.status, str(error))
-        except (CoreStateError, ImageError, NoRoomError) as error:
+        except (CoreStateError, NoRoomError) as error:
             status = (
                 Status.HB_DSP_TASK_NUM_EXCEED_LIMIT
                 if isinstance(error, NoRoomError)
@@ -116,9 +116,11 @@ class Control:
                 board.waiting.append(pending)
                 return _LATER
             case "stop_core":
-                return board.stop_core(args["core"])
+                board.stop_core(args["core"], pending)
+                return _LATER
             case "restart":
-                board.restart(args.get("core", -1), args.get("image") or None, pending)
+                load_seconds = args["load_ms"] / 1000 if "load_ms" in args else None
+                board.restart(args.get("core", -1), args.get("image") or None, pending, load_seconds)
                 return _LATER
         raise AssertionError(f"the verb {request.verb} is in the schema but not here")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import math
 import os
 import signal
 import socket
@@ -51,10 +52,13 @@ class CoreProcess:
     pid: int
     pidfd: int
     control: socket.socket
-    snapshot: Path
+    snapshot: Path  # the image's text as it was when this process was asked for
+    origin: Path  # the file that it was read from
     started_at: float = field(default_factory=time.monotonic)
     is_ready: bool = False
     problem: str = ""
+    load_seconds: float = math.inf  # how long its image may take to load
+    is_late: bool = False  # it took longer
     ops: list[OpRow] = field(default_factory=list)
     files: list[str] = field(default_factory=list)
     kill_at: float = 0.0  # when a stop that is not heeded becomes a kill
@@ -190,4 +194,4 @@ def spawn(
         for fd in (*sources, null):
             os.close(fd)
         theirs.close()
-    return CoreProcess(index, pid, os.pidfd_open(pid), ours, snapshot)
+    return CoreProcess(index, pid, os.pidfd_open(pid), ours, snapshot, origin)

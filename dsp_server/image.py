@@ -1,36 +1,94 @@
-"""Loading an image: a Python file with a ``main()``. A core runs a snapshot of it, under the file's own name."""
+"""Images: Python files with a ``main()``. A core runs a snapshot of one, under the file's own name."""
 
 from __future__ import annotations
 
+import linecache
 import os
+import stat
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+
+from hbrt.status import Status
 
 DEFAULT_IMAGE = Path(__file__).parent / "images" / "default.py"
 MODULE_NAME = "hbrt_image"
 
 
 class ImageError(ValueError):
-    """An image file cannot be used; the message says which and why."""
+    """An image file cannot be used; the message says which and why, ``status`` whether the path or its text is wrong."""
+
+    def __init__(self, sentence: str, status: Status = Status.HB_DSP_RUN_TASK_FAILED) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image as it was at one moment: where it came from, and the copy of its text that cores load."""
+
+    origin: Path
+    snapshot: Path
+
+
+class Snapshots:
+    """The copies of image files that a board's cores load, so that one that starts later runs what the others run."""
+
+    def __init__(self, directory: Path) -> None:
+        """Keep them in ``directory``, which is this board's alone."""
+        self._directory = directory
+        self._count = 0
+        self._kept: set[Path] = set()
+
+    def take(self, origin: Path) -> Image:
+        """Copy an image file as it is now.
+
+        Raises:
+            ImageError: it cannot be read, or is not Python.
+        """
+        source = read_image(origin)
+        self._count += 1
+        path = self._directory / f"image-{self._count}.py"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+                file.write(source)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise ImageError(f"The image {origin} cannot be copied to {path}: {error.strerror}.") from None
+        self._kept.add(path)
+        return Image(origin, path)
+
+    def keep(self, images: set[Image]) -> None:
+        """Remove the copies of all other images."""
+        for path in self._kept - {image.snapshot for image in images}:
+            path.unlink(missing_ok=True)
+            self._kept.discard(path)
 
 
 def read_image(path: Path) -> str:
     """Source of an image file.
 
     Raises:
-        ImageError: no such file, not readable, or not Python; a syntax error names its line.
+        ImageError: no such file, not a regular one, not readable, or not Python; a syntax error names its line.
     """
     try:
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
+            raise ImageError(f"The image {path} is not a file.", Status.HB_DSP_INVALID_ARGUMENT)
         source = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or str(error)
-        raise ImageError(f"The image {path} cannot be read: {why}.") from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ImageError(f"The image {path} cannot be read: {why}.", Status.HB_DSP_INVALID_ARGUMENT) from None
+    except UnicodeDecodeError as error:
+        raise ImageError(f"The image {path} is not UTF-8 text: {error}.") from None
     try:
         compile(source, str(path), "exec")
-    except (SyntaxError, ValueError) as error:
-        line = f", line {error.lineno}" if isinstance(error, SyntaxError) else ""
-        raise ImageError(f"The image {path}{line} is not valid Python: {error}.") from None
+    except SyntaxError as error:
+        raise ImageError(f"The image {path}, line {error.lineno}, is not valid Python: {error.msg}.") from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        why = str(error) or type(error).__name__
+        raise ImageError(f"The image {path} is not valid Python: {why}.") from None
     return source
 
 
@@ -40,11 +98,14 @@ def load_and_run(snapshot: str, origin: str) -> None:
     Raises:
         ImageError: it has no callable ``main``. What the image itself raises passes through.
     """
-    sys.path.insert(0, os.path.dirname(origin))  # an image may import modules that lie beside it
+    sys.path.insert(0, str(Path(origin).parent))  # an image may import modules that lie beside it
     module = ModuleType(MODULE_NAME)
     module.__file__ = origin
     sys.modules[MODULE_NAME] = module
-    code = compile(Path(snapshot).read_text(encoding="utf-8"), origin, "exec")
+    source = Path(snapshot).read_text(encoding="utf-8")
+    # A traceback shows the lines that run, also when the file has changed since.
+    linecache.cache[origin] = (len(source), None, source.splitlines(keepends=True), origin)
+    code = compile(source, origin, "exec")
     exec(code, module.__dict__)  # noqa: S102 - an image is the user's own program, run as the user
     main = getattr(module, "main", None)
     if not callable(main):

@@ -19,19 +19,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import zmq
-
 from dsp_server import cores as core_states
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.control import Control, Pending
 from dsp_server.cores import CoreProcess, CoreSlot, CoreStateError, spawn
-from dsp_server.image import DEFAULT_IMAGE, ImageError, read_image
+from dsp_server.image import DEFAULT_IMAGE, ImageError, ImageLateError, read_image
 from dsp_server.memory import Memory
+from dsp_server.registry import range_name
 from hbrt import wire
-from hbrt.board import BoardError, BoardPaths, leftovers, remove_files, take_lock
+from hbrt.board import BoardError, BoardPaths, WrongUseError, leftovers, remove_files, take_lock
 from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig
-from hbrt.layout import SLOT_COUNT
+from hbrt.layout import SLOT_COUNT, LayoutError
 from hbrt.mailbox import Actor, Mailbox, State
 from hbrt.status import Status
 
@@ -48,6 +47,10 @@ class Supervisor:
     def __init__(self, config: DaemonConfig) -> None:
         self.config = config
         self.paths = BoardPaths(Path(config.directory))
+        self.origin = Path(config.image).absolute() if config.image else DEFAULT_IMAGE
+        source = read_image(self.origin)
+        self.ddr = Ddr.create(config.ddr_bytes, config.cores)
+        # What can be wrong with the request has been found: from here on there is something to take away again.
         self.lock_fd = take_lock(self.paths)
         self.removed = [path for path in leftovers(self.paths) if _unlink(path)]
         self.log_fd = os.dup(2)
@@ -55,7 +58,6 @@ class Supervisor:
         self.findings: deque[dict[str, Any]] = deque(maxlen=MOST_FINDINGS)
         self.epoll = select.epoll()
         self.handlers: dict[int, Callable[[], None]] = {}
-        self.ddr = Ddr.create(config.ddr_bytes, config.cores)
         self.mailbox = Mailbox(self.ddr)
         self.memory = Memory(self.ddr, self.find)
         self.clients = Clients(self.mailbox)
@@ -64,12 +66,12 @@ class Supervisor:
         self.doorbells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(config.cores)]
         self.cores = [CoreSlot(index, self.ddr) for index in range(config.cores)]
         self.ending: list[CoreProcess] = []
-        self.origin = Path(config.image).absolute() if config.image else DEFAULT_IMAGE
         self.snapshots = 0
-        self.snapshot = self._snapshot(read_image(self.origin))
+        self.snapshot = self._snapshot(source)
         self.image_error = ""
         self.watched: dict[str, int] = {}
         self.waiting: list[Pending] = []  # restarts that were asked for and are under way
+        self.waiting_stops: list[tuple[int, Pending]] = []  # (core, who asked): stops that are under way
         self.is_ending = False
 
     # -- start and end ------------------------------------------------------------------------------------------
@@ -78,12 +80,31 @@ class Supervisor:
         """Open the sockets and start the cores; returns when all run.
 
         Raises:
-            BoardError: a core's image did not load; has its traceback.
+            ImageError: the image did not load on a core; has its traceback. ImageLateError: it took too long.
+            BoardError: the daemon was told to end before the board ran.
         """
         for path in self.removed:
             self.say(f"Removed what an earlier daemon left: {path.name}.")
         for core in self.cores:
             core.candidate = self._spawn(core.index)
+        self._open_sockets()
+        while any(core.candidate for core in self.cores):
+            self._step(TICK_SECONDS)
+            self._give_up_late_candidates()
+            broken = next((core.candidate for core in self.cores if core.candidate and core.candidate.problem), None)
+            if broken is not None:
+                kind = ImageLateError if broken.is_late else ImageError
+                raise kind(f"the image {self.origin} did not load on core {broken.index}:\n{broken.problem}")
+            if self.is_ending:
+                raise BoardError("it was told to end before its cores ran.")
+            if all(core.candidate is None or core.candidate.is_ready for core in self.cores):
+                self._promote_all()
+        self._remember_files()
+        self.say(f"Board {self.paths.name} is running: {len(self.cores)} cores, image {self.origin}.")
+
+    def _open_sockets(self) -> None:
+        import zmq  # takes as long as a core's interpreter to start: loaded once the cores are on their way
+
         self.context = zmq.Context(io_threads=1)
         self.control_socket = self.context.socket(zmq.ROUTER)
         self.control_socket.linger = 0
@@ -98,15 +119,6 @@ class Supervisor:
         self.paths.attach.chmod(0o600)
         self.listener.listen(128)
         self.watch(self.listener.fileno(), self._on_attach)
-        while any(core.candidate for core in self.cores):
-            self._step(TICK_SECONDS)
-            broken = next((core.candidate for core in self.cores if core.candidate and core.candidate.problem), None)
-            if broken is not None:
-                raise BoardError(f"the image {self.origin} did not load on core {broken.index}:\n{broken.problem}")
-            if all(core.candidate is None or core.candidate.is_ready for core in self.cores):
-                self._promote_all()
-        self._remember_files()
-        self.say(f"Board {self.paths.name} is running: {len(self.cores)} cores, image {self.origin}.")
 
     def run(self) -> None:
         """Serve until told to end."""
@@ -116,6 +128,7 @@ class Supervisor:
             now = time.monotonic()
             self._settle_parting()
             self._settle_deferred()
+            self._give_up_late_candidates()
             for process in self.ending:
                 if process.kill_at and now >= process.kill_at:
                     process.signal(signal.SIGKILL)
@@ -132,6 +145,8 @@ class Supervisor:
         now = time.monotonic()
         for process in processes:
             process.stop(now)
+            if not process.is_ready:
+                process.signal(signal.SIGKILL)
         for process in processes:
             if not select.select([process.pidfd], [], [], max(0.0, process.kill_at - time.monotonic()))[0]:
                 process.signal(signal.SIGKILL)
@@ -280,16 +295,23 @@ class Supervisor:
             file.write(source)
         return path
 
-    def _spawn(self, index: int, snapshot: Path | None = None) -> CoreProcess:
+    def _spawn(
+        self,
+        index: int,
+        snapshot: Path | None = None,
+        origin: Path | None = None,
+        load_seconds: float | None = None,
+    ) -> CoreProcess:
         process = spawn(
             index,
             len(self.cores),
             self.ddr.fd,
             self.doorbells,
             snapshot or self.snapshot,
-            self.origin,
+            origin or self.origin,
             self.log_fd,
         )
+        process.load_seconds = load_seconds or self.config.load_seconds
         for client in self.clients.by_id.values():
             process.send_doorbell(client.id, client.doorbell)
         self.watch(process.control.fileno(), lambda: self._on_core_message(process))
@@ -321,32 +343,52 @@ class Supervisor:
         broken = next((candidate for candidate in candidates if candidate.problem), None)
         if broken is not None:
             self.image_error = broken.problem
-            self.say(f"The image {self.origin} did not load; the last good one goes on.\n{broken.problem}")
-            for core in self.cores:
-                if core.candidate:
-                    self._retire(core.candidate)
-                    core.candidate = None
-                    core.restart_at = 0.0 if core.process else time.monotonic() + 1.0
-            self._answer_waiting(Status.HB_DSP_NOT_RUNNING, broken.problem)
+            self.say(f"The image {broken.origin} did not load; the last good one goes on.\n{broken.problem}")
+            self._abandon_candidates()
+            self._watch_beside(broken.origin)
+            status = ImageLateError.status if broken.is_late else ImageError.status
+            self._answer_waiting(status, f"The image {broken.origin} did not load:\n{broken.problem}")
         elif all(candidate.is_ready for candidate in candidates):
             for core in self.cores:
                 if core.candidate and core.process:
                     self._retire(core.process)
             self._promote_all()
 
+    def _give_up_late_candidates(self) -> None:
+        """An image that loops while it loads must not keep anyone waiting for ever."""
+        now = time.monotonic()
+        for process in [core.candidate for core in self.cores if core.candidate]:
+            if not (process.is_ready or process.problem) and now >= process.started_at + process.load_seconds:
+                process.is_late = True
+                process.problem = (
+                    f"It was still loading on core {process.index} after {process.load_seconds:g} s and was given up. "
+                    "Does it loop before hb_dsp_start()? A longer limit: --timeout SECONDS."
+                )
+                self._after_candidate()
+
+    def _abandon_candidates(self) -> None:
+        for core in self.cores:
+            if core.candidate:
+                self._retire(core.candidate)
+                core.candidate = None
+                core.restart_at = time.monotonic() + 1.0 if core.state == core_states.CRASHED else 0.0
+
     def _promote_all(self) -> None:
         """Every candidate whose core's old process has gone becomes the core."""
         for core in self.cores:
             if core.candidate is None or not core.candidate.is_ready or core.process is not None:
                 continue
-            self.snapshot = core.candidate.snapshot
+            self.snapshot, self.origin = core.candidate.snapshot, core.candidate.origin
             core.promote()
         if not any(core.candidate for core in self.cores):
+            self.image_error = ""
             self._remember_files()
             self._answer_waiting(Status.HB_SYS_SUCCESS, "")
 
     def _retire(self, process: CoreProcess) -> None:
         process.stop(time.monotonic())
+        if not process.is_ready:
+            process.signal(signal.SIGKILL)  # it runs nothing that could be lost, and may be deaf
         if process not in self.ending:
             self.ending.append(process)
 
@@ -372,6 +414,7 @@ class Supervisor:
             if core.candidate is None:
                 core.move(core_states.OFFLINE)
                 self._fail_unservable()
+                self._answer_stops(core.index)
             self._promote_all()
         else:
             self._on_crash(core, process, how)
@@ -447,8 +490,8 @@ class Supervisor:
         core.quick_deaths = 0
         core.candidate = self._spawn(index)
 
-    def stop_core(self, index: int) -> None:
-        """Stop a core after its task.
+    def stop_core(self, index: int, pending: Pending) -> None:
+        """Stop a core after its task; answers when it is offline.
 
         Raises:
             CoreStateError: it is offline, or there is no such core.
@@ -465,6 +508,14 @@ class Supervisor:
         else:
             core.move(core_states.OFFLINE)
         core.accept_work(accepts=False)
+        self.waiting_stops.append((index, pending))
+        if core.process is None:
+            self._answer_stops(index)
+
+    def _answer_stops(self, index: int) -> None:
+        for pending in [pending for stopped, pending in self.waiting_stops if stopped == index]:
+            self.control.answer(pending, Status.HB_SYS_SUCCESS, "")
+        self.waiting_stops = [row for row in self.waiting_stops if row[0] != index]
 
     def _core(self, index: int) -> CoreSlot:
         if not 0 <= index < len(self.cores):
@@ -473,8 +524,16 @@ class Supervisor:
 
     # -- restart and reload -------------------------------------------------------------------------------------
 
-    def restart(self, index: int, image: str | None, pending: Pending | None) -> None:
+    def restart(
+        self, index: int, image: str | None, pending: Pending | None, load_seconds: float | None = None
+    ) -> None:
         """Load the image in new processes and, when all are ready, put them in the old ones' place.
+
+        Args:
+            index: Core, or -1 for all.
+            image: Its file; None takes the present one's file, as it is now.
+            pending: Who waits for the answer.
+            load_seconds: How long the image may take to load; None takes what the daemon was started with.
 
         Raises:
             ImageError: the image cannot be read. CoreStateError: no such core, or a restart is under way.
@@ -484,11 +543,10 @@ class Supervisor:
             raise CoreStateError("A restart is under way; wait for it to end.")
         origin = Path(image).absolute() if image else self.origin
         source = read_image(origin)
-        self.origin, self.image_error = origin, ""
         snapshot = self._snapshot(source)
         for core in wanted:
             core.quick_deaths = 0
-            core.candidate = self._spawn(core.index, snapshot)
+            core.candidate = self._spawn(core.index, snapshot, origin, load_seconds)
         if pending is not None:
             self.waiting.append(pending)
 
@@ -506,8 +564,9 @@ class Supervisor:
     def _look_at_files(self) -> None:
         """--reload: restart when the image, or a module beside it that it imports, has changed."""
         changed = [path for path, stamp in self.watched.items() if _stamp(path) != stamp]
-        if not changed or any(core.candidate for core in self.cores):
+        if not changed or self.waiting:
             return
+        self._abandon_candidates()  # of the change before this one, if they still load
         self.watched = {path: _stamp(path) for path in self.watched}
         self.say(f"Changed: {', '.join(sorted(changed))}. Reloading.")
         try:
@@ -516,10 +575,17 @@ class Supervisor:
             self.image_error = str(error)
             self.say(f"{error} The last good image goes on.")
 
+    def _watch_beside(self, origin: Path) -> None:
+        """What a broken image imports is not known, and may be what is broken: any module beside it may mend it."""
+        for path in origin.parent.glob("*.py"):
+            self.watched.setdefault(str(path), _stamp(str(path)))
+
     # -- control ------------------------------------------------------------------------------------------------
 
     def _on_control(self) -> None:
         """ZeroMQ's descriptor is edge-triggered: read until there is nothing left."""
+        import zmq
+
         while True:
             try:
                 frames = self.control_socket.recv_multipart(zmq.NOBLOCK)
@@ -529,6 +595,8 @@ class Supervisor:
 
     def reply(self, identity: bytes, raw: bytes) -> None:
         """Send a reply to a peer; a peer that has gone or does not read loses it."""
+        import zmq
+
         try:
             self.control_socket.send_multipart([identity, raw], zmq.NOBLOCK)
         except zmq.ZMQError:
@@ -540,7 +608,7 @@ class Supervisor:
         return {
             "board": self.paths.name,
             "directory": str(self.paths.path),
-            "state": core_states.RUNNING if any(c.process for c in self.cores) else core_states.CRASHED,
+            "state": self._state(),
             "pid": os.getpid(),
             "uptime_s": time.time() - self.started_at,
             "image": str(self.origin),
@@ -565,6 +633,11 @@ class Supervisor:
             "findings": list(self.findings),
         }
 
+    def _state(self) -> str:
+        states = {core.state for core in self.cores}
+        by_rank = (core_states.RUNNING, core_states.CRASHED, core_states.OFFLINE)
+        return next(state for state in by_rank if state in states)
+
     def _core_status(self, core: CoreSlot) -> dict[str, Any]:
         return {
             "core": core.index,
@@ -579,7 +652,10 @@ class Supervisor:
     def ops(self) -> list[dict[str, Any]]:
         """What ``hbrt ops`` shows: the commands of the first core that has any."""
         rows = next((core.process.ops for core in self.cores if core.process), [])
-        return [{"cmd": row[0], "name": row[1], "source": row[2], "latency_us": row[3]} for row in rows]
+        return [
+            {"cmd": cmd, "name": name, "range": range_name(cmd), "source": source, "latency_us": latency_us}
+            for cmd, name, source, latency_us in rows
+        ]
 
 
 def _send(connection: socket.socket, raw: bytes) -> None:
@@ -610,19 +686,19 @@ def _stamp(path: str) -> int:
     return hash((info.st_mtime_ns, info.st_size, info.st_ino))
 
 
-def serve(config: DaemonConfig, ready_fd: int = -1, lifeline_fd: int = -1) -> int:
-    """Be the daemon of a board until told to end; returns an exit code.
+def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
+    """Be the daemon of a board until told to end.
 
     Args:
         config: What to serve.
-        ready_fd: Gets one JSON line when the board runs or cannot; -1 for none.
+        on_running: Called once, when the board runs, with the names of files that a dead daemon had left.
         lifeline_fd: Its end of file ends a private board; -1 for none.
+
+    Raises:
+        BoardError: the board's directory or its state forbids it. ImageError: the image does not load.
+        LayoutError: the number of cores or the size of the DDR is out of range.
     """
-    try:
-        supervisor = Supervisor(config)
-    except (BoardError, ImageError, ValueError) as error:
-        _announce(ready_fd, ok=False, text=str(error))
-        return 3
+    supervisor = Supervisor(config)
     wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
 
@@ -636,25 +712,38 @@ def serve(config: DaemonConfig, ready_fd: int = -1, lifeline_fd: int = -1) -> in
         supervisor.watch(lifeline_fd, end)
     try:
         supervisor.open()
-    except BoardError as error:
-        supervisor.close()
-        _announce(ready_fd, ok=False, text=str(error))
-        return 3
-    _announce(ready_fd, ok=True)
-    try:
+        on_running([path.name for path in supervisor.removed])
         supervisor.run()
     finally:
         supervisor.close()
+
+
+def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -1) -> int:
+    """``serve`` for a process that another one waits for; returns an exit code.
+
+    Args:
+        config: What to serve.
+        ready_fd: Gets one JSON line ``{ok, status, text, removed}`` when the board runs or cannot (see hbrt.launch).
+        lifeline_fd: As for ``serve``.
+    """
+
+    def announce(**fields: Any) -> None:
+        os.write(ready_fd, json.dumps(fields).encode())
+        os.close(ready_fd)
+
+    try:
+        serve(config, lambda removed: announce(ok=True, removed=removed), lifeline_fd)
+    except (BoardError, ImageError, LayoutError) as error:
+        announce(ok=False, status=int(_status_of(error)), text=str(error))
+        return 3
     return 0
 
 
-def _announce(fd: int, *, ok: bool, text: str = "") -> None:
-    line = json.dumps({"ok": ok, "text": text})
-    if fd >= 0:
-        os.write(fd, line.encode())
-        os.close(fd)
-    elif not ok:
-        print(text, file=sys.stderr)
+def _status_of(error: BoardError | ImageError | LayoutError) -> Status:
+    if isinstance(error, ImageError):
+        return error.status
+    is_wrong_use = isinstance(error, (WrongUseError, LayoutError))
+    return Status.HB_SYS_INVALID_ARGUMENT if is_wrong_use else Status.HB_SYS_NOT_RUNNING
 
 
 def main() -> None:
@@ -663,4 +752,4 @@ def main() -> None:
     ready_fd, lifeline_fd = int(sys.argv[2]), int(sys.argv[3])
     for fd in (ready_fd, lifeline_fd):
         os.set_inheritable(fd, False)
-    sys.exit(serve(config, ready_fd, lifeline_fd))
+    sys.exit(serve_and_announce(config, ready_fd, lifeline_fd))

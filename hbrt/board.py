@@ -7,6 +7,7 @@ import fcntl
 import os
 import re
 import stat
+import struct
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,16 +17,28 @@ ATTACH = "attach.sock"
 CONTROL = "control.sock"
 LOCK = "lock"
 LOG = "log"
+_MOST_TRIES = 10
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+# struct flock of a 64-bit Linux: type, whence, start, length, pid.
+_FLOCK = struct.Struct("hhqqi4x")
+_WHOLE_FILE = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class BoardError(RuntimeError):
     """Something about a board's directory or its daemon is not as it must be; the message says what to do."""
 
 
-class BoardBusyError(BoardError):
+class WrongUseError(BoardError):
+    """What was asked does not fit the board's name or state; nothing was changed."""
+
+
+class BoardBusyError(WrongUseError):
     """Another daemon holds the board."""
+
+
+class NotRunningError(WrongUseError):
+    """No daemon serves the board."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +98,7 @@ def board_paths(name: str | None = None) -> BoardPaths:
     """Paths of a board by name (default: HBRT_BOARD), or by directory when the name has a slash.
 
     Raises:
-        BoardError: the name is not one, or its sockets' paths would be too long for the kernel.
+        WrongUseError: the name is not one, or its sockets' paths would be too long for the kernel.
     """
     name = name or settings.text("HBRT_BOARD")
     if "/" in name:
@@ -93,9 +106,9 @@ def board_paths(name: str | None = None) -> BoardPaths:
     elif _NAME.fullmatch(name):
         path = home() / name
     else:
-        raise BoardError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
+        raise WrongUseError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
     if len(os.fsencode(path / CONTROL)) > SOCKET_PATH_MAX:
-        raise BoardError(
+        raise WrongUseError(
             f"The board directory {path} is too long for a socket ({SOCKET_PATH_MAX} bytes with the file name). "
             "Set HBRT_HOME to a shorter directory."
         )
@@ -108,19 +121,20 @@ def make_directory(paths: BoardPaths) -> None:
     Raises:
         BoardError: it is a link, another user's, or open to others.
     """
-    path = paths.path
-    while True:
+    path, why = paths.path, ""
+    for _ in range(_MOST_TRIES):
         try:
             for path in (paths.path.parent, paths.path):
                 path.mkdir(mode=0o700, parents=True, exist_ok=True)
             check_directory(paths)
             return
-        except FileNotFoundError:
-            continue  # the last board of this home ended just now and took the empty directories with it
         except FileExistsError:
             raise BoardError(f"{path} is not a directory; remove it or choose another board name.") from None
         except OSError as error:
-            raise BoardError(f"The board directory {path} cannot be made: {error.strerror}.") from None
+            why = error.strerror or str(error)
+            if not isinstance(error, FileNotFoundError):
+                break  # else the last board of this home ended just now and took the empty directories with it
+    raise BoardError(f"The board directory {path} cannot be made: {why}.")
 
 
 def check_directory(paths: BoardPaths) -> None:
@@ -152,7 +166,7 @@ def take_lock(paths: BoardPaths) -> int:
     while True:
         fd = _open_lock(paths)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE)
         except BlockingIOError:
             holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
@@ -184,21 +198,25 @@ def _is_still(fd: int, path: Path) -> bool:
 
 
 def daemon_pid(paths: BoardPaths) -> int | None:
-    """Process id of the running daemon, or None; asks the lock, not the file's text alone."""
+    """Process id of the running daemon, or None; asks the lock, not the file's text alone.
+
+    Raises:
+        BoardError: the directory is not ours alone, or cannot be looked into.
+    """
     try:
         check_directory(paths)
         fd = os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise BoardError(f"The board {paths.path} cannot be looked at: {error.strerror}.") from None
     try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
+        # Only a question: a look must not hold the lock while a daemon that starts wants it.
+        found = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _WHOLE_FILE))
         text = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
-        return int(text) if text.isdigit() else None
-    else:
-        return None
     finally:
         os.close(fd)
+    return int(text) if found[0] != fcntl.F_UNLCK and text.isdigit() else None
 
 
 def leftovers(paths: BoardPaths) -> list[Path]:

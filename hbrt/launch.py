@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hbrt.board import BoardError, BoardPaths, make_directory
+from hbrt.status import Status
 
-START_SECONDS = 60.0
+LOAD_SECONDS = 60.0
+SPARE_SECONDS = 10.0  # the daemon itself keeps to load_seconds; this is for one that cannot
+END_SECONDS = 5.0
 
 
 class DaemonConfig(NamedTuple):
@@ -24,6 +28,7 @@ class DaemonConfig(NamedTuple):
     ddr_bytes: int = 2 << 30
     is_reloading: bool = False
     is_private: bool = False  # ends with the process that started it, and removes its directory
+    load_seconds: float = LOAD_SECONDS  # how long an image may take to load
 
 
 class Launched(NamedTuple):
@@ -31,19 +36,29 @@ class Launched(NamedTuple):
 
     pid: int
     lifeline: int  # a private daemon ends when this descriptor's last copy is closed; -1 for others
+    removed: tuple[str, ...] = ()  # names of files that a dead daemon had left
 
 
-def launch(config: DaemonConfig, timeout_s: float = START_SECONDS) -> Launched:
+class DidNotStartError(BoardError):
+    """A daemon did not come to run; ``status`` says whose fault it was, the text why."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def launch(config: DaemonConfig) -> Launched:
     """Start a daemon, detached from this terminal and session, and wait until its board is running.
 
     Raises:
-        BoardError: it could not start; the message has the daemon's own sentence, or the end of its log.
+        DidNotStartError: it could not start; the message has the daemon's own sentence, or the end of its log.
+        BoardError: the board's directory cannot be used.
     """
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
     ready_read, ready_write = os.pipe()
     life_read, life_write = os.pipe()
-    log = os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    log = open_log(paths)
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
     high = [os.dup(fd) for fd in (ready_write, life_read)]
     root = str(Path(__file__).resolve().parent.parent)
@@ -59,22 +74,64 @@ def launch(config: DaemonConfig, timeout_s: float = START_SECONDS) -> Launched:
         for fd in (*high, log, null, ready_write, life_read):
             os.close(fd)
     try:
-        message = _read_to_end(ready_read, timeout_s)
-    finally:
-        os.close(ready_read)
-    answer = _parse(message)
-    if not answer.get("ok"):
+        removed = await_running(pid, ready_read, config)
+    except BaseException:
         os.close(life_write)
-        why = answer.get("text") or f"it ended before it was ready. The end of its log:\n{log_tail(paths)}"
-        _reap(pid)
-        raise BoardError(f"The board {paths.name} did not start: {why}")
+        raise
     if not config.is_private:
         os.close(life_write)
         life_write = -1
-    return Launched(pid, life_write)
+    return Launched(pid, life_write, removed)
 
 
-def _read_to_end(fd: int, timeout_s: float) -> bytes:
+def open_log(paths: BoardPaths) -> int:
+    """Descriptor that appends to a board's log.
+
+    Raises:
+        BoardError: the log cannot be opened.
+    """
+    try:
+        return os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise BoardError(f"The log {paths.log} cannot be opened: {error.strerror}.") from None
+
+
+def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, ...]:
+    """Wait for what a daemon that was just started says; closes ``ready_fd``.
+
+    Args:
+        pid: The daemon, a child of this process. It is ended when it does not come to run, or this wait is interrupted.
+        ready_fd: Gets one JSON line from it.
+        config: What it was told.
+
+    Returns:
+        Names of files that a dead daemon had left, and this one removed.
+
+    Raises:
+        DidNotStartError: as for ``launch``.
+    """
+    paths = BoardPaths(Path(config.directory))
+    try:
+        message = _read_to_end(ready_fd, config.load_seconds + SPARE_SECONDS)
+    except BaseException:
+        _end(pid)
+        raise
+    finally:
+        os.close(ready_fd)
+    answer = _parse(message or b"")
+    if answer.get("ok"):
+        return tuple(answer["removed"])
+    _end(pid)
+    status = int(answer.get("status", Status.HB_SYS_NOT_RUNNING))
+    why = answer.get("text") or f"it ended before it was ready. The end of its log:\n{log_tail(paths)}"
+    if message is None:
+        status = Status.HB_DSP_TIMEOUT
+        why = f"it said nothing for {config.load_seconds + SPARE_SECONDS:.0f} s. The end of its log:\n{log_tail(paths)}"
+    raise DidNotStartError(status, f"The board {paths.name} did not start: {why}")
+
+
+def _read_to_end(fd: int, timeout_s: float) -> bytes | None:
+    """Everything that comes until the other end closes; None when that takes too long."""
     deadline = time.monotonic() + timeout_s
     poller = select.poll()
     poller.register(fd, select.POLLIN)
@@ -82,8 +139,7 @@ def _read_to_end(fd: int, timeout_s: float) -> bytes:
     while True:
         left_ms = (deadline - time.monotonic()) * 1000
         if left_ms <= 0 or not poller.poll(left_ms):
-            text = f"it said nothing for {timeout_s:.0f} s"
-            return json.dumps({"ok": False, "text": text}).encode()
+            return None
         chunk = os.read(fd, 65536)
         message += chunk
         if not chunk:
@@ -98,11 +154,21 @@ def _parse(message: bytes) -> dict[str, Any]:
     return answer if isinstance(answer, dict) else {}
 
 
-def _reap(pid: int) -> None:
+def _end(pid: int) -> None:
+    """Make sure that a child has ended, and collect it."""
     try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return  # someone else collected it
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        if not select.select([pidfd], [], [], END_SECONDS)[0]:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
         os.waitpid(pid, 0)
-    except ChildProcessError:
-        pass
+    except (ChildProcessError, ProcessLookupError):
+        pass  # as above
+    finally:
+        os.close(pidfd)
 
 
 def log_tail(paths: BoardPaths, lines: int = 15) -> str:

@@ -71,7 +71,10 @@ VERBS: dict[str, Verb] = {
     "ops": Verb(),
     "mem": Verb({"most": Int(0, 1_000_000)}),
     "stop": Verb(),
-    "restart": Verb({"core": Int(-1, 63), "image": Text()}, optional=frozenset({"core", "image"})),
+    "restart": Verb(
+        {"core": Int(-1, 63), "image": Text(), "load_ms": Int(1, _U32)},
+        optional=frozenset({"core", "image", "load_ms"}),
+    ),
     "start_core": Verb({"core": Int(0, 63)}),
     "stop_core": Verb({"core": Int(0, 63)}),
 }
