@@ -17,11 +17,20 @@ MODULE_NAME = "hbrt_image"
 
 
 class ImageError(ValueError):
-    """An image file cannot be used; the message says which and why, ``status`` whether the path or its text is wrong."""
+    """An image cannot be used; the message says which and why, ``status`` whether its path or what it does is wrong."""
 
-    def __init__(self, sentence: str, status: Status = Status.HB_DSP_RUN_TASK_FAILED) -> None:
+    status = Status.HB_DSP_RUN_TASK_FAILED
+
+    def __init__(self, sentence: str, status: Status | None = None) -> None:
         super().__init__(sentence)
-        self.status = status
+        if status is not None:
+            self.status = status
+
+
+class ImageLateError(ImageError):
+    """An image had not come to ``hb_dsp_start`` when its time was over."""
+
+    status = Status.HB_DSP_TIMEOUT
 
 
 @dataclass(frozen=True, slots=True)
