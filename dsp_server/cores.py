@@ -176,7 +176,7 @@ def spawn(
     actions += [(os.POSIX_SPAWN_DUP2, sources[-1], standard) for standard in (1, 2)]
     actions += [(os.POSIX_SPAWN_DUP2, fd, 3 + place) for place, fd in enumerate(sources[:-1])]
     root = str(Path(__file__).resolve().parent.parent)
-    program = f"import sys; sys.path.append({root!r}); from dsp_server.core import main; main()"
+    program = f"import sys; sys.path.append({root!r}); from dsp_server.core_process import main; main()"
     argv = [
         sys.executable,
         "-P",
@@ -185,6 +185,7 @@ def spawn(
         program,
         str(index),
         str(core_count),
+        str(os.getpid()),
         str(snapshot),
         str(origin),
     ]
