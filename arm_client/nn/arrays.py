@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -25,16 +26,15 @@ def as_array(values: ArrayLike) -> NDArray[Any]:
 
 def to_board(board: Board, values: NDArray[Any], dtype: DTypeLike) -> BoardArray:
     """The values in device memory, in C order: a board array that fits is used with no copy."""
-    fits = isinstance(values, BoardArray) and values.dtype == np.dtype(dtype) and values.flags.c_contiguous
-    if isinstance(values, BoardArray) and fits and is_on_board(values):
+    if is_on_board(values) and values.dtype == np.dtype(dtype) and values.flags.c_contiguous:
         return values
     return board.from_array(np.asarray(values, dtype))
 
 
-def is_on_board(values: BoardArray) -> bool:
-    """Whether an array lies in device memory still: a copy of a board array does not."""
+def is_on_board(values: NDArray[Any]) -> TypeGuard[BoardArray]:
+    """Whether an array lies in device memory; a copy of a board array does not."""
     try:
-        return values.phy_addr > 0
+        return isinstance(values, BoardArray) and values.phy_addr > 0
     except CallerError:
         return False
 
@@ -47,7 +47,7 @@ def result_array(board: Board, out: BoardArray | None, shape: tuple[int, ...], d
     """
     if out is None:
         return board.empty(shape, dtype)
-    if not isinstance(out, BoardArray) or not is_on_board(out):
+    if not is_on_board(out):
         raise refusal("out is not in device memory: make it with board.empty().")
     if out.shape != shape or out.dtype != np.dtype(dtype) or not out.flags.c_contiguous:
         raise refusal(
@@ -84,9 +84,15 @@ def finish(task: Task, timeout: float | None, *used: object) -> Any:
     except BaseException:
         let_go(task, *used)
         raise
+    finally:
+        del task  # it holds the exception, which holds this frame: no cycle may keep device memory
 
 
 def let_go(task: Task, *used: object) -> None:
     """Cancels a task, or keeps the arrays `used` alive until it has ended, because a core may still write there."""
     if not task.cancel():
-        task.add_done_callback(lambda _: used and None)
+        task.add_done_callback(partial(_drop, used))
+
+
+def _drop(used: tuple[object, ...], task: object) -> None:
+    """The callback holds `used`; once called it goes, and they go with it."""

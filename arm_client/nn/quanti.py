@@ -1,9 +1,9 @@
-"""quantize and dequantize, by scale and zero point or by shift, per tensor or per channel of an axis."""
+"""quantize and dequantize: by scale and zero point or by shift, per tensor or per channel of an axis."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, TypeVar
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -24,7 +24,24 @@ from hbrt.nn_types import (
 from hbrt.types import HB_DSP_RPC_CMD_NN_DEQUANTIZE, HB_DSP_RPC_CMD_NN_QUANTIZE
 
 TENSOR_TYPES = {np.dtype(name): number for number, name in QUANTI_DTYPES.items()}
-Param = TypeVar("Param", bound=QuantiParam)
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that the four functions share.
+
+    Attributes:
+        out: Board array for the result, with the shape of the input; None, the default, for a new one.
+        from_ddr: The op computes straight from DDR instead of through TCM; the result is the same.
+        priority: 0..255, larger first; 0 by default.
+        core: Core mask; 0, the default, for any core.
+        timeout: Seconds; None, the default, for no limit.
+    """
+
+    out: BoardArray | None
+    from_ddr: bool
+    priority: int
+    core: int
+    timeout: float | None
 
 
 def quantize(
@@ -36,41 +53,168 @@ def quantize(
     axis: int | None = None,
     *,
     half_away: bool = False,
-    from_ddr: bool = False,
-    out: BoardArray | None = None,
-    priority: int = 0,
-    core: int = ANY,
-    timeout: float | None = None,
+    **options: Unpack[Options],
 ) -> BoardArray:
-    """clip(nearbyint(x / scale + zero_point)), computed in float32 by the op at 0x401.
+    """clip(nearbyint(x / scale + zero_point)) in float32, computed by the op at 0x401.
 
     Args:
         board: Connection to a board.
-        x: Real numbers of any shape; a float32 board array in C order is used where it is, the rest is copied.
-        scale: One number above 0, or one a channel.
-        zero_point: One integer within the range of `dtype`, or one a channel.
+        x: Real numbers of any shape. A float32 board array in C order is used where it is, the rest is copied.
+        scale: A number above 0, or one a channel.
+        zero_point: An integer within the range of `dtype`, or one a channel.
         dtype: int8, uint8, int16, uint16 or int32.
         axis: Dimension of `x` that the channels run along; None for one scale for the whole tensor.
         half_away: Ties go away from zero, as in C's round(), and not to the even neighbour.
-        from_ddr: The op computes straight from DDR instead of through TCM; the result is the same.
-        out: Board array for the result; None for a new one.
-        priority: 0..255, larger first.
-        core: Core mask, 0 for any.
-        timeout: Seconds; None for no limit.
+        **options: See Options.
 
     Returns:
-        `out`, or a new board array of `dtype` with the shape of `x`. Values beyond the range of `dtype`, infinite
-        ones too, take its limits; NaN becomes the zero point.
+        Board array of `dtype` with the shape of `x`. Values beyond the range of `dtype`, infinities too, take its
+        limits; NaN becomes the zero point.
 
     Raises:
-        CallerError: an argument does not fit the others. TimeoutError. OpFailedError: a scale or zero point that
-            the op refuses; has its text.
+        CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: a scale or a zero point
+            that the op refuses; has its text.
 
     Source: DNN API manual, hbDNNQuantiType; BPU SDK API manual for round().
     """
     values = as_array(x)
-    param, channels = _describe(hbDSPQuantizeParam, values.shape, axis, dtype, half_away, from_ddr)
-    tables = _put_scales(board, param, channels, scale, zero_point)
-    results = result_array(board, out, values.shape, dtype)
-    source = to_board(board, values, np.float32)
-    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, source, results, tables, priority, core, timeout)
+    param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
+    channels = _describe(param, values.shape, np.dtype(dtype), axis)
+    tables = _use_scales(board, param, channels, scale, zero_point)
+    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, np.dtype(dtype), tables, options)
+
+
+def quantize_shift(
+    board: Board,
+    x: ArrayLike,
+    shift: ArrayLike,
+    dtype: DTypeLike = np.int8,
+    axis: int | None = None,
+    *,
+    half_away: bool = False,
+    **options: Unpack[Options],
+) -> BoardArray:
+    """clip(nearbyint(x * 2^shift)); `shift` is 0..126, one or one a channel. As `quantize` otherwise."""
+    values = as_array(x)
+    param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
+    channels = _describe(param, values.shape, np.dtype(dtype), axis)
+    tables = _use_shifts(board, param, channels, shift)
+    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, np.dtype(dtype), tables, options)
+
+
+def dequantize(
+    board: Board,
+    y: ArrayLike,
+    scale: ArrayLike,
+    zero_point: ArrayLike = 0,
+    axis: int | None = None,
+    **options: Unpack[Options],
+) -> BoardArray:
+    """(y - zero_point) * scale in float32, computed by the op at 0x402.
+
+    Args:
+        board: Connection to a board.
+        y: Array of int8, uint8, int16, uint16 or int32, of any shape. A board array in C order is used where it
+            is, the rest is copied.
+        scale: A number above 0, or one a channel.
+        zero_point: An integer within the range of `y`'s type, or one a channel.
+        axis: Dimension of `y` that the channels run along; None for one scale for the whole tensor.
+        **options: See Options.
+
+    Returns:
+        Board array of float32 with the shape of `y`.
+
+    Raises:
+        CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: a scale or a zero point
+            that the op refuses; has its text.
+
+    Source: DNN API manual, hbDNNQuantiType.
+    """
+    values = as_array(y)
+    param = hbDSPDequantizeParam()
+    channels = _describe(param, values.shape, values.dtype, axis)
+    tables = _use_scales(board, param, channels, scale, zero_point)
+    return _run(board, HB_DSP_RPC_CMD_NN_DEQUANTIZE, param, values, values.dtype, np.float32, tables, options)
+
+
+def dequantize_shift(
+    board: Board, y: ArrayLike, shift: ArrayLike, axis: int | None = None, **options: Unpack[Options]
+) -> BoardArray:
+    """Y / 2^shift; `shift` is 0..126, one or one a channel. As `dequantize` otherwise."""
+    values = as_array(y)
+    param = hbDSPDequantizeParam()
+    channels = _describe(param, values.shape, values.dtype, axis)
+    tables = _use_shifts(board, param, channels, shift)
+    return _run(board, HB_DSP_RPC_CMD_NN_DEQUANTIZE, param, values, values.dtype, np.float32, tables, options)
+
+
+def _describe(param: QuantiParam, shape: tuple[int, ...], quantised: np.dtype[Any], axis: int | None) -> int | None:
+    """Fills type and shape; the number of channels, or None for one rule for the whole tensor.
+
+    Any number of dimensions fits: all that counts is what lies before the axis, along it and after it.
+    """
+    if quantised not in TENSOR_TYPES:
+        raise refusal(f"{quantised} is not a quantised type: use {', '.join(QUANTI_DTYPES.values())}.")
+    param.tensor_type = TENSOR_TYPES[quantised]
+    if axis is None:
+        param.axis = HB_DSP_QUANTI_PER_TENSOR
+        param.set_shape([math.prod(shape)])
+        return None
+    if not -len(shape) <= axis < len(shape):
+        raise refusal(f"axis {axis} is not an axis of shape {shape}.")
+    axis %= len(shape)
+    param.axis = 1
+    param.set_shape([math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])])
+    return shape[axis]
+
+
+def _use_scales(
+    board: Board, param: QuantiParam, channels: int | None, scale: ArrayLike, zero_point: ArrayLike
+) -> list[BoardArray]:
+    param.quanti_type = QUANTI_SCALE
+    scales = per_channel("scale", scale, channels or 1, np.float32)
+    zero_points = per_channel("zero_point", zero_point, channels or 1, np.int32)
+    if not channels:
+        param.scale, param.zero_point = float(scales[0]), int(zero_points[0])
+        return []
+    tables = [board.from_array(scales), board.from_array(zero_points)]
+    param.scale_data, param.zero_point_data = (table.phy_addr for table in tables)
+    return tables
+
+
+def _use_shifts(board: Board, param: QuantiParam, channels: int | None, shift: ArrayLike) -> list[BoardArray]:
+    param.quanti_type = QUANTI_SHIFT
+    shifts = per_channel("shift", shift, channels or 1, np.int32)
+    if not channels:
+        param.shift = int(shifts[0])
+        return []
+    table = board.from_array(shifts)
+    param.shift_data = table.phy_addr
+    return [table]
+
+
+def _run(
+    board: Board,
+    cmd: int,
+    param: QuantiParam,
+    values: NDArray[Any],
+    in_dtype: DTypeLike,
+    out_dtype: DTypeLike,
+    tables: list[BoardArray],
+    options: Options,
+) -> BoardArray:
+    results = result_array(board, options.get("out"), values.shape, out_dtype)
+    if not values.size:
+        return results
+    source = to_board(board, values, in_dtype)
+    param.input = source.phy_addr
+    if options.get("from_ddr"):
+        param.flags |= HB_DSP_QUANTI_DDR_PATH
+    finish(
+        board.submit(cmd, param, results, priority=options.get("priority", 0), core=options.get("core", ANY)),
+        options.get("timeout"),
+        source,
+        results,
+        tables,
+    )
+    return results

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from arm_client.client import ANY, Board, BoardArray
 from arm_client.future import Task
@@ -64,12 +65,11 @@ def softmax(
     length = last.shape[-1]
     rows = last.size // length
     # A block of a call starts at a multiple of 8 bytes: rows of an odd length need a float32 between them.
-    if axis in {-1, given.ndim - 1} and (rows == 1 or length % 2 == 0):
-        _submit_rows(board, source, length, results.reshape(rows, length), priority, core, timeout)
-    else:
-        padded = board.empty((rows, length + length % 2), np.float32)
-        _submit_rows(board, source, length, padded, priority, core, timeout)
-        results[...] = np.moveaxis(padded[:, :length].reshape(last.shape), -1, axis)
+    in_order = axis in {-1, given.ndim - 1} and (rows == 1 or length % 2 == 0)
+    target = results if in_order else board.empty((rows, length + length % 2), np.float32)
+    _submit_rows(board, source, length, target.reshape(rows, -1), priority, core, timeout)
+    if not in_order:
+        results[...] = np.moveaxis(target[:, :length].reshape(last.shape), -1, axis)
     return results
 
 
@@ -77,13 +77,13 @@ def _submit_rows(
     board: Board,
     source: BoardArray,
     length: int,
-    target: BoardArray,
+    target: NDArray[Any],
     priority: int,
     core: int,
     timeout: float | None,
 ) -> None:
     rows, row_bytes = len(target), length * source.itemsize
-    params = board.empty(rows, PARAM)
+    params: Any = board.empty(rows, PARAM)
     params["data_size"] = row_bytes
     params["input"] = source.phy_addr + np.arange(rows, dtype=np.uint64) * np.uint64(row_bytes)
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -106,6 +106,6 @@ def _submit_rows(
         while queued:
             collect()
     except BaseException:
-        for task in queued:
-            let_go(task, used)
+        while queued:
+            let_go(queued.popleft(), used)
         raise

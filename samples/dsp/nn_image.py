@@ -41,6 +41,7 @@ from dsp_server import (
     xvFreeBuffer,
 )
 from hbrt.nn_types import hbDSPSoftmaxParam
+from hbrt.status import HB_DSP_OUT_OF_TCM
 
 DSP_FREQ = 648_000_000
 
@@ -76,6 +77,8 @@ def hb_dsp_softmax(input: memoryview, output: memoryview, tm: TileManager) -> in
     # Ping in one bank, pong in the other; the results of a tile take the place of its input.
     ping = xvAllocateBuffer(tm, TILE_SIZE, XV_MEM_BANK_COLOR_0, 64)
     pong = xvAllocateBuffer(tm, TILE_SIZE, XV_MEM_BANK_COLOR_1, 64)
+    if not ping or not pong:
+        return HB_DSP_OUT_OF_TCM  # the core takes back what an op that failed did not free
     tiles = [ping, pong]
 
     largest = [np.float32(-np.inf)]

@@ -28,14 +28,14 @@ INSTRUCTIONS = 3
 
 
 def dequantize_values(
-    values: NDArray[Any], scale: NDArray[np.float32], zero_point: NDArray[np.int64]
+    values: NDArray[Any], scale: NDArray[np.float32], zero_point: NDArray[np.int32]
 ) -> NDArray[np.float32]:
     """(y - zero_point) * scale: the difference as an integer, then float32.
 
     Args:
         values: (n,) integers.
         scale: (n,) or (1,) float32.
-        zero_point: (n,) or (1,) int64.
+        zero_point: (n,) or (1,) int32.
 
     Returns:
         (n,) float32. The difference is exact below 2^24; int32 tensors may need one rounding, to nearest.
@@ -46,7 +46,7 @@ def dequantize_values(
         steps = values.astype(np.float32)
         steps -= zero_point.astype(np.float32)
     else:
-        steps = (values - zero_point).astype(np.float32)
+        steps = (values.astype(np.int64) - zero_point).astype(np.float32)
     with np.errstate(over="ignore", under="ignore"):
         steps *= scale
     return steps
@@ -71,7 +71,8 @@ def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) ->
     refuse_overlap(source, target)
 
     def compute(values: NDArray[Any], results: NDArray[Any], first: int) -> None:
-        results[:] = dequantize_values(values, *todo.rule(first, len(values)))
+        scale, zero_point = todo.scales.of(first, len(values)), todo.zero_points.of(first, len(values))
+        results[:] = dequantize_values(values, scale, zero_point)
         charge(len(values), INSTRUCTIONS)
 
     run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dsp_server.ops.nn.channels import Channels
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
@@ -28,7 +29,7 @@ from hbrt.nn_types import (
 Load = Callable[[int, int, np.dtype[Any]], NDArray[Any] | None]
 """(physical address, count, dtype) -> the array there, or None when the range cannot be mapped."""
 
-Rule = tuple[NDArray[np.float32], NDArray[np.int64]]
+Rule = tuple[NDArray[np.float32], NDArray[np.int32]]
 """Scales and zero points, one a channel, or a single one for the whole tensor."""
 
 MAX_SHIFT = 126
@@ -39,43 +40,17 @@ INT32 = np.dtype(np.int32)
 DTYPES: dict[int, np.dtype[Any]] = {number: np.dtype(name) for number, name in QUANTI_DTYPES.items()}
 """Quantised types by their number in hbDNNDataType."""
 
-Value = TypeVar("Value", bound=np.generic)
-
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked parameter structure: element i of `count` has channel (i // inner) % channels.
-
-    `scales` (float32) and `zero_points` (int64) hold one entry a channel, or a single one for the tensor.
-    """
+    """A checked parameter structure: what each of `count` elements is divided by, or multiplied with, and moved by."""
 
     count: int
-    inner: int
     dtype: np.dtype[Any]
-    scales: NDArray[np.float32]
-    zero_points: NDArray[np.int64]
+    scales: Channels[np.float32]
+    zero_points: Channels[np.int32]
     half_away: bool
     ddr: bool
-
-    def rule(self, start: int, count: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Scales and zero points of elements [start, start + count), one each, or one for all of them."""
-        return (
-            spread(self.scales, start, count, self.inner),
-            spread(self.zero_points, start, count, self.inner),
-        )
-
-
-def spread(values: NDArray[Value], start: int, count: int, inner: int) -> NDArray[Value]:
-    """values[(i // inner) % len(values)] for i in [start, start + count); a single value stays single.
-
-    It repeats each channel's value over its run of `inner` elements: cheaper than an index an element.
-    """
-    if len(values) == 1:
-        return values
-    runs = np.arange(start // inner, (start + count - 1) // inner + 1)
-    begins = np.maximum(runs * inner, start)
-    ends = np.minimum((runs + 1) * inner, start + count)
-    return np.repeat(values[runs % len(values)], ends - begins)
 
 
 def plan(param: QuantiParam, load: Load) -> Plan | None:
@@ -98,12 +73,15 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
     dtype = DTYPES[param.tensor_type]
     per_tensor = param.axis == HB_DSP_QUANTI_PER_TENSOR
     rule = RULES[param.quanti_type](param, 1 if per_tensor else shape[param.axis], dtype, load)
-    return rule and Plan(
-        count=math.prod(shape),
-        inner=1 if per_tensor else math.prod(shape[param.axis + 1 :]),
+    if rule is None:
+        return None
+    count = math.prod(shape)
+    inner = 1 if per_tensor else math.prod(shape[param.axis + 1 :])
+    return Plan(
+        count=count,
         dtype=dtype,
-        scales=rule[0],
-        zero_points=rule[1],
+        scales=Channels(rule[0], inner, count),
+        zero_points=Channels(rule[1], inner, count),
         half_away=bool(param.flags & HB_DSP_QUANTI_ROUND_HALF_AWAY),
         ddr=bool(param.flags & HB_DSP_QUANTI_DDR_PATH),
     )
@@ -136,7 +114,7 @@ def _scale_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: L
     limits = np.iinfo(dtype)
     outside = (zero_points < limits.min) | (zero_points > limits.max)
     _refuse("zero point", zero_points, outside, f"{limits.min}..{limits.max}, the range of {dtype.name}")
-    return scales, zero_points.astype(np.int64)
+    return scales, zero_points
 
 
 def _shift_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: Load) -> Rule | None:
@@ -147,7 +125,7 @@ def _shift_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: L
     if shifts is None:
         return None
     _refuse("shift", shifts, (shifts < 0) | (shifts > MAX_SHIFT), f"0..{MAX_SHIFT}")
-    return np.ldexp(np.float32(1), -shifts), np.zeros(1, np.int64)
+    return np.ldexp(np.float32(1), -shifts), np.zeros(1, np.int32)
 
 
 def _refuse(what: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: str) -> None:

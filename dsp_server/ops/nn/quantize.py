@@ -38,7 +38,7 @@ def round_half_away(values: NDArray[np.float32]) -> NDArray[np.float32]:
 def quantize_values(
     values: NDArray[np.float32],
     scale: NDArray[np.float32],
-    zero_point: NDArray[np.int64],
+    zero_point: NDArray[np.int32],
     dtype: np.dtype[Any],
     *,
     half_away: bool = False,
@@ -91,7 +91,7 @@ def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> i
     refuse_overlap(source, target)
 
     def compute(values: NDArray[Any], results: NDArray[Any], first: int) -> None:
-        scale, zero_point = todo.rule(first, len(values))
+        scale, zero_point = todo.scales.of(first, len(values)), todo.zero_points.of(first, len(values))
         results[:] = quantize_values(values, scale, zero_point, todo.dtype, half_away=todo.half_away)
         charge(len(values), INSTRUCTIONS)
 

@@ -134,7 +134,8 @@ def run_pass(tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[
         path: Through TCM, or straight from DDR.
         source: (n,) in DDR.
         target: (n,) in DDR that gets the results; None for a pass that only reads (`results` is scratch).
-        compute: Gets both pieces of a tile and the index of its first element; charges its own cycles.
+        compute: Gets both pieces of a tile and the index of its first element; charges its own cycles. The
+            results may lie over the values, so it reads all of them before it writes.
 
     Raises:
         OutOfTcm: the banks have no room for a tile of BLOCK_ELEMENTS.
@@ -149,6 +150,7 @@ def run_pass(tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[
             in_dtype=source.dtype,
             out_dtype=out_dtype,
             multiple_of=BLOCK_ELEMENTS,
+            in_place=target is not None and target.itemsize <= source.itemsize,
         )
         return
     for first in range(0, len(source), DDR_TILE_ELEMENTS):

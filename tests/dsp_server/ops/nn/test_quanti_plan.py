@@ -79,42 +79,42 @@ def load(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | None:
 def test_per_tensor() -> None:
     got = plan(param(2, 3, zero_point=-7, flags=HB_DSP_QUANTI_ROUND_HALF_AWAY), load)
     assert got is not None
-    assert (got.count, got.inner, got.dtype, got.half_away, got.ddr) == (6, 1, np.dtype(np.int8), True, False)
-    assert (got.scales.tolist(), got.zero_points.tolist()) == ([0.5], [-7])
+    assert (got.count, got.dtype, got.half_away, got.ddr) == (6, np.dtype(np.int8), True, False)
+    assert (got.scales.of(0, 6).tolist(), got.zero_points.of(0, 6).tolist()) == ([0.5], [-7])
 
 
 @pytest.mark.parametrize(
-    ("shape", "axis", "inner", "channels"),
+    ("shape", "axis", "channels"),
     [
-        ((3,), 0, 1, [0, 1, 2]),
-        ((3, 2), 0, 2, [0, 0, 1, 1, 2, 2]),
-        ((2, 3), 1, 1, [0, 1, 2, 0, 1, 2]),
-        ((2, 3, 2), 1, 2, [0, 0, 1, 1, 2, 2] * 2),
-        ((1, 1, 3, 1, 1, 1, 1, 2), 2, 2, [0, 0, 1, 1, 2, 2]),
+        ((3,), 0, [0, 1, 2]),
+        ((3, 2), 0, [0, 0, 1, 1, 2, 2]),
+        ((2, 3), 1, [0, 1, 2, 0, 1, 2]),
+        ((2, 3, 2), 1, [0, 0, 1, 1, 2, 2] * 2),
+        ((1, 1, 3, 1, 1, 1, 1, 2), 2, [0, 0, 1, 1, 2, 2]),
     ],
 )
-def test_per_axis(shape: tuple[int, ...], axis: int, inner: int, channels: list[int]) -> None:
+def test_per_axis(shape: tuple[int, ...], axis: int, channels: list[int]) -> None:
     got = plan(param(*shape, axis=axis, scale_data=0x100, zero_point_data=0x200, flags=HB_DSP_QUANTI_DDR_PATH), load)
     assert got is not None
-    assert (got.count, got.inner, got.ddr) == (len(channels), inner, True)
-    scales, zero_points = got.rule(0, got.count)
+    assert (got.count, got.ddr) == (len(channels), True)
+    scales, zero_points = got.scales.of(0, got.count), got.zero_points.of(0, got.count)
     assert scales.tolist() == [ARRAYS[0x100][channel] for channel in channels]
     assert zero_points.tolist() == [ARRAYS[0x200][channel] for channel in channels]
-    tail = got.rule(1, got.count - 1)
-    np.testing.assert_array_equal(tail, [scales[1:], zero_points[1:]])
+    np.testing.assert_array_equal(got.scales.of(1, got.count - 1), scales[1:])
+    np.testing.assert_array_equal(got.zero_points.of(1, got.count - 1), zero_points[1:])
 
 
 def test_without_zero_points_every_channel_uses_the_one_in_the_structure() -> None:
     got = plan(param(3, axis=0, scale_data=0x100, zero_point=5), load)
     assert got is not None
-    assert got.zero_points.tolist() == [5]
+    assert got.zero_points.of(0, 3).tolist() == [5]
 
 
 def test_a_shift_is_a_scale() -> None:
     got = plan(param(3, axis=0, shift_data=0x300, quanti_type=1, scale=0.0, zero_point=99), load)
     assert got is not None
-    assert got.scales.tolist() == [1.0, 0.5, 2.0**-126]
-    assert got.zero_points.tolist() == [0]
+    assert got.scales.of(0, 3).tolist() == [1.0, 0.5, 2.0**-126]
+    assert got.zero_points.of(0, 3).tolist() == [0]
 
 
 @pytest.mark.parametrize(

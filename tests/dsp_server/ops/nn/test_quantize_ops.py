@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from tests.dsp_server.ops.nn.conftest import FakeDdr
 
 FLOAT32 = np.dtype(np.float32)
-S8, U8, S16, S32 = 8, 9, 11, 14
+S8, U8, S16, U16, S32 = 8, 9, 11, 12, 14
 SHIFT, SCALE = 1, 2
 PER_TENSOR = {"axis": -1, "quanti_type": SCALE, "scale": 0.05}
 
@@ -59,16 +59,17 @@ def dequantize_both_ways(ddr: FakeDdr, values: NDArray[Any], **fields: Any) -> N
     return by_ping_pong
 
 
-def tile(item_bytes: int) -> int:
-    return (103 * 1024 - 64) // item_bytes // tiles.BLOCK_ELEMENTS * tiles.BLOCK_ELEMENTS
+def around_a_tile(item_bytes: int) -> int:
+    return 103 * 1024 // item_bytes // tiles.BLOCK_ELEMENTS * tiles.BLOCK_ELEMENTS
 
 
-@pytest.mark.parametrize("tensor_type", DTYPES)
+# quantize takes 4 bytes of TCM an element, results in place; dequantize those of both types.
+@pytest.mark.parametrize(("tensor_type", "item_bytes"), [(S8, 4), (S8, 5), (U8, 5), (S16, 6), (U16, 6), (S32, 4)])
 @pytest.mark.parametrize("off", [-1, 0, 1])
-def test_around_a_tile(ddr: FakeDdr, tensor_type: int, off: int) -> None:
+def test_around_a_tile(ddr: FakeDdr, tensor_type: int, item_bytes: int, off: int) -> None:
     dtype = DTYPES[tensor_type]
-    values = real(tile(4 + dtype.itemsize) + off)
     zero_point = int(np.iinfo(dtype).max) // 4
+    values = real(around_a_tile(item_bytes) + off)
     got = quantize_both_ways(ddr, values, **PER_TENSOR, tensor_type=tensor_type, zero_point=zero_point)
     limits = np.iinfo(dtype)
     steps = np.rint(values / np.float32(0.05) + np.float32(zero_point)).astype(np.float64)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
+from dsp_server.ops.nn import channels as channels_module
 from dsp_server.ops.nn.dequantize import dequantize_values
-from dsp_server.ops.nn.quanti import spread
 from dsp_server.ops.nn.quantize import quantize_values, round_half_away
 
 DTYPES = [np.dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32")]
@@ -24,7 +24,7 @@ def one(value: float, scale: float = 1.0, zero_point: int = 0, dtype: str = "int
     result = quantize_values(
         np.array([value], np.float32),
         np.array([scale], np.float32),
-        np.array([zero_point], np.int64),
+        np.array([zero_point], np.int32),
         np.dtype(dtype),
         half_away=half_away,
     )
@@ -94,7 +94,7 @@ def test_quantize_agrees_with_numpy(
     with np.errstate(all="ignore"):
         steps = np.rint(values / np.float32(scale) + np.float32(zero_point))
         expected = np.where(np.isnan(values), zero_point, np.clip(steps, limits.min, limits.max)).astype(dtype)
-    got = quantize_values(values, np.array([scale], np.float32), np.array([zero_point]), dtype)
+    got = quantize_values(values, np.array([scale], np.float32), np.array([zero_point], np.int32), dtype)
     np.testing.assert_array_equal(got, expected, strict=True)
 
 
@@ -114,7 +114,7 @@ def test_dequantize_every_limit(dtype: np.dtype[Any]) -> None:
     limits = np.iinfo(dtype)
     values = np.array([limits.min, limits.min + 1, 0, 1, limits.max], dtype)
     for zero_point in (limits.min, 0, limits.max):
-        got = dequantize_values(values, np.array([0.1], np.float32), np.array([zero_point]))
+        got = dequantize_values(values, np.array([0.1], np.float32), np.array([zero_point], np.int32))
         expected = np.array([int(value) - zero_point for value in values]).astype(np.float32) * np.float32(0.1)
         np.testing.assert_array_equal(got, expected, strict=True)
 
@@ -125,7 +125,7 @@ def test_a_shift_is_exact_both_ways(dtype: np.dtype[Any], shift: int) -> None:
     scale = np.ldexp(np.float32(1), np.array([-shift]))
     limits = np.iinfo(dtype)
     values = np.linspace(limits.min, limits.max, 300).astype(dtype)
-    zero = np.zeros(1, np.int64)
+    zero = np.zeros(1, np.int32)
     real = dequantize_values(values, scale, zero)
     np.testing.assert_array_equal(real, values / 2.0**shift)
     np.testing.assert_array_equal(quantize_values(real, scale, zero, dtype), values, strict=True)
@@ -145,9 +145,13 @@ def test_dividing_by_the_scale_of_a_shift_is_multiplying_by_its_power(values: ND
     inner=st.integers(1, 9),
     start=st.integers(0, 100),
     count=st.integers(1, 60),
+    is_long=st.booleans(),
 )
-def test_spread_gives_each_element_its_channel(channels: int, inner: int, start: int, count: int) -> None:
+def test_each_element_gets_its_channel(channels: int, inner: int, start: int, count: int, is_long: bool) -> None:  # noqa: FBT001 - given by hypothesis
     values = np.arange(channels) * 10
     expected = [values[(i // inner) % channels] for i in range(start, start + count)]
-    got = spread(values, start, count, inner)
+    with pytest.MonkeyPatch.context() as patch:
+        if is_long:  # a period that is not written out
+            patch.setattr(channels_module, "LONGEST_PERIOD", 0)
+        got = channels_module.Channels(values, inner, start + count).of(start, count)
     np.testing.assert_array_equal(np.broadcast_to(got, count), expected)

@@ -42,8 +42,16 @@ def row(count: int, spread: float = 4.0) -> NDArray[np.float32]:
     return (np.random.default_rng(count).standard_normal(count) * spread).astype(np.float32)
 
 
-# What the frame takes with two banks of 103 KiB, a 64-byte gap and two tiles of float32 in each.
-TILE = (103 * 1024 - 64) // 8 // tiles.BLOCK_ELEMENTS * tiles.BLOCK_ELEMENTS
+# What fits a bank of 103 KiB in whole blocks, results in the place of their input.
+TILE = 103 * 1024 // 4 // tiles.BLOCK_ELEMENTS * tiles.BLOCK_ELEMENTS
+
+
+@pytest.mark.parametrize(("count", "expected"), [(TILE - 1, 1), (TILE, 1), (TILE + 1, 2), (2 * TILE + 1, 3)])
+def test_the_sizes_below_lie_around_a_tile(count: int, expected: int) -> None:
+    seen: list[int] = []
+    values = np.zeros(count, np.float32)
+    tiles.run_pass(TileManager(), "ping_pong", values, values, lambda _, __, first: seen.append(first))
+    assert seen == [TILE * i for i in range(expected)]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +83,7 @@ def test_both_paths_give_the_same_bits_near_the_oracle(ddr: FakeDdr, count: int)
 def test_the_result_does_not_depend_on_the_size_of_tcm() -> None:
     values = row(20_000)
     results = []
-    for pool_bytes in (9 * 1024, 20 * 1024, 103 * 1024):
+    for pool_bytes in (5 * 1024, 20 * 1024, 103 * 1024):
         results.append(np.empty_like(values))
         softmax_row(TileManager(pool_bytes, pool_bytes), "ping_pong", values, results[-1])
     assert len({result.tobytes() for result in results}) == 1
@@ -207,7 +215,7 @@ def test_refusals(
 
 
 def test_without_room_in_tcm(ddr: FakeDdr) -> None:
-    ddr.tile_manager = TileManager(4096, 4096)
+    ddr.tile_manager = TileManager(2048, 2048)
     with pytest.raises(OutOfTcm):
         run(ddr, row(5000))
     assert len(run(ddr, row(5000), "ddr")) == 5000
