@@ -118,8 +118,8 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
         HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED, _FOREIGN_TASK_HANDLE; HB_DSP_BOARD_LOST. ``last_error()`` has the text.
     """
     here = session._default  # noqa: SLF001 - the hot path
-    handle = _handle(task)
-    if here is None or handle <= 0:
+    handle = task.value if type(task) is hbDSPTask_t else _handle(task)
+    if here is None or not handle or handle < 0:
         return _no_such_task(handle)
     try:
         status = here.tasks.wait(handle, timeout)
@@ -135,8 +135,8 @@ def hbDSPReleaseTask(task: hbDSPTask_t) -> int:
         0; HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED (a second release) or _FOREIGN_TASK_HANDLE.
     """
     here = session._default  # noqa: SLF001 - the hot path
-    handle = _handle(task)
-    if here is None or handle <= 0:
+    handle = task.value if type(task) is hbDSPTask_t else _handle(task)
+    if here is None or not handle or handle < 0:
         return _no_such_task(handle)
     if here.notifier.watched:
         here.notifier.settle(handle)
@@ -191,8 +191,8 @@ def _handle(task: Any) -> int:
         return task if type(task) is int else -1
 
 
-def _no_such_task(handle: int) -> int:
-    if handle > 0:
+def _no_such_task(handle: int | None) -> int:
+    if handle is not None and handle > 0:
         return note(
             Status.HB_DSP_FOREIGN_TASK_HANDLE,
             f"The task {handle:#x} is not of this process: it has no attachment.",

@@ -70,6 +70,7 @@ class Link:
         self._context: zmq.Context[Any] | None = None
         self._lock = threading.Lock()
         self._next_id = 0
+        self._watcher: threading.Thread | None = None
 
     def request(self, verb: str, **args: Any) -> Any:
         """Ask the daemon; returns the reply's data.
@@ -121,6 +122,21 @@ class Link:
         self._control = control
         return control
 
+    def watch_lease(self) -> None:
+        """From now on, have the doorbell rung when the daemon goes: for who sleeps on the doorbell alone."""
+        if self._watcher is None:
+            with self._lock:
+                if self._watcher is None:
+                    self._watcher = threading.Thread(target=self._watch, name="hbrt-lease", daemon=True)
+                    self._watcher.start()
+
+    def _watch(self) -> None:
+        poller = select.poll()
+        poller.register(self.lease, 0)  # hang-up is always reported
+        poller.poll()
+        self.lose()
+        os.eventfd_write(self.doorbell, 1)
+
     def lose(self) -> None:
         """Note that the daemon is gone; every call answers so from now on."""
         self.fault = self.fault or Status.HB_DSP_BOARD_LOST
@@ -161,8 +177,10 @@ class Link:
         self.lease.close()
 
     def _close_descriptors(self) -> None:
+        if self._watcher is not None:
+            self.lease.shutdown(socket.SHUT_RDWR)
+            self._watcher.join()
         self.lease.close()
-        self.mailbox.close()
         self.ddr.close()
         for fd in (self.doorbell, *self.core_doorbells):
             os.close(fd)

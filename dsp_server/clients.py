@@ -53,7 +53,7 @@ class Clients:
         if not self._free_ids:
             raise NoRoomError(f"The board serves {CLIENT_COUNT - 1} clients and all are attached; end some.")
         client_id = self._free_ids.pop()
-        doorbell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        doorbell = os.eventfd(0, os.EFD_CLOEXEC)  # blocking: its owner may sleep in a read of it
         client = Client(client_id, connection, pid, name, secrets.token_bytes(TOKEN_BYTES), doorbell)
         self.by_id[client_id] = client
         record = self._mailbox.layout.client(client_id)
@@ -85,13 +85,10 @@ class Clients:
     def withdraw_tasks(self, client: Client) -> bool:
         """Cancel what a gone client has queued and empty what has ended; True when nothing of it runs any more."""
         mailbox = self._mailbox
-        mailbox.lock()
-        try:
+        with mailbox.claim_lock:
             for slot in client.slots:
                 if mailbox.state(slot) is State.READY:
                     mailbox.move(slot, State.CANCELLED, Actor.SUPERVISOR)
-        finally:
-            mailbox.unlock()
         running = []
         for slot in client.slots:
             state = mailbox.state(slot)

@@ -7,18 +7,17 @@ What a core's process is made of, and how it talks with the supervisor, is in co
 
 from __future__ import annotations
 
-import os
 import select
 import struct
 import traceback
 from collections.abc import Callable
-from fcntl import LOCK_EX, LOCK_UN, flock
 from heapq import heappop, heappush
 from time import monotonic_ns
 
 from dsp_server import cycles, descriptors, runtime
+from dsp_server.beat import Beat, ring
 from dsp_server.descriptors import Idma
-from dsp_server.schedule import ASLEEP, LOOKING, RUNNING, Entry, core_to_chain
+from dsp_server.schedule import ASLEEP, LOOKING, RUNNING, Entry, core_to_chain, may_run
 from dsp_server.tcm import OutOfTcm
 from dsp_server.tile_manager import TileManager
 from dsp_server.views import RangeRefused, Views
@@ -37,12 +36,13 @@ from hbrt.mailbox import (
     Request,
     State,
 )
-from hbrt.spin import Spinner
+from hbrt.spin import Spinner, usable_cpus
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
-RESCAN_SECONDS = 0.05
 ANNOUNCED = b"\1"
+SHORT_OP_NS = 20_000  # a ring may wait for an op that took no longer the last time
+MOST_OWED_NS = 50_000
 _READY = int(State.READY)
 _RUNNING = int(State.RUNNING)
 _DONE = int(State.DONE)
@@ -81,9 +81,10 @@ class Core:
         self.idma = Idma(self.counter, self.tile_manager)
         descriptors.install(self.idma)
         self._map = ddr.map
+        self._ddr_bytes = ddr.bytes
         self._layout = layout
         self._mailbox = Mailbox(ddr)
-        self._lock_fd = self._mailbox.lock_fd
+        self._claim_lock = self._mailbox.claim_lock
         self._views = Views(ddr)
         self._context = runtime.context
         self._ops = runtime.context.registry.by_cmd
@@ -107,15 +108,24 @@ class Core:
         # Edge-triggered: every ring wakes once, and nobody has to read the counter.
         self._epoll.register(doorbells[index], select.EPOLLIN | select.EPOLLET)
         self._epoll.register(control_fd, select.EPOLLIN)
+        self._poll = self._epoll.poll
         self._control_fd = control_fd
+        self._is_alone = usable_cpus() == 1
+        self._owed: set[int] = set()  # owners whose ring was put off
+        self._owed_since_ns = 0
+        self._is_rescan_due = False
+        self._not_rung: set[int] = set()  # owners that seemed awake when a task of theirs ended
         self._tasks, self._busy_ns, self.counter.cycles = _COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
 
     def serve(self) -> None:
         """Serve tasks until ``is_stopping``."""
+        Beat(self._ddr_bytes, self._record, self._look_again).start()
         self._look_at_everything()
         while not self.is_stopping:
             slot = self._claim()
             if slot < 0:
+                if self._owed:
+                    self._pay()
                 self._wait()
             else:
                 self._run(slot)
@@ -128,64 +138,89 @@ class Core:
         mm[self._activity] = LOOKING
         if self._spinner.budget_ns and self._spinner.spin(lambda: mm.find(ANNOUNCED, start, end) >= 0):
             return
+        self._count()
         mm[self._activity] = ASLEEP
-        self._spinner.fence()
+        self._fence_in()
+        self._fence_out()
         if mm.find(ANNOUNCED, start, end) < 0:
-            events = self._epoll.poll(RESCAN_SECONDS, 2)
-            mm[self._activity] = LOOKING
-            if not events:
-                self._look_at_everything()
-            for fd, _ in events:
+            for fd, _ in self._poll(None, 2):
                 if fd == self._control_fd:
                     self._listen()
-        else:
-            mm[self._activity] = LOOKING
+        mm[self._activity] = LOOKING
+        if self._is_rescan_due:
+            self._is_rescan_due = False
+            self._look_at_everything()
+
+    def _look_again(self) -> None:
+        """Once a beat, in the beat's thread: count, and see who sleeps although there is something for them."""
+        mm = self._map
+        self._count()
+        if mm[self._activity] == ASLEEP and self._unseen():
+            self._is_rescan_due = True
+            ring(self._doorbells[self.index])
+        owners, self._not_rung = self._not_rung, set()
+        for owner in owners:
+            doorbell = self._client_doorbells.get(owner)
+            if doorbell is not None and mm[self._clients + owner * CLIENT_RECORD_BYTES]:
+                ring(doorbell)
+
+    def _count(self) -> None:
+        _COUNTERS.pack_into(self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, self.counter.cycles)
+
+    def _unseen(self) -> list[int]:
+        """Slots that are READY for this core and not in its queue."""
+        known = {slot for _, slot in self._queue.copy()}
+        ready = (slot for slot in self._mailbox.slots_in(State.READY) if slot not in known)
+        return [slot for slot in ready if may_run(self.index, self._mailbox.request(slot).core_mask)]
 
     def _look_at_everything(self) -> None:
-        """Rescan the state bytes: a task is never lost with its hint."""
-        known = {slot for _, slot in self._queue}
-        for slot in self._mailbox.slots_in(State.READY):
-            mask = self._mailbox.request(slot).core_mask
-            if slot not in known and (mask == 0 or mask >> self.index & 1):
-                self._enqueue(slot)
+        """Find what is READY by its state byte: a task is never lost with its hint."""
+        for slot in self._unseen():
+            self._map[self._announced + slot] = 1
 
     # -- claim
 
     def _claim(self) -> int:
         """Take the best task that this core may run; -1 when there is none."""
-        mm, queue = self._map, self._queue
+        mm, queue, lock = self._map, self._queue, self._claim_lock
         self._collect()
         while queue:
             (_, _, sequence), slot = heappop(queue)
             at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
-            flock(self._lock_fd, LOCK_EX)
+            if mm[at] != _READY:
+                continue  # another core was first: not worth the lock
+            if refusal := lock.try_acquire(lock.handle):
+                lock.acquire_slowly(refusal)
             if mm[at] == _READY and _U64.unpack_from(mm, record)[0] == sequence:
                 # The mark comes before the state: whoever finds RUNNING finds whose it is.
                 self._claim_ns = monotonic_ns()
                 CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, self._claim_ns)
                 mm[at] = _RUNNING
-                flock(self._lock_fd, LOCK_UN)
+                lock.release(lock.handle)
                 mm[self._activity] = RUNNING
                 if self._others:
                     self._chain()
                 return slot
-            flock(self._lock_fd, LOCK_UN)
+            lock.release(lock.handle)
         return -1
 
     def _collect(self) -> None:
         """Queue what was announced to this core. An announce byte is cleared before the record is read."""
-        mm, start, end = self._map, self._announced, self._announced_end
+        mm, start, end, queue = self._map, self._announced, self._announced_end, self._queue
         at = mm.find(ANNOUNCED, start, end)
         while at >= 0:
             mm[at] = 0
-            self._enqueue(at - start)
+            slot = at - start
+            if mm[self._states + slot] == _READY:
+                record = self._records + slot * SLOT_RECORD_BYTES
+                sequence, custom_id, _, priority, _ = ORDER.unpack_from(mm, record)
+                # schedule.task_key without the call; nothing to order when the queue is empty
+                entry = ((-priority, custom_id, sequence), slot)
+                if queue:
+                    heappush(queue, entry)
+                else:
+                    queue.append(entry)
             at = mm.find(ANNOUNCED, at + 1, end)
-
-    def _enqueue(self, slot: int) -> None:
-        mm = self._map
-        if mm[self._states + slot] == _READY:
-            sequence, custom_id, _, priority, _ = ORDER.unpack_from(mm, self._records + slot * SLOT_RECORD_BYTES)
-            heappush(self._queue, ((-priority, custom_id, sequence), slot))  # schedule.task_key, without the call
 
     def _chain(self) -> None:
         """Ring a sleeping core for a task that this one, now busy, leaves READY."""
@@ -205,7 +240,7 @@ class Core:
             )
             wake = core_to_chain(self.index, masks, [mm[at] for at in self._activities])
             if wake is not None:
-                os.eventfd_write(self._doorbells[wake], 1)
+                ring(self._doorbells[wake])
 
     # -- run
 
@@ -222,11 +257,14 @@ class Core:
         start_ns = monotonic_ns()
         try:
             op = self._ops.get(cmd)
+            if self._owed and (op is None or op.last_ns > SHORT_OP_NS or start_ns - self._owed_since_ns > MOST_OWED_NS):
+                self._pay()
             if op is None:
                 result, text = self._framework(cmd, self._mailbox.request(slot))
             else:
                 views = self._views.of(mm[record + REQUEST_OWNER_AT : record + REQUEST.size])
                 result = (op.op or op.resolve())(*views, self.tile_manager)
+                op.last_ns = monotonic_ns() - start_ns
                 if type(result) is not int or result:
                     result = _as_status(result)
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
@@ -279,25 +317,38 @@ class Core:
             mm[self._states + slot] = _DONE
         self._tasks += 1
         self._busy_ns += done_ns - start_ns
-        _COUNTERS.pack_into(mm, self._record + CORE_TASKS, self._tasks, self._busy_ns, self.counter.cycles)
         # Before the owner wakes: what it submits next then finds a core that looks, and rings nobody.
         mm[self._activity] = LOOKING
         self._fence_in()
         self._fence_out()
         asleep = self._clients + owner * CLIENT_RECORD_BYTES
-        if mm[asleep]:
+        if not mm[asleep]:
+            self._not_rung.add(owner)
+        elif self._is_alone and self._queue:
+            self._owe(owner, done_ns)
+        else:
             mm[asleep] = 0  # rung: no other core need do so before it sleeps again
-            self._ring_client(owner)
-
-    def _ring_client(self, owner: int) -> None:
-        doorbell = self._client_doorbells.get(owner)
-        while doorbell is None and self._listen():
             doorbell = self._client_doorbells.get(owner)
-        if doorbell is not None:
-            try:
-                os.eventfd_write(doorbell, 1)
-            except OSError:
-                pass  # the client has gone; the supervisor says so in its next message
+            ring(self._late_doorbell(owner) if doorbell is None else doorbell)
+
+    def _owe(self, owner: int, now_ns: int) -> None:
+        """Put off a ring: on the only CPU, the woken caller would just stop this core in the middle of its queue."""
+        if not self._owed:
+            self._owed_since_ns = now_ns
+        self._owed.add(owner)
+
+    def _pay(self) -> None:
+        """Ring whom rings are owed to."""
+        owed, self._owed = self._owed, set()
+        for owner in owed:
+            self._map[self._clients + owner * CLIENT_RECORD_BYTES] = 0
+            ring(self._late_doorbell(owner))
+
+    def _late_doorbell(self, owner: int) -> int:
+        """A doorbell that the supervisor sent and this core has not read yet; -1 when its owner has gone."""
+        while owner not in self._client_doorbells and self._listen():
+            pass
+        return self._client_doorbells.get(owner, -1)
 
 
 def pack_listing(ops: list[tuple[int, int, str]]) -> bytes:

@@ -30,6 +30,7 @@ class Registration:
     source: str
     latency_us: int
     op: Op | None
+    last_ns: int = 1 << 62  # how long it ran the last time; long, until it has run
 
     def resolve(self) -> Op:
         """The op; imports it on first use, so that heavy libraries load only in cores that need them."""
@@ -53,7 +54,7 @@ class Registry:
 
     def __init__(self, say: Callable[[str], None]) -> None:
         """``say`` gets a sentence when a registration replaces another."""
-        self._ops: dict[int, Registration] = {}
+        self.by_cmd: dict[int, Registration] = {}
         self._say = say
 
     def register(self, cmd: int, op: Op, latency_us: int = 0) -> None:
@@ -88,18 +89,18 @@ class Registry:
         self._put(Registration(int(cmd), name, source, latency_us, None))
 
     def _put(self, new: Registration) -> None:
-        old = self._ops.get(new.cmd)
+        old = self.by_cmd.get(new.cmd)
         if old is not None:
             self._say(f"Command {new.cmd:#x}: {new.name} ({new.source}) replaces {old.name} ({old.source}).")
-        self._ops[new.cmd] = new
+        self.by_cmd[new.cmd] = new
 
     def get(self, cmd: int) -> Registration | None:
         """Registration of a command, or None."""
-        return self._ops.get(cmd)
+        return self.by_cmd.get(cmd)
 
     def listing(self) -> list[Registration]:
         """All registrations by ascending command number."""
-        return [self._ops[cmd] for cmd in sorted(self._ops)]
+        return [self.by_cmd[cmd] for cmd in sorted(self.by_cmd)]
 
 
 def _check_number(cmd: int, name: str) -> None:

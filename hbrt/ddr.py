@@ -11,6 +11,7 @@ import os
 import struct
 from typing import NamedTuple
 
+from hbrt.claim_lock import ClaimLock
 from hbrt.layout import (
     BLOCK,
     BLOCK_MAX_SHARERS,
@@ -73,7 +74,9 @@ class Ddr:
         fd = os.memfd_create("hbrt-ddr", os.MFD_CLOEXEC)
         os.ftruncate(fd, layout.file_bytes)
         os.pwrite(fd, layout.pack_header(), 0)
-        return cls(fd)
+        ddr = cls(fd)
+        ClaimLock(ddr.map).initialise()
+        return ddr
 
     def close(self) -> None:
         """Unmap and close; views that are still held keep the mapping until they go."""

@@ -24,6 +24,10 @@ HEADER = struct.Struct("<8sIIQQQQ QII QII QII QQQ QI")
 # the tables said knows whether they still say it.
 TABLES_GENERATION = 2048
 
+# pthread_mutex_t, process-shared and robust, in the header's page on cache lines of its own.
+CLAIM_LOCK = 3072
+CLAIM_LOCK_BYTES = 64
+
 # Core record: one cache line that the core writes often, then counters and identity.
 CORE_RECORD_BYTES = 256
 CORE_ACTIVITY = 0  # u8: 0 asleep, 1 awake and looking, 2 running an op

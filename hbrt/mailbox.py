@@ -11,12 +11,11 @@ Rules
 
 from __future__ import annotations
 
-import fcntl
-import os
 import struct
 from enum import IntEnum
 from typing import NamedTuple
 
+from hbrt.claim_lock import ClaimLock
 from hbrt.ddr import Ddr
 from hbrt.layout import SLOT_TEXT, SLOT_TEXT_BYTES
 
@@ -109,26 +108,12 @@ class Mailbox:
     """One process's hands on the task table of a board."""
 
     def __init__(self, ddr: Ddr) -> None:
-        """Use the table in ``ddr``; opens the claim lock of this process."""
+        """Use the table in ``ddr``; ``claim_lock`` is the lock that MOVES speaks of."""
         self._ddr = ddr
         self.map = ddr.map
         self.layout = ddr.layout
         self.states = ddr.layout.states
-        # A file description of its own: flock excludes descriptions, and a description passed along with its fd
-        # would be one lock for all. The kernel releases it when its holder dies.
-        self.lock_fd = os.open(f"/proc/self/fd/{ddr.fd}", os.O_RDWR | os.O_CLOEXEC)
-
-    def close(self) -> None:
-        """Close the claim lock; the mapping belongs to the Ddr."""
-        os.close(self.lock_fd)
-
-    def lock(self) -> None:
-        """Take the claim lock; waits for another process, not for another thread of this one."""
-        fcntl.flock(self.lock_fd, fcntl.LOCK_EX)
-
-    def unlock(self) -> None:
-        """Let the claim lock go."""
-        fcntl.flock(self.lock_fd, fcntl.LOCK_UN)
+        self.claim_lock = ClaimLock(ddr.map)
 
     def state(self, slot: int) -> State:
         """State of a slot."""

@@ -1,0 +1,52 @@
+"""A core's heartbeat: a thread that says the core lives, and repairs a wake-up that was lost.
+
+The core and its callers sleep without a time limit: arming and disarming a timer for each sleep costs more than the
+rest of the sleep. Two processes that look at each other's flags across CPUs may, very rarely, each miss what the other
+just wrote; the next beat finds that, at most BEAT_SECONDS later, and rings again.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable
+
+from hbrt.layout import CORE_HEARTBEAT
+
+BEAT_SECONDS = 0.1
+_U64 = struct.Struct("<Q")
+
+
+class Beat:
+    """The beat of one core."""
+
+    def __init__(self, shared: memoryview, record: int, look: Callable[[], None]) -> None:
+        """Write into the core's record at ``record``; ``look`` is called once a beat and must be short."""
+        self._shared = shared
+        self._at = record + CORE_HEARTBEAT
+        self._look = look
+        self._thread = threading.Thread(target=self._run, name="beat", daemon=True)
+
+    def start(self) -> None:
+        """Begin to beat."""
+        self._note()
+        self._thread.start()
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(BEAT_SECONDS)
+            self._note()
+            self._look()
+
+    def _note(self) -> None:
+        _U64.pack_into(self._shared, self._at, time.monotonic_ns())
+
+
+def ring(doorbell: int) -> None:
+    """Ring a doorbell; one that was closed meanwhile belonged to somebody who has gone."""
+    try:
+        os.eventfd_write(doorbell, 1)
+    except OSError:
+        pass
