@@ -94,9 +94,9 @@ class Supervisor:
             broken = next((core.candidate for core in self.cores if core.candidate and core.candidate.problem), None)
             if broken is not None:
                 kind = ImageLateError if broken.is_late else ImageError
-                raise kind(f"the image {self.origin} did not load on core {broken.index}:\n{broken.problem}")
+                raise kind(f"The image {self.origin} did not load on core {broken.index}:\n{broken.problem}")
             if self.is_ending:
-                raise BoardError("it was told to end before its cores ran.")
+                raise BoardError("It was told to end before its cores ran.")
             if all(core.candidate is None or core.candidate.is_ready for core in self.cores):
                 self._promote_all()
         self._remember_files()

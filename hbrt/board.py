@@ -170,15 +170,21 @@ def take_lock(paths: BoardPaths) -> int:
         except BlockingIOError:
             holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
-            raise BoardBusyError(
-                f"The board {paths.name} is already running: its daemon is process {holder}."
-            ) from None
+            raise BoardBusyError(already_running(paths, holder)) from None
         if _is_still(fd, paths.lock):
             break
         os.close(fd)  # the daemon before us removed the file between our open and our lock
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
+
+
+def already_running(paths: BoardPaths, holder: int | str) -> str:
+    """Sentence for a start while the daemon ``holder`` runs."""
+    return (
+        f"The board {paths.name} is already running: its daemon is process {holder}. Nothing was changed; "
+        "'hbrt restart' loads its image anew, 'hbrt stop' ends it."
+    )
 
 
 def _open_lock(paths: BoardPaths) -> int:
@@ -192,7 +198,7 @@ def _open_lock(paths: BoardPaths) -> int:
 
 def _is_still(fd: int, path: Path) -> bool:
     try:
-        return os.path.samestat(os.fstat(fd), os.stat(path, follow_symlinks=False))
+        return os.path.samestat(os.fstat(fd), path.lstat())
     except FileNotFoundError:
         return False
 

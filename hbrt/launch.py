@@ -123,11 +123,12 @@ def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, .
         return tuple(answer["removed"])
     _end(pid)
     status = int(answer.get("status", Status.HB_SYS_NOT_RUNNING))
-    why = answer.get("text") or f"it ended before it was ready. The end of its log:\n{log_tail(paths)}"
+    why = answer.get("text") or f"Its daemon ended before it was ready. The end of its log:\n{log_tail(paths)}"
     if message is None:
         status = Status.HB_DSP_TIMEOUT
-        why = f"it said nothing for {config.load_seconds + SPARE_SECONDS:.0f} s. The end of its log:\n{log_tail(paths)}"
-    raise DidNotStartError(status, f"The board {paths.name} did not start: {why}")
+        waited_s = config.load_seconds + SPARE_SECONDS
+        why = f"Its daemon said nothing for {waited_s:.0f} s. The end of its log:\n{log_tail(paths)}"
+    raise DidNotStartError(status, f"The board {paths.name} did not start. {why}")
 
 
 def _read_to_end(fd: int, timeout_s: float) -> bytes | None:

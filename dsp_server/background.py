@@ -1,0 +1,65 @@
+"""A daemon that goes on without the terminal that started it: how ``hbrt start`` becomes one.
+
+By the time it knows what to start, ``hbrt start`` has loaded much of what a daemon needs. The daemon is a fork of it:
+one interpreter start less than ``hbrt.launch`` takes, which starts one from a process that may be anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+from dsp_server.supervisor import serve_and_announce
+from hbrt.board import BoardPaths, make_directory
+from hbrt.launch import DaemonConfig, Launched, await_running, open_log
+
+
+def start_detached(config: DaemonConfig) -> Launched:
+    """Fork a daemon, detached from this terminal and session, and wait until its board is running.
+
+    Raises:
+        DidNotStartError: it could not start; the message has the daemon's own sentence, or the end of its log.
+        BoardError: the board's directory cannot be used.
+    """
+    paths = BoardPaths(Path(config.directory))
+    make_directory(paths)
+    log = open_log(paths)
+    ready_read, ready_write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        _be_daemon(config, ready_write, log)
+    os.close(ready_write)
+    os.close(log)
+    removed = await_running(pid, ready_read, config)
+    return Launched(pid, -1, removed)
+
+
+def _be_daemon(config: DaemonConfig, ready_fd: int, log: int) -> NoReturn:
+    """The child's life: it keeps nothing of the parent's terminal and descriptors, and never returns into its stack."""
+    code = 3
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, standard in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(source, standard)
+        _close_all_but(0, 1, 2, ready_fd)
+        code = serve_and_announce(config, ready_fd)
+    except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _close_all_but(*kept: int) -> None:
+    for entry in list(Path("/proc/self/fd").iterdir()):
+        if int(entry.name) not in kept:
+            with contextlib.suppress(OSError):  # the descriptor of this listing is closed by now
+                os.close(int(entry.name))

@@ -1,0 +1,77 @@
+"""``hbrt log``: what a board's daemon, its cores and their ops have said."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+
+import click
+
+from hbrt.board import BoardPaths, NotRunningError, daemon_pid
+from hbrt.cli_options import board_option, json_option
+from hbrt.control_client import why_not_running
+from hbrt.log_file import Follower, last_lines
+
+LINES = 100
+
+
+@click.command(short_help="Print a board's log, or follow it.")
+@board_option
+@click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until the board is offline or Ctrl-C.")
+@click.option(
+    "--lines",
+    "-n",
+    metavar="LINES",
+    type=click.IntRange(min=0),
+    default=LINES,
+    show_default=True,
+    help="Start with the last so many lines.",
+)
+@json_option
+def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> None:
+    """Print the end of a board's log. It outlives the daemon, and goes on with the next one."""
+    if follow and as_json:
+        raise click.UsageError("--follow has no end and --json is one document; leave one of the two out.")
+    try:
+        follower = Follower(board.log)
+    except FileNotFoundError:
+        raise NotRunningError(why_not_running(board)) from None
+    pid = daemon_pid(board) if follow else None
+    tail = last_lines(board.log, lines, follower.skip_to_end())
+    if as_json:
+        from hbrt.tables import show_json
+
+        show_json({"log": str(board.log), "lines": tail.decode("utf-8", "replace").splitlines()})
+        return
+    _write(tail)
+    if not follow:
+        return
+    if pid is None:
+        click.echo(f"Board {board.name} is offline: there is nothing to follow.", err=True)
+        return
+    try:
+        _follow(follower, pid)
+    except KeyboardInterrupt:
+        pass  # how one leaves
+    finally:
+        follower.close()
+
+
+def _follow(follower: Follower, pid: int) -> None:
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        pidfd = -1  # it ended just now: only what it said last is left to show
+    has_ended = False
+    while not has_ended:
+        has_ended = pidfd < 0 or bool(select.select([pidfd], [], [], Follower.LOOK_SECONDS)[0])
+        for chunk in follower.read():
+            _write(chunk)
+    if pidfd >= 0:
+        os.close(pidfd)
+
+
+def _write(raw: bytes) -> None:
+    sys.stdout.buffer.write(raw)
+    sys.stdout.buffer.flush()

@@ -1,0 +1,81 @@
+"""``hbrt mem``: a board's DDR and the blocks in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hbrt.board import BoardPaths
+from hbrt.cli_options import board_option, json_option
+from hbrt.control_client import Daemon
+from hbrt.settings import format_size
+from hbrt.tables import Column, show_json, show_table
+
+MOST_BLOCKS = 100
+_COLUMNS = (
+    Column("PHYSICAL ADDRESS"),
+    Column("BYTES", is_number=True),
+    Column("SIZE", is_number=True),
+    Column("CACHED"),
+    Column("OWNER"),
+    Column("REGISTERED BY"),
+)
+
+
+@click.command(short_help="Show a board's DDR and the blocks that are allocated.")
+@board_option
+@click.option(
+    "--blocks",
+    "-n",
+    metavar="N",
+    type=click.IntRange(0, 1_000_000),
+    default=MOST_BLOCKS,
+    show_default=True,
+    help="List at most so many blocks, by address.",
+)
+@json_option
+def command(board: BoardPaths, blocks: int, *, as_json: bool) -> None:
+    """Show how much of the DDR is in use, and the live blocks with their owners."""
+    with Daemon(board) as daemon:
+        clients = {client["id"]: client for client in daemon.request("status")["clients"]}
+        memory: dict[str, Any] = daemon.request("mem", most=blocks)
+    for block in memory["blocks"]:
+        owner = clients.get(block["client"])
+        block["pid"], block["program"] = (owner["pid"], owner["name"]) if owner else (None, None)
+    if as_json:
+        show_json(memory)
+        return
+    summary = memory["summary"]
+    click.echo(memory_line(summary))
+    if not memory["blocks"]:
+        return
+    show_table(_COLUMNS, [_row(block) for block in memory["blocks"]])
+    if hidden := summary["blocks"] - len(memory["blocks"]):
+        click.echo(f"... and {hidden} more; list more with -n.")
+
+
+def memory_line(summary: dict[str, int]) -> str:
+    """One sentence on a board's DDR."""
+    size, used, free, largest = (
+        format_size(summary[f"{name}_bytes"]) for name in ("size", "used", "free", "largest_free")
+    )
+    blocks = "1 block" if summary["blocks"] == 1 else f"{summary['blocks']} blocks"
+    return (
+        f"DDR of {size} at {summary['base']:#x}: {used} in use by {blocks}, {free} free, largest free range {largest}."
+    )
+
+
+def _row(block: dict[str, Any]) -> tuple[object, ...]:
+    if block["pid"] is not None:
+        owner = f"client {block['client']}: process {block['pid']} ({block['program']})"
+    else:
+        owner = f"client {block['client']}, which has gone" if block["client"] else "freed, still registered"
+    return (
+        f"{block['phy_addr']:#x}",
+        block["size_bytes"],
+        format_size(block["size_bytes"]),
+        "yes" if block["cached"] else "no",
+        owner,
+        ", ".join(f"client {client}" for client in block["registered_by"]),
+    )

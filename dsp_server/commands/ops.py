@@ -1,0 +1,47 @@
+"""``hbrt ops``: the commands that a board's image registered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hbrt.board import BoardPaths
+from hbrt.cli_options import board_option, json_option
+from hbrt.control_client import ask
+from hbrt.tables import Column, show_json, show_table
+
+_COLUMNS = (
+    Column("COMMAND", is_number=True),
+    Column("NAME"),
+    Column("RANGE"),
+    Column("LATENCY", is_number=True),
+    Column("SOURCE"),
+)
+
+
+@click.command(short_help="List the commands that a board's image registered.")
+@board_option
+@json_option
+def command(board: BoardPaths, *, as_json: bool) -> None:
+    """List registered commands: number, op, range of the number, latency budget, where the op comes from.
+
+    Every board also answers 0x0 (PING) and 0xffff (BUTT, which writes this list into the output block).
+    """
+    rows: list[dict[str, Any]] = ask(board, "ops")
+    if as_json:
+        show_json([{**row, "command": f"{row['cmd']:#x}"} for row in rows])
+        return
+    show_table(
+        _COLUMNS,
+        [
+            (
+                f"{row['cmd']:#x}",
+                row["name"],
+                row["range"],
+                f"{row['latency_us']} us" if row["latency_us"] else "-",
+                row["source"],
+            )
+            for row in rows
+        ],
+    )

@@ -1,0 +1,48 @@
+"""``hbrt restart``: put the image, as its file is now, on running cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hbrt.board import BoardPaths
+from hbrt.cli_options import board_option, json_option, timeout_option
+from hbrt.control_client import Daemon
+from hbrt.launch import LOAD_SECONDS, SPARE_SECONDS
+
+
+@click.command(short_help="Load the image anew, or another one, on running cores.")
+@board_option
+@click.option("--core", metavar="N", type=click.IntRange(min=0), help="This core only; default: all cores.")
+@click.option(
+    "--image",
+    "-i",
+    metavar="FILE.py",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Another image; default: the present one's file, as it is now.",
+)
+@timeout_option(LOAD_SECONDS)
+@json_option
+def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float, *, as_json: bool) -> None:
+    """Load the image in new processes and, when all of them are ready, let these take over.
+
+    Queued tasks stay queued, attached programs stay attached. When the image does not load, its traceback is
+    printed, and the last good one goes on.
+    """
+    args: dict[str, Any] = {"load_ms": max(1, int(timeout * 1000))}
+    if core is not None:
+        args["core"] = core
+    if image is not None:
+        args["image"] = str(image.absolute())
+    with Daemon(board) as daemon:
+        daemon.request("restart", timeout + SPARE_SECONDS, **args)
+        status = daemon.request("status")
+    if as_json:
+        from hbrt.tables import show_json
+
+        show_json({"board": board.name, "state": status["state"], "image": status["image"], "cores": status["cores"]})
+        return
+    who = f"All cores of board {board.name} now run" if core is None else f"Core {core} of board {board.name} now runs"
+    click.echo(f"{who} {status['image']}.")

@@ -1,0 +1,163 @@
+"""``hbrt start``: bring a board, or one core of it, to ``running``."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from hbrt import settings
+from hbrt.board import BoardBusyError, BoardPaths, already_running, daemon_pid
+from hbrt.cli_options import board_option, json_option, timeout_option, to_bytes
+from hbrt.launch import LOAD_SECONDS, DaemonConfig, Launched
+from hbrt.layout import MAX_CORES
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def daemon_options(function: F) -> F:
+    """Add the options that say what to serve."""
+    decorators = (
+        board_option,
+        click.option(
+            "--image",
+            "-i",
+            metavar="FILE.py",
+            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            help="Image: a Python file whose main() registers ops. Default: all packaged ops.",
+        ),
+        click.option(
+            "--cores",
+            metavar="N",
+            type=click.IntRange(1, MAX_CORES),
+            default=lambda: settings.integer("HBRT_CORES"),
+            help="DSP cores, a process each. Default: HBRT_CORES, else 2.",
+        ),
+        click.option(
+            "--ddr",
+            metavar="SIZE",
+            callback=to_bytes,
+            default=lambda: settings.text("HBRT_DDR"),
+            help="Device memory, such as 512M; what is not touched costs nothing. Default: HBRT_DDR, else 2G.",
+        ),
+        click.option(
+            "--reload",
+            "is_reloading",
+            is_flag=True,
+            help="Restart the cores when the image, or a module beside it, changes; a bad one changes nothing.",
+        ),
+        timeout_option(LOAD_SECONDS),
+    )
+    for decorator in reversed(decorators):
+        function = decorator(function)
+    return function
+
+
+@click.command(short_help="Start a board, or an offline core of a running one.")
+@daemon_options
+@click.option("--foreground", is_flag=True, help="Stay in this terminal and show the log; Ctrl-C ends the board.")
+@click.option(
+    "--core", metavar="N", type=click.IntRange(min=0), help="Start this core of a running board, nothing else."
+)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    board: BoardPaths,
+    image: Path | None,
+    cores: int,
+    ddr: int,
+    timeout: float,
+    core: int | None,
+    *,
+    is_reloading: bool,
+    foreground: bool,
+    as_json: bool,
+) -> None:
+    """Start a board and return when it is running, or say why it is not.
+
+    With --core N: start a core of a running board that is offline or crashed.
+    """
+    if core is not None:
+        _start_core(ctx, board, core, timeout, as_json=as_json)
+        return
+    config = _config(board, image, cores, ddr, timeout, is_reloading=is_reloading)
+    if foreground:
+        if as_json:
+            raise click.UsageError("--foreground shows the log, which is not JSON; leave one of the two out.")
+        _serve(config)
+        return
+    if pid := daemon_pid(board):
+        raise BoardBusyError(already_running(board, pid))
+    from dsp_server.background import start_detached
+
+    _report(config, start_detached(config), as_json=as_json)
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@daemon_options
+def daemon(board: BoardPaths, image: Path | None, cores: int, ddr: int, timeout: float, *, is_reloading: bool) -> None:
+    """Be the daemon of a board in this terminal, and show its log; Ctrl-C ends it. As 'hbrt start --foreground'."""
+    from hbrt.cli import mapped_exits
+
+    with mapped_exits():
+        _serve(_config(board, image, cores, ddr, timeout, is_reloading=is_reloading))
+
+
+def _config(
+    board: BoardPaths, image: Path | None, cores: int, ddr: int, timeout: float, *, is_reloading: bool
+) -> DaemonConfig:
+    return DaemonConfig(
+        directory=str(board.path),
+        image=str(image.absolute()) if image else None,
+        cores=cores,
+        ddr_bytes=ddr,
+        is_reloading=is_reloading,
+        load_seconds=timeout,
+    )
+
+
+def _serve(config: DaemonConfig) -> None:
+    from dsp_server.foreground import serve_in_foreground
+
+    serve_in_foreground(
+        config, lambda removed: _report(config, Launched(os.getpid(), -1, tuple(removed)), as_json=False)
+    )
+
+
+def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
+    name = BoardPaths(Path(config.directory)).name
+    if as_json:
+        from hbrt.tables import show_json
+
+        fields = {"board": name, "directory": config.directory, "state": "running", "pid": launched.pid}
+        show_json({**fields, "removed": list(launched.removed)})
+        return
+    if launched.removed:
+        click.echo(f"Removed what a daemon that died had left: {', '.join(launched.removed)}.")
+    cores = "1 core" if config.cores == 1 else f"{config.cores} cores"
+    ddr = settings.format_size(config.ddr_bytes)
+    click.echo(f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.")
+
+
+def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float, *, as_json: bool) -> None:
+    from hbrt.control_client import ask
+
+    given = [
+        name
+        for name in ("image", "cores", "ddr", "is_reloading", "foreground")
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    ]
+    if given:
+        option = given[0].removeprefix("is_").replace("reloading", "reload")
+        raise click.UsageError(f"--core starts one core of a running board; --{option} is for starting a board.")
+    ask(board, "start_core", timeout, core=core)
+    if as_json:
+        from hbrt.tables import show_json
+
+        show_json({"board": board.name, "core": core, "state": "running"})
+        return
+    click.echo(f"Core {core} of board {board.name} is running.")

@@ -1,0 +1,90 @@
+"""``hbrt stop``: end a board, or one core of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hbrt.board import BoardPaths, daemon_pid, leftovers, remove_files, take_lock
+from hbrt.cli_options import board_option, json_option, timeout_option
+from hbrt.control_client import Daemon, RefusedError, ask
+from hbrt.status import Status
+
+STOP_SECONDS = 30.0
+
+
+@click.command(short_help="Stop a board, or one of its cores.")
+@board_option
+@click.option(
+    "--core", metavar="N", type=click.IntRange(min=0), help="Stop this core only, after the task that it runs."
+)
+@timeout_option(STOP_SECONDS)
+@json_option
+def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: bool) -> None:
+    """Stop a board and return when its daemon has gone.
+
+    Tasks that cores run get 3 seconds to end; queued ones fail with HB_DSP_BOARD_LOST. The log stays. A board whose
+    daemon has died is brought to offline by removing what it left.
+    """
+    if core is not None:
+        ask(board, "stop_core", timeout, core=core)
+        _say(
+            {"board": board.name, "core": core, "state": "offline"},
+            f"Core {core} of board {board.name} is offline.",
+            as_json,
+        )
+        return
+    if daemon_pid(board) is None and leftovers(board):
+        removed = clean(board)
+        clients: list[dict[str, Any]] = []
+    else:
+        removed, clients = _stop(board, timeout)
+    sentence = f"Board {board.name} is offline. Removed: {', '.join(removed)}."
+    if clients:
+        names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
+        sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."
+    fields = {"board": board.name, "directory": str(board.path), "state": "offline", "removed": removed}
+    _say({**fields, "detached": [client["pid"] for client in clients]}, sentence, as_json)
+
+
+def _say(document: dict[str, Any], sentence: str, as_json: bool) -> None:  # noqa: FBT001 - of this file alone
+    if as_json:
+        from hbrt.tables import show_json
+
+        show_json(document)
+    else:
+        click.echo(sentence)
+
+
+def clean(board: BoardPaths) -> list[str]:
+    """Remove what a dead daemon left; returns the names.
+
+    Raises:
+        BoardBusyError: a daemon was started meanwhile.
+    """
+    import os
+
+    lock = take_lock(board)
+    try:
+        return [path.name for path in remove_files(board)]
+    finally:
+        os.close(lock)
+
+
+def _stop(board: BoardPaths, timeout: float) -> tuple[list[str], list[dict[str, Any]]]:
+    """Names of the files that went, and the clients that were attached."""
+    with Daemon(board) as daemon:
+        clients: list[dict[str, Any]] = daemon.request("status", timeout)["clients"]
+        before = [*leftovers(board), board.lock]
+        try:
+            daemon.request("stop", timeout)
+        except RefusedError as error:
+            if error.status != Status.HB_SYS_BOARD_LOST:
+                raise  # a daemon that ends before its answer has arrived did what it was asked
+        if not daemon.await_end(timeout):
+            raise TimeoutError(
+                f"The daemon of board {board.name} (process {daemon.pid}) still runs after {timeout:g} s; see 'hbrt "
+                f"log'. 'kill -9 {daemon.pid}' ends it and its cores."
+            )
+    return [path.name for path in before if not path.exists()], clients

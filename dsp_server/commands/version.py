@@ -1,0 +1,36 @@
+"""``hbrt version``: what is installed, and what it emulates."""
+
+from __future__ import annotations
+
+import platform
+
+import click
+
+from hbrt import __version__
+from hbrt.cli_options import json_option
+from hbrt.layout import LAYOUT_VERSION
+from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
+from hbrt.wire import VERSION
+
+
+@click.command(short_help="Print the versions of the emulator and what it emulates.")
+@json_option
+def command(*, as_json: bool) -> None:
+    """Print the versions of the emulator, of the API that it emulates, and of what its processes agree on."""
+    api = f"{HB_DSP_VERSION_MAJOR}.{HB_DSP_VERSION_MINOR}.{HB_DSP_VERSION_PATCH}"
+    facts = {
+        "hbrt": __version__,
+        "dsp_runtime_api": api,
+        "memory_layout": LAYOUT_VERSION,
+        "control_protocol": VERSION,
+        "python": platform.python_version(),
+    }
+    if as_json:
+        from hbrt.tables import show_json
+
+        show_json(facts)
+        return
+    click.echo(f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)")
+    click.echo(
+        f"memory layout {LAYOUT_VERSION}, control protocol {facts['control_protocol']}, Python {facts['python']}"
+    )

@@ -1,0 +1,124 @@
+"""The ``hbrt`` command: gathers verbs, loads the one that is called, turns what fails into a sentence and an exit code.
+
+Nothing here imports either side. The verbs of this distribution stand in the table below, since reading the installed
+packages' entry points costs more than all else that ``hbrt start`` does before a daemon runs; a test holds the table to
+pyproject.toml. Verbs that other packages add to the group ``hbrt.commands`` are looked up when the table lacks a name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple, cast
+
+import click
+
+ENTRY_POINTS = "hbrt.commands"
+
+
+class Verb(NamedTuple):
+    """Where a verb's click command is, and its line in ``hbrt --help``."""
+
+    target: str
+    help: str
+
+
+VERBS: dict[str, Verb] = {
+    "start": Verb("dsp_server.commands.start:command", "Start a board, or an offline core of a running one."),
+    "stop": Verb("dsp_server.commands.stop:command", "Stop a board, or one of its cores."),
+    "restart": Verb("dsp_server.commands.restart:command", "Load the image anew, or another one, on running cores."),
+    "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
+    "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
+    "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
+    "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
+    "run": Verb("arm_client.commands.run:command", "Run the sample programs of a group and compare their results."),
+    "op": Verb("arm_client.commands.op:command", "Write an op of your own."),
+    "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
+    "doctor": Verb("dsp_server.commands.doctor:command", "Check the installation and what dead boards left."),
+}
+
+
+@contextlib.contextmanager
+def mapped_exits() -> Iterator[None]:
+    """Turn an expected error into its sentence and exit code (hbrt.exits), and Ctrl-C into 130."""
+    try:
+        yield
+    except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+        raise
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(130) from None
+    except Exception as error:  # noqa: BLE001 - one that is not expected is shown whole
+        from hbrt.exits import Exit, exit_for, sentence_of
+
+        code = exit_for(error)
+        if code is None:
+            import traceback
+
+            traceback.print_exc()
+            click.echo("This is a defect of hbrt, not of your program; the lines above say where.", err=True)
+            raise click.exceptions.Exit(Exit.BROKEN) from None
+        click.echo(f"Error: {sentence_of(error)}", err=True)
+        raise click.exceptions.Exit(code) from None
+
+
+class VerbGroup(click.Group):
+    """A click group whose commands are loaded by name, when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature, as below
+        """Verbs in the table's order, then those of other packages."""
+        return [*VERBS, *sorted(set(_plugins()) - set(VERBS))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The verb's command, loaded; None when there is no such verb."""
+        verb = VERBS.get(cmd_name)
+        target = verb.target if verb else _plugins().get(cmd_name)
+        if target is None:
+            return None
+        module, _, attribute = target.partition(":")
+        return cast("click.Command", getattr(import_module(module), attribute))
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of verbs without loading any."""
+        rows = [(name, verb.help) for name, verb in VERBS.items()]
+        rows += [(name, f"({target})") for name, target in sorted(_plugins().items()) if name not in VERBS]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb."""
+        with mapped_exits():
+            return super().invoke(ctx)
+
+
+def _plugins() -> dict[str, str]:
+    """Verbs of every installed package: name -> ``module:attribute``."""
+    from importlib.metadata import entry_points
+
+    return {verb.name: verb.value for verb in entry_points(group=ENTRY_POINTS)}
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> None:
+    if value and not ctx.resilient_parsing:
+        from hbrt import __version__
+
+        click.echo(f"hbrt {__version__}")
+        ctx.exit()
+
+
+@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def group() -> None:
+    """Run and look after an emulated ARM-DSP board.
+
+    Exit codes: 0 good; 1 your op, image or check failed; 2 wrong usage; 3 the tool or its environment is broken; 124 a
+    time limit was reached.
+    """
+
+
+def main() -> None:
+    """Entry of the ``hbrt`` program."""
+    group.main(args=sys.argv[1:], prog_name="hbrt")
