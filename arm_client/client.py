@@ -37,11 +37,11 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
     A view of one (a slice, a reshape) knows its own address. What numpy computes from one is an ordinary array.
     """
 
-    _buffer: Buffer | None = None
+    board_buffer: Buffer | None = None
 
     def __array_finalize__(self, origin: object) -> None:
-        buffer = getattr(origin, "_buffer", None)
-        self._buffer = buffer if buffer is not None and buffer.holds(self) else None
+        buffer = getattr(origin, "board_buffer", None)
+        self.board_buffer = buffer if buffer is not None and buffer.holds(self) else None
 
     def __array_wrap__(
         self,
@@ -59,14 +59,14 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
         Raises:
             CallerError: the array does not lie in device memory (a copy, for one).
         """
-        if self._buffer is None:
+        if self.board_buffer is None:
             raise CallerError(
                 Status.HB_DSP_INVALID_ADDRESS,
                 "This array is not in device memory: copying gave an ordinary array. Use board.from_array() or "
                 "board.empty_like().",
             )
         start: int = self.__array_interface__["data"][0]
-        phy_addr: int = self._buffer.phy_addr + start - self._buffer.address
+        phy_addr: int = self.board_buffer.phy_addr + start - self.board_buffer.address
         return phy_addr
 
 
@@ -80,7 +80,7 @@ class Buffer:
         self.phy_addr = block.phy_addr
         self.size_bytes = size_bytes
         self.address: int = ctypes.addressof(ctypes.c_char.from_buffer(block.view))
-        self._free = weakref.finalize(self, _free_quietly, session, block.phy_addr)
+        self._free = weakref.finalize(self, session.blocks.free_later, block.phy_addr)
         self._free.atexit = False  # the lease takes everything back
 
     def view(self) -> memoryview:
@@ -92,7 +92,7 @@ class Buffer:
         count = int(np.prod(shape))
         flat = np.frombuffer(self._block.view, dtype=dtype, count=count) if count else np.empty(0, dtype)
         array = flat.reshape(shape).view(BoardArray)
-        array._buffer = self
+        array.board_buffer = self
         return array
 
     def clean(self) -> None:
@@ -132,7 +132,7 @@ class Board:
 
     def __init__(self, session: sessions.Session) -> None:
         self._session = session
-        self._closed = False
+        self.is_closed = False
         self._spare: list[Buffer] = []  # small parameter blocks, used again
 
     @property
@@ -175,8 +175,8 @@ class Board:
         model = np.asarray(array)
         mine = self.empty(model.shape, model.dtype, cached=cached)
         mine[...] = model
-        if cached and mine._buffer is not None:
-            mine._buffer.clean()
+        if cached and mine.board_buffer is not None:
+            mine.board_buffer.clean()
         return mine
 
     # -- calls --------------------------------------------------------------------------------------------------
@@ -268,6 +268,10 @@ class Board:
         """Parameter blocks that this connection keeps for its next calls."""
         return list(self._spare)
 
+    def take_spare(self, buffer: Buffer) -> None:
+        """A parameter block comes back from a task that has ended."""
+        self._spare.append(buffer)
+
     def live_bytes(self) -> int:
         """Bytes of device memory that this process has allocated and not freed, spare parameter blocks left out."""
         spare = {buffer.phy_addr for buffer in self._spare}
@@ -277,8 +281,8 @@ class Board:
 
     def close(self) -> None:
         """Let the connection go; the last one of a process detaches, and a private board ends."""
-        if not self._closed:
-            self._closed = True
+        if not self.is_closed:
+            self.is_closed = True
             spare, self._spare = self._spare, []
             for buffer in spare:
                 with contextlib.suppress(Exception):
@@ -294,7 +298,7 @@ class Board:
         self.close()
 
     def _live(self) -> sessions.Session:
-        if self._closed:
+        if self.is_closed:
             raise error_for(Status.HB_DSP_NOT_RUNNING, "This connection was closed; call connect() again.")
         if self._session.link.fault:
             raise error_for(self._session.link.fault, self._session.link.why_faulty())
@@ -332,8 +336,8 @@ class _Spare:
         self._buffer = buffer
 
     def __del__(self) -> None:
-        if not self._board._closed:
-            self._board._spare.append(self._buffer)
+        if not self._board.is_closed:
+            self._board.take_spare(self._buffer)
 
 
 def _place(block: object, what: str) -> tuple[int, int]:
@@ -362,18 +366,12 @@ def _call(request: Any) -> Any:
         raise error_for(int(error.status), str(error)) from None
 
 
-def _free_quietly(session: sessions.Session, phy_addr: int) -> None:
-    if not session.link.fault:
-        with contextlib.suppress(RequestRefusedError):
-            session.blocks.free(phy_addr)
-
-
 def connect(board: str | None = None) -> Board:
     """Attach to a board.
 
     Args:
-        board: Name or directory of a running board. None takes HBRT_BOARD, and starts a private board for this process's
-            life when none runs (HBRT_AUTOSTART=0 turns that off).
+        board: Name or directory of a running board. None takes HBRT_BOARD, and starts a private board for this
+            process's life when none runs (HBRT_AUTOSTART=0 turns that off).
 
     Raises:
         BoardError: no such board runs, or the private one does not start; says why.

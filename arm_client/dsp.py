@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Callable
 from typing import Any
 
 from arm_client import session
 from arm_client.last_error import note
+from arm_client.session import process
 from arm_client.sys import as_mem
 from hbrt import status as codes
 from hbrt.board import BoardError
@@ -31,7 +31,7 @@ _MEM = struct.Struct("<QQI4x")
 
 
 def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
-    """Set the defaults of the manual: any core, command BUTT, priority LOWEST, customId 0. A macro in C, a call here."""
+    """Set the manual's defaults: any core, command BUTT, priority LOWEST, customId 0. A macro in C, a call here."""
     target = _behind(ctrl, hbDSPRpcCtrlParam)
     if target is None:
         return
@@ -58,7 +58,7 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
     Source: DSP runtime API manual.
     """
-    here = session._default  # noqa: SLF001 - the hot path; session.default() attaches when there is none
+    here = process.default  # session.default() attaches when there is none
     try:
         core, cmd, priority, custom_id = _CTRL.unpack_from(ctrl)
         in_phy, _, in_bytes = _MEM.unpack_from(input)  # type: ignore[arg-type]
@@ -115,9 +115,10 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
     Returns:
         0 when the op returned 0; HB_DSP_TIMEOUT, and the task goes on; the op's own value when it is not 0;
         HB_DSP_RUN_TASK_FAILED, _UNKNOWN_COMMAND, _CORE_LOST, _WATCHDOG, _TASK_CANCELLED, _OUT_OF_TCM;
-        HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED, _FOREIGN_TASK_HANDLE; HB_DSP_BOARD_LOST. ``last_error()`` has the text.
+        HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED, _FOREIGN_TASK_HANDLE; HB_DSP_BOARD_LOST. ``last_error()`` has the
+        text.
     """
-    here = session._default  # noqa: SLF001 - the hot path
+    here = process.default
     handle = task.value if type(task) is hbDSPTask_t else _handle(task)
     if here is None or not handle or handle < 0:
         return _no_such_task(handle)
@@ -134,7 +135,7 @@ def hbDSPReleaseTask(task: hbDSPTask_t) -> int:
     Returns:
         0; HB_DSP_INVALID_TASK_HANDLE, _TASK_RELEASED (a second release) or _FOREIGN_TASK_HANDLE.
     """
-    here = session._default  # noqa: SLF001 - the hot path
+    here = process.default
     handle = task.value if type(task) is hbDSPTask_t else _handle(task)
     if here is None or not handle or handle < 0:
         return _no_such_task(handle)
@@ -154,11 +155,11 @@ def hbDSPSetTaskDoneCb(
     Returns:
         0; HB_DSP_INVALID_ARGUMENT when the callback is not callable; the statuses of a bad handle.
     """
-    here = session._default  # noqa: SLF001 - as above
+    here = process.default
     handle = _handle(task)
     if here is None or handle <= 0:
         return _no_such_task(handle)
-    if not callable(callback):  # a C program would crash later; here it is told
+    if callback is None or not callable(callback):
         return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {callback!r} is not callable.")
     tasks = here.tasks
     if tasks.state(handle) is None:

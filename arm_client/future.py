@@ -43,6 +43,11 @@ class Task(concurrent.futures.Future[Any]):
     def _waiters(self, waiters: list[Any]) -> None:
         self._listeners = waiters
 
+    def __del__(self) -> None:
+        # A task that nobody asked about: its slot and its blocks go when it has ended, at a quieter moment than this.
+        if not super().done():
+            self._session.tasks.release_later(self._handle, (self._keep, self._output))
+
     @property
     def core(self) -> int:
         """Core that ran it; -1 before, and when none did."""

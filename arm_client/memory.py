@@ -1,14 +1,16 @@
 """Blocks of device memory of this process: allocation, the two cache modes, flushes, registration.
 
-Uncached memory is one copy: the CPU's view is the DDR itself. Cached memory in ``coherent`` mode is the same, and a flush
-moves nothing. In ``strict`` mode the CPU sees an image of its own: CLEAN writes it to the DDR, INVALIDATE reads the DDR
-again, so that a missing flush gives here the wrong data that it gives on a board.
+Uncached memory is one copy: the CPU's view is the DDR itself. Cached memory in ``coherent`` mode is the same, and a
+flush moves nothing. In ``strict`` mode the CPU sees an image of its own: CLEAN writes it to the DDR, INVALIDATE reads
+the DDR again, so that a missing flush gives here the wrong data that it gives on a board.
 """
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import threading
+from collections import deque
 from typing import TYPE_CHECKING
 
 from arm_client.link import RequestRefusedError
@@ -65,6 +67,7 @@ class Blocks:
         self._link = link
         self._tasks = tasks
         self._blocks: dict[int, Block] = {}
+        self._abandoned: deque[int] = deque()
         self._lock = threading.Lock()
         self.is_strict = settings.choice("HBRT_CACHE") == "strict"
 
@@ -80,10 +83,29 @@ class Blocks:
                 Status.HB_SYS_INVALID_ARGUMENT,
                 f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
             )
+        self.free_abandoned()
         phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached))
         block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
         self._tasks.remember_block(phy_addr, size_bytes)
         return block
+
+    def free_later(self, phy_addr: int) -> None:
+        """Free a block at the next call that asks the daemon for anything: for finalizers.
+
+        The garbage collector may run one in the middle of a request, whose locks its own request would wait for.
+        """
+        self._abandoned.append(phy_addr)
+
+    def free_abandoned(self) -> None:
+        """Free what ``free_later`` left."""
+        while self._abandoned:
+            try:
+                phy_addr = self._abandoned.popleft()
+            except IndexError:
+                return  # another thread took the last one
+            if not self._link.fault:
+                with contextlib.suppress(RequestRefusedError):
+                    self.free(phy_addr)
 
     def free(self, phy_addr: int) -> None:
         """Free a block that this process allocated.
@@ -168,6 +190,7 @@ class Blocks:
 
     def owned(self) -> list[Block]:
         """Blocks that this process allocated and has not freed, by address."""
+        self.free_abandoned()
         with self._lock:
             blocks = sorted(self._blocks.values(), key=lambda block: block.phy_addr)
         ours = self._link.client_id

@@ -1,6 +1,6 @@
-"""Callbacks: one thread that waits for every task somebody wants to hear of. It starts with the first callback.
+"""Callbacks: one thread that waits for every task somebody wants to hear of; it starts with the first callback.
 
-Every callback is called exactly once: when its task ends, when its task is released before that, or when the board goes.
+Every callback is called exactly once: when its task ends, when it is released before that, or when the board goes.
 """
 
 from __future__ import annotations

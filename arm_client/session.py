@@ -7,6 +7,7 @@ from one and calls from the other fit together. Sessions end with the process; a
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import secrets
 import threading
@@ -46,16 +47,28 @@ class Session:
         self.link.close()
         if self.daemon is not None:
             os.close(self.daemon.lifeline)
-            try:
+            with contextlib.suppress(ChildProcessError):  # someone else collected it
                 os.waitpid(self.daemon.pid, 0)
-            except ChildProcessError:
-                pass  # someone else collected it
             self.daemon = None
 
 
-_sessions: dict[Path, Session] = {}
-_default: Session | None = None
-_lock = threading.RLock()
+class _Process:
+    """What this process has attached to. ``default`` is the session of the C names."""
+
+    def __init__(self) -> None:
+        self.default: Session | None = None
+        self.sessions: dict[Path, Session] = {}
+        self.lock = threading.RLock()
+
+    def all(self) -> list[Session]:
+        """Every session, the default one too, each once."""
+        found = dict.fromkeys(self.sessions.values())
+        if self.default is not None:
+            found[self.default] = None
+        return list(found)
+
+
+process = _Process()
 
 
 def default() -> Session:
@@ -64,19 +77,13 @@ def default() -> Session:
     Raises:
         BoardError: no board runs and none may be started, or it does not start.
     """
-    global _default
-    session = _default
+    session = process.default
     if session is not None and not session.link.fault:
         return session
-    with _lock:
-        if _default is None or not _default.is_usable:
-            _default = _attach(None)
-        return _default
-
-
-def current() -> Session | None:
-    """The default session, if there is one; attaches nothing."""
-    return _default
+    with process.lock:
+        if process.default is None or not process.default.is_usable:
+            process.default = _attach(None)
+        return process.default
 
 
 def acquire(board: str | None = None) -> Session:
@@ -85,40 +92,37 @@ def acquire(board: str | None = None) -> Session:
     Raises:
         BoardError: no such board runs, or it does not start.
     """
-    global _default
-    with _lock:
+    with process.lock:
         session = default() if board is None else _attach(board)
-        if _default is None or _default.link.fault:
-            _default = session
+        if process.default is None or process.default.link.fault:
+            process.default = session
         session.users += 1
         return session
 
 
 def release(session: Session) -> None:
     """Undo ``acquire``; the last user's release detaches."""
-    global _default
-    with _lock:
+    with process.lock:
         session.users -= 1
         if session.users > 0:
             return
-        _sessions.pop(session.link.paths.path, None)
-        if _default is session:
-            _default = None
-    if session.link.fault != Status.HB_DSP_FORKED:
-        session.close()
+        if process.sessions.get(session.link.paths.path) is session:
+            del process.sessions[session.link.paths.path]
+        if process.default is session:
+            process.default = None
+    _close(session)
 
 
 def set_default(session: Session | None) -> Session | None:
     """Make a session the one that the C names use; returns the one before."""
-    global _default
-    with _lock:
-        before, _default = _default, session
+    with process.lock:
+        before, process.default = process.default, session
         return before
 
 
 def _attach(board: str | None) -> Session:
     paths = board_paths(board)
-    session = _sessions.get(paths.path)
+    session = process.sessions.get(paths.path)
     if session is not None and session.is_usable:
         return session
     try:
@@ -127,7 +131,7 @@ def _attach(board: str | None) -> Session:
         if board is not None or not settings.flag("HBRT_AUTOSTART"):
             raise
         session = _private()
-    _sessions[session.link.paths.path] = session
+    process.sessions[session.link.paths.path] = session
     return session
 
 
@@ -162,29 +166,29 @@ def start_board(
     return Session(paths, launch(config))
 
 
+def _close(session: Session) -> None:
+    if session.link.fault != Status.HB_DSP_FORKED:
+        session.close()
+
+
 def _close_all() -> None:
-    global _default
-    with _lock:
-        sessions = [*_sessions.values()]
-        if _default is not None and _default not in sessions:
-            sessions.append(_default)
-        _sessions.clear()
-        _default = None
+    with process.lock:
+        sessions = process.all()
+        process.sessions.clear()
+        process.default = None
     for session in sessions:
-        if session.link.fault != Status.HB_DSP_FORKED:
-            session.close()
+        _close(session)
 
 
 def _after_fork_in_child() -> None:
     """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
-    global _lock, _sessions
-    _lock = threading.RLock()
-    for session in {*_sessions.values(), *([_default] if _default else [])}:
+    process.lock = threading.RLock()
+    for session in process.all():
         session.link.abandon_in_child()
         if session.daemon is not None:
             os.close(session.daemon.lifeline)
             session.daemon = None
-    _sessions = {}
+    process.sessions = {}
 
 
 atexit.register(_close_all)

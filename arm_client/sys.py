@@ -71,7 +71,7 @@ def hbSysFreeMem(mem: hbSysMem) -> int:
     status = _try(lambda: _existing().blocks.free(target.phyAddr))
     if status == _OK:
         target.virAddr = None
-        target._backing = None
+        target.backing = None
     return status
 
 
@@ -135,7 +135,7 @@ def hbSysUnregisterMem(mem: hbSysMem) -> int:
     status = _try(lambda: _existing().blocks.unregister(target.phyAddr))
     if status == _OK:
         target.virAddr = None
-        target._backing = None
+        target.backing = None
     return status
 
 
@@ -169,7 +169,7 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
     view = block.view[offset : offset + size]
     address = ctypes.addressof(ctypes.c_char.from_buffer(view))
     mem.phyAddr, mem.virAddr, mem.memSize = block.phy_addr + offset, address, size
-    mem._backing = (address, view)
+    mem.backing = (address, view)
 
 
 def _copy(mem: Any, other: Any, size: int, *, is_write: bool) -> int:
@@ -208,7 +208,7 @@ def _bytes_of(buffer: Any, size: int) -> memoryview:
 
 def _existing() -> session.Session:
     """The session that memory of this process must belong to; does not start a board only to find nothing on it."""
-    found = session.current()
+    found = session.process.default
     if found is None:
         raise RequestRefusedError(Status.HB_SYS_NOT_ALLOCATED, "This process has allocated no memory on any board.")
     return found

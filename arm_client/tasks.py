@@ -4,8 +4,8 @@ Submitting fills a slot in shared memory and rings a core only when it sleeps. W
 on the process's one doorbell. Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others
 (followers) whose tasks have ended, and a follower takes the lead when the leader leaves.
 
-A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is told
-from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence for the last refusal of a thread.
+A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is
+told from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence for a thread's last refusal.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import select
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 from os import eventfd_read, eventfd_write
 from time import monotonic_ns
@@ -50,6 +51,7 @@ class Tasks:
         self._serial = 0
         self._sequence = 0
         self._dropped: list[int] = []  # released while queued or running: empty them when they have ended
+        self._abandoned: deque[tuple[int, object]] = deque()
         self._lock = threading.Lock()
         self._texts = threading.local()
         self._known: dict[int, int] = {}  # this process's own blocks: phy_addr -> bytes
@@ -75,7 +77,7 @@ class Tasks:
 
     # -- submit -------------------------------------------------------------------------------------------------
 
-    def submit(
+    def submit(  # noqa: C901, PLR0912 - the hot path: its checks and the ring rule are in one place on purpose
         self,
         cmd: int,
         priority: int,
@@ -192,6 +194,7 @@ class Tasks:
         """A slot when none is free: one whose dropped task has ended, else more from the daemon."""
         from arm_client.link import RequestRefusedError
 
+        self.release_abandoned()
         with self._lock:
             self._empty_dropped()
             if not self._free:
@@ -200,6 +203,25 @@ class Tasks:
                 except RequestRefusedError as error:
                     return self._say(error.status, str(error))
             return self._free.pop()
+
+    def release_later(self, handle: int, keep: object) -> None:
+        """Release a task at a later call, and let ``keep`` go when it has ended: finalizers take no locks."""
+        self._abandoned.append((handle, keep))
+
+    def release_abandoned(self) -> None:
+        """Release what ``release_later`` left and has ended; cancel what no core has claimed."""
+        for _ in range(len(self._abandoned)):
+            try:
+                handle, keep = self._abandoned.popleft()
+            except IndexError:
+                return  # another thread took the last one
+            if self.state(handle) == State.READY:
+                self.cancel(handle)
+            state = self.state(handle)
+            if state is None or state >= FIRST_END or self._link.fault:
+                self.release(handle)
+            else:
+                self._abandoned.append((handle, keep))
 
     def _empty_dropped(self) -> None:
         mailbox, still = self._link.mailbox, []
@@ -402,10 +424,11 @@ class Tasks:
 
     def live_count(self) -> int:
         """Tasks whose handles were not released."""
-        return sum(1 for handle in self._handles if handle)
+        return len(self.live_handles())
 
     def live_handles(self) -> list[int]:
         """Handles that were not released."""
+        self.release_abandoned()
         return [handle for handle in self._handles if handle]
 
     def close(self) -> None:

@@ -5,8 +5,8 @@ Installed with the package (entry point ``pytest11``). Fixtures:
 ``dsp_board``
     Connected board (``arm_client.client.Board``); the C names use it meanwhile. A test that leaves memory allocated or
     tasks unreleased on it fails, as does one that wrote past a block or into freed memory. Choose the image with
-    ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False)`` (the path is relative to the test
-    file), or for all tests with the ini option ``dsp_image``.
+    ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False)``, its path relative to the
+    test file, or for all tests with the ini option ``dsp_image``.
 ``dsp_board_factory``
     ``with dsp_board_factory(image=..., cores=...) as board:`` for a test that needs several, or chooses at run time.
 
@@ -29,6 +29,7 @@ import pytest
 if TYPE_CHECKING:
     from arm_client.client import Board
     from hbrt.launch import Launched
+    from hbrt.mailbox import State
 
 
 class _Wanted(NamedTuple):
@@ -119,7 +120,7 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
 def dsp_board_factory(
     request: pytest.FixtureRequest,
 ) -> Callable[..., contextlib.AbstractContextManager[Board]]:
-    """Makes boards: ``with dsp_board_factory(image=..., cores=..., ddr_bytes=..., fresh=...) as board``."""
+    """A maker of boards, used as ``with dsp_board_factory(image=..., cores=..., ddr_bytes=..., fresh=...) as board``."""
 
     def make(**options: Any) -> contextlib.AbstractContextManager[Board]:
         return _board(has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options)
@@ -165,7 +166,7 @@ def left_behind(board: Board) -> list[str]:
     gc.collect()
     session = board.session
     problems = [
-        f"- task {handle:#x} was not released (hbDSPReleaseTask), state {getattr(session.tasks.state(handle), 'name', '?')}"
+        f"- task {handle:#x} was not released (hbDSPReleaseTask); it is {_state_name(session.tasks.state(handle))}"
         for handle in session.tasks.live_handles()
     ]
     spare = {buffer.phy_addr for buffer in board.spare_buffers()}
@@ -179,11 +180,15 @@ def left_behind(board: Board) -> list[str]:
     return problems
 
 
+def _state_name(state: State | None) -> str:
+    return "gone" if state is None else state.name
+
+
 def _wanted(image: str | Path | None, cores: int, ddr_bytes: int | None) -> _Wanted:
     from hbrt import settings
 
     path = str(Path(image).absolute()) if image else None
-    stamp = os.stat(path).st_mtime_ns if path and os.path.exists(path) else 0
+    stamp = Path(path).stat().st_mtime_ns if path and Path(path).exists() else 0
     environment = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(("HBRT_", "HB_"))))
     return _Wanted(path, stamp, cores, ddr_bytes or settings.size_bytes("HBRT_DDR"), environment)
 

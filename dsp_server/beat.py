@@ -7,6 +7,7 @@ just wrote; the next beat finds that, at most BEAT_SECONDS later, and rings agai
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 import threading
@@ -46,7 +47,5 @@ class Beat:
 
 def ring(doorbell: int) -> None:
     """Ring a doorbell; one that was closed meanwhile belonged to somebody who has gone."""
-    try:
+    with contextlib.suppress(OSError):
         os.eventfd_write(doorbell, 1)
-    except OSError:
-        pass

@@ -3,12 +3,12 @@
 A doorbell wakes a sleeper in about 20 us across two CPUs; a peer that is about to answer does so in less. So a waiter
 first looks for a while, and yields between looks. How it looks depends on the CPUs that this process may use:
 
-- Several: it looks a few times between yields, until its budget is spent. Where the scheduler put both sides on one CPU,
-  the yields let the peer run.
+- Several: it looks a few times between yields, until its budget is spent. Where the scheduler put both sides on one
+  CPU, the yields let the peer run.
 - One: never. The peer cannot run while the waiter looks, and a yield may go to a third process for a whole time slice,
   or to nobody: the scheduler hands the CPU back to a waiter that has had less of it than its peer.
 
-A waiter that looked in vain skips its next waits, more and more of them; one that lost the CPU for long skips many more.
+A waiter that looked in vain skips its next waits, more and more of them; one that lost the CPU for long, many more.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ class hbSysMem(ctypes.Structure):
     memSize: int
 
     # What the allocation left here: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
-    _backing: tuple[int, memoryview] | None = None
+    backing: tuple[int, memoryview] | None = None
 
     def view(self) -> memoryview:
         """Writable bytes of the block as the CPU sees them: format 'B', ``memSize`` long.
@@ -104,7 +104,7 @@ class hbSysMem(ctypes.Structure):
                 f"This hbSysMem holds no memory (phyAddr {self.phyAddr:#x}, virAddr NULL): it was never "
                 "allocated or has been freed. Call hbSysAllocMem first."
             )
-        backing = self._backing
+        backing = self.backing
         if backing is not None and backing[0] == self.virAddr and len(backing[1]) >= self.memSize:
             return backing[1][: self.memSize]
         # A structure whose virAddr was moved (a crop) or that was copied as bytes: trust the address, as C does.
