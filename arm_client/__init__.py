@@ -14,7 +14,7 @@ from arm_client.dsp import (
     hbDSPSetTaskDoneCb,
     hbDSPWaitTaskDone,
 )
-from arm_client.last_error import last_error
+from arm_client.refusal import last_error
 from arm_client.sys import (
     hbSysAllocCachedMem,
     hbSysAllocMem,

@@ -15,8 +15,8 @@ import numpy as np
 from arm_client import session as sessions
 from arm_client.errors import CallerError, error_for
 from arm_client.future import Task
-from arm_client.link import RequestRefusedError
 from arm_client.memory import Block
+from arm_client.refusal import RequestRefusedError
 from hbrt.status import Status
 from hbrt.types import (
     HB_DSP_CORE_ANY,
@@ -399,11 +399,10 @@ def private_board(
         BoardError: it does not start, for one because the image does not load; has the traceback.
     """
     import os
-    import secrets
 
     from hbrt.board import home
 
-    path = directory or home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
+    path = directory or home() / f"private-{os.getpid()}-{os.urandom(4).hex()}"
     session = sessions.start_board(path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes)
     session.users = 1
     before = sessions.set_default(session)

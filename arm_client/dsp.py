@@ -6,13 +6,10 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from arm_client import session
-from arm_client.last_error import note
-from arm_client.session import process
+from arm_client.process import attached, process
+from arm_client.refusal import RequestRefusedError, note
 from arm_client.sys import as_mem
 from hbrt import status as codes
-from hbrt.board import BoardError
-from hbrt.settings import BadSettingError
 from hbrt.status import Status
 from hbrt.types import (
     HB_DSP_CORE_ANY,
@@ -58,7 +55,7 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
     Source: DSP runtime API manual.
     """
-    here = process.default  # session.default() attaches when there is none
+    here = process.default
     try:
         core, cmd, priority, custom_id = _CTRL.unpack_from(ctrl)
         in_phy, _, in_bytes = _MEM.unpack_from(input)  # type: ignore[arg-type]
@@ -94,9 +91,9 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
             "hbDSPRpc needs an hbDSPTask_t and an hbDSPRpcCtrlParam; one is null.",
         )
     try:
-        tasks = session.default().tasks
-    except (BoardError, BadSettingError) as error:
-        return note(Status.HB_DSP_NOT_RUNNING, str(error))
+        tasks = attached().tasks
+    except RequestRefusedError as error:
+        return note(error.status, str(error))
     (in_phy, in_bytes), (out_phy, out_bytes) = blocks
     handle = tasks.submit(how.rpcCmd, how.priority, how.dspCoreId, how.customId, in_phy, in_bytes, out_phy, out_bytes)
     if handle < 0:
@@ -159,7 +156,8 @@ def hbDSPSetTaskDoneCb(
     handle = _handle(task)
     if here is None or handle <= 0:
         return _no_such_task(handle)
-    if callback is None or not callable(callback):
+    given: object = callback  # a C program that passes no function would crash later
+    if not callable(given):
         return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {callback!r} is not callable.")
     tasks = here.tasks
     if tasks.state(handle) is None:

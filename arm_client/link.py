@@ -9,6 +9,7 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
+from arm_client.refusal import RequestRefusedError
 from hbrt import wire
 from hbrt.board import BoardError, BoardPaths, check_directory
 from hbrt.ddr import Ddr
@@ -25,14 +26,6 @@ _MOST_FDS = 64
 
 class NoDaemonError(BoardError):
     """No daemon runs on the board."""
-
-
-class RequestRefusedError(Exception):
-    """The daemon refused a request, or is gone: the status and the sentence."""
-
-    def __init__(self, status: Status | int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class Link:

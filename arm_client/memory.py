@@ -13,7 +13,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
-from arm_client.link import RequestRefusedError
+from arm_client.refusal import RequestRefusedError
 from hbrt import settings
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE

@@ -6,16 +6,14 @@ from one and calls from the other fit together. Sessions end with the process; a
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import os
-import secrets
-import threading
 from pathlib import Path
 
 from arm_client.link import Link, NoDaemonError
 from arm_client.memory import Blocks
 from arm_client.notifier import Notifier
+from arm_client.process import process
 from arm_client.tasks import Tasks
 from hbrt import settings
 from hbrt.board import BoardPaths, board_paths, home
@@ -40,8 +38,17 @@ class Session:
         """Whether calls can succeed: attached, the daemon lives, and this is not a fork's child."""
         return not self.link.is_lost()
 
+    def abandon_in_child(self) -> None:
+        """In a fork's child: keep no hold on the parent's lease nor on its private board."""
+        self.link.abandon_in_child()
+        if self.daemon is not None:
+            os.close(self.daemon.lifeline)
+            self.daemon = None
+
     def close(self) -> None:
-        """Detach, and end a private board."""
+        """Detach, and end a private board. In a fork's child there is nothing to do: both are the parent's."""
+        if self.link.fault == Status.HB_DSP_FORKED:
+            return
         self.notifier.close()
         self.tasks.close()
         self.link.close()
@@ -50,25 +57,6 @@ class Session:
             with contextlib.suppress(ChildProcessError):  # someone else collected it
                 os.waitpid(self.daemon.pid, 0)
             self.daemon = None
-
-
-class _Process:
-    """What this process has attached to. ``default`` is the session of the C names."""
-
-    def __init__(self) -> None:
-        self.default: Session | None = None
-        self.sessions: dict[Path, Session] = {}
-        self.lock = threading.RLock()
-
-    def all(self) -> list[Session]:
-        """Every session, the default one too, each once."""
-        found = dict.fromkeys(self.sessions.values())
-        if self.default is not None:
-            found[self.default] = None
-        return list(found)
-
-
-process = _Process()
 
 
 def default() -> Session:
@@ -110,7 +98,7 @@ def release(session: Session) -> None:
             del process.sessions[session.link.paths.path]
         if process.default is session:
             process.default = None
-    _close(session)
+    session.close()
 
 
 def set_default(session: Session | None) -> Session | None:
@@ -137,7 +125,7 @@ def _attach(board: str | None) -> Session:
 
 def _private() -> Session:
     """A board of this process's own, for its life."""
-    path = home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
+    path = home() / f"private-{os.getpid()}-{os.urandom(4).hex()}"
     image = settings.text("HBRT_IMAGE")
     return start_board(path, image=image or None, is_private=True)
 
@@ -164,32 +152,3 @@ def start_board(
     )
     paths = board_paths(str(path))
     return Session(paths, launch(config))
-
-
-def _close(session: Session) -> None:
-    if session.link.fault != Status.HB_DSP_FORKED:
-        session.close()
-
-
-def _close_all() -> None:
-    with process.lock:
-        sessions = process.all()
-        process.sessions.clear()
-        process.default = None
-    for session in sessions:
-        _close(session)
-
-
-def _after_fork_in_child() -> None:
-    """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
-    process.lock = threading.RLock()
-    for session in process.all():
-        session.link.abandon_in_child()
-        if session.daemon is not None:
-            os.close(session.daemon.lifeline)
-            session.daemon = None
-    process.sessions = {}
-
-
-atexit.register(_close_all)
-os.register_at_fork(after_in_child=_after_fork_in_child)

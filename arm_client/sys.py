@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from arm_client import session
-from arm_client.last_error import note
-from arm_client.link import RequestRefusedError
-from arm_client.memory import Block
-from hbrt.board import BoardError
-from hbrt.settings import BadSettingError
+from arm_client.process import attached, process
+from arm_client.refusal import RequestRefusedError, note
 from hbrt.status import Status
 from hbrt.types import hbSysMem
 
+if TYPE_CHECKING:
+    from arm_client.memory import Block
+    from arm_client.session import Session
+
 _OK = 0
-_DSP_TO_SYS = {
+_SYS_TWIN: dict[int, int] = {
     Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
     Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
     Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
@@ -117,7 +117,7 @@ def hbSysRegisterMem(mem: hbSysMem) -> int:
         return _null("hbSysRegisterMem")
 
     def register() -> None:
-        block, offset = session.default().blocks.register(target.phyAddr, target.memSize)
+        block, offset = attached().blocks.register(target.phyAddr, target.memSize)
         _fill(target, block, offset, target.memSize)
 
     return _try(register)
@@ -160,7 +160,7 @@ def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
         return _null("hbSysAllocMem")
 
     def allocate() -> None:
-        _fill(target, session.default().blocks.alloc(size, is_cached=is_cached), 0, size)
+        _fill(target, attached().blocks.alloc(size, is_cached=is_cached), 0, size)
 
     return _try(allocate)
 
@@ -206,9 +206,9 @@ def _bytes_of(buffer: Any, size: int) -> memoryview:
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 
-def _existing() -> session.Session:
+def _existing() -> Session:
     """The session that memory of this process must belong to; does not start a board only to find nothing on it."""
-    found = session.process.default
+    found = process.default
     if found is None:
         raise RequestRefusedError(Status.HB_SYS_NOT_ALLOCATED, "This process has allocated no memory on any board.")
     return found
@@ -218,10 +218,7 @@ def _try(call: Any) -> int:
     try:
         call()
     except RequestRefusedError as error:
-        status = int(error.status)
-        return note(_DSP_TO_SYS.get(Status(status), status) if status in _DSP_TO_SYS else status, str(error))
-    except (BoardError, BadSettingError) as error:
-        return note(Status.HB_SYS_NOT_RUNNING, str(error))
+        return note(_SYS_TWIN.get(error.status, error.status), str(error))
     return _OK
 
 

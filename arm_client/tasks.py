@@ -5,7 +5,7 @@ on the process's one doorbell. Of many threads that wait, one (the leader) sleep
 (followers) whose tasks have ended, and a follower takes the lead when the leader leaves.
 
 A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is
-told from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence for a thread's last refusal.
+told from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
 """
 
 from __future__ import annotations
@@ -192,7 +192,7 @@ class Tasks:
 
     def _more_slots(self) -> int:
         """A slot when none is free: one whose dropped task has ended, else more from the daemon."""
-        from arm_client.link import RequestRefusedError
+        from arm_client.refusal import RequestRefusedError
 
         self.release_abandoned()
         with self._lock:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
-import secrets
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -120,7 +119,7 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
 def dsp_board_factory(
     request: pytest.FixtureRequest,
 ) -> Callable[..., contextlib.AbstractContextManager[Board]]:
-    """A maker of boards, used as ``with dsp_board_factory(image=..., cores=..., ddr_bytes=..., fresh=...) as board``."""
+    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes`` or ``fresh`` and use the result in a with statement."""
 
     def make(**options: Any) -> contextlib.AbstractContextManager[Board]:
         return _board(has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options)
@@ -197,7 +196,7 @@ def _start(wanted: _Wanted) -> _Daemon:
     from hbrt.board import home
     from hbrt.launch import DaemonConfig, launch
 
-    path = home() / f"test-{os.getpid()}-{secrets.token_hex(4)}"
+    path = home() / f"test-{os.getpid()}-{os.urandom(4).hex()}"
     config = DaemonConfig(str(path), wanted.image, wanted.cores, wanted.ddr_bytes, is_private=True)
     return _Daemon(path, launch(config))
 

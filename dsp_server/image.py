@@ -6,9 +6,9 @@ import linecache
 import os
 import stat
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import NamedTuple
 
 from hbrt.status import Status
 
@@ -33,8 +33,7 @@ class ImageLateError(ImageError):
     status = Status.HB_DSP_TIMEOUT
 
 
-@dataclass(frozen=True, slots=True)
-class Image:
+class Image(NamedTuple):
     """An image as it was at one moment: where it came from, and the copy of its text that cores load."""
 
     origin: Path

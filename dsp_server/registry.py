@@ -8,7 +8,6 @@ number, as the vendor's template does with softmax; the later registration wins 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
@@ -21,16 +20,18 @@ class RegistrationError(ValueError):
     """A registration breaks a rule; the message names the command, the op and the rule."""
 
 
-@dataclass(slots=True)
 class Registration:
     """One command: its op (or where to import it from when first used), its name, its latency budget."""
 
-    cmd: int
-    name: str
-    source: str
-    latency_us: int
-    op: Op | None
-    last_ns: int = 1 << 62  # how long it ran the last time; long, until it has run
+    __slots__ = ("cmd", "last_ns", "latency_us", "name", "op", "source")
+
+    def __init__(self, cmd: int, name: str, source: str, latency_us: int, op: Op | None) -> None:
+        self.cmd = cmd
+        self.name = name
+        self.source = source
+        self.latency_us = latency_us
+        self.op = op
+        self.last_ns = 1 << 62  # how long it ran the last time; long, until it has run
 
     def resolve(self) -> Op:
         """The op; imports it on first use, so that heavy libraries load only in cores that need them."""

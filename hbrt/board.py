@@ -8,8 +8,8 @@ import os
 import re
 import stat
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from hbrt import settings
 
@@ -41,8 +41,7 @@ class NotRunningError(WrongUseError):
     """No daemon serves the board."""
 
 
-@dataclass(frozen=True, slots=True)
-class BoardPaths:
+class BoardPaths(NamedTuple):
     """Files of one board; ``path`` is its directory."""
 
     path: Path

@@ -8,7 +8,7 @@ Everything is little-endian; docs/mailbox.md has the same tables for readers in 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from typing import NamedTuple
 
 MAGIC = b"HBRTDDR\0"
 LAYOUT_VERSION = 1
@@ -63,8 +63,7 @@ def _up(value: int, step: int = PAGE_BYTES) -> int:
     return -(-value // step) * step
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(NamedTuple):
     """Where each part of a board's DDR file starts; offsets and sizes in bytes from the file's start."""
 
     file_bytes: int

@@ -10,8 +10,9 @@ Rules
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import msgpack
 
@@ -24,8 +25,7 @@ _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Int:
+class Int(NamedTuple):
     """An integer argument and its bounds, both included."""
 
     low: int
@@ -38,8 +38,7 @@ class Int:
         return "" if self.low <= value <= self.high else f"is {value}, outside {self.low}..{self.high}"
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """A text argument and its greatest length in characters."""
 
     most: int = MAX_TEXT
@@ -51,11 +50,10 @@ class Text:
         return "" if len(value) <= self.most and "\0" not in value else "is too long or has a NUL"
 
 
-@dataclass(frozen=True, slots=True)
-class Verb:
+class Verb(NamedTuple):
     """What a verb takes; ``leased`` verbs need the client and token of a lease."""
 
-    args: dict[str, Int | Text] = field(default_factory=dict)
+    args: Mapping[str, Int | Text] = MappingProxyType({})
     optional: frozenset[str] = frozenset()
     leased: bool = False
 
@@ -84,19 +82,17 @@ class MalformedMessageError(ValueError):
     """The peer sent bytes that are not a message of this protocol; says what is wrong and in which field."""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlRequest:
+class ControlRequest(NamedTuple):
     """A request: what to do, for whom."""
 
     id: int
     verb: str
-    args: dict[str, Any] = field(default_factory=dict)
+    args: Mapping[str, Any] = MappingProxyType({})
     client: int = 0
     token: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ControlReply:
+class ControlReply(NamedTuple):
     """A reply: status 0 and data, or a status and the sentence for it."""
 
     id: int
@@ -117,7 +113,7 @@ def encode_request(request: ControlRequest) -> bytes:
         "verb": request.verb,
         "client": request.client,
         "token": request.token,
-        "args": request.args,
+        "args": dict(request.args),
     }
     raw: bytes = msgpack.packb(body)
     decode_request(raw)

@@ -1,10 +1,18 @@
-"""The sentence behind the last status that a thread got: what a status code alone cannot say."""
+"""A refusal: its status and its sentence; and the sentence behind the last status that a thread got."""
 
 from __future__ import annotations
 
 import threading
 
 _texts = threading.local()
+
+
+class RequestRefusedError(Exception):
+    """The daemon refused a request, or is not there: the status and the sentence."""
+
+    def __init__(self, status: int, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
 
 
 def note(status: int, sentence: str) -> int:

@@ -1,0 +1,76 @@
+"""What this process has attached to. Light: the C names import this, and the machinery behind it when they need it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from typing import TYPE_CHECKING
+
+from arm_client.refusal import RequestRefusedError
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from arm_client.session import Session
+
+
+class Process:
+    """The sessions of this process: one a board, and which of them the C names use."""
+
+    def __init__(self) -> None:
+        self.default: Session | None = None
+        self.sessions: dict[Path, Session] = {}
+        self.lock = threading.RLock()
+
+    def all(self) -> list[Session]:
+        """Every session, the default one too, each once."""
+        found = dict.fromkeys(self.sessions.values())
+        if self.default is not None:
+            found[self.default] = None
+        return list(found)
+
+    def take_all(self) -> list[Session]:
+        """Every session; afterwards there is none."""
+        with self.lock:
+            sessions = self.all()
+            self.sessions.clear()
+            self.default = None
+        return sessions
+
+
+process = Process()
+
+
+def attached() -> Session:
+    """The session of the C names; attaches, or starts a private board, when there is none.
+
+    Raises:
+        RequestRefusedError: HB_DSP_NOT_RUNNING and why: no board runs and none may be started, or it does not start.
+    """
+    from arm_client import session
+    from hbrt.board import BoardError
+    from hbrt.settings import BadSettingError
+
+    try:
+        return session.default()
+    except (BoardError, BadSettingError) as error:
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
+
+
+def _close_all() -> None:
+    for session in process.take_all():
+        session.close()
+
+
+def _after_fork_in_child() -> None:
+    """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
+    process.lock = threading.RLock()
+    for session in process.all():
+        session.abandon_in_child()
+    process.sessions = {}
+
+
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork_in_child)
