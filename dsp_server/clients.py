@@ -1,12 +1,11 @@
-"""The clients of a board: leases, their task slots, and what happens to both when a client goes."""
+"""The clients of a board: who they are, their task slots, and what becomes of their tasks when they go."""
 
 from __future__ import annotations
 
 import os
-import secrets
-import socket
 import time
-from dataclasses import dataclass, field
+from collections import deque
+from typing import TypeAlias
 
 from hbrt.layout import CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
 from hbrt.mailbox import Actor, Mailbox, State
@@ -14,21 +13,21 @@ from hbrt.wire import TOKEN_BYTES
 
 FIRST_SLOTS = 16
 MOST_SLOTS = 1024
+TaskKey: TypeAlias = tuple[int, int]  # slot, sequence
 
 
-@dataclass(slots=True, eq=False)
 class Client:
-    """One attached process; its open connection is its lease."""
+    """One attached process."""
 
-    id: int
-    connection: socket.socket
-    pid: int
-    name: str
-    token: bytes
-    doorbell: int
-    slots: list[int] = field(default_factory=list)
-    attached_at: float = field(default_factory=time.time)
-    has_gone: bool = False
+    def __init__(self, client_id: int, pid: int, name: str, doorbell: int) -> None:
+        self.id = client_id
+        self.pid = pid
+        self.name = name
+        self.doorbell = doorbell
+        self.token = os.urandom(TOKEN_BYTES)
+        self.slots: list[int] = []
+        self.attached_at = time.time()
+        self.has_gone = False  # its lease has closed; it is kept while a core still runs a task for it
 
 
 class NoRoomError(Exception):
@@ -36,47 +35,49 @@ class NoRoomError(Exception):
 
 
 class Clients:
-    """All leases of a board and the pool of task slots."""
+    """All clients of a board and the pool of task slots."""
 
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
-        self._free_ids = list(range(CLIENT_COUNT - 1, 0, -1))
+        # The longest-unused id is given next: a late message finds nobody, not somebody else.
+        self._free_ids = deque(range(1, CLIENT_COUNT))
         self._free_slots = list(range(SLOT_COUNT - 1, -1, -1))
         self.by_id: dict[int, Client] = {}
 
-    def attach(self, connection: socket.socket, pid: int, name: str) -> Client:
+    def attach(self, pid: int, name: str) -> Client:
         """Give a process an id, a doorbell, a token and its first slots.
 
         Raises:
-            NoRoomError: too many clients, or no slot left.
+            NoRoomError: too many clients, or no slot left. OSError: no descriptor left for its doorbell.
         """
         if not self._free_ids:
             raise NoRoomError(f"The board serves {CLIENT_COUNT - 1} clients and all are attached; end some.")
-        client_id = self._free_ids.pop()
         doorbell = os.eventfd(0, os.EFD_CLOEXEC)  # blocking: its owner may sleep in a read of it
-        client = Client(client_id, connection, pid, name, secrets.token_bytes(TOKEN_BYTES), doorbell)
-        self.by_id[client_id] = client
-        record = self._mailbox.layout.client(client_id)
-        self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
-        self._mailbox.map[record + CLIENT_PID : record + CLIENT_PID + 4] = pid.to_bytes(4, "little")
+        client = Client(self._free_ids[0], pid, name, doorbell)
         try:
             self.lease_slots(client, FIRST_SLOTS)
         except NoRoomError:
-            self.forget(client)
+            os.close(client.doorbell)
             raise
+        self._free_ids.popleft()
+        self.by_id[client.id] = client
+        record = self._mailbox.layout.client(client.id)
+        self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
+        self._mailbox.map[record + CLIENT_PID : record + CLIENT_PID + 4] = pid.to_bytes(4, "little")
         return client
 
     def lease_slots(self, client: Client, count: int) -> list[int]:
-        """More slots for a client; fewer than asked when few are left.
+        """More slots for a client; fewer than asked when few are left, so that there are some for the next who asks.
 
         Raises:
             NoRoomError: none left, or the client has as many as one may have.
         """
-        count = min(count, MOST_SLOTS - len(client.slots), len(self._free_slots))
+        left = len(self._free_slots)
+        count = min(count, MOST_SLOTS - len(client.slots), -(-left // 4))
         if count <= 0:
             raise NoRoomError(
                 f"Client {client.id} holds {len(client.slots)} task slots (the most is {MOST_SLOTS}) and the board has "
-                f"{len(self._free_slots)} of {SLOT_COUNT} left; release finished tasks with hbDSPReleaseTask."
+                f"{left} of {SLOT_COUNT} left; release finished tasks with hbDSPReleaseTask."
             )
         leased = [self._free_slots.pop() for _ in range(count)]
         client.slots.extend(leased)
@@ -84,33 +85,39 @@ class Clients:
 
     def withdraw_tasks(self, client: Client) -> bool:
         """Cancel what a gone client has queued and empty what has ended; True when nothing of it runs any more."""
-        mailbox = self._mailbox
+        mailbox, mm, states = self._mailbox, self._mailbox.map, self._mailbox.states
         with mailbox.claim_lock:
             for slot in client.slots:
-                if mailbox.state(slot) is State.READY:
+                if mm[states + slot] == State.READY:
                     mailbox.move(slot, State.CANCELLED, Actor.SUPERVISOR)
         running = []
         for slot in client.slots:
-            state = mailbox.state(slot)
-            if state is State.RUNNING:
+            if mm[states + slot] == State.RUNNING:
                 running.append(slot)
-            else:
-                if state is not State.EMPTY:
-                    mailbox.move(slot, State.EMPTY, Actor.SUPERVISOR)
-                self._free_slots.append(slot)
+                continue
+            mm[states + slot] = State.EMPTY  # whatever its owner left there: nobody else writes it now
+            self._free_slots.append(slot)
         client.slots = running
         return not running
 
+    def running_tasks(self, client_id: int) -> frozenset[TaskKey]:
+        """Tasks of a client that cores run now. Exact while the caller holds the claim lock."""
+        client = self.by_id.get(client_id)
+        running = self._mailbox.slots_in(State.RUNNING) if client is not None else ()
+        ours = client.slots if client is not None else ()
+        return frozenset((slot, self._mailbox.request(slot).sequence) for slot in running if slot in ours)
+
+    def is_running(self, task: TaskKey) -> bool:
+        """Whether a core still runs that task; another one may be in its slot by now."""
+        slot, sequence = task
+        mailbox = self._mailbox
+        return mailbox.map[mailbox.states + slot] == State.RUNNING and mailbox.request(slot).sequence == sequence
+
     def forget(self, client: Client) -> None:
-        """Give back a client's id and doorbell, once nothing of it runs."""
-        self.by_id.pop(client.id, None)
-        self._free_ids.insert(
-            0, client.id
-        )  # the longest-unused id next: a late message finds nobody, not somebody else
-        self._free_slots.extend(client.slots)
-        client.slots = []
+        """Take back a gone client's id and doorbell, once nothing of it runs."""
+        del self.by_id[client.id]
+        self._free_ids.append(client.id)
         os.close(client.doorbell)
-        client.connection.close()
 
     def ring(self, client_id: int) -> None:
         """Wake a client whose task was settled for it."""

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hmac
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
-from dsp_server.clients import Client, NoRoomError
+from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.cores import CoreStateError
 from dsp_server.image import ImageError
-from dsp_server.memory import MemoryRefusedError
+from dsp_server.journal import Journal
+from dsp_server.lifecycle import Done, Lifecycle
+from dsp_server.memory import Memory, MemoryRefusedError
+from dsp_server.report import Report
 from hbrt import wire
 from hbrt.status import Status
 from hbrt.wire import ControlReply, ControlRequest, MalformedMessageError
-
-if TYPE_CHECKING:
-    from dsp_server.supervisor import Supervisor
 
 
 class Pending(NamedTuple):
@@ -24,7 +24,7 @@ class Pending(NamedTuple):
     request_id: int
 
 
-class Refused(Exception):
+class RefusedError(Exception):
     """A request is refused: its status and the sentence."""
 
     def __init__(self, status: Status, sentence: str) -> None:
@@ -33,43 +33,86 @@ class Refused(Exception):
 
 
 _LATER = object()
+_Verb: TypeAlias = Callable[[ControlRequest, Pending], Any]
 
 
 class Control:
-    """Answers control requests on behalf of a supervisor."""
+    """Answers control requests.
 
-    def __init__(self, supervisor: Supervisor) -> None:
-        self._board = supervisor
+    Args:
+        clients: Leases, whose tokens are checked.
+        memory: The DDR.
+        lifecycle: The cores.
+        report: What there is to see.
+        journal: Gets a line on every malformed message.
+        reply: Sends bytes to a peer, by its identity.
+        settle_soon: Called when freed memory may wait for a running task.
+        end: Ends the board.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        memory: Memory,
+        lifecycle: Lifecycle,
+        report: Report,
+        journal: Journal,
+        reply: Callable[[bytes, bytes], None],
+        settle_soon: Callable[[], None],
+        end: Callable[[], None],
+    ) -> None:
+        self._clients = clients
+        self._memory = memory
+        self._lifecycle = lifecycle
+        self._report = report
+        self._journal = journal
+        self._reply = reply
+        self._settle_soon = settle_soon
+        self._end = end
+        self._verbs: dict[str, _Verb] = {
+            "alloc": lambda r, _: memory.alloc(r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"])),
+            "free": lambda r, _: self._let_go(memory.free, r),
+            "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
+            "unregister": lambda r, _: self._let_go(memory.unregister, r),
+            "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
+            "status": lambda _r, _: report.status(),
+            "ops": lambda _r, _: report.ops(),
+            "mem": lambda r, _: {"summary": memory.summary(), "blocks": memory.listing(r.args["most"])},
+            "stop": lambda _r, _: end(),
+            "restart": self._restart,
+            "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
+            "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
+        }
 
     def handle(self, frames: list[bytes]) -> None:
         """Answer one message of the ROUTER socket; nonsense gets a refusal and the connection goes on."""
-        identity, raw = frames[0], frames[-1]
+        identity, *rest = frames
         try:
-            if len(frames) != 2:
-                raise MalformedMessageError(f"A request is one frame; {len(frames) - 1} came.")
-            request = wire.decode_request(raw)
+            request = wire.decode_request(_one(rest))
         except MalformedMessageError as error:
-            self._board.say(f"Refused a malformed control message: {error}")
+            self._journal.say(f"Refused a malformed control message: {error}")
             self._send(identity, ControlReply(0, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
             return
         pending = Pending(identity, request.id)
         try:
-            data = self._do(request, pending)
-        except (Refused, MemoryRefusedError, ImageError) as error:
-            self.answer(pending, error.status, str(error))
-        except (CoreStateError, NoRoomError) as error:
-            status = (
-                Status.HB_DSP_TASK_NUM_EXCEED_LIMIT
-                if isinstance(error, NoRoomError)
-                else Status.HB_DSP_INVALID_ARGUMENT
-            )
-            self.answer(pending, status, str(error))
+            data = self._verbs[request.verb](request, pending)
+        except (RefusedError, MemoryRefusedError, ImageError) as error:
+            self._answer(pending, error.status, str(error))
+        except NoRoomError as error:
+            self._answer(pending, Status.HB_DSP_TASK_NUM_EXCEED_LIMIT, str(error))
+        except CoreStateError as error:
+            self._answer(pending, Status.HB_DSP_INVALID_ARGUMENT, str(error))
+        except Exception:  # noqa: BLE001 - a defect in one verb must not end everybody's board
+            import traceback
+
+            self._journal.find("defect", f"{request.verb} failed in the daemon:\n{traceback.format_exc()}")
+            text = f"{request.verb} failed in the daemon, which is a defect of it; 'hbrt log' has the traceback."
+            self._answer(pending, Status.HB_SYS_NOT_RUNNING, text)
         else:
             if data is not _LATER:
-                self.answer(pending, Status.HB_SYS_SUCCESS, "", data)
+                self._answer(pending, Status.HB_SYS_SUCCESS, "", data)
 
-    def answer(self, pending: Pending, status: Status, text: str, data: Any = None) -> None:
-        """Send the reply to a request."""
+    def _answer(self, pending: Pending, status: Status, text: str, data: Any = None) -> None:
         self._send(pending.identity, ControlReply(pending.request_id, int(status), text, data))
 
     def _send(self, identity: bytes, reply: ControlReply) -> None:
@@ -77,60 +120,38 @@ class Control:
             raw = wire.encode_reply(reply)
         except ValueError as error:
             raw = wire.encode_reply(ControlReply(reply.id, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
-        self._board.reply(identity, raw)
+        self._reply(identity, raw)
 
     def _lease(self, request: ControlRequest) -> Client:
-        client = self._board.clients.by_id.get(request.client)
-        if client is None or not hmac.compare_digest(client.token, request.token):
-            raise Refused(
+        import hmac  # loads what a start need not wait for
+
+        client = self._clients.by_id.get(request.client)
+        if client is None or client.has_gone or not hmac.compare_digest(client.token, request.token):
+            raise RefusedError(
                 Status.HB_DSP_PERMISSION,
                 f"{request.verb} is for attached clients; client {request.client} is not attached with that token.",
             )
         return client
 
-    def _do(self, request: ControlRequest, pending: Pending) -> Any:
-        board, args = self._board, request.args
-        match request.verb:
-            case "alloc":
-                client = self._lease(request)
-                return board.memory.alloc(args["size"], client.id, is_cached=bool(args["cached"]))
-            case "free":
-                return self._free(self._lease(request), args["phy"])
-            case "register":
-                return board.memory.register(args["phy"], args["size"], self._lease(request).id)
-            case "unregister":
-                return board.memory.unregister(args["phy"], self._lease(request).id)
-            case "slots":
-                return board.clients.lease_slots(self._lease(request), args["count"])
-            case "status":
-                return board.status()
-            case "ops":
-                return board.ops()
-            case "mem":
-                return {"summary": board.memory.summary(), "blocks": board.memory.listing(args["most"])}
-            case "stop":
-                board.is_ending = True
-                return None
-            case "start_core":
-                board.start_core(args["core"])
-                board.waiting.append(pending)
-                return _LATER
-            case "stop_core":
-                board.stop_core(args["core"], pending)
-                return _LATER
-            case "restart":
-                load_seconds = args["load_ms"] / 1000 if "load_ms" in args else None
-                board.restart(args.get("core", -1), args.get("image") or None, pending, load_seconds)
-                return _LATER
-        raise AssertionError(f"the verb {request.verb} is in the schema but not here")
+    def _let_go(self, let_go: Callable[[int, int], None], request: ControlRequest) -> None:
+        let_go(request.args["phy"], self._lease(request).id)
+        if self._memory.is_waiting:
+            self._settle_soon()
 
-    def _free(self, client: Client, phy_addr: int) -> None:
-        """Free at once, or when the client's running task has ended: an op never loses memory under its hands."""
-        board = self._board
-        if not board.is_running_for(client.id):
-            board.memory.free(phy_addr, client.id)
-            return
-        if (phy_addr, client.id) in board.deferred:
-            raise Refused(Status.HB_SYS_NOT_ALLOCATED, f"The block at {phy_addr:#x} was freed already.")
-        board.memory.check_owner(phy_addr, client.id)
-        board.deferred.append((phy_addr, client.id))
+    def _restart(self, request: ControlRequest, pending: Pending) -> object:
+        args = request.args
+        load_seconds = args["load_ms"] / 1000 if "load_ms" in args else None
+        return self._later(
+            self._lifecycle.restart, pending, args.get("core", -1), args.get("image") or None, load_seconds=load_seconds
+        )
+
+    def _later(self, ask: Callable[..., None], pending: Pending, *args: Any, **options: Any) -> object:
+        done: Done = lambda status, text: self._answer(pending, status, text)  # noqa: E731
+        ask(*args, done=done, **options)
+        return _LATER
+
+
+def _one(frames: list[bytes]) -> bytes:
+    if len(frames) != 1:
+        raise MalformedMessageError(f"A request is one frame; {len(frames)} came.")
+    return frames[0]

@@ -253,24 +253,30 @@ class Heap:
         start = (block.phy_addr - self.base) // self.page_bytes
         return start, start + block.reserved_bytes // self.page_bytes + self.guard_pages
 
-    def _not_allocated(self, phy_addr: int) -> NotAllocated:
-        inside, nearest = self.find(phy_addr), self.nearest(phy_addr)
+    def explain(self, phy_addr: int) -> str:
+        """Sentence on what is at an address at which no block starts; for messages. Says where a live block is too."""
+        inside, nearest, freed = self.find(phy_addr), self.nearest(phy_addr), self._freed_at(phy_addr)
         near = "no block is allocated" if nearest is None else f"the nearest block is {nearest}"
-        freed = next((block for block in reversed(self._freed) if block.contains(phy_addr)), None)
         if inside is not None:
-            sentence = (
+            if inside.phy_addr == phy_addr:
+                return f"The block at {inside} starts there."
+            return (
                 f"0x{phy_addr:x} lies {phy_addr - inside.phy_addr} bytes inside the block at {inside}: "
                 "pass the address that the allocation returned."
             )
-        elif not self.base <= phy_addr < self.base + self.size_bytes:
-            sentence = (
+        if not self.base <= phy_addr < self.base + self.size_bytes:
+            return (
                 f"0x{phy_addr:x} is outside DDR (0x{self.base:x} to 0x{self.base + self.size_bytes:x}): "
                 "pass a physical address that the allocation returned, not a virtual one."
             )
-        elif freed is None:
-            sentence = f"0x{phy_addr:x} was never allocated, or was freed long ago; {near}."
-        elif freed.phy_addr == phy_addr:
-            sentence = f"0x{phy_addr:x} was freed already: it was the block at {freed}; {near}."
-        else:
-            sentence = f"0x{phy_addr:x} lies in freed memory, the block that was at {freed}; {near}."
-        return NotAllocated(phy_addr, sentence, nearest, freed)
+        if freed is None:
+            return f"0x{phy_addr:x} was never allocated, or was freed long ago; {near}."
+        if freed.phy_addr == phy_addr:
+            return f"0x{phy_addr:x} was freed already: it was the block at {freed}; {near}."
+        return f"0x{phy_addr:x} lies in freed memory, the block that was at {freed}; {near}."
+
+    def _freed_at(self, phy_addr: int) -> Block | None:
+        return next((block for block in reversed(self._freed) if block.contains(phy_addr)), None)
+
+    def _not_allocated(self, phy_addr: int) -> NotAllocated:
+        return NotAllocated(phy_addr, self.explain(phy_addr), self.nearest(phy_addr), self._freed_at(phy_addr))

@@ -6,6 +6,7 @@ import linecache
 import os
 import stat
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
@@ -38,6 +39,7 @@ class Image(NamedTuple):
 
     origin: Path
     snapshot: Path
+    taken_at: float  # wall-clock seconds, before the file was read
 
 
 class Snapshots:
@@ -55,6 +57,7 @@ class Snapshots:
         Raises:
             ImageError: it cannot be read, or is not Python.
         """
+        taken_at = time.time()
         source = read_image(origin)
         self._count += 1
         path = self._directory / f"image-{self._count}.py"
@@ -66,7 +69,7 @@ class Snapshots:
             path.unlink(missing_ok=True)
             raise ImageError(f"The image {origin} cannot be copied to {path}: {error.strerror}.") from None
         self._kept.add(path)
-        return Image(origin, path)
+        return Image(origin, path, taken_at)
 
     def keep(self, images: set[Image]) -> None:
         """Remove the copies of all other images."""

@@ -1,19 +1,22 @@
 """Who owns which bytes of the DDR: allocation, registration, release, and what a free block gives away.
 
 The heap decides addresses; the tables publish them; this module adds lives: a block goes when its owner and all that
-registered it have let go, and its pages go back to the host. Two mistakes that a board hides are found here: bytes
-written past a block's end (found at free), and bytes written into memory that was free (found at the next allocation).
+registered it have let go and no op that runs for one of them may have it mapped; then its pages go back to the host.
+So an op never loses memory under its hands. Two mistakes that a board hides are found here: bytes written past the end
+of a block (found when it goes), and bytes written into memory that was free (found at the next allocation).
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
-from dsp_server.heap import BadSize, Block, Heap, NotAllocated, OutOfMemory
+from dsp_server.clients import Clients, TaskKey
+from dsp_server.heap import BadSize, Block, Heap, OutOfMemory
 from hbrt.ddr import Ddr, DdrTables
 from hbrt.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
+from hbrt.mailbox import Mailbox
 from hbrt.status import Status
 
 NOBODY = 0
@@ -27,26 +30,44 @@ class MemoryRefusedError(Exception):
         self.status = status
 
 
-@dataclass(slots=True)
 class _Life:
     """What the heap's record does not say: who holds the block now."""
 
-    block: Block
-    owner: int
-    is_cached: bool
-    sharers: list[int] = field(default_factory=list)
+    __slots__ = ("block", "is_cached", "last_owner", "leaving", "owner", "sharers")
+
+    def __init__(self, block: Block, owner: int, *, is_cached: bool) -> None:
+        self.block = block
+        self.owner = owner
+        self.is_cached = is_cached
+        self.sharers: list[int] = []  # a client as often as it registered the block
+        self.last_owner = NOBODY  # of a block that was freed
+        self.leaving: dict[int, frozenset[TaskKey]] = {}  # clients that let go: what still runs for them
+
+    def is_held_by(self, client: int) -> bool:
+        return client == self.owner or client in self.sharers
+
+    def users(self) -> set[int]:
+        """Clients whose tasks may use the block because they registered it."""
+        return set(self.sharers) | set(self.leaving) - {self.last_owner}
+
+    def visible_owner(self) -> int:
+        """Whom the tables name: one who freed it too, as long as a task of that client runs."""
+        return self.last_owner if self.last_owner in self.leaving else self.owner
 
 
 class Memory:
     """The DDR of a board."""
 
-    def __init__(self, ddr: Ddr, say: Callable[[str, str], None]) -> None:
-        """``say(kind, sentence)`` gets each finding: an overrun, a write after free."""
+    def __init__(self, ddr: Ddr, mailbox: Mailbox, clients: Clients, find: Callable[[str, str], None]) -> None:
+        """``find(kind, sentence)`` gets each finding: an overrun, a write after free."""
         self._heap = Heap(ddr.layout.phy_base, ddr.layout.heap_bytes)
         self._tables = DdrTables(ddr)
-        self._say = say
+        self._mailbox = mailbox
+        self._clients = clients
+        self._find = find
         self._lives: dict[int, _Life] = {}
         self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
+        self._in_use: dict[int, _Life] = {}  # let go by a holder whose task may have it mapped
 
     def alloc(self, size_bytes: int, client: int, *, is_cached: bool) -> int:
         """Allocate a zeroed block for a client; returns its physical address.
@@ -56,43 +77,35 @@ class Memory:
         """
         try:
             block = self._heap.alloc(size_bytes, client)
-        except (OutOfMemory, BadSize) as error:
-            status = Status.HB_SYS_OUT_OF_MEMORY if isinstance(error, OutOfMemory) else Status.HB_SYS_INVALID_ARGUMENT
-            raise MemoryRefusedError(status, str(error)) from None
+        except OutOfMemory as error:
+            raise MemoryRefusedError(Status.HB_SYS_OUT_OF_MEMORY, str(error)) from None
+        except BadSize as error:
+            raise MemoryRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         touched = self._tables.first_nonzero(block.phy_addr, block.reserved_bytes)
         if touched is not None:
-            self._say("write-after-free", f"A byte at {touched:#x} was written while that memory was free.")
-        self._tables.drop_pages(block.phy_addr, block.reserved_bytes)
+            self._find("write-after-free", f"A byte at {touched:#x} was written while that memory was free.")
+            self._tables.drop_pages(block.phy_addr, block.reserved_bytes)
         self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
-        self._lives[block.phy_addr] = _Life(block, client, is_cached)
+        self._lives[block.phy_addr] = _Life(block, client, is_cached=is_cached)
         self._held.setdefault(client, set()).add(block.phy_addr)
         return block.phy_addr
 
     def free(self, phy_addr: int, client: int) -> None:
-        """Give up a client's block; it lives on while others have it registered.
+        """Give up a client's block; it lives on while others have it registered, or a running task may use it.
 
         Raises:
             MemoryRefusedError: no block of this client starts there.
         """
-        life = self._owned_life(phy_addr, client)
-        life.owner = NOBODY
-        self._let_go(life, client)
-        self._settle(life)
-
-    def check_owner(self, phy_addr: int, client: int) -> None:
-        """Raise what ``free`` would raise, and change nothing."""
-        self._owned_life(phy_addr, client)
-
-    def _owned_life(self, phy_addr: int, client: int) -> _Life:
         life = self._lives.get(phy_addr)
         if life is None or life.owner == NOBODY:
             raise MemoryRefusedError(Status.HB_SYS_NOT_ALLOCATED, self._why_not(phy_addr))
         if life.owner != client:
             raise MemoryRefusedError(
                 Status.HB_SYS_NOT_ALLOCATED,
-                f"The block at {phy_addr:#x} belongs to client {life.owner}, not to client {client}; its owner frees it.",
+                f"The block at {phy_addr:#x} belongs to client {life.owner}, not to client {client}; it frees its own.",
             )
-        return life
+        life.owner, life.last_owner = NOBODY, client
+        self._let_go(life, client)
 
     def register(self, phy_addr: int, size_bytes: int, client: int) -> int:
         """Let a client use a range of a live block, its own or another's; counted. Returns the block's address.
@@ -100,22 +113,23 @@ class Memory:
         Raises:
             MemoryRefusedError: the range is not inside one live block, or too many clients registered it.
         """
-        block = self._heap.find(phy_addr)
-        life = self._lives.get(block.phy_addr) if block else None
-        if life is None or phy_addr + size_bytes > life.block.phy_addr + life.block.size_bytes:
-            raise MemoryRefusedError(
-                Status.HB_SYS_REGISTER_MEM_FAILED,
-                f"The range {phy_addr:#x}+{size_bytes:#x} is not inside one live block. {self._why_not(phy_addr)}",
-            )
-        if client not in life.sharers and len(set(life.sharers)) >= BLOCK_MAX_SHARERS:
-            raise MemoryRefusedError(
-                Status.HB_SYS_REGISTER_MEM_FAILED,
-                f"The block at {life.block.phy_addr:#x} is registered by {BLOCK_MAX_SHARERS} clients, which is the most.",
-            )
-        life.sharers.append(client)
-        self._held.setdefault(client, set()).add(life.block.phy_addr)
-        self._publish(life)
-        return life.block.phy_addr
+        life = self._life_holding(phy_addr)
+        if life is None:
+            why = self._heap.explain(phy_addr)
+        elif (over := phy_addr + size_bytes - life.block.phy_addr - life.block.size_bytes) > 0:
+            why = f"It runs {over} bytes past the end of the block at {life.block}."
+        elif life.owner == NOBODY and not life.sharers:
+            why = "The block was freed, and goes when the task that uses it ends."
+        elif client not in life.users() and len(life.users()) >= BLOCK_MAX_SHARERS:
+            why = f"The block is registered by {BLOCK_MAX_SHARERS} clients, which is the most."
+        else:
+            life.sharers.append(client)
+            self._held.setdefault(client, set()).add(life.block.phy_addr)
+            self._publish(life)
+            return life.block.phy_addr
+        raise MemoryRefusedError(
+            Status.HB_SYS_REGISTER_MEM_FAILED, f"The range {phy_addr:#x}+{size_bytes:#x} cannot be registered. {why}"
+        )
 
     def unregister(self, phy_addr: int, client: int) -> None:
         """Undo one registration of a client.
@@ -123,37 +137,41 @@ class Memory:
         Raises:
             MemoryRefusedError: the client has not registered a block there.
         """
-        block = self._heap.find(phy_addr)
-        life = self._lives.get(block.phy_addr) if block else None
+        life = self._life_holding(phy_addr)
         if life is None or client not in life.sharers:
             raise MemoryRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT, f"Client {client} has registered no block at {phy_addr:#x}."
             )
         life.sharers.remove(client)
         self._let_go(life, client)
-        self._settle(life)
 
     def release_client(self, client: int) -> tuple[int, int]:
         """Free all that a client owned and registered; returns how many blocks and bytes it still owned."""
         count = size_bytes = 0
         for phy_addr in sorted(self._held.pop(client, ())):
-            life = self._lives.get(phy_addr)
-            if life is None:
-                continue  # let go before
+            life = self._lives[phy_addr]
             if life.owner == client:
                 count += 1
                 size_bytes += life.block.size_bytes
-                life.owner = NOBODY
-            elif client not in life.sharers:
-                continue
+                life.owner, life.last_owner = NOBODY, client
             life.sharers = [sharer for sharer in life.sharers if sharer != client]
-            self._settle(life)
+            self._let_go(life, client)
         return count, size_bytes
+
+    def settle(self) -> None:
+        """Let blocks go whose last user has ended."""
+        for life in list(self._in_use.values()):
+            self._settle(life)
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether blocks that were let go wait for a running task to end."""
+        return bool(self._in_use)
 
     def owned(self, client: int) -> tuple[int, int]:
         """How many blocks and bytes a client owns."""
-        held = (self._lives.get(phy_addr) for phy_addr in self._held.get(client, ()))
-        sizes = [life.block.size_bytes for life in held if life is not None and life.owner == client]
+        held = (self._lives[phy_addr] for phy_addr in self._held.get(client, ()))
+        sizes = [life.block.size_bytes for life in held if life.owner == client]
         return len(sizes), sum(sizes)
 
     def summary(self) -> dict[str, int]:
@@ -170,7 +188,7 @@ class Memory:
 
     def listing(self, most: int) -> list[dict[str, Any]]:
         """The first ``most`` live blocks by address."""
-        lives = [self._lives[at] for at in sorted(self._lives)[:most]]
+        lives = (self._lives[block.phy_addr] for block in itertools.islice(self._heap, most))
         return [
             {
                 "phy_addr": life.block.phy_addr,
@@ -183,45 +201,60 @@ class Memory:
         ]
 
     def _let_go(self, life: _Life, client: int) -> None:
-        if life.owner != client and client not in life.sharers:
-            self._held[client].discard(life.block.phy_addr)
-
-    def _settle(self, life: _Life) -> None:
-        if life.owner != NOBODY or life.sharers:
+        if life.is_held_by(client):
             self._publish(life)
             return
+        self._held.get(client, set()).discard(life.block.phy_addr)
+        self._settle(life, client)
+
+    def _settle(self, life: _Life, leaver: int = NOBODY) -> None:
+        """Take a block away when nobody holds it and no task that runs for one who left may have it mapped."""
         block = life.block
-        tail = block.phy_addr + block.size_bytes
-        over = self._tables.first_nonzero(tail, block.reserved_bytes - block.size_bytes + self._guard(block))
-        if over is not None:
-            self._say(
-                "overrun",
-                f"Client {block.owner} wrote past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}: the "
-                f"first byte found is {over:#x}, {over - tail} bytes behind the end.",
-            )
-        self._tables.remove(block.phy_addr, block.reserved_bytes)
-        self._tables.drop_pages(block.phy_addr, block.reserved_bytes + self._guard(block))
+        # The claim lock orders this with the cores: a task that was claimed before is seen running here, and one that
+        # is claimed after does not find the block any more.
+        with self._mailbox.claim_lock:
+            tasks = life.leaving
+            if leaver != NOBODY:
+                tasks = {**tasks, leaver: tasks.get(leaver, frozenset()) | self._clients.running_tasks(leaver)}
+            still = {client: frozenset(filter(self._clients.is_running, keys)) for client, keys in tasks.items()}
+            life.leaving = {client: keys for client, keys in still.items() if keys}
+            if life.leaving:
+                self._in_use[block.phy_addr] = life
+            else:
+                self._in_use.pop(block.phy_addr, None)
+            if life.leaving or life.owner != NOBODY or life.sharers:
+                self._publish(life)
+                return
+            self._tables.remove(block.phy_addr, block.reserved_bytes)
+        self._look_behind(block)
+        self._tables.drop_pages(block.phy_addr, block.reserved_bytes + self._guard_bytes(block))
         del self._lives[block.phy_addr]
         self._heap.free(block.phy_addr)
 
-    def _guard(self, block: Block) -> int:
+    def _life_holding(self, phy_addr: int) -> _Life | None:
+        block = self._heap.find(phy_addr)
+        return self._lives[block.phy_addr] if block else None
+
+    def _look_behind(self, block: Block) -> None:
+        end = block.phy_addr + block.size_bytes
+        over = self._tables.first_nonzero(end, block.reserved_bytes - block.size_bytes + self._guard_bytes(block))
+        if over is not None:
+            self._find(
+                "overrun",
+                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of client {block.owner} was written past its "
+                f"end: the first byte found is {over:#x}, {over - end} bytes behind the end.",
+            )
+
+    def _guard_bytes(self, block: Block) -> int:
         """Bytes of the guard page behind a block that lie inside the file."""
         end = self._heap.base + self._heap.size_bytes
         return min(self._heap.guard_pages * PAGE_BYTES, end - block.phy_addr - block.reserved_bytes)
 
     def _publish(self, life: _Life) -> None:
-        self._tables.set_owner(life.block.block_id, life.owner, tuple(sorted(set(life.sharers))))
+        self._tables.set_owner(life.block.block_id, life.visible_owner(), tuple(sorted(life.users())))
 
     def _why_not(self, phy_addr: int) -> str:
-        """The heap's sentence on an address at which no block starts."""
-        life = self._lives.get(phy_addr)
-        if life is not None:
-            return f"The block at {phy_addr:#x} was freed by its owner and lives on only for those that registered it."
-        block = self._heap.find(phy_addr)
-        if block is not None:
-            return f"The address {phy_addr:#x} is inside the block at {block.phy_addr:#x}, not its start."
-        try:
-            self._heap.free(phy_addr)
-        except NotAllocated as error:
-            return str(error)
-        raise AssertionError(f"a block at {phy_addr:#x} was freed that this module did not know")
+        """Sentence on an address that starts no block which could be freed."""
+        if phy_addr in self._lives:
+            return f"The block at {phy_addr:#x} was freed by its owner before; others still use it."
+        return self._heap.explain(phy_addr)

@@ -77,7 +77,7 @@ class Registry:
                 "op(input, output, tm) -> int."
             )
         _check_arity(cmd, name, op)
-        if isinstance(latency_us, bool) or not isinstance(latency_us, int) or not 0 <= latency_us < 1 << 32:
+        if type(latency_us) is not int or not 0 <= latency_us < 1 << 32:
             raise RegistrationError(
                 f"Command {cmd:#x} ({name}) has the latency {latency_us!r}; it is a whole number of microseconds, "
                 "0 for the board's default."
@@ -111,7 +111,8 @@ def _check_number(cmd: int, name: str) -> None:
         raise RegistrationError(f"Command {cmd:#x} of {name} is outside 0x0..0xffff; custom ops take 0x1000..0xfffe.")
     if cmd < HB_DSP_RPC_CMD_NN_B:
         raise RegistrationError(
-            f"Command {cmd:#x} of {name} is in the framework's reserved range 0x0..0x3ff; custom ops take 0x1000..0xfffe."
+            f"Command {cmd:#x} of {name} is in the framework's reserved range 0x0..0x3ff; custom ops "
+            "take 0x1000..0xfffe."
         )
     if cmd == HB_DSP_RPC_CMD_BUTT:
         raise RegistrationError(f"Command 0xffff of {name} is reserved: it lists the commands. Use 0x1000..0xfffe.")

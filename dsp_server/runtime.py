@@ -7,6 +7,7 @@ registration fills a registry of this process's own, and what needs a board says
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -96,6 +97,7 @@ def hb_dsp_init_global_tm(
     Returns:
         0. Without this call ops get the default pools.
     """
+    del pool0, pool1  # the vendor's signature
     context.tile_manager = TileManager(pool0_bytes, pool1_bytes)
     return 0
 
@@ -221,10 +223,8 @@ def hb_dsp_log(level: int, message: str, *args: object) -> None:
     name = _LEVEL_NAMES[level] if 0 <= level < len(_LEVEL_NAMES) else str(level)
     who = f"core{context.index}" if context.index >= 0 else "dsp"
     stamp = time.strftime("%H:%M:%S", time.localtime())
-    try:
+    with contextlib.suppress(OSError):  # a log that cannot be written must not end a task
         os.write(2, f"{stamp} {who} {name} {text}\n".encode("utf-8", "replace"))
-    except OSError:
-        pass  # a log that cannot be written must not end a task
 
 
 def DSP_ERR(message: str, *args: object) -> None:

@@ -188,7 +188,7 @@ def _check_args(verb: str, spec: Verb, args: dict[str, Any]) -> None:
         if problem := kind.problem(args[name]):
             raise MalformedMessageError(f"The argument {name!r} of {verb} {problem}.")
     if extra := set(args) - set(spec.args):
-        raise MalformedMessageError(f"{verb} takes no argument {sorted(map(str, extra))[0][:64]!r}.")
+        raise MalformedMessageError(f"{verb} takes no argument {min(map(str, extra))[:64]!r}.")
 
 
 def decode_reply(raw: bytes) -> ControlReply:

@@ -1,0 +1,107 @@
+"""The daemon's one thread: descriptors that became ready, and what is due, in one epoll.
+
+An idle daemon makes no wake-ups: it sleeps until a descriptor or the next timer, and there is no tick.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import select
+import time
+from collections.abc import Callable
+from typing import TypeAlias
+
+Handler: TypeAlias = Callable[[], object]
+
+
+class Timer:
+    """Something to do later; ``cancel`` forgets it."""
+
+    __slots__ = ("_call", "due")
+
+    def __init__(self, due: float, call: Handler) -> None:
+        self.due = due
+        self._call: Handler | None = call
+
+    def cancel(self) -> None:
+        """Do not call it any more; nothing to do when it was called or cancelled."""
+        self._call = None
+
+    def fire(self) -> None:
+        """Call it, once."""
+        call, self._call = self._call, None
+        if call is not None:
+            call()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether it is still to be called."""
+        return self._call is not None
+
+
+class Loop:
+    """Watched descriptors and timers."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+        self._readers: dict[int, Handler] = {}
+        self._writers: dict[int, Handler] = {}
+        self._timers: list[tuple[float, int, Timer]] = []
+        self._count = itertools.count()
+
+    def watch(self, fd: int, handler: Handler) -> None:
+        """Call ``handler`` whenever the descriptor is readable or its other end is closed."""
+        self._readers[fd] = handler
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self, fd: int) -> None:
+        """Undo ``watch``; nothing to do when it is not watched. Comes before the descriptor is closed."""
+        self._writers.pop(fd, None)
+        if self._readers.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def is_watched(self, fd: int) -> bool:
+        """Whether the descriptor is watched."""
+        return fd in self._readers
+
+    def when_writable(self, fd: int, handler: Handler) -> None:
+        """Call ``handler`` once, when the watched descriptor can be written to."""
+        if fd in self._readers:
+            self._writers[fd] = handler
+            self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
+
+    def later(self, seconds: float, call: Handler) -> Timer:
+        """Call ``call`` once, after so many seconds."""
+        timer = Timer(time.monotonic() + seconds, call)
+        heapq.heappush(self._timers, (timer.due, next(self._count), timer))
+        return timer
+
+    def step(self) -> None:
+        """Sleep until something is ready or due, and handle it."""
+        # The handler is looked up before any runs: one that closes a descriptor may see its number used again, and an
+        # event of the old one must not reach the new one's handler.
+        events = [(fd, mask, self._readers.get(fd)) for fd, mask in self._epoll.poll(self._patience())]
+        for fd, mask, reader in events:
+            if reader is None or self._readers.get(fd) is not reader:
+                continue
+            if mask & select.EPOLLOUT and (writer := self._writers.pop(fd, None)) is not None:
+                self._epoll.modify(fd, select.EPOLLIN)
+                writer()
+            if mask & ~select.EPOLLOUT and self._readers.get(fd) is reader:
+                reader()
+        now = time.monotonic()
+        while self._timers and self._timers[0][0] <= now:
+            heapq.heappop(self._timers)[2].fire()
+
+    def close(self) -> None:
+        """Forget everything."""
+        self._readers.clear()
+        self._writers.clear()
+        self._timers.clear()
+        self._epoll.close()
+
+    def _patience(self) -> float | None:
+        while self._timers and not self._timers[0][2].is_waiting:
+            heapq.heappop(self._timers)
+        return max(0.0, self._timers[0][0] - time.monotonic()) if self._timers else None

@@ -1,0 +1,98 @@
+"""What ``hbrt status`` and ``hbrt ops`` show: the board as plain data."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from dsp_server.clients import Client, Clients
+from dsp_server.cores import CRASHED, OFFLINE, RUNNING, CoreSlot
+from dsp_server.journal import Journal
+from dsp_server.lifecycle import Lifecycle
+from dsp_server.memory import Memory
+from dsp_server.registry import range_name
+from hbrt.board import BoardPaths
+from hbrt.layout import SLOT_COUNT
+from hbrt.mailbox import Mailbox, State
+
+
+class Report:
+    """Reads the parts of a board; changes nothing."""
+
+    def __init__(
+        self,
+        paths: BoardPaths,
+        mailbox: Mailbox,
+        clients: Clients,
+        memory: Memory,
+        lifecycle: Lifecycle,
+        journal: Journal,
+    ) -> None:
+        self._paths = paths
+        self._mailbox = mailbox
+        self._clients = clients
+        self._memory = memory
+        self._lifecycle = lifecycle
+        self._journal = journal
+        self._started_at = time.time()
+
+    def status(self) -> dict[str, Any]:
+        """The whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
+        cores = self._lifecycle.cores
+        states = self._mailbox.slots_in
+        clients = [client for client in self._clients.by_id.values() if not client.has_gone]
+        return {
+            "board": self._paths.name,
+            "directory": str(self._paths.path),
+            "state": self.state(),
+            "pid": os.getpid(),
+            "uptime_s": time.time() - self._started_at,
+            "image": str(cores[0].image.origin),
+            "image_error": self._lifecycle.image_error,
+            "cores": [_core(core) for core in cores],
+            "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
+            "slots": {"total": SLOT_COUNT, "leased": sum(len(client.slots) for client in clients)},
+            "memory": self._memory.summary(),
+            "clients": [self._client(client) for client in clients],
+            "findings": list(self._journal.findings),
+        }
+
+    def state(self) -> str:
+        """State of the board: running while a core is, else crashed when one is, else offline."""
+        states = {core.state for core in self._lifecycle.cores}
+        return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
+
+    def ops(self) -> list[dict[str, Any]]:
+        """The commands of the first core that serves any."""
+        rows = next((core.child.ops for core in self._lifecycle.cores if core.child), [])
+        return [
+            {"cmd": cmd, "name": name, "range": range_name(cmd), "source": source, "latency_us": latency_us}
+            for cmd, name, source, latency_us in rows
+        ]
+
+    def _client(self, client: Client) -> dict[str, Any]:
+        blocks, size_bytes = self._memory.owned(client.id)
+        return {
+            "id": client.id,
+            "pid": client.pid,
+            "name": client.name,
+            "age_s": time.time() - client.attached_at,
+            "blocks": blocks,
+            "bytes": size_bytes,
+            "slots": len(client.slots),
+            "tasks": sum(self._mailbox.map[self._mailbox.states + slot] != State.EMPTY for slot in client.slots),
+        }
+
+
+def _core(core: CoreSlot) -> dict[str, Any]:
+    return {
+        "core": core.index,
+        "state": core.state,
+        "pid": core.child.pid if core.child else None,
+        "epoch": core.epoch,
+        "crashes": core.crashes,
+        "last_crash": core.last_crash,
+        "image": str(core.image.origin),
+        **core.counters(),
+    }

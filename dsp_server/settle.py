@@ -1,0 +1,59 @@
+"""Ending tasks for those who cannot any more: a core that died, cores that will never run them, a board that stops."""
+
+from __future__ import annotations
+
+import time
+
+from dsp_server.clients import Clients
+from hbrt.mailbox import Actor, Mailbox, State
+from hbrt.status import Status
+
+
+class Settler:
+    """The supervisor's hand on the task table."""
+
+    def __init__(self, mailbox: Mailbox, clients: Clients) -> None:
+        self._mailbox = mailbox
+        self._clients = clients
+
+    def lose_running(self, core: int, pid: int, how: str) -> list[str]:
+        """End the tasks that a dead core ran; returns a sentence on each."""
+        lost = []
+        for slot in self._mailbox.slots_in(State.RUNNING):
+            if self._mailbox.answer(slot).core == core:
+                cmd = self._mailbox.request(slot).cmd
+                text = f"Core {core} (process {pid}) {how} while it ran command {cmd:#x}."
+                if self._end(slot, Status.HB_DSP_CORE_LOST, text):
+                    lost.append(text)
+        return lost
+
+    def lose_unservable(self, served_by: set[int]) -> None:
+        """End queued tasks that none of these cores may run."""
+        # Whoever submits now either reads that the cores are offline, or has made its task READY before this lock.
+        with self._mailbox.claim_lock:
+            pass
+        for slot in self._mailbox.slots_in(State.READY):
+            mask = self._mailbox.request(slot).core_mask
+            if not any(mask == 0 or mask >> core & 1 for core in served_by):
+                self._end(
+                    slot, Status.HB_DSP_NOT_RUNNING, "No core that may run the task is running; see 'hbrt status'."
+                )
+
+    def lose(self, *states: State) -> None:
+        """End every task in these states, since the board ends."""
+        for slot in self._mailbox.slots_in(*states):
+            self._end(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.")
+
+    def _end(self, slot: int, status: Status, text: str) -> bool:
+        mailbox = self._mailbox
+        with mailbox.claim_lock:
+            state = mailbox.map[mailbox.states + slot]
+            if state not in {State.READY, State.RUNNING}:
+                return False
+            answer = mailbox.answer(slot)
+            if state == State.READY:  # what an earlier task left there says nothing of this one
+                answer = answer._replace(core=-1, claim_ns=0, start_ns=0, cycles=0)
+            mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
+            mailbox.move(slot, State.LOST, Actor.SUPERVISOR)
+        self._clients.ring(mailbox.request(slot).owner)
+        return True
