@@ -187,7 +187,7 @@ def _connect(paths: BoardPaths) -> socket.socket:
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     lease.settimeout(ATTACH_SECONDS)
     try:
-        lease.connect(str(paths.attach))
+        lease.connect(paths.attach_address)
     except (FileNotFoundError, ConnectionRefusedError):
         lease.close()
         raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.") from None

@@ -74,7 +74,28 @@ class BoardPaths(NamedTuple):
     @property
     def control_endpoint(self) -> str:
         """ZeroMQ address of the control socket."""
-        return f"ipc://{self.control}"
+        return f"ipc://{socket_path(self.control)}"
+
+    @property
+    def attach_address(self) -> str:
+        """Address of the attach socket."""
+        return socket_path(self.attach)
+
+
+def socket_path(path: Path) -> str:
+    """A path for the same socket that fits the kernel's 108 bytes, through an open directory when it must.
+
+    The directory stays open for the process's life, once for each: the path is used again later, by ZeroMQ's threads.
+    """
+    if len(os.fsencode(path)) <= SOCKET_PATH_MAX:
+        return str(path)
+    fd = _directories.get(path.parent)
+    if fd is None or not os.path.samestat(os.fstat(fd), path.parent.stat()):
+        fd = _directories[path.parent] = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    return f"/proc/self/fd/{fd}/{path.name}"
+
+
+_directories: dict[Path, int] = {}
 
 
 def home() -> Path:
@@ -106,11 +127,6 @@ def board_paths(name: str | None = None) -> BoardPaths:
         path = home() / name
     else:
         raise WrongUseError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
-    if len(os.fsencode(path / CONTROL)) > SOCKET_PATH_MAX:
-        raise WrongUseError(
-            f"The board directory {path} is too long for a socket ({SOCKET_PATH_MAX} bytes with the file name). "
-            "Set HBRT_HOME to a shorter directory."
-        )
     return BoardPaths(path)
 
 
