@@ -1,0 +1,135 @@
+"""The sample programs of a group, and what came of running one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from hbrt.samples_dir import samples_dir
+
+
+class Outcome(NamedTuple):
+    """One sample's run; ``result`` is what its ``run()`` returned, ``problem`` why there is none or it is not good."""
+
+    name: str
+    result: dict[str, Any]
+    problem: str
+    has_timed_out: bool
+    output: str
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it ran, and its own check held."""
+        return not self.problem
+
+    def document(self) -> dict[str, Any]:
+        """For ``--json``: what the sample returned, and what is known about its process."""
+        return {
+            "sample": self.name,
+            **self.result,
+            "passed": self.has_passed,
+            "problem": self.problem,
+            "output": self.output,
+        }
+
+
+def groups() -> list[str]:
+    """Names of the groups: directories of ARM samples."""
+    return sorted(path.name for path in (samples_dir() / "arm").iterdir() if any(path.glob("*.py")))
+
+
+def samples_of(group: str) -> dict[str, Path]:
+    """Samples of a group by name."""
+    return {path.stem: path for path in sorted((samples_dir() / "arm" / group).glob("[!_]*.py"))}
+
+
+def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
+    """The samples that were named, all when none was.
+
+    Raises:
+        click.UsageError: no such group or sample; says which there are.
+    """
+    if group not in groups():
+        raise click.UsageError(f"There is no group {group!r} of samples; there are {', '.join(groups())}.")
+    known = samples_of(group)
+    if unknown := [name for name in names if name not in known]:
+        raise click.UsageError(f"The group {group} has no sample {unknown[0]!r}; it has {', '.join(known)}.")
+    return {name: known[name] for name in names} if names else known
+
+
+def summary_of(file: Path) -> str:
+    """First sentence of a sample's docstring."""
+    import ast
+
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n\n")[0].replace("\n", " ")
+
+
+def run_sample(name: str, file: Path, board: str, timeout_s: float) -> Outcome:
+    """Run a sample in a process of its own, on a board that is running.
+
+    Args:
+        name: For the reader.
+        file: The program.
+        board: Directory of the board.
+        timeout_s: It is ended when it takes longer.
+    """
+    read, write = os.pipe()
+    environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0"}
+    command = [sys.executable, "-P", "-m", "arm_client.commands._sample", str(file), str(write)]
+    has_timed_out = False
+    # A file for what it prints: it may leave children behind that hold a pipe open.
+    with os.fdopen(read, "rb") as answer, tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=[write]
+        )
+        os.close(write)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            has_timed_out = True
+            process.kill()
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        printed.seek(0)
+        output = printed.read().decode("utf-8", "replace")
+        os.set_blocking(answer.fileno(), False)
+        raw = answer.read() or b""
+    result = _parsed(raw)
+    problem = _problem(result, process.returncode, output)
+    if has_timed_out:
+        problem = f"It took longer than {timeout_s:g} s and was ended."
+    return Outcome(name, result, problem, has_timed_out, output)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        result = json.loads(raw)
+    except ValueError:
+        return {}
+    return result if isinstance(result, dict) else {}
+
+
+def _problem(result: dict[str, Any], exit_code: int, output: str) -> str:
+    if exit_code < 0:
+        return f"It was ended by signal {-exit_code} ({signal.Signals(-exit_code).name})."
+    if exit_code:
+        lines = output.strip().splitlines()
+        return lines[-1] if lines else f"It exited with code {exit_code}."
+    if not result:
+        return "Its run() returned no dictionary."
+    if result.get("status") != 0:
+        return f"The call's status is {result.get('status')}."
+    if not result.get("passed"):
+        return f"The largest error, {result.get('max_error')}, is above the sample's tolerance."
+    return ""

@@ -1,0 +1,164 @@
+"""``hbrt run``: the sample programs of a group, for real, with what came of each."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import click
+
+from arm_client.commands._samples import Outcome, chosen, groups, run_sample, summary_of
+from hbrt.board import BoardPaths, NotRunningError, daemon_pid
+from hbrt.cli_options import board_option, json_option, timeout_option
+from hbrt.exits import Exit
+from hbrt.status import name_of
+from hbrt.tables import Column, show_json, show_table
+
+SAMPLE_SECONDS = 60.0
+_COLUMNS = (
+    Column("OP"),
+    Column("COMMAND", is_number=True),
+    Column("CORE"),
+    Column("STATUS"),
+    Column("LARGEST ERROR", is_number=True),
+    Column("HOST TIME", is_number=True),
+    Column("RESULT"),
+)
+_CORES = {0: "any", 1: "0", 2: "1"}
+
+
+@click.command(short_help="Run the sample programs of a group and compare their results.")
+@click.argument("group", required=False)
+@click.argument("names", metavar="[help | NAME...]", nargs=-1)
+@board_option
+@click.option(
+    "--output",
+    "-o",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write results.json and what each sample printed into this directory.",
+)
+@timeout_option(SAMPLE_SECONDS)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    group: str | None,
+    names: tuple[str, ...],
+    board: BoardPaths,
+    output: Path | None,
+    timeout: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Run the samples of GROUP (such as 'nn'), all or those named; 'hbrt run nn help' lists them.
+
+    They run on the running board, or on a private one when none runs. Each compares its results with a reference; the
+    exit code is 1 when one failed. --timeout is for each.
+    """
+    if group is None or group == "help":
+        raise click.UsageError(f"Name a group of samples; there are {', '.join(groups())}.")
+    wants_help = "help" in names
+    samples = chosen(group, tuple(name for name in names if name != "help"))
+    if wants_help:
+        _list(samples, as_json=as_json)
+        return
+    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    with _running_board(board, must_run=was_named) as (directory, is_private):
+        outcomes = [run_sample(name, file, directory, timeout) for name, file in samples.items()]
+    document = {
+        "group": group,
+        "board": None if is_private else board.name,
+        "passed": all(outcome.has_passed for outcome in outcomes),
+        "results": [outcome.document() for outcome in outcomes],
+    }
+    if output is not None:
+        _write(output, document, outcomes)
+    if as_json:
+        show_json(document)
+    else:
+        _show(outcomes, "a private board" if is_private else f"board {board.name}")
+    ctx.exit(_exit_code(outcomes))
+
+
+@contextmanager
+def _running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, bool]]:
+    """Directory of a board that runs meanwhile, and whether it is a private one."""
+    if daemon_pid(board) is not None:
+        yield str(board.path), False
+        return
+    if must_run:
+        from hbrt.control_client import why_not_running
+
+        raise NotRunningError(why_not_running(board))
+    import secrets
+
+    from hbrt import settings
+    from hbrt.board import home
+    from hbrt.launch import DaemonConfig, launch
+
+    directory = str(home() / f"private-{os.getpid()}-{secrets.token_hex(4)}")
+    image = settings.text("HBRT_IMAGE")
+    config = DaemonConfig(
+        directory=directory,
+        image=str(Path(image).absolute()) if image else None,
+        cores=settings.integer("HBRT_CORES"),
+        ddr_bytes=settings.size_bytes("HBRT_DDR"),
+        is_private=True,
+    )
+    daemon = launch(config)
+    try:
+        yield directory, True
+    finally:
+        os.close(daemon.lifeline)
+        os.waitpid(daemon.pid, 0)
+
+
+def _list(samples: dict[str, Path], *, as_json: bool) -> None:
+    if as_json:
+        show_json([{"sample": name, "file": str(file), "about": summary_of(file)} for name, file in samples.items()])
+    else:
+        show_table((Column("SAMPLE"), Column("ABOUT")), [(name, summary_of(file)) for name, file in samples.items()])
+
+
+def _show(outcomes: list[Outcome], where: str) -> None:
+    by_command = sorted(outcomes, key=lambda outcome: (outcome.result.get("command", 1 << 16), outcome.name))
+    show_table(_COLUMNS, [_row(outcome) for outcome in by_command])
+    for outcome in outcomes:
+        if not outcome.has_passed:
+            click.echo(f"{outcome.name} failed: {outcome.problem}\n{outcome.output}".rstrip(), err=True)
+    good = sum(outcome.has_passed for outcome in outcomes)
+    click.echo(f"{good} of {len(outcomes)} passed, on {where}.")
+
+
+def _row(outcome: Outcome) -> tuple[object, ...]:
+    result: dict[str, Any] = outcome.result
+    if not result:
+        return outcome.name, "-", "-", "-", "-", "-", "FAILED"
+    return (
+        result.get("op", outcome.name),
+        f"{result['command']:#x}" if "command" in result else "-",
+        _CORES.get(result.get("core", -1), str(result.get("core", "-"))),
+        name_of(result["status"]) if result.get("status") else str(result.get("status", "-")),
+        f"{result['max_error']:.2g}" if "max_error" in result else "-",
+        f"{result['host_time_us']:.0f} us" if "host_time_us" in result else "-",
+        "ok" if outcome.has_passed else "FAILED",
+    )
+
+
+def _write(directory: Path, document: dict[str, Any], outcomes: list[Outcome]) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    (directory / "results.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for outcome in outcomes:
+        (directory / f"{outcome.name}.log").write_text(outcome.output, encoding="utf-8")
+
+
+def _exit_code(outcomes: list[Outcome]) -> Exit:
+    failed = [outcome for outcome in outcomes if not outcome.has_passed]
+    if not failed:
+        return Exit.GOOD
+    return Exit.TIME_LIMIT if all(outcome.has_timed_out for outcome in failed) else Exit.FAILED

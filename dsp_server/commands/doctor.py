@@ -1,0 +1,33 @@
+"""``hbrt doctor``: whether boards can run here, and what dead ones left."""
+
+from __future__ import annotations
+
+import click
+
+from dsp_server.commands._checks import Check, Level, installation
+from dsp_server.commands._kernel import kernel, memory
+from dsp_server.commands._leftovers import boards
+from hbrt.cli_options import json_option
+from hbrt.exits import Exit
+from hbrt.tables import Column, show_json, show_table
+
+
+@click.command(short_help="Check the installation and what dead boards left.")
+@click.option("--clean", is_flag=True, help="Remove what boards whose daemon has died left; logs of named boards stay.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, *, clean: bool, as_json: bool) -> None:
+    """Check what a board needs: the installation, the kernel, memory, and the directories of boards.
+
+    Exit code 3 when a check fails; a warning is none.
+    """
+    checks = [*installation(), *kernel(), *memory(), *boards(clean=clean)]
+    if as_json:
+        show_json([check._asdict() for check in checks])
+    else:
+        show_table((Column(""), Column("CHECK"), Column("FOUND")), [_row(check) for check in checks])
+    ctx.exit(Exit.BROKEN if any(check.level is Level.FAIL for check in checks) else Exit.GOOD)
+
+
+def _row(check: Check) -> tuple[str, str, str]:
+    return check.level, check.name, f"{check.found}. {check.advice}" if check.advice else check.found
