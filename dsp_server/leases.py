@@ -75,7 +75,7 @@ class Leases:
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.setblocking(False)
-        self._listener.bind(str(paths.attach))
+        self._listener.bind(paths.attach_address)
         paths.attach.chmod(0o600)
         self._listener.listen(BACKLOG)
 
