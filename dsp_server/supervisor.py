@@ -182,15 +182,23 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
     """
 
     def announce(**fields: Any) -> None:
-        with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
-            os.write(ready_fd, json.dumps(fields).encode())
-        os.close(ready_fd)
+        nonlocal ready_fd
+        fd, ready_fd = ready_fd, -1
+        if fd >= 0:
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                os.write(fd, json.dumps(fields).encode())
+            os.close(fd)
 
     try:
         serve(config, lambda removed: announce(ok=True, removed=removed), lifeline_fd)
     except (BoardError, ImageError, LayoutError) as error:
         announce(ok=False, status=int(_status_of(error)), text=str(error))
         return 3
+    except Exception:
+        import traceback  # the log of a private board, with the same text, goes with the board
+
+        announce(ok=False, status=int(Status.HB_SYS_NOT_RUNNING), text=traceback.format_exc())
+        raise
     return 0
 
 

@@ -20,6 +20,7 @@ from hbrt.layout import (
     PAGE_BYTES,
     TABLES_GENERATION,
     Layout,
+    LayoutError,
     plan,
     read_header,
 )
@@ -54,12 +55,15 @@ class Ddr:
         """Map the file behind ``fd``, which this object then owns.
 
         Raises:
-            LayoutError: the file is no DDR file of this version.
+            LayoutError: the file is no DDR file of this version. OSError: it cannot be mapped.
         """
-        file_bytes = os.fstat(fd).st_size
-        self.layout: Layout = read_header(os.pread(fd, PAGE_BYTES, 0), file_bytes)
+        try:
+            self.layout: Layout = read_header(os.pread(fd, PAGE_BYTES, 0), os.fstat(fd).st_size)
+            self.map = mmap.mmap(fd, self.layout.file_bytes)
+        except BaseException:
+            os.close(fd)
+            raise
         self.fd = fd
-        self.map = mmap.mmap(fd, self.layout.file_bytes)
         self.bytes = memoryview(self.map)
         self._base = self.layout.ddr_base
         self._pages = self.layout.pages
@@ -69,12 +73,19 @@ class Ddr:
 
     @classmethod
     def create(cls, heap_bytes: int, core_count: int) -> Ddr:
-        """New, empty DDR file: a memfd, so it has no name and nothing is left when its last user goes."""
+        """New, empty DDR file: a memfd, so it has no name and nothing is left when its last user goes.
+
+        Raises:
+            LayoutError: the sizes are out of range, or more than this machine can map.
+        """
         layout = plan(heap_bytes, core_count)
-        fd = os.memfd_create("hbrt-ddr", os.MFD_CLOEXEC)
-        os.ftruncate(fd, layout.file_bytes)
-        os.pwrite(fd, layout.pack_header(), 0)
-        ddr = cls(fd)
+        try:
+            ddr = cls(_new_file(layout))
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise LayoutError(
+                f"A DDR of {heap_bytes} bytes cannot be made on this machine: {why}; ask for less."
+            ) from None
         ClaimLock(ddr.map).initialise()
         return ddr
 
@@ -159,6 +170,17 @@ class Ddr:
             if block_id:
                 return BlockEntry(*BLOCK.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES))
         return None
+
+
+def _new_file(layout: Layout) -> int:
+    fd = os.memfd_create("hbrt-ddr", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(fd, layout.file_bytes)
+        os.pwrite(fd, layout.pack_header(), 0)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
 
 
 class DdrTables:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import select
@@ -11,12 +12,14 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hbrt.board import BoardError, BoardPaths, make_directory
+from hbrt.board import BoardError, BoardPaths, daemon_pid, make_directory, remove_files
 from hbrt.status import Status
 
 LOAD_SECONDS = 60.0
 SPARE_SECONDS = 10.0  # the daemon itself keeps to load_seconds; this is for one that cannot
 END_SECONDS = 5.0
+READY_FD, LIFELINE_FD = 3, 4  # where a launched daemon finds them
+_HIGH_FD = 100  # out of the way of these places
 
 
 class DaemonConfig(NamedTuple):
@@ -56,22 +59,24 @@ def launch(config: DaemonConfig) -> Launched:
     """
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
-    ready_read, ready_write = os.pipe()
-    life_read, life_write = os.pipe()
     log = open_log(paths)
     null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    high = [os.dup(fd) for fd in (ready_write, life_read)]
+    ready_read, ready_write = _pipe(write_high=True)
+    life_read, life_write = _pipe(write_high=False)
     root = str(Path(__file__).resolve().parent.parent)
     program = f"import sys; sys.path.append({root!r}); from dsp_server.supervisor import main; main()"
-    argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), str(high[0]), str(high[1])]
-    actions = [(os.POSIX_SPAWN_DUP2, null, 0)]
-    actions += [(os.POSIX_SPAWN_DUP2, log, standard) for standard in (1, 2)]
-    for fd in high:
-        os.set_inheritable(fd, True)
+    argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), str(READY_FD), str(LIFELINE_FD)]
+    # Given by place: a process that another thread starts at the same time inherits nothing of it.
+    places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}
+    actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
     try:
         pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
+    except BaseException:
+        os.close(ready_read)
+        os.close(life_write)
+        raise
     finally:
-        for fd in (*high, log, null, ready_write, life_read):
+        for fd in (log, null, ready_write, life_read):
             os.close(fd)
     try:
         removed = await_running(pid, ready_read, config)
@@ -82,6 +87,15 @@ def launch(config: DaemonConfig) -> Launched:
         os.close(life_write)
         life_write = -1
     return Launched(pid, life_write, removed)
+
+
+def _pipe(*, write_high: bool) -> tuple[int, int]:
+    """A pipe whose end for the daemon has a high number."""
+    ends = list(os.pipe())
+    low = ends[write_high]
+    ends[write_high] = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
+    os.close(low)
+    return ends[0], ends[1]
 
 
 def open_log(paths: BoardPaths) -> int:
@@ -122,12 +136,15 @@ def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, .
     if answer.get("ok"):
         return tuple(answer["removed"])
     _end(pid)
-    status = int(answer.get("status", Status.HB_SYS_NOT_RUNNING))
-    why = answer.get("text") or f"Its daemon ended before it was ready. The end of its log:\n{log_tail(paths)}"
+    tail = log_tail(paths)
+    if config.is_private and daemon_pid(paths) is None:
+        remove_files(paths, keep_log=False)
     if message is None:
         status = Status.HB_DSP_TIMEOUT
-        waited_s = config.load_seconds + SPARE_SECONDS
-        why = f"Its daemon said nothing for {waited_s:.0f} s. The end of its log:\n{log_tail(paths)}"
+        why = f"Its daemon said nothing for {config.load_seconds + SPARE_SECONDS:.0f} s. The end of its log:\n{tail}"
+    else:
+        status = Status(answer.get("status", Status.HB_SYS_NOT_RUNNING))
+        why = answer.get("text") or f"Its daemon ended before it was ready. The end of its log:\n{tail}"
     raise DidNotStartError(status, f"The board {paths.name} did not start. {why}")
 
 
