@@ -122,6 +122,7 @@ class Tasks:
             priority,
             core_mask,
             self._client_id,
+            self._client_id,
             input_phy,
             input_bytes,
             output_phy,

@@ -9,18 +9,17 @@ from __future__ import annotations
 
 import select
 import struct
-import traceback
 from collections.abc import Callable
 from heapq import heappop, heappush
 from time import monotonic_ns
 
 from dsp_server import cycles, descriptors, runtime
 from dsp_server.beat import Beat, ring
+from dsp_server.builtin import answer_builtin, as_status, explain
 from dsp_server.descriptors import Idma
 from dsp_server.schedule import ASLEEP, LOOKING, RUNNING, Entry, core_to_chain, may_run
-from dsp_server.tcm import OutOfTcm
 from dsp_server.tile_manager import TileManager
-from dsp_server.views import RangeRefused, Views
+from dsp_server.views import Views
 from hbrt.ddr import Ddr
 from hbrt.layout import CLIENT_ASLEEP, CLIENT_RECORD_BYTES, CORE_ACTIVITY, CORE_TASKS, SLOT_RECORD_BYTES
 from hbrt.mailbox import (
@@ -29,16 +28,13 @@ from hbrt.mailbox import (
     CLAIM,
     ORDER,
     REQUEST,
-    REQUEST_OWNER_AT,
+    REQUEST_CLIENT_AT,
     RUN,
     Answer,
     Mailbox,
-    Request,
     State,
 )
 from hbrt.spin import Spinner, usable_cpus
-from hbrt.status import Status
-from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 ANNOUNCED = b"\1"
 SHORT_OP_NS = 20_000  # a ring may wait for an op that took no longer the last time
@@ -48,8 +44,6 @@ _RUNNING = int(State.RUNNING)
 _DONE = int(State.DONE)
 _U64 = struct.Struct("<Q")
 _COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
-_LISTING_HEADER = struct.Struct("<II")
-_LISTING_RECORD = struct.Struct("<II56s")
 
 
 class Core:
@@ -225,22 +219,25 @@ class Core:
     def _chain(self) -> None:
         """Ring a sleeping core for a task that this one, now busy, leaves READY."""
         mm = self._map
-        self._spinner.fence()
+        self._fence_in()
+        self._fence_out()
         for at in self._others:
             if mm[at] == ASLEEP:
-                break
-        else:
-            return
+                if self._queue or mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
+                    self._ring_another()
+                return
+
+    def _ring_another(self) -> None:
+        mm = self._map
         self._collect()
-        if self._queue:
-            masks = (
-                ORDER.unpack_from(mm, self._layout.record(slot))[4]
-                for _, slot in self._queue
-                if mm[self._states + slot] == _READY
-            )
-            wake = core_to_chain(self.index, masks, [mm[at] for at in self._activities])
-            if wake is not None:
-                ring(self._doorbells[wake])
+        masks = (
+            ORDER.unpack_from(mm, self._layout.record(slot))[4]
+            for _, slot in self._queue
+            if mm[self._states + slot] == _READY
+        )
+        wake = core_to_chain(self.index, masks, [mm[at] for at in self._activities])
+        if wake is not None:
+            ring(self._doorbells[wake])
 
     # -- run
 
@@ -248,9 +245,8 @@ class Core:
         """Run the op of a claimed slot and answer, whatever the op does short of ending the process."""
         mm = self._map
         record = self._records + slot * SLOT_RECORD_BYTES
-        cmd, owner = RUN.unpack_from(mm, record)
         context = self._context
-        context.client_id = owner
+        cmd, owner, context.client_id = RUN.unpack_from(mm, record)
         context.map_failure = ""
         cycles_before = self.counter.cycles
         text = ""
@@ -260,39 +256,19 @@ class Core:
             if self._owed and (op is None or op.last_ns > SHORT_OP_NS or start_ns - self._owed_since_ns > MOST_OWED_NS):
                 self._pay()
             if op is None:
-                result, text = self._framework(cmd, self._mailbox.request(slot))
+                result, text = answer_builtin(context.registry, self._views, self._mailbox.request(slot))
             else:
-                views = self._views.of(mm[record + REQUEST_OWNER_AT : record + REQUEST.size])
+                views = self._views.of(mm[record + REQUEST_CLIENT_AT : record + REQUEST.size])
                 result = (op.op or op.resolve())(*views, self.tile_manager)
                 op.last_ns = monotonic_ns() - start_ns
                 if type(result) is not int or result:
-                    result = _as_status(result)
+                    result = as_status(result)
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
         except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
-            result, text = _explain(error, context.map_failure)
+            result, text = explain(error, context.map_failure)
         if self.idma.outstanding or self.tile_manager.live_count:
             self._sweep(cmd)
         self._answer(slot, owner, result, text, start_ns, self.counter.cycles - cycles_before)
-
-    def _framework(self, cmd: int, request: Request) -> tuple[int, str]:
-        """Commands that no image registers: PING answers, BUTT lists; anything else is unknown."""
-        if cmd == HB_DSP_RPC_CMD_PING:
-            return 0, ""
-        if cmd == HB_DSP_RPC_CMD_BUTT:
-            output = self._views.get(request.output_phy, request.output_bytes, request.owner)
-            listing = pack_listing([(r.cmd, r.latency_us, r.name) for r in self._context.registry.listing()])
-            if len(output) < _LISTING_HEADER.size:
-                return Status.HB_DSP_INVALID_ARGUMENT, (
-                    "Command 0xffff lists the registered commands into the output block; it needs at least "
-                    f"{_LISTING_HEADER.size} bytes, {len(listing)} for all, and got {len(output)}."
-                )
-            size = min(len(listing), len(output))
-            output[:size] = listing[:size]
-            return 0, ""
-        known = ", ".join(f"{r.cmd:#x} {r.name}" for r in self._context.registry.listing())
-        return Status.HB_DSP_UNKNOWN_COMMAND, (
-            f"No op is registered for command {cmd:#x}. Registered are: {known or 'none'}."
-        )
 
     def _sweep(self, cmd: int) -> None:
         """Say what an op left behind: descriptors never waited for, TCM never freed."""
@@ -349,32 +325,3 @@ class Core:
         while owner not in self._client_doorbells and self._listen():
             pass
         return self._client_doorbells.get(owner, -1)
-
-
-def pack_listing(ops: list[tuple[int, int, str]]) -> bytes:
-    """Answer of BUTT: u32 count, u32 record bytes (64), then records {u32 cmd; u32 latency_us; char name[56]}."""
-    records = b"".join(_LISTING_RECORD.pack(cmd, latency, name.encode()[:55]) for cmd, latency, name in ops)
-    return _LISTING_HEADER.pack(len(ops), _LISTING_RECORD.size) + records
-
-
-def _as_status(returned: object) -> int:
-    """What an op returned, as a C int; anything but an integer is a mistake."""
-    try:
-        value: int = returned.__index__()  # type: ignore[attr-defined]
-    except AttributeError:
-        raise TypeError(
-            f"The op returned {returned!r}; an op returns an int, 0 for success. Is a 'return 0' missing?"
-        ) from None
-    if not -(1 << 31) <= value < 1 << 31:
-        raise OverflowError(f"The op returned {value}, which does not fit a C int.")
-    return int(value)
-
-
-def _explain(error: BaseException, map_failure: str) -> tuple[int, str]:
-    if isinstance(error, RangeRefused):
-        return error.status, str(error)
-    text = "".join(traceback.format_exception(error, limit=-20)).rstrip()
-    if map_failure:
-        text = f"{text}\n{map_failure}"
-    status = Status.HB_DSP_OUT_OF_TCM if isinstance(error, OutOfTcm) else Status.HB_DSP_RUN_TASK_FAILED
-    return status, text

@@ -60,14 +60,15 @@ MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
 }
 
 # Written by the owner: sequence (CLOCK_MONOTONIC ns of the submission, unique in the client), customId,
-# command, priority, core mask, owner, input address and bytes, output address and bytes.
-REQUEST = struct.Struct("<QqIIIIQQQQ")
-RUN = struct.Struct("<16xI8xI")  # of REQUEST: command and owner
-REQUEST_OWNER_AT = 28  # owner, then the addresses and sizes: what a core checks before it runs an op
+# command, priority, core mask, owner, client, input address and bytes, output address and bytes. The owner wrote the
+# slot and is rung; the client's memory is used. They differ for a task that the relay submits for a client.
+REQUEST = struct.Struct("<QqIHHIIQQQQ")
+RUN = struct.Struct("<16xI4xII")  # of REQUEST: command, owner, client
+REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op
 # Written by the core: core, result, text bytes, reserved, claim/start/done ns, modelled cycles.
 ANSWER_OFFSET = 64
 ANSWER = struct.Struct("<iiIIQQQQ")
-ORDER = struct.Struct("<QqIII")  # first fields of REQUEST: what the schedule needs
+ORDER = struct.Struct("<QqIHH")  # first fields of REQUEST: what the schedule needs
 RESULT = struct.Struct("<iiI")  # first fields of ANSWER
 CLAIM = struct.Struct("<iiIIQ")  # a core's mark on a slot that it takes
 
@@ -81,6 +82,7 @@ class Request(NamedTuple):
     priority: int
     core_mask: int
     owner: int
+    client: int
     input_phy: int
     input_bytes: int
     output_phy: int
@@ -163,7 +165,7 @@ class Mailbox:
         where = f"core {answer.core}" if answer.core >= 0 and answer.claim_ns else "no core"
         return (
             f"command {request.cmd:#x}, priority {request.priority}, customId {request.custom_id}, "
-            f"client {request.owner}, input {request.input_phy:#x}+{request.input_bytes:#x}, "
+            f"client {request.client}, input {request.input_phy:#x}+{request.input_bytes:#x}, "
             f"output {request.output_phy:#x}+{request.output_bytes:#x}, {where}, result {answer.result}"
         )
 

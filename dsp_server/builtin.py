@@ -1,0 +1,75 @@
+"""What a core answers by itself: PING, the list of commands, unknown commands; and what an op's return value means."""
+
+from __future__ import annotations
+
+import struct
+import traceback
+
+from dsp_server.registry import Registry
+from dsp_server.tcm import OutOfTcm
+from dsp_server.views import RangeRefused, Views
+from hbrt.mailbox import Request
+from hbrt.status import Status
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
+
+_LISTING_HEADER = struct.Struct("<II")
+_LISTING_RECORD = struct.Struct("<II56s")
+
+
+def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[int, str]:
+    """Status and text for a command that no image registers: PING answers, BUTT lists, anything else is unknown.
+
+    Raises:
+        RangeRefused: the output block of BUTT is not usable.
+    """
+    if request.cmd == HB_DSP_RPC_CMD_PING:
+        return 0, ""
+    if request.cmd == HB_DSP_RPC_CMD_BUTT:
+        output = views.get(request.output_phy, request.output_bytes, request.client)
+        listing = pack_listing([(r.cmd, r.latency_us, r.name) for r in registry.listing()])
+        if len(output) < _LISTING_HEADER.size:
+            return Status.HB_DSP_INVALID_ARGUMENT, (
+                "Command 0xffff lists the registered commands into the output block; it needs at least "
+                f"{_LISTING_HEADER.size} bytes, {len(listing)} for all, and got {len(output)}."
+            )
+        size = min(len(listing), len(output))
+        output[:size] = listing[:size]
+        return 0, ""
+    known = ", ".join(f"{r.cmd:#x} {r.name}" for r in registry.listing())
+    return Status.HB_DSP_UNKNOWN_COMMAND, (
+        f"No op is registered for command {request.cmd:#x}. Registered are: {known or 'none'}."
+    )
+
+
+def pack_listing(ops: list[tuple[int, int, str]]) -> bytes:
+    """Answer of BUTT: u32 count, u32 record bytes (64), then records {u32 cmd; u32 latency_us; char name[56]}."""
+    records = b"".join(_LISTING_RECORD.pack(cmd, latency, name.encode()[:55]) for cmd, latency, name in ops)
+    return _LISTING_HEADER.pack(len(ops), _LISTING_RECORD.size) + records
+
+
+def as_status(returned: object) -> int:
+    """What an op returned, as a C int.
+
+    Raises:
+        TypeError: not an integer. OverflowError: too large for a C int.
+    """
+    try:
+        value: int = returned.__index__()  # type: ignore[attr-defined]
+    except AttributeError:
+        raise TypeError(
+            f"The op returned {returned!r}; an op returns an int, 0 for success. Is a 'return 0' missing?"
+        ) from None
+    if not -(1 << 31) <= value < 1 << 31:
+        raise OverflowError(f"The op returned {value}, which does not fit a C int.")
+    return int(value)
+
+
+def explain(error: BaseException, map_failure: str) -> tuple[int, str]:
+    """Status and text for what an op raised: its own status for refused ranges and TCM, else a failed run."""
+    if isinstance(error, RangeRefused):
+        return error.status, str(error)
+    text = "".join(traceback.format_exception(error, limit=-20)).rstrip()
+    if map_failure:
+        text = f"{text}\n{map_failure}"
+    status = Status.HB_DSP_OUT_OF_TCM if isinstance(error, OutOfTcm) else Status.HB_DSP_RUN_TASK_FAILED
+    return status, text
