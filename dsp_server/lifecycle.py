@@ -41,6 +41,7 @@ class _Change:
         self.cores = cores
         self.done = done
         self.is_committed = False  # every candidate was ready: the old processes are ending
+        self.failure = ""  # of a candidate that ended after that
 
 
 class Lifecycle:
@@ -212,9 +213,9 @@ class Lifecycle:
     def _finish_if_done(self, change: _Change) -> None:
         if all(core.candidate is None for core in change.cores):
             self._change = None
-            self.image_error = ""
+            self.image_error = change.failure
             self._changed()
-            change.done(Status.HB_SYS_SUCCESS, "")
+            change.done(ImageError.status if change.failure else Status.HB_SYS_SUCCESS, change.failure)
 
     def _abort(self, change: _Change, status: Status, text: str) -> None:
         self._change = None
@@ -261,9 +262,11 @@ class Lifecycle:
         change = self._change
         text = f"The image {child.image.origin} did not load on core {core.index}:\n{problem}"
         if change is None or core not in change.cores:
-            self._recover(core, child, had_task=False, why=problem)
+            core.last_crash = text
+            self._recover(core, child, had_task=False, why=f"could not load its image again ({problem})")
         elif change.is_committed:  # its predecessor is ending, and will be followed by one of the old image
             self._journal.say(text)
+            change.failure = text
             change.cores.remove(core)
             self._finish_if_done(change)
         else:

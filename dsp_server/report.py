@@ -90,6 +90,8 @@ def _core(core: CoreSlot) -> dict[str, Any]:
         "core": core.index,
         "state": core.state,
         "pid": core.child.pid if core.child else None,
+        # The process that is to take over: loading its image, or ready and waiting for the end of a task.
+        "next": {"pid": core.candidate.pid, "phase": core.candidate.phase.value} if core.candidate else None,
         "epoch": core.epoch,
         "crashes": core.crashes,
         "last_crash": core.last_crash,
