@@ -55,7 +55,8 @@ class Link:
         self.ddr = Ddr(fds[0])
         self.mailbox = Mailbox(self.ddr)
         self.doorbell = fds[1]
-        self.core_doorbells = fds[2:]
+        self.core_doorbells = fds[2 : 2 + self.core_count]
+        self.urgent_bells = fds[2 + self.core_count :]
         # 0 while the board is there; afterwards the status that every call answers with.
         self.fault: int = 0
         self._pid = os.getpid()
@@ -175,7 +176,7 @@ class Link:
             self._watcher.join()
         self.lease.close()
         self.ddr.close()
-        for fd in (self.doorbell, *self.core_doorbells):
+        for fd in (self.doorbell, *self.core_doorbells, *self.urgent_bells):
             os.close(fd)
 
 

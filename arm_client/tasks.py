@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 RPC_ALIGNMENT = 8
 SLOTS_AT_ONCE = 64
+PRIORITY_PREEMPT = 255
 _SLOT_BITS = 12
 _SERIAL_BITS = 40
 _ASLEEP, _LOOKING, _OFFLINE = 0, 1, 3
@@ -148,7 +149,15 @@ class Tasks:
             eventfd_write(doorbell, 1)
         elif offline == len(targets[1]):
             return self._take_back(slot, handle)
+        elif priority == PRIORITY_PREEMPT:
+            self._ring_urgently(core_mask)
         return handle
+
+    def _ring_urgently(self, core_mask: int) -> None:
+        """Every core that may run the task is busy: let each look at once whether it should interrupt what it runs."""
+        for core, bell in enumerate(self._link.urgent_bells):
+            if core_mask == 0 or core_mask >> core & 1:
+                eventfd_write(bell, 1)
 
     def remember_block(self, phy_addr: int, size_bytes: int) -> None:
         """Note a block of this process, so that a submission need not look it up."""

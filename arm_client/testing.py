@@ -119,7 +119,7 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
 def dsp_board_factory(
     request: pytest.FixtureRequest,
 ) -> Callable[..., contextlib.AbstractContextManager[Board]]:
-    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes`` or ``fresh`` and use the result in a with statement."""
+    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes``, ``fresh`` and use the result in a with statement."""
 
     def make(**options: Any) -> contextlib.AbstractContextManager[Board]:
         return _board(has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options)

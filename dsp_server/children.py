@@ -184,7 +184,9 @@ class CoreChild:
         return f"exited with code {os.WEXITSTATUS(wait_status)}"
 
 
-def spawn(index: int, ddr_fd: int, doorbells: list[int], image: Image, log_fd: int, loop: Loop) -> CoreChild:
+def spawn(
+    index: int, ddr_fd: int, doorbells: list[int], urgent_bell: int, image: Image, log_fd: int, loop: Loop
+) -> CoreChild:
     """Start a process for a core, in a fresh interpreter, with its descriptors in the places it expects.
 
     Raises:
@@ -194,7 +196,7 @@ def spawn(index: int, ddr_fd: int, doorbells: list[int], image: Image, log_fd: i
     opened = [theirs.fileno()]
     try:
         # Out of the way first: the places 3, 4, 5... may hold descriptors that are sources here.
-        wanted = (theirs.fileno(), ddr_fd, *doorbells, log_fd)
+        wanted = (theirs.fileno(), ddr_fd, urgent_bell, *doorbells, log_fd)
         opened.extend(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in wanted)
         opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         _, *sources, log, null = opened

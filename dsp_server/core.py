@@ -8,7 +8,9 @@ What a core's process is made of, and how it talks with the supervisor, is in co
 from __future__ import annotations
 
 import select
+import signal
 import struct
+import threading
 from collections.abc import Callable
 from heapq import heappop, heappush
 from time import monotonic_ns
@@ -16,8 +18,9 @@ from time import monotonic_ns
 from dsp_server import cycles, descriptors, runtime
 from dsp_server.beat import Beat, ring
 from dsp_server.builtin import answer_builtin, as_status, explain
+from dsp_server.cycles import CycleCounter
 from dsp_server.descriptors import Idma
-from dsp_server.schedule import ASLEEP, LOOKING, RUNNING, Entry, core_to_chain, may_run
+from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, Entry, core_to_chain, may_run
 from dsp_server.tile_manager import TileManager
 from dsp_server.views import Views
 from hbrt.ddr import Ddr
@@ -37,6 +40,7 @@ from hbrt.mailbox import (
 from hbrt.spin import Spinner, usable_cpus
 
 ANNOUNCED = b"\1"
+PREEMPT_SIGNAL = signal.SIGUSR1
 SHORT_OP_NS = 20_000  # a ring may wait for an op that took no longer the last time
 MOST_OWED_NS = 50_000
 _READY = int(State.READY)
@@ -53,6 +57,7 @@ class Core:
         index: Which core of the board this is.
         ddr: The board's DDR.
         doorbells: Every core's doorbell, an eventfd each.
+        urgent_bell: This core's bell for tasks that may interrupt what it runs.
         control_fd: Becomes readable when the supervisor has something to say.
         listen: Handles one message of the supervisor, without waiting; False when there is none.
         client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
@@ -63,6 +68,7 @@ class Core:
         index: int,
         ddr: Ddr,
         doorbells: list[int],
+        urgent_bell: int,
         control_fd: int,
         listen: Callable[[], bool],
         client_doorbells: dict[int, int],
@@ -94,7 +100,13 @@ class Core:
         self._others = [at for at in self._activities if at != self._activity]
         self._doorbells = doorbells
         self._client_doorbells = client_doorbells
+        self._urgent_bell = urgent_bell
         self._listen = listen
+        self._is_in_op = False
+        self._is_nested = False
+        self._priority = 0  # of the task that runs
+        self._nested_cycles = 0
+        self._spare_engines: tuple[TileManager, CycleCounter, Idma] | None = None  # for the op that interrupts
         self._spinner = Spinner()
         self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
         self._clients = layout.clients + CLIENT_ASLEEP
@@ -113,7 +125,15 @@ class Core:
 
     def serve(self) -> None:
         """Serve tasks until ``is_stopping``."""
-        Beat(self._ddr_bytes, self._record, self._look_again).start()
+        signal.signal(PREEMPT_SIGNAL, lambda *_: self._preempt())
+        main = threading.get_ident()
+        Beat(
+            self._ddr_bytes,
+            self._record,
+            self._look_again,
+            self._urgent_bell,
+            lambda: signal.pthread_kill(main, PREEMPT_SIGNAL),
+        ).start()
         self._look_at_everything()
         while not self.is_stopping:
             slot = self._claim()
@@ -159,7 +179,9 @@ class Core:
                 ring(doorbell)
 
     def _count(self) -> None:
-        _COUNTERS.pack_into(self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, self.counter.cycles)
+        _COUNTERS.pack_into(
+            self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, self.counter.cycles + self._nested_cycles
+        )
 
     def _unseen(self) -> list[int]:
         """Slots that are READY for this core and not in its queue."""
@@ -179,7 +201,7 @@ class Core:
         mm, queue, lock = self._map, self._queue, self._claim_lock
         self._collect()
         while queue:
-            (_, _, sequence), slot = heappop(queue)
+            (priority, _, sequence), slot = heappop(queue)
             at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
             if mm[at] != _READY:
                 continue  # another core was first: not worth the lock
@@ -192,6 +214,7 @@ class Core:
                 mm[at] = _RUNNING
                 lock.release(lock.handle)
                 mm[self._activity] = RUNNING
+                self._priority = -priority
                 if self._others:
                     self._chain()
                 return slot
@@ -259,16 +282,59 @@ class Core:
                 result, text = answer_builtin(context.registry, self._views, self._mailbox.request(slot))
             else:
                 views = self._views.of(mm[record + REQUEST_CLIENT_AT : record + REQUEST.size])
-                result = (op.op or op.resolve())(*views, self.tile_manager)
+                function = op.op or op.resolve()
+                self._is_in_op = True
+                result = function(*views, self.tile_manager)
+                self._is_in_op = False
                 op.last_ns = monotonic_ns() - start_ns
                 if type(result) is not int or result:
                     result = as_status(result)
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
         except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
+            self._is_in_op = False
             result, text = explain(error, context.map_failure)
         if self.idma.outstanding or self.tile_manager.live_count:
             self._sweep(cmd)
         self._answer(slot, owner, result, text, start_ns, self.counter.cycles - cycles_before)
+
+    def _preempt(self) -> None:
+        """Run a task of priority 255 in the middle of an op of a lower one, which then goes on unharmed.
+
+        Called by a signal, between two bytecodes of the main thread; a long call into C ends first. The interrupting op
+        has a TCM, an iDMA engine and a cycle counter of its own. Depth 1: it is not interrupted itself.
+        """
+        if not self._is_in_op or self._is_nested or self._priority == PRIORITY_PREEMPT:
+            return  # the loop claims by priority anyway
+        self._collect()
+        if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
+            return
+        context = self._context
+        before = (self._claim_ns, context.client_id, context.map_failure, self._priority)
+        engines = (self.tile_manager, self.counter, self.idma)
+        self._is_in_op, self._is_nested = False, True
+        self._spare_engines = self._spare_engines or self._make_engines(*self.tile_manager.pool_bytes)
+        cycles_before = self._spare_engines[1].cycles
+        self._use_engines(*self._spare_engines)
+        try:
+            slot = self._claim()
+            if slot >= 0:
+                self._run(slot)
+        finally:
+            self._nested_cycles += self.counter.cycles - cycles_before
+            self._use_engines(*engines)
+            self._claim_ns, context.client_id, context.map_failure, self._priority = before
+            self._is_in_op, self._is_nested = True, False
+            self._map[self._activity] = RUNNING
+
+    def _use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
+        self.tile_manager, self.counter, self.idma = tile_manager, counter, idma
+        cycles.install(counter)
+        descriptors.install(idma)
+
+    @staticmethod
+    def _make_engines(pool0_bytes: int, pool1_bytes: int) -> tuple[TileManager, CycleCounter, Idma]:
+        tile_manager, counter = TileManager(pool0_bytes, pool1_bytes), CycleCounter()
+        return tile_manager, counter, Idma(counter, tile_manager)
 
     def _sweep(self, cmd: int) -> None:
         """Say what an op left behind: descriptors never waited for, TCM never freed."""
@@ -294,7 +360,7 @@ class Core:
         self._tasks += 1
         self._busy_ns += done_ns - start_ns
         # Before the owner wakes: what it submits next then finds a core that looks, and rings nobody.
-        mm[self._activity] = LOOKING
+        mm[self._activity] = RUNNING if self._is_nested else LOOKING
         self._fence_in()
         self._fence_out()
         asleep = self._clients + owner * CLIENT_RECORD_BYTES

@@ -18,7 +18,8 @@ from hbrt.ddr import Ddr
 
 CONTROL_FD = 3
 DDR_FD = 4
-FIRST_DOORBELL_FD = 5
+URGENT_FD = 5
+FIRST_DOORBELL_FD = 6
 _PR_SET_PDEATHSIG = 1
 
 
@@ -42,7 +43,9 @@ class CoreProcess:
         while not (self._may_go or self._is_stopping):
             self.listen(wait=True)
         if not self._is_stopping:
-            self.core = Core(self.index, self.ddr, self.doorbells, CONTROL_FD, self.listen, self.client_doorbells)
+            self.core = Core(
+                self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells
+            )
             self.core.is_stopping = self._is_stopping
             self.core.serve()
         os._exit(0)

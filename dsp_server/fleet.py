@@ -36,6 +36,8 @@ class Fleet:
 
     def __init__(self, loop: Loop, clients: Clients, ddr_fd: int, log_fd: int, core_count: int, policy: Policy) -> None:
         self.doorbells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(core_count)]
+        # Rung for a task that may interrupt what a core runs.
+        self.urgent_bells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(core_count)]
         self.children: set[CoreChild] = set()
         self._loop = loop
         self._clients = clients
@@ -49,7 +51,7 @@ class Fleet:
         Raises:
             OSError: no process or descriptor left.
         """
-        child = spawn(index, self._ddr_fd, self.doorbells, image, self._log_fd, self._loop)
+        child = spawn(index, self._ddr_fd, self.doorbells, self.urgent_bells[index], image, self._log_fd, self._loop)
         self.children.add(child)
         for client in self._clients.by_id.values():
             if not client.has_gone:

@@ -42,7 +42,8 @@ class Leases:
         journal: Gets a line on every refusal, and a finding on every client that left memory behind.
         clients: Ids and slots.
         memory: Takes a gone client's blocks back.
-        shared_fds: What every client gets besides its own doorbell: the DDR file first, then the cores' doorbells.
+        shared_fds: What every client gets besides its own doorbell: the DDR file first, then the cores' doorbells, then
+            their urgent bells.
         tell_of: Tells the cores of a new client.
         tell_gone: Tells the cores of a client whose doorbell is about to close.
     """
@@ -63,7 +64,7 @@ class Leases:
         self._journal = journal
         self._clients = clients
         self._memory = memory
-        self._ddr_fd, *self._doorbells = shared_fds
+        self._ddr_fd, *self._bells = shared_fds
         self._tell_of = tell_of
         self._tell_gone = tell_gone
         self._greeting: dict[socket.socket, Timer] = {}  # connections that have not spoken yet
@@ -150,12 +151,12 @@ class Leases:
             client=client.id,
             token=client.token,
             slots=client.slots,
-            cores=len(self._doorbells),
+            cores=len(self._bells) // 2,
             board=self._board,
             daemon=os.getpid(),
         )
         with contextlib.suppress(OSError):  # it has gone: the loop says so next
-            socket.send_fds(connection, [answer], [self._ddr_fd, client.doorbell, *self._doorbells])
+            socket.send_fds(connection, [answer], [self._ddr_fd, client.doorbell, *self._bells])
 
     def _refuse(self, connection: socket.socket, why: str) -> None:
         self._journal.say(f"Refused to attach process {_peer(connection)[0]}: {why}")

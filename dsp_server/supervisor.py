@@ -79,7 +79,7 @@ class Supervisor:
             self.journal,
             self.clients,
             self.memory,
-            [ddr.fd, *fleet.doorbells],
+            [ddr.fd, *fleet.doorbells, *fleet.urgent_bells],
             fleet.tell_of,
             fleet.tell_gone,
         )
