@@ -62,11 +62,13 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
         out_phy, _, out_bytes = _MEM.unpack_from(output)  # type: ignore[arg-type]
     except TypeError:
         return _rpc_slow(task, input, output, ctrl)
-    if here is None or here.link.fault or type(task) is not hbDSPTask_t:
+    if here is None or type(task) is not hbDSPTask_t:
         return _rpc_slow(task, input, output, ctrl)
     tasks = here.tasks
     handle = tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
     if handle < 0:
+        if here.link.fault:  # the board was restarted, perhaps: attach anew
+            return _rpc_slow(task, input, output, ctrl)
         return note(handle, tasks.why())
     task.value = handle
     return 0

@@ -71,6 +71,7 @@ class Tasks:
         self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
         self._epoll = select.epoll()
         self._poll = self._epoll.poll
+        self._is_lease_watched = False
         self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
         self._epoll.register(link.lease.fileno(), select.EPOLLIN)
         self._leading = threading.Lock()
@@ -308,7 +309,9 @@ class Tasks:
         mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
         if self._followers or not self._leading.acquire(blocking=False):
             return self.sleep_until(lambda: mm[at] >= _DONE)
-        self._link.watch_lease()
+        if not self._is_lease_watched:
+            self._link.watch_lease()
+            self._is_lease_watched = True
         try:
             while mm[at] < _DONE and not self._link.fault:
                 mm[asleep_at] = 1

@@ -273,7 +273,7 @@ class Core:
         context.map_failure = ""
         cycles_before = self.counter.cycles
         text = ""
-        start_ns = monotonic_ns()
+        start_ns = done_ns = monotonic_ns()
         try:
             op = self._ops.get(cmd)
             if self._owed and (op is None or op.last_ns > SHORT_OP_NS or start_ns - self._owed_since_ns > MOST_OWED_NS):
@@ -286,16 +286,18 @@ class Core:
                 self._is_in_op = True
                 result = function(*views, self.tile_manager)
                 self._is_in_op = False
-                op.last_ns = monotonic_ns() - start_ns
+                done_ns = monotonic_ns()
+                op.last_ns = done_ns - start_ns
                 if type(result) is not int or result:
                     result = as_status(result)
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
         except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
             self._is_in_op = False
             result, text = explain(error, context.map_failure)
-        if self.idma.outstanding or self.tile_manager.live_count:
+            done_ns = monotonic_ns()
+        if self.idma.queue or self.tile_manager.live_count:
             self._sweep(cmd)
-        self._answer(slot, owner, result, text, start_ns, self.counter.cycles - cycles_before)
+        self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
 
     def _preempt(self) -> None:
         """Run a task of priority 255 in the middle of an op of a lower one, which then goes on unharmed.
@@ -345,11 +347,12 @@ class Core:
 
     # -- answer
 
-    def _answer(self, slot: int, owner: int, result: int, text: str, start_ns: int, spent_cycles: int) -> None:
+    def _answer(
+        self, slot: int, owner: int, result: int, text: str, start_ns: int, done_ns: int, spent_cycles: int
+    ) -> None:
         """Publish what became of a task, say that this core looks again, and wake the owner if it sleeps."""
         mm = self._map
         at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
-        done_ns = monotonic_ns()
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
             self._mailbox.write_answer(slot, answer, text)

@@ -75,7 +75,7 @@ class Idma:
         self.tile_manager = tile_manager
         self.depth = depth
         self.last_error = ""
-        self._queue: deque[Descriptor] = deque()
+        self.queue: deque[Descriptor] = deque()
         self._last_handle = 0
         self._busy_until = 0
 
@@ -87,7 +87,7 @@ class Idma:
     @property
     def outstanding(self) -> int:
         """Descriptors that have not completed. Costs no modelled time."""
-        return len(self._queue)
+        return len(self.queue)
 
     def copy(self, dst: BufferLike, src: BufferLike, size_bytes: int | None = None) -> int:
         """Queue a copy of `size_bytes` from the start of `src` to the start of `dst`.
@@ -138,7 +138,7 @@ class Idma:
         Raises:
             QueueFull: wait for some first.
         """
-        queue = self._queue
+        queue = self.queue
         if len(queue) >= self.depth:
             raise QueueFull(
                 f"{len(queue)} iDMA descriptors are outstanding, which is all the queue holds: wait for some first."
@@ -181,17 +181,17 @@ class Idma:
 
     def wait_all(self) -> None:
         """Wait for every outstanding descriptor."""
-        if self._queue:
+        if self.queue:
             self.wait(self._last_handle)
 
     def poll(self) -> int:
         """Complete what has reached its modelled end; return how many are outstanding, which costs a poll."""
         now = self.counter.cycles
-        while self._queue and self._queue[0].end_cycle <= now:
-            self._move(self._queue.popleft())
-        if self._queue:
+        while self.queue and self.queue[0].end_cycle <= now:
+            self._move(self.queue.popleft())
+        if self.queue:
             self.counter.charge(IDMA_POLL_CYCLES)
-        return len(self._queue)
+        return len(self.queue)
 
     def drain(self) -> list[Descriptor]:
         """Complete and return what nobody has waited for: a core calls it at the end of an op.
@@ -199,7 +199,7 @@ class Idma:
         The records' views are empty, so that they keep no memory mapped.
         """
         nothing = memoryview(b"")
-        forgotten = [descriptor._replace(dst=nothing, src=nothing) for descriptor in self._queue]
+        forgotten = [descriptor._replace(dst=nothing, src=nothing) for descriptor in self.queue]
         self.wait_all()
         return forgotten
 
@@ -210,11 +210,11 @@ class Idma:
         `TileManager.bank_conflicts`.
         """
         tm = self.tile_manager
-        if tm is None or not self._queue:
+        if tm is None or not self.queue:
             return
         banks = {tm.bank_at(address_of(bytes_view(buffer))) for buffer in buffers} - {None}
         now = self.counter.cycles
-        for descriptor in self._queue:
+        for descriptor in self.queue:
             if descriptor.end_cycle > now:
                 for view in (descriptor.dst, descriptor.src):
                     bank = tm.bank_at(address_of(view))
@@ -233,11 +233,11 @@ class Idma:
         """Modelled end of an outstanding descriptor; None when it has completed."""
         if not 0 < handle <= self._last_handle:
             raise UnknownHandle(f"{handle} is no iDMA handle: pass what the copy returned, unless that was negative.")
-        at = handle - (self._last_handle - len(self._queue)) - 1  # handles in the queue follow one another
-        return self._queue[at].end_cycle if at >= 0 else None
+        at = handle - (self._last_handle - len(self.queue)) - 1  # handles in the queue follow one another
+        return self.queue[at].end_cycle if at >= 0 else None
 
     def _complete_through(self, handle: int) -> None:
-        queue = self._queue
+        queue = self.queue
         while queue and queue[0].handle <= handle:
             self._move(queue.popleft())
 

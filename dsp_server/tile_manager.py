@@ -100,6 +100,7 @@ class TileManager:
                 )
         self._banks = (Bank(pool0_bytes), Bank(pool1_bytes))
         self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
+        self.live_count = 0  # buffers that live; a core reads it after every op
         self.last_error = ""
         self.bank_conflicts = [0, 0]
         """Per bank, transfers seen in flight while the op computed in it (see `Idma.note_compute`)."""
@@ -121,6 +122,7 @@ class TileManager:
             for offset_bytes, free_bytes in self._banks[bank].gaps(align):
                 if size_bytes <= free_bytes:
                     tile = Tile(bank, offset_bytes, size_bytes, align, caller_line())
+                    self.live_count += 1
                     return self._banks[bank].add(tile)
         asked_of = [self._banks[bank] for bank in self._banks_of(color)]
         raise OutOfTcm(
@@ -148,6 +150,7 @@ class TileManager:
             raise BadTile(self._why_not_live(bank, offset_bytes, view.nbytes))
         del view
         self._freed.append(self._banks[bank].remove(offset_bytes))
+        self.live_count -= 1
 
     @contextmanager
     def tile(
@@ -164,16 +167,12 @@ class TileManager:
         """Every live buffer, by bank and offset."""
         return [tile for bank in self._banks for tile, _ in bank.live.values()]
 
-    @property
-    def live_count(self) -> int:
-        """How many buffers live."""
-        return len(self._banks[0].live) + len(self._banks[1].live)
-
     def reset(self) -> list[Tile]:
         """Free everything and return what was still live: after an op, what it leaked. Peaks stay."""
         leaked = self.live()
         for tile in leaked:
             self._freed.append(self._banks[tile.bank].remove(tile.offset_bytes))
+        self.live_count = 0
         return leaked
 
     def largest_free_bytes(self, bank: int, align: int = DEFAULT_ALIGN) -> int:
