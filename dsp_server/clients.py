@@ -48,18 +48,14 @@ class Clients:
         """Give a process an id, a doorbell, a token and its first slots.
 
         Raises:
-            NoRoomError: too many clients, or no slot left. OSError: no descriptor left for its doorbell.
+            NoRoomError: too many clients. OSError: no descriptor left for its doorbell.
         """
         if not self._free_ids:
             raise NoRoomError(f"The board serves {CLIENT_COUNT - 1} clients and all are attached; end some.")
         doorbell = os.eventfd(0, os.EFD_CLOEXEC)  # blocking: its owner may sleep in a read of it
         client = Client(self._free_ids[0], pid, name, doorbell)
-        try:
-            self.lease_slots(client, FIRST_SLOTS)
-        except NoRoomError:
-            os.close(client.doorbell)
-            raise
         self._free_ids.popleft()
+        self.lease_slots(client, FIRST_SLOTS)
         self.by_id[client.id] = client
         record = self._mailbox.layout.client(client.id)
         self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
@@ -67,13 +63,13 @@ class Clients:
         return client
 
     def lease_slots(self, client: Client, count: int) -> list[int]:
-        """More slots for a client; fewer than asked when few are left, so that there are some for the next who asks.
+        """More slots for a client; fewer than asked when few are left.
 
         Raises:
             NoRoomError: none left, or the client has as many as one may have.
         """
-        left = len(self._free_slots)
-        count = min(count, MOST_SLOTS - len(client.slots), -(-left // 4))
+        left = len(self._free_slots) - len(self._free_ids)  # one is kept for each client that may still come
+        count = min(count, MOST_SLOTS - len(client.slots), left)
         if count <= 0:
             raise NoRoomError(
                 f"Client {client.id} holds {len(client.slots)} task slots (the most is {MOST_SLOTS}) and the board has "
@@ -101,11 +97,12 @@ class Clients:
         return not running
 
     def running_tasks(self, client_id: int) -> frozenset[TaskKey]:
-        """Tasks of a client that cores run now. Exact while the caller holds the claim lock."""
+        """Tasks that cores run now and that may use a client's memory. Exact while the caller holds the claim lock."""
         client = self.by_id.get(client_id)
-        running = self._mailbox.slots_in(State.RUNNING) if client is not None else ()
-        ours = client.slots if client is not None else ()
-        return frozenset((slot, self._mailbox.request(slot).sequence) for slot in running if slot in ours)
+        slots = client.slots if client is not None else ()
+        running = ((slot, self._mailbox.request(slot)) for slot in self._mailbox.slots_in(State.RUNNING))
+        # What a slot says is its writer's word: a task in a slot of the client's counts whatever it says.
+        return frozenset((slot, task.sequence) for slot, task in running if task.client == client_id or slot in slots)
 
     def is_running(self, task: TaskKey) -> bool:
         """Whether a core still runs that task; another one may be in its slot by now."""
