@@ -19,8 +19,8 @@ from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
-    from arm_client.link import Link
-    from arm_client.tasks import Tasks
+    from hbrt.link import Link
+    from hbrt.tasks import Tasks
 
 SIZE_LIMIT = (1 << 32) - 1
 

@@ -11,12 +11,13 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hbrt.layout import SLOT_COUNT
 from hbrt.mailbox import FIRST_END
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.link import Link
-    from arm_client.tasks import Tasks
+    from hbrt.link import Link
+    from hbrt.tasks import Tasks
 
 _IDLE_SECONDS = 0.5
 Callback = Callable[[int], None]
@@ -38,7 +39,7 @@ class Notifier:
 
     def add(self, handle: int, callback: Callback) -> None:
         """Have ``callback(status)`` called when the task ends."""
-        at = self._link.ddr.layout.states + (handle & self._link.ddr.layout.slot_count - 1)
+        at = self._tasks.mailbox.states + (handle & SLOT_COUNT - 1)
         with self._lock:
             self.watched.setdefault(handle, (at, []))[1].append(callback)
             if self._thread is None:
@@ -52,7 +53,7 @@ class Notifier:
             entry = self.watched.pop(handle, None)
             if entry is None:
                 return
-            has_ended = self._link.ddr.map[entry[0]] >= FIRST_END
+            has_ended = self._tasks.mailbox.map[entry[0]] >= FIRST_END
             status = self._tasks.wait(handle, 1) if has_ended else Status.HB_DSP_TASK_RELEASED
             self._due.append((status, entry[1]))
         self._wake()
@@ -82,11 +83,11 @@ class Notifier:
         self._call_back()
 
     def _has_something(self) -> bool:
-        mm = self._link.ddr.map
+        mm = self._tasks.mailbox.map
         return self._is_changed or any(mm[at] >= FIRST_END for at, _ in list(self.watched.values()))
 
     def _call_back(self) -> None:
-        mm = self._link.ddr.map
+        mm = self._tasks.mailbox.map
         is_over = self._is_closing or bool(self._link.fault)
         with self._lock:
             calls, self._due = self._due, []

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import threading
 
+from hbrt.refusal import RequestRefusedError
+
+__all__ = ["RequestRefusedError", "last_error", "note"]
+
 _texts = threading.local()
-
-
-class RequestRefusedError(Exception):
-    """The daemon refused a request, or is not there: the status and the sentence."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 def note(status: int, sentence: str) -> int:

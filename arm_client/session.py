@@ -10,15 +10,15 @@ import contextlib
 import os
 from pathlib import Path
 
-from arm_client.link import Link, NoDaemonError
 from arm_client.memory import Blocks
 from arm_client.notifier import Notifier
 from arm_client.process import process
-from arm_client.tasks import Tasks
 from hbrt import settings
 from hbrt.board import BoardPaths, board_paths, home
 from hbrt.launch import DaemonConfig, Launched, launch
+from hbrt.link import Link, NoDaemonError
 from hbrt.status import Status
+from hbrt.tasks import Tasks
 
 
 class Session:

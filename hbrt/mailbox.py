@@ -11,13 +11,13 @@ Rules
 
 from __future__ import annotations
 
+import mmap
 import struct
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from hbrt.claim_lock import ClaimLock
-from hbrt.ddr import Ddr
-from hbrt.layout import SLOT_TEXT, SLOT_TEXT_BYTES
+from hbrt.layout import SLOT_TEXT, SLOT_TEXT_BYTES, Layout
 
 
 class State(IntEnum):
@@ -106,10 +106,17 @@ class IllegalMoveError(RuntimeError):
     """A slot was asked to move in a way that the table forbids; carries the task's story."""
 
 
+class Table(Protocol):
+    """Bytes that hold a task table: a board's DDR file, or a process's own memory laid out like one."""
+
+    map: mmap.mmap
+    layout: Layout
+
+
 class Mailbox:
     """One process's hands on the task table of a board."""
 
-    def __init__(self, ddr: Ddr) -> None:
+    def __init__(self, ddr: Table) -> None:
         """Use the table in ``ddr``; ``claim_lock`` is the lock that MOVES speaks of."""
         self._ddr = ddr
         self.map = ddr.map

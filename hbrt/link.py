@@ -9,11 +9,11 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any
 
-from arm_client.refusal import RequestRefusedError
 from hbrt import wire
 from hbrt.board import BoardError, BoardPaths, check_directory
 from hbrt.ddr import Ddr
 from hbrt.mailbox import Mailbox
+from hbrt.refusal import RequestRefusedError
 from hbrt.status import Status
 
 if TYPE_CHECKING:

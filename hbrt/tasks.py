@@ -1,4 +1,4 @@
-"""The life of a task on the caller's side: submit, wait, release; direct mode.
+"""The life of a task on the side of who submits it, an ARM process or the relay: submit, wait, release.
 
 Submitting fills a slot in shared memory and rings a core only when it sleeps. Waiting looks for a while and then sleeps
 on the process's one doorbell. Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others
@@ -20,12 +20,12 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.layout import CLIENT_ASLEEP, CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, REQUEST, RESULT, Actor, Answer, State
+from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, REQUEST, RESULT, Actor, Answer, Mailbox, State
 from hbrt.spin import Spinner
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.link import Link
+    from hbrt.link import Link
 
 RPC_ALIGNMENT = 8
 SLOTS_AT_ONCE = 64
@@ -40,9 +40,11 @@ _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 class Tasks:
     """The task slots that this process leases on one board."""
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, mailbox: Mailbox | None = None) -> None:
+        """Use the slots that ``link`` leases; ``mailbox`` is where their state is read, the board's own by default."""
         self._link = link
-        self._map = link.ddr.map
+        self.mailbox = mailbox or link.mailbox
+        self._map = self.mailbox.map
         layout = link.ddr.layout
         self._states = layout.states
         self._records = layout.records
@@ -73,7 +75,11 @@ class Tasks:
         self._poll = self._epoll.poll
         self._is_lease_watched = False
         self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
-        self._epoll.register(link.lease.fileno(), select.EPOLLIN)
+        self._lease_fd = link.lease.fileno()
+        self._epoll.register(self._lease_fd, select.EPOLLIN)
+        self._watched: dict[int, Callable[[], None]] = {}
+        self._beat: tuple[float, Callable[[], None]] | None = None
+        self._asleep_map = link.ddr.map
         self._leading = threading.Lock()
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
 
@@ -89,15 +95,28 @@ class Tasks:
         input_bytes: int,
         output_phy: int,
         output_bytes: int,
+        client: int = 0,
     ) -> int:
-        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued."""
+        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued.
+
+        Args:
+            cmd: Command number, 0..0xffff.
+            priority: 0..255, larger first.
+            core_mask: 0 for any core, or bit i for core i.
+            custom_id: Smaller first among equal priorities.
+            input_phy: Physical address of the input block; 0 with 0 bytes for none.
+            input_bytes: Its size.
+            output_phy: As input_phy, of the output block.
+            output_bytes: Its size.
+            client: Whose memory the task may use; 0 for this process's own client.
+        """
         targets = self._targets.get(core_mask)
         if self._link.fault or targets is None or not (0 <= priority <= 255 and 0 <= cmd <= 0xFFFF):
             return self._refuse_submit(cmd, priority, core_mask)
         known = self._known
         if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
-            refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
-                "output", output_phy, output_bytes
+            refused = self._refuse_range("input", input_phy, input_bytes, client) or self._refuse_range(
+                "output", output_phy, output_bytes, client
             )
             if refused:
                 return refused
@@ -124,7 +143,7 @@ class Tasks:
             priority,
             core_mask,
             self._client_id,
-            self._client_id,
+            client or self._client_id,
             input_phy,
             input_bytes,
             output_phy,
@@ -183,13 +202,13 @@ class Tasks:
             return self._say(Status.HB_DSP_INVALID_PRIORITY, f"The priority is {priority}; write 0 to 255.")
         return self._say(Status.HB_DSP_INVALID_ARGUMENT, f"rpcCmd is {cmd:#x}; a command is 0x0 to 0xffff.")
 
-    def _refuse_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
+    def _refuse_range(self, what: str, phy_addr: int, size_bytes: int, client: int = 0) -> int:
         ddr = self._link.ddr
         if not phy_addr and not size_bytes:
             return 0  # no block at all
         if not ddr.contains(phy_addr, size_bytes):
             return self._say(Status.HB_DSP_INVALID_ADDRESS, f"The {what} block: {ddr.explain(phy_addr, size_bytes)}")
-        if not ddr.may_use(phy_addr, self._link.client_id):
+        if not ddr.may_use(phy_addr, client or self._client_id):
             return self._say(
                 Status.HB_DSP_INVALID_ADDRESS,
                 f"The {what} block at {phy_addr:#x} belongs to another process; register it first (hbSysRegisterMem).",
@@ -203,7 +222,7 @@ class Tasks:
 
     def _more_slots(self) -> int:
         """A slot when none is free: one whose dropped task has ended, else more from the daemon."""
-        from arm_client.refusal import RequestRefusedError
+        from hbrt.refusal import RequestRefusedError
 
         self.release_abandoned()
         with self._lock:
@@ -235,7 +254,7 @@ class Tasks:
                 self._abandoned.append((handle, keep))
 
     def _empty_dropped(self) -> None:
-        mailbox, still = self._link.mailbox, []
+        mailbox, still = self.mailbox, []
         for slot in self._dropped:
             if self._map[self._states + slot] >= FIRST_END:
                 mailbox.move(slot, State.EMPTY, Actor.OWNER)
@@ -248,6 +267,9 @@ class Tasks:
         """Undo a submission that no core can serve."""
         self._cancel(slot)
         self.release(handle)
+        return self._say_no_core()
+
+    def _say_no_core(self) -> int:
         return self._say(
             Status.HB_DSP_NOT_RUNNING,
             "No core that may run the task is running; see 'hbrt status', then 'hbrt restart'.",
@@ -280,7 +302,7 @@ class Tasks:
         if self._link.fault == Status.HB_DSP_FORKED:
             return self._say(self._link.fault, self._link.why_faulty())
         result: int = RESULT.unpack_from(mm, self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
-        return self._say(result, self._link.mailbox.text(slot))
+        return self._say(result, self.mailbox.text(slot))
 
     def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
         """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
@@ -328,8 +350,18 @@ class Tasks:
                 self._hand_over()
         return mm[at] >= _DONE
 
+    def watch(self, fd: int, on_event: Callable[[], None]) -> None:
+        """Have ``on_event()`` called by whoever sleeps here, again and again while ``fd`` is readable."""
+        self._watched[fd] = on_event
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self, fd: int) -> None:
+        """Undo ``watch``; call it before the descriptor is closed."""
+        if self._watched.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
     def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
-        mm, asleep_at, link = self._map, self._asleep_at, self._link
+        mm, asleep_at, link = self._asleep_map, self._asleep_at, self._link
         try:
             while True:
                 mm[asleep_at] = 1
@@ -340,10 +372,16 @@ class Tasks:
                 patience = None if deadline is None else deadline - time.monotonic()
                 if patience is not None and patience <= 0:
                     return False
-                for fd, _ in self._poll(patience, 2):
-                    if fd != link.doorbell:
+                if self._beat is not None:
+                    patience = self._beat[0] if patience is None else min(patience, self._beat[0])
+                for fd, _ in self._poll(patience, 4):
+                    if fd == self._lease_fd:
                         link.lose()
                         return ready()
+                    if (on_event := self._watched.get(fd)) is not None:
+                        on_event()
+                if self._beat is not None:
+                    self._beat[1]()
                 if self._followers:
                     self._wake_followers()
         finally:
@@ -389,11 +427,11 @@ class Tasks:
 
     def answer(self, handle: int) -> Answer:
         """Core, result, times and cycles of a task."""
-        return self._link.mailbox.answer(handle & SLOT_COUNT - 1)
+        return self.mailbox.answer(handle & SLOT_COUNT - 1)
 
     def text(self, handle: int) -> str:
         """Text that a failed task's core left: a sentence, or the op's traceback."""
-        return self._link.mailbox.text(handle & SLOT_COUNT - 1)
+        return self.mailbox.text(handle & SLOT_COUNT - 1)
 
     def why(self) -> str:
         """Sentence for the last refusal that this thread got."""
@@ -426,7 +464,7 @@ class Tasks:
         return self._handles[slot] == handle and self._cancel(slot)
 
     def _cancel(self, slot: int) -> bool:
-        mailbox = self._link.mailbox
+        mailbox = self.mailbox
         with mailbox.claim_lock:
             if mailbox.state(slot) is not State.READY:
                 return False
