@@ -56,7 +56,7 @@ class CoreLostError(HbrtError):
 
 
 class BoardLostError(HbrtError):
-    """The daemon is gone, or this process is a fork of the one that attached."""
+    """The daemon or the relay is gone, or this process is a fork of the one that attached."""
 
 
 _KINDS: dict[int, type[HbrtError]] = {
@@ -71,6 +71,7 @@ _KINDS: dict[int, type[HbrtError]] = {
     Status.HB_DSP_WATCHDOG: CoreLostError,
     Status.HB_DSP_BOARD_LOST: BoardLostError,
     Status.HB_SYS_BOARD_LOST: BoardLostError,
+    Status.HB_DSP_RELAY_LOST: BoardLostError,
     Status.HB_DSP_FORKED: BoardLostError,
     Status.HB_SYS_FORKED: BoardLostError,
     Status.HB_DSP_NOT_RUNNING: BoardLostError,

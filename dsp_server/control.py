@@ -75,6 +75,7 @@ class Control:
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
             "unregister": lambda r, _: self._let_go(memory.unregister, r),
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
+            "vouch": lambda r, _: self._vouch(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
             "mem": lambda r, _: {"summary": memory.summary(), "blocks": memory.listing(r.args["most"])},
@@ -132,6 +133,23 @@ class Control:
                 f"{request.verb} is for attached clients; client {request.client} is not attached with that token.",
             )
         return client
+
+    def _vouch(self, request: ControlRequest) -> dict[str, Any]:
+        """Tell one client whether who claims to be another one is: process id and name of that other one."""
+        import hmac
+
+        self._lease(request)
+        peer, args = self._clients.by_id.get(request.args["peer"]), request.args
+        if (
+            peer is None
+            or peer.has_gone
+            or not hmac.compare_digest(wire.lease_proof(peer.token, args["nonce"]).encode(), args["proof"].encode())
+        ):
+            raise RefusedError(
+                Status.HB_DSP_PERMISSION,
+                f"Client {args['peer']} is not attached with the token that was shown; connect anew.",
+            )
+        return {"pid": peer.pid, "name": peer.name}
 
     def _let_go(self, let_go: Callable[[int, int], None], request: ControlRequest) -> None:
         let_go(request.args["phy"], self._lease(request).id)

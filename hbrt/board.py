@@ -16,6 +16,8 @@ from hbrt import settings
 ATTACH = "attach.sock"
 CONTROL = "control.sock"
 LOCK = "lock"
+RELAY = "relay.sock"
+RELAY_LOCK = "relay.lock"
 LOG = "log"
 _MOST_TRIES = 10
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
@@ -70,6 +72,21 @@ class BoardPaths(NamedTuple):
     def log(self) -> Path:
         """Log of the daemon and its cores."""
         return self.path / LOG
+
+    @property
+    def relay(self) -> Path:
+        """ZeroMQ socket of the board's relay."""
+        return self.path / RELAY
+
+    @property
+    def relay_lock(self) -> Path:
+        """Lock of the relay, with its process id as text."""
+        return self.path / RELAY_LOCK
+
+    @property
+    def relay_endpoint(self) -> str:
+        """ZeroMQ address of the relay's socket."""
+        return f"ipc://{socket_path(self.relay)}"
 
     @property
     def control_endpoint(self) -> str:
@@ -178,15 +195,29 @@ def take_lock(paths: BoardPaths) -> int:
     Raises:
         BoardBusyError: a daemon runs; the message names its process.
     """
+    fd = lock_file(paths.lock)
+    if fd is None:
+        raise BoardBusyError(already_running(paths, lock_holder(paths.lock) or "unknown"))
+    return fd
+
+
+def lock_file(path: Path) -> int | None:
+    """Lock a file, made when it is not there, and write this process's id into it; None when another process has it.
+
+    Returns:
+        Descriptor that holds the lock until it is closed.
+
+    Raises:
+        BoardError: the file cannot be opened, or is a link.
+    """
     while True:
-        fd = _open_lock(paths)
+        fd = _open_lock(path)
         try:
             fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE)
         except BlockingIOError:
-            holder = os.pread(fd, 32, 0).decode("ascii", "replace").strip() or "unknown"
             os.close(fd)
-            raise BoardBusyError(already_running(paths, holder)) from None
-        if _is_still(fd, paths.lock):
+            return None
+        if _is_still(fd, path):
             break
         os.close(fd)  # the daemon before us removed the file between our open and our lock
     os.ftruncate(fd, 0)
@@ -202,13 +233,13 @@ def already_running(paths: BoardPaths, holder: int | str) -> str:
     )
 
 
-def _open_lock(paths: BoardPaths) -> int:
+def _open_lock(path: Path) -> int:
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        return os.open(paths.lock, flags, 0o600)
+        return os.open(path, flags, 0o600)
     except OSError as error:
         why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
-        raise BoardError(f"The lock {paths.lock} {why}.") from None
+        raise BoardError(f"The lock {path} {why}.") from None
 
 
 def _is_still(fd: int, path: Path) -> bool:
@@ -226,11 +257,25 @@ def daemon_pid(paths: BoardPaths) -> int | None:
     """
     try:
         check_directory(paths)
-        fd = os.open(paths.lock, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise BoardError(f"The board {paths.path} cannot be looked at: {error.strerror}.") from None
+    return lock_holder(paths.lock)
+
+
+def lock_holder(path: Path) -> int | None:
+    """Id of the process that holds a lock of ``lock_file``, or None.
+
+    Raises:
+        BoardError: the file cannot be looked into.
+    """
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BoardError(f"The lock {path} cannot be looked at: {error.strerror}.") from None
     try:
         # Only a question: a look must not hold the lock while a daemon that starts wants it.
         found = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _WHOLE_FILE))
@@ -242,7 +287,7 @@ def daemon_pid(paths: BoardPaths) -> int | None:
 
 def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
-    found = [paths.attach, paths.control, *sorted(paths.path.glob("image-*.py"))]
+    found = [paths.attach, paths.control, paths.relay, paths.relay_lock, *sorted(paths.path.glob("image-*.py"))]
     return [path for path in found if path.exists() or path.is_socket()]
 
 

@@ -41,6 +41,7 @@ _BY_STATUS: dict[int, Exit] = {
             _S.HB_DSP_BOARD_LOST,
             _S.HB_DSP_FORKED,
             _S.HB_DSP_PERMISSION,
+            _S.HB_DSP_RELAY_LOST,
         ),
         Exit.BROKEN,
     ),

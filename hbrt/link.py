@@ -116,6 +116,10 @@ class Link:
         self._control = control
         return control
 
+    def proof(self, nonce: str) -> str:
+        """What shows another process that this one holds its lease; see ``hbrt.wire.lease_proof``."""
+        return wire.lease_proof(self._token, nonce)
+
     def watch_lease(self) -> None:
         """From now on, have the doorbell rung when the daemon goes: for who sleeps on the doorbell alone."""
         if self._watcher is None:

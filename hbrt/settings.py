@@ -29,7 +29,11 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores"),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
+    Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none"),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
+    Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
+    Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
+    Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it"),
     Setting("HBRT_SPIN_US", "int", "-1", "microseconds to look before sleeping; 0 never spins, -1 adapts"),
     Setting(
         "HBRT_NN_PATH",
@@ -76,6 +80,13 @@ def choice(name: str) -> str:
     if raw not in allowed:
         raise BadSettingError(f"{name} is {raw!r}; write one of {', '.join(allowed)}.")
     return raw
+
+
+def is_relayed() -> bool:
+    """Whether tasks of this process go by a relay: HB_DSP_RPC_MODE, else HB_UCP_ENABLE_RELAY_MODE."""
+    if os.environ.get("HB_DSP_RPC_MODE"):
+        return choice("HB_DSP_RPC_MODE") == "relay"
+    return flag("HB_UCP_ENABLE_RELAY_MODE")
 
 
 def size_bytes(name: str) -> int:

@@ -61,6 +61,7 @@ class Status(IntEnum):
     HB_DSP_FORKED = -6000274
     HB_DSP_OUT_OF_TCM = -6000275
     HB_DSP_PERMISSION = -6000276
+    HB_DSP_RELAY_LOST = -6000277
     HB_ERR_MMAP_FAILED = -6000300
 
 
@@ -146,6 +147,11 @@ TABLE: tuple[Entry, ...] = (
     ),
     _row(_S.HB_DSP_OUT_OF_TCM, "A TCM bank has no free range of that size."),
     _row(_S.HB_DSP_PERMISSION, "The request is for the owner of the block or of the task only."),
+    _row(
+        _S.HB_DSP_RELAY_LOST,
+        "The relay that carried the task has gone, or none can be reached; the board goes on, and the next call starts "
+        "or finds a new one.",
+    ),
     _row(_S.HB_ERR_MMAP_FAILED, "The op could not map a physical range; it is not inside one live block."),
 )
 
@@ -198,6 +204,7 @@ HB_DSP_BOARD_LOST = Status.HB_DSP_BOARD_LOST
 HB_DSP_FORKED = Status.HB_DSP_FORKED
 HB_DSP_OUT_OF_TCM = Status.HB_DSP_OUT_OF_TCM
 HB_DSP_PERMISSION = Status.HB_DSP_PERMISSION
+HB_DSP_RELAY_LOST = Status.HB_DSP_RELAY_LOST
 HB_ERR_MMAP_FAILED = Status.HB_ERR_MMAP_FAILED
 
 

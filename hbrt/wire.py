@@ -65,6 +65,7 @@ VERBS: dict[str, Verb] = {
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "unregister": Verb({"phy": _PHY}, leased=True),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
+    "vouch": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
     "status": Verb(),
     "ops": Verb(),
     "mem": Verb({"most": Int(0, 1_000_000)}),
@@ -199,6 +200,18 @@ def decode_reply(raw: bytes) -> ControlReply:
     """
     body = unpack_map(raw, MAX_REPLY_BYTES)
     return ControlReply(_take(body, "id", int), _take(body, "status", int), _take(body, "text", str), body.get("data"))
+
+
+def lease_proof(token: bytes, nonce: str) -> str:
+    """What shows that its sender holds a lease, without showing the lease's token: 64 hexadecimal digits.
+
+    Args:
+        token: The lease's token.
+        nonce: Text that the sender chose for this once.
+    """
+    import hmac  # loads what a start need not wait for
+
+    return hmac.digest(token, nonce.encode(), "sha256").hex()
 
 
 def pack(**fields: Any) -> bytes:
