@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
+from arm_client.pointers import behind, integer, shown
 from arm_client.process import attached, process
 from arm_client.refusal import RequestRefusedError, note
 from arm_client.sys import as_mem
@@ -25,11 +27,12 @@ from hbrt.types import (
 
 _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
+_MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 
 
 def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
     """Set the manual's defaults: any core, command BUTT, priority LOWEST, customId 0. A macro in C, a call here."""
-    target = _behind(ctrl, hbDSPRpcCtrlParam)
+    target = behind(ctrl, hbDSPRpcCtrlParam)
     if target is None:
         return
     target.dspCoreId = HB_DSP_CORE_ANY
@@ -56,14 +59,17 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
     Source: DSP runtime API manual.
     """
     here = process.default
-    try:
-        core, cmd, priority, custom_id = _CTRL.unpack_from(ctrl)
-        in_phy, _, in_bytes = _MEM.unpack_from(input)  # type: ignore[arg-type]
-        out_phy, _, out_bytes = _MEM.unpack_from(output)  # type: ignore[arg-type]
-    except TypeError:
+    if (
+        here is None
+        or type(task) is not hbDSPTask_t
+        or type(ctrl) is not hbDSPRpcCtrlParam
+        or type(input) is not hbSysMem
+        or type(output) is not hbSysMem
+    ):
         return _rpc_slow(task, input, output, ctrl)
-    if here is None or type(task) is not hbDSPTask_t:
-        return _rpc_slow(task, input, output, ctrl)
+    core, cmd, priority, custom_id = _CTRL.unpack_from(ctrl)
+    in_phy, _, in_bytes = _MEM.unpack_from(input)
+    out_phy, _, out_bytes = _MEM.unpack_from(output)
     tasks = here.tasks
     handle = tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
     if handle < 0:
@@ -76,15 +82,15 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
 def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
     """HbDSPRpc for the first call, for NULL blocks, and for arguments passed by reference."""
-    out = _behind(task, hbDSPTask_t)
-    how = _behind(ctrl, hbDSPRpcCtrlParam)
+    out = behind(task, hbDSPTask_t)
+    how = behind(ctrl, hbDSPRpcCtrlParam)
     blocks = []
     for name, given in (("input", input), ("output", output)):
         block = as_mem(given)
         if block is None and given is not None:
             return note(
                 Status.HB_DSP_INVALID_ARGUMENT,
-                f"The {name} is {given!r}; pass an hbSysMem, or None for none.",
+                f"The {name} is {shown(given)}; pass an hbSysMem, or None for none.",
             )
         blocks.append((block.phyAddr, block.memSize) if block is not None else (0, 0))
     if out is None or how is None:
@@ -121,10 +127,12 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
     handle = task.value if type(task) is hbDSPTask_t else _handle(task)
     if here is None or not handle or handle < 0:
         return _no_such_task(handle)
-    try:
-        status = here.tasks.wait(handle, timeout)
-    except TypeError:
-        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {timeout!r}; write milliseconds.")
+    if type(timeout) is not int or timeout > _MOST_WAIT_MS:
+        limit_ms = _milliseconds(timeout)
+        if limit_ms is None:
+            return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {shown(timeout)}; write milliseconds.")
+        timeout = limit_ms
+    status = here.tasks.wait(handle, timeout)
     return note(status, here.tasks.why()) if status else 0
 
 
@@ -160,7 +168,7 @@ def hbDSPSetTaskDoneCb(
         return _no_such_task(handle)
     given: object = callback  # a C program that passes no function would crash later
     if not callable(given):
-        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {callback!r} is not callable.")
+        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {shown(callback)} is not callable.")
     tasks = here.tasks
     if tasks.state(handle) is None:
         status = tasks.release(handle)  # a handle that is not live: this only says which kind
@@ -179,17 +187,27 @@ def hbDSPGetVersion() -> str:
 
 def hbDSPGetErrorDesc(code: int) -> str:
     """Sentence for a status code; a value that is no code of the runtime came from an op."""
-    return codes.describe(code)
+    number = integer(code)
+    return codes.describe(number) if number is not None else f"{shown(code)} is no status code."
 
 
-def _handle(task: Any) -> int:
+def _milliseconds(timeout: object) -> int | None:
+    """Whole milliseconds of what is not a plain small integer; None when it is no number."""
+    whole = integer(timeout)
     try:
-        return task.value or 0
-    except AttributeError:
-        behind = _behind(task, hbDSPTask_t)
-        if behind is not None:
-            return behind.value or 0
-        return task if type(task) is int else -1
+        limit_ms = float(cast("Any", timeout)) if whole is None and not isinstance(timeout, (str, bytes)) else whole
+        return None if limit_ms is None else math.ceil(min(limit_ms, _MOST_WAIT_MS))
+    except Exception:  # noqa: BLE001 - NaN, or whatever an object's own code raises
+        return None
+
+
+def _handle(task: object) -> int:
+    """The handle behind an argument; 0 for NULL, -1 for what is none."""
+    found = behind(task, hbDSPTask_t)
+    if found is not None:
+        return found.value or 0
+    number = integer(task)
+    return -1 if number is None else number
 
 
 def _no_such_task(handle: int | None) -> int:
@@ -202,16 +220,3 @@ def _no_such_task(handle: int | None) -> int:
         Status.HB_DSP_INVALID_TASK_HANDLE,
         "The task handle is null or not an hbDSPTask_t; hbDSPRpc fills one.",
     )
-
-
-def _behind(given: Any, kind: type[Any]) -> Any:
-    """The structure behind what a caller passed: itself, ``byref(x)``, or a pointer to it; None for anything else."""
-    if isinstance(given, kind):
-        return given
-    behind = getattr(given, "_obj", None)
-    if behind is None:
-        try:
-            behind = getattr(given, "contents", None)
-        except ValueError:
-            return None  # a null pointer
-    return behind if isinstance(behind, kind) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
+from arm_client.pointers import behind, bytes_of, integer
 from arm_client.process import attached, process
 from arm_client.refusal import RequestRefusedError, note
 from hbrt.status import Status
@@ -53,10 +54,10 @@ def hbSysFlushMem(mem: hbSysMem, flag: int) -> int:
     Returns:
         0; HB_SYS_INVALID_ARGUMENT for an unknown flag, or memory that is not of this process.
     """
-    target = as_mem(mem)
-    if target is None or not isinstance(flag, int):
+    target, way = as_mem(mem), integer(flag)
+    if target is None or way is None:
         return _null("hbSysFlushMem")
-    return _try(lambda: _existing().blocks.flush(target.phyAddr, target.memSize, flag))
+    return _try(lambda: _existing().blocks.flush(target.phyAddr, target.memSize, way))
 
 
 def hbSysFreeMem(mem: hbSysMem) -> int:
@@ -139,28 +140,20 @@ def hbSysUnregisterMem(mem: hbSysMem) -> int:
     return status
 
 
-def as_mem(mem: Any) -> hbSysMem | None:
-    """The structure behind what a caller passed: itself, ``byref(mem)``, or a pointer to it; None for anything else."""
-    if isinstance(mem, hbSysMem):
-        return mem
-    behind = getattr(mem, "_obj", None)
-    if behind is None:
-        try:
-            behind = getattr(mem, "contents", None)
-        except ValueError:
-            return None  # a null pointer
-    return behind if isinstance(behind, hbSysMem) else None
+def as_mem(mem: object) -> hbSysMem | None:
+    """The structure behind what a caller passed: itself, ``byref(mem)``, a pointer to it; None for anything else."""
+    return behind(mem, hbSysMem)
 
 
 def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
-    if isinstance(mem, int):
-        mem, size = size, mem
-    target = as_mem(mem)
-    if target is None or not isinstance(size, int):
-        return _null("hbSysAllocMem")
+    target, size_bytes = as_mem(mem), integer(size)
+    if target is None:
+        target, size_bytes = as_mem(size), integer(mem)
+    if target is None or size_bytes is None:
+        return _null("hbSysAllocCachedMem" if is_cached else "hbSysAllocMem")
 
     def allocate() -> None:
-        _fill(target, attached().blocks.alloc(size, is_cached=is_cached), 0, size)
+        _fill(target, attached().blocks.alloc(size_bytes, is_cached=is_cached), 0, size_bytes)
 
     return _try(allocate)
 
@@ -172,38 +165,30 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
     mem.backing = (address, view)
 
 
-def _copy(mem: Any, other: Any, size: int, *, is_write: bool) -> int:
-    target = as_mem(mem)
-    if target is None or not target.virAddr or other is None or not isinstance(size, int):
+def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> int:
+    target, size_bytes = as_mem(mem), integer(size)
+    if target is None or not target.virAddr or size_bytes is None:
         return _null("hbSysWriteMem" if is_write else "hbSysReadMem")
-    if not 0 <= size <= target.memSize:
+    if not 0 <= size_bytes <= target.memSize:
         return note(
             Status.HB_SYS_INVALID_ARGUMENT,
-            f"{size} bytes do not fit the block at {target.phyAddr:#x}, which has {target.memSize}.",
+            f"{size_bytes} bytes do not fit the block at {target.phyAddr:#x}, which has {target.memSize}.",
         )
     try:
-        theirs = _bytes_of(other, size)
-    except (TypeError, ValueError, BufferError) as error:
+        theirs = bytes_of(other, size_bytes)
+    except Exception as error:  # noqa: BLE001 - whatever an object's own code raises
         return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer cannot be used: {error}.")
-    if len(theirs) < size:
-        return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer has {len(theirs)} bytes, fewer than {size}.")
+    if len(theirs) < size_bytes:
+        return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer has {len(theirs)} bytes, fewer than {size_bytes}.")
+    if not size_bytes:
+        return _OK
     if is_write:
-        target.view()[:size] = theirs[:size]
+        target.view()[:size_bytes] = theirs[:size_bytes]
     elif theirs.readonly:
         return note(Status.HB_SYS_INVALID_ARGUMENT, "The CPU buffer is read-only; pass a bytearray or an array.")
     else:
-        theirs[:size] = target.view()[:size]
+        theirs[:size_bytes] = target.view()[:size_bytes]
     return _OK
-
-
-def _bytes_of(buffer: Any, size: int) -> memoryview:
-    if isinstance(buffer, (int, ctypes.c_void_p, ctypes.c_char_p)):
-        address = buffer if isinstance(buffer, int) else ctypes.cast(buffer, ctypes.c_void_p).value
-        if not address:
-            raise ValueError("it is a null pointer")
-        return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
-    view = memoryview(buffer)
-    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 
 def _existing() -> Session:

@@ -1,0 +1,80 @@
+"""What stands behind an argument, as a C compiler would see it: structures, integers, bytes. Nothing here raises."""
+
+from __future__ import annotations
+
+import ctypes
+from operator import index
+from typing import Any, TypeVar, cast
+
+_Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.c_void_p")
+_MOST_SHOWN = 120
+
+
+def behind(given: object, kind: type[_Structure]) -> _Structure | None:
+    """The structure behind what a caller passed: itself, ``byref(x)``, a pointer, or an array's first element.
+
+    None for anything else, a null pointer for one.
+    """
+    try:
+        if isinstance(given, kind):
+            return given
+        if isinstance(given, ctypes.Array):
+            found = given[0]
+        else:
+            found = getattr(given, "_obj", None)  # byref
+            if found is None:
+                found = getattr(given, "contents", None)
+        return found if isinstance(found, kind) else None
+    except Exception:  # noqa: BLE001 - a null pointer, an empty array, or an object that answers with an exception
+        return None
+
+
+def integer(given: object) -> int | None:
+    """The integer behind a Python, numpy or ctypes integer; None for anything else."""
+    try:
+        if isinstance(given, ctypes._SimpleCData):  # noqa: SLF001 - the base of c_int and its like
+            return given.value if type(given.value) is int else None
+        return index(cast("Any", given))
+    except Exception:  # noqa: BLE001 - whatever an object's own code raises
+        return None
+
+
+def bytes_of(buffer: Any, size_bytes: int) -> memoryview:
+    """Bytes of a CPU buffer: of an object with the buffer protocol, or behind an address or a pointer.
+
+    Args:
+        buffer: As hbSysWriteMem and hbSysReadMem take it.
+        size_bytes: Bytes that are meant; how many an address has, only the caller knows.
+
+    Raises:
+        TypeError, ValueError, BufferError: it has no bytes, or lie in pieces; or what its own code raises.
+    """
+    if buffer is None:
+        raise TypeError("it is a null pointer")
+    address = _address(buffer)
+    if address is not None:
+        if not address:
+            raise ValueError("it is a null pointer")
+        return memoryview((ctypes.c_ubyte * size_bytes).from_address(address)).cast("B")
+    view = memoryview(buffer)
+    if not view.nbytes:
+        return memoryview(b"")
+    if not view.c_contiguous:
+        raise TypeError("its bytes do not lie in one piece")
+    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
+
+
+def shown(value: object) -> str:
+    """Short text of any value, for a message."""
+    try:
+        text = repr(value)
+    except Exception:  # noqa: BLE001 - an object may fail even here
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def _address(buffer: Any) -> int | None:
+    """Address that a number or a pointer says; None for what has bytes of its own, 0 for a null pointer."""
+    if isinstance(buffer, (ctypes.c_void_p, ctypes.c_char_p, ctypes._Pointer)) or hasattr(buffer, "_obj"):  # noqa: SLF001
+        return ctypes.cast(buffer, ctypes.c_void_p).value or 0
+    return buffer if type(buffer) is int else None
