@@ -1,0 +1,102 @@
+"""The README's tour, as a newcomer takes it: in an empty directory, in a virtual environment, from a wheel."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.docs.conftest import clean_environment, end_boards
+from tools.docs_blocks import blocks, run_page, section
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+TOUR = section(README, "## Five-minute tour")
+INSTALLS = "pip install"
+
+
+def place_dependencies(directory: Path) -> None:
+    """Links to all that is installed here but hbrt itself, so that installing hbrt asks no network."""
+    for entry in Path(sysconfig.get_paths()["purelib"]).iterdir():
+        if not entry.name.startswith(("hbrt-", "_hbrt", "__editable__")):
+            (directory / entry.name).symlink_to(entry)
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, board_home: Path) -> Iterator[dict[str, str]]:
+    """Environment of somebody who has a wheel of hbrt as ``~/hbrt``, and whose pip finds all else without a network."""
+    home, wheels, dependencies = tmp_path / "home", tmp_path / "wheels", tmp_path / "dependencies"
+    for directory in (home, wheels, dependencies):
+        directory.mkdir()
+    place_dependencies(dependencies)
+    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
+    subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True, timeout=60)
+    environment = clean_environment(board_home, Path(sys.executable).parent)
+    yield {
+        **environment,
+        "HOME": str(home),
+        "PYTHONPATH": str(dependencies),
+        "PIP_NO_INDEX": "1",
+        "PIP_NO_DEPS": "1",
+        "PIP_FIND_LINKS": str(wheels),
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+    }
+    end_boards(board_home)
+
+
+@pytest.mark.timeout(240)
+def test_the_tour_does_what_it_says(newcomer: dict[str, str], tmp_path: Path, board_home: Path) -> None:
+    here = tmp_path / "tour"
+    here.mkdir()
+    (wheel,) = Path(newcomer["PIP_FIND_LINKS"]).glob("hbrt-*.whl")
+    # The page installs from the clone; that builds a wheel of it, for which pip would ask the network for the builder.
+    page = TOUR.replace("~/hbrt pytest", f"{wheel} pytest")
+    assert page != TOUR
+    ran = list(run_page(page, here, newcomer))
+    assert len(ran) == sum(block.language == "bash" for block in blocks(TOUR))
+    assert [path.name for path in board_home.rglob("*") if path.is_file() or path.is_socket()] == ["log"]
+
+
+def test_the_readme_leads_with_two_commands_that_make_knows() -> None:
+    first = blocks(README)[0].text.splitlines()
+    assert [line.split()[:2] for line in first] == [["make", "demo"], ["make", "test"]]
+    for line in first:
+        goal = line.split()[1]
+        answer = subprocess.run(
+            ["make", "--dry-run", goal], cwd=REPOSITORY, capture_output=True, check=False, timeout=30
+        )
+        assert answer.returncode == 0, answer.stderr
+
+
+def test_the_demo_prints_the_table_that_the_readme_shows(page_environment: dict[str, str], tmp_path: Path) -> None:
+    shown = blocks(README)[1].text.splitlines()
+    answer = subprocess.run(
+        ["hbrt", "run", "nn"],
+        cwd=tmp_path,
+        env=page_environment,
+        capture_output=True,
+        check=True,
+        timeout=60,
+        text=True,
+    )
+    printed = answer.stdout.splitlines()
+    assert [words(line) for line in printed] == [words(line) for line in shown]
+
+
+def words(line: str) -> list[str]:
+    """A line's words but the measured ones."""
+    return ["..." if word[0].isdigit() and "0x" not in word else word for word in line.split()]
+
+
+def test_every_bash_block_of_the_tour_is_followed_by_its_output_or_prints_nothing() -> None:
+    tour = blocks(TOUR)
+    silent = [
+        block.line
+        for block, after in zip(tour, [*tour[1:], None], strict=True)
+        if block.language == "bash" and (after is None or after.language != "text") and INSTALLS not in block.text
+    ]
+    assert silent == []

@@ -1,0 +1,239 @@
+"""The table of docs/what-is-emulated.md with every value that the public manuals leave open."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import NamedTuple
+
+from arm_client import memory as arm_memory
+from dsp_server import clients, cycles, descriptors, heap, idma, recovery, runtime, tcm, tile_manager, views
+from hbrt import launch, layout, settings, tasks, types
+from hbrt.status import Status
+from tools.docs_tables import table
+
+KIB = 1024
+
+
+class Choice(NamedTuple):
+    """One thing that the manuals leave open: what, which value, why that one."""
+
+    what: str
+    value: str
+    why: str
+
+
+def _widths(structure: type[ctypes.Structure]) -> str:
+    parts = [f"{field[0]} int{8 * ctypes.sizeof(field[1])}" for field in structure._fields_]
+    return f"{', '.join(parts)}; {ctypes.sizeof(structure)} bytes"
+
+
+MEMORY = (
+    Choice("base of the DDR", f"{layout.DDR_BASE:#x}", "above 31 bits, so that an address kept in a signed int shows"),
+    Choice(
+        "size of the DDR", settings.text("HBRT_DDR"), "sparse: what is not touched costs nothing; `hbrt start --ddr`"
+    ),
+    Choice(
+        "allocator",
+        f"best fit by pages of {layout.PAGE_BYTES} bytes, {heap.Heap(0, 1 << 20).guard_pages} guard page after each",
+        "blocks start aligned for any unit of the chip, and an overrun meets no neighbour",
+    ),
+    Choice("a new block holds", "zeros", "a program that reads before it writes gives the same result every time"),
+    Choice("sizes", f"1 to {arm_memory.SIZE_LIMIT} bytes", "memSize is a uint32"),
+    Choice("argument order of hbSysAllocMem", "(mem, size), and also (size, mem)", "the manual lists both"),
+    Choice(
+        "double free, a pointer inside a block, another process's block",
+        f"{Status.HB_SYS_NOT_ALLOCATED.name} ({int(Status.HB_SYS_NOT_ALLOCATED)})",
+        "one mistake of the caller, with a sentence on which it is",
+    ),
+    Choice(
+        "free while a task of the process runs",
+        "succeeds; the memory goes when that task has ended",
+        "no op loses memory under its hands",
+    ),
+    Choice(
+        "hbSysWriteMem, hbSysReadMem",
+        "copy through the CPU's view, as memcpy; no flush in them",
+        "cached memory needs its CLEAN or INVALIDATE, as after memcpy",
+    ),
+    Choice("their size above memSize", Status.HB_SYS_INVALID_ARGUMENT.name, "nothing is copied"),
+    Choice(
+        "cached memory",
+        f"`{settings.text('HBRT_CACHE')}` by default; `strict` by HBRT_CACHE",
+        "programs run first and are checked next",
+    ),
+    Choice(
+        "granularity of strict mode",
+        "the bytes from phyAddr on, memSize of them; no cache lines, nothing is evicted by itself",
+        "the same result on every run: a flush that is missing always shows",
+    ),
+    Choice(
+        "hbSysRegisterMem",
+        "counted; cached memory; loaded from the DDR in strict mode",
+        "the manual says only that the result is cacheable",
+    ),
+    Choice("clients that may register one block", f"{layout.BLOCK_MAX_SHARERS}", "their ids fit the block's record"),
+    Choice(
+        "start of an RPC block",
+        f"a multiple of {views.RPC_ALIGNMENT} bytes",
+        "an int64 in a parameter structure; a core hangs on an unaligned one",
+    ),
+)
+
+TASKS = (
+    Choice(
+        "fields of hbDSPRpcCtrlParam",
+        _widths(types.hbDSPRpcCtrlParam),
+        "int64 as in the DNN runtime's twin, int32 else",
+    ),
+    Choice(
+        "priority values",
+        ", ".join(
+            f"{name.removeprefix('HB_DSP_RPC_PRIORITY_')} {int(value)}"
+            for name, value in types.hbDspRpcPriority.__members__.items()
+        ),
+        "equal to the DNN runtime's",
+    ),
+    Choice("third key of the order", "time of submission", "first come, first served"),
+    Choice(
+        "core for ANY",
+        "the one that is free first; of sleeping ones the lowest",
+        "no core idles while there is work for it",
+    ),
+    Choice("core masks", "any sum of core bits, 3 for both", "a mask is one; the manual names its single bits"),
+    Choice(
+        "timeout of hbDSPWaitTaskDone", "milliseconds; <= 0 waits for ever", "as hbDNNWaitTaskDone; the samples pass 0"
+    ),
+    Choice("after a timeout", "the task goes on and can be waited for again", "a wait is no cancel"),
+    Choice(
+        "hbDSPReleaseTask of a queued or running task",
+        "cancels it; lets it end and drops its result",
+        "a release never blocks",
+    ),
+    Choice(
+        "hbDSPSetTaskDoneCb",
+        "callback(task, status, userdata), once, in a thread of the runtime",
+        "that of hbDNNSetTaskDoneCb",
+    ),
+    Choice(
+        "unknown command",
+        f"the wait returns {Status.HB_DSP_UNKNOWN_COMMAND.name}",
+        "what is registered is the image's to know",
+    ),
+    Choice("PING (0x0)", "the core answers 0, with or without blocks", "it asks whether the core lives"),
+    Choice(
+        "reply of BUTT (0xffff)",
+        "into the output block: {uint32 count; uint32 record_bytes = 64}, then per command "
+        "{uint32 cmd; uint32 latency_us; char name[56]}; cut to what fits",
+        "fixed records, readable from C",
+    ),
+    Choice(
+        "task slots",
+        f"{layout.SLOT_COUNT} a board, {clients.MOST_SLOTS} a process, leased {clients.FIRST_SLOTS} and then "
+        f"{tasks.SLOTS_AT_ONCE} at a time",
+        "finding work is one scan of so many bytes",
+    ),
+    Choice("processes", f"{layout.CLIENT_COUNT - 1} a board", "a table of records"),
+    Choice(
+        "text of a failed task", f"{layout.SLOT_TEXT_BYTES} bytes, cut in the middle", "a traceback's ends say most"
+    ),
+    Choice(
+        "numbers of the HB_DSP_ codes",
+        f"{int(Status.HB_DSP_INVALID_ARGUMENT)} and below",
+        "a block that no public code uses; see status-codes.md",
+    ),
+    Choice("hbDSPGetVersion", "`MAJOR.MINOR.PATCH (hbrt VERSION emulator)`", "it says that it is an emulator"),
+    Choice("cores", f"{settings.text('HBRT_CORES')}, up to {layout.MAX_CORES}", "J5 has 2; `hbrt start --cores`"),
+)
+
+DSP = (
+    Choice(
+        "latency of hb_dsp_register_fn",
+        "microseconds; shown by `hbrt ops`, without effect",
+        "the manual's samples all pass 0",
+    ),
+    Choice(
+        "quantize, dequantize",
+        f"commands {int(types.HB_DSP_RPC_CMD_NN_QUANTIZE):#x}, {int(types.HB_DSP_RPC_CMD_NN_DEQUANTIZE):#x}; "
+        "parameter structures in nn-ops.md",
+        "softmax's number is the only public one",
+    ),
+    Choice("NaN into quantize", "becomes the zero point", "the number that stands for 0"),
+    Choice(
+        "hb_dsp_mem_map",
+        "only memory that the caller's process owns or has registered; inside one block",
+        "one process's mistake cannot reach another's data",
+    ),
+    Choice("hb_dsp_mem_unmap", "checks its argument; nothing is unmapped", "a core keeps the whole DDR mapped"),
+    Choice("HB_ERR_MMAP_FAILED", f"{int(Status.HB_ERR_MMAP_FAILED)}", "its value is not public"),
+    Choice(
+        "log levels",
+        f"NONE {runtime.HB_DSP_LOG_NONE}, DEBUG {runtime.HB_DSP_LOG_DEBUG} to FATAL {runtime.HB_DSP_LOG_FATAL}",
+        "only names are public",
+    ),
+    Choice(
+        "TCM",
+        f"{tcm.BANK_USABLE_BYTES // KIB} of {tcm.BANK_RAW_BYTES // KIB} KiB usable a bank; first fit, default "
+        f"alignment {tcm.DEFAULT_ALIGN}",
+        "about so much is left on the chip",
+    ),
+    Choice(
+        "addresses of the banks", ", ".join(f"{base:#x}" for base in tcm.TCM_BASES), "what alignment is relative to"
+    ),
+    Choice(
+        "colours",
+        f"COLOR_0 {tile_manager.XV_MEM_BANK_COLOR_0}, COLOR_1 {tile_manager.XV_MEM_BANK_COLOR_1}, "
+        f"COLOR_ANY {tile_manager.XV_MEM_BANK_COLOR_ANY:#x}",
+        "the bank's number",
+    ),
+    Choice(
+        "error values of the tile manager",
+        f"XVTM_ERROR, a false object; {tile_manager.XVTM_FREE_ERROR} from xvFreeBuffer",
+        "`if (!buffer)` reads as in C",
+    ),
+    Choice("a new TCM buffer holds", "what its last user left", "as on the chip"),
+    Choice(
+        "iDMA codes",
+        f"bad transfer {idma.IDMA_ERR_BAD_TRANSFER}, queue full {idma.IDMA_ERR_QUEUE_FULL}, unknown handle "
+        f"{idma.IDMA_ERR_UNKNOWN_HANDLE}",
+        "negative is all that is public",
+    ),
+    Choice(
+        "iDMA queue",
+        f"{descriptors.QUEUE_DEPTH} descriptors, in order",
+        "the same op works at any depth it does not reach",
+    ),
+    Choice(
+        "when a transfer's bytes move",
+        "when it is waited for, or polled after its modelled end",
+        "an op that does not wait sees the old bytes",
+    ),
+    Choice(
+        "iDMA cycles",
+        f"{cycles.IDMA_ISSUE_CYCLES} to issue, {cycles.IDMA_SETUP_CYCLES} to start, {cycles.IDMA_ROW_CYCLES} a further "
+        f"row, {cycles.IDMA_BYTES_PER_CYCLE} bytes a cycle, {cycles.IDMA_POLL_CYCLES} a poll in vain",
+        "plausible; no cost is public",
+    ),
+    Choice(
+        "DDR without iDMA",
+        f"{cycles.DDR_STALL_CYCLES} cycles for {cycles.DDR_LOAD_BYTES} bytes",
+        "there is no data cache",
+    ),
+    Choice("TILE_SIZE", f"{idma.TILE_SIZE // KIB} KiB", "two fit the usable part of a bank"),
+    Choice(
+        "core that dies",
+        f"starts again at once, then after {recovery.FIRST_PAUSE_SECONDS} to {recovery.MOST_PAUSE_SECONDS} s, not at "
+        f"all after {recovery.MOST_IDLE_DEATHS} deaths in a row with no task to blame",
+        "remoteproc restarts for ever",
+    ),
+    Choice("loading an image", f"at most {launch.LOAD_SECONDS:.0f} s", "`--timeout`"),
+)
+
+
+def choices() -> str:
+    """Every choice, by where it is met."""
+    parts = (("Memory", MEMORY), ("Tasks", TASKS), ("DSP side", DSP))
+    return "\n".join(f"### {name}\n\n{table(('what', 'value', 'why'), rows)}" for name, rows in parts)
+
+
+PARTS: dict[str, Callable[[], str]] = {"choices": choices}

@@ -1,0 +1,226 @@
+"""Tables of docs/mailbox.md: where every byte of the DDR file is, and how a slot may move."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from dsp_server.cores import ACTIVITY_OFFLINE, STATES
+from dsp_server.schedule import ASLEEP, LOOKING, RUNNING
+from hbrt import layout, mailbox
+from hbrt.mailbox import MOVES, Actor, State
+from hbrt.settings import format_size
+from tools.docs_tables import table
+
+_TYPES = {"Q": "uint64", "q": "int64", "I": "uint32", "i": "int32", "H": "uint16", "s": "char"}
+_ITEM = re.compile(r"(\d*)([a-zA-Z])")
+
+
+class Field(NamedTuple):
+    """One field of a record."""
+
+    offset: int
+    kind: str
+    name: str
+    meaning: str
+
+
+def fields(packed: struct.Struct, described: Sequence[tuple[str, str]], start: int = 0) -> list[Field]:
+    """Fields of a packed structure, with the names and meanings given in its order.
+
+    Raises:
+        ValueError: as many names as fields were not given.
+    """
+    found: list[tuple[int, str]] = []
+    at = start
+    for count, letter in _ITEM.findall(packed.format):
+        number = int(count or 1)
+        if letter == "s":
+            found.append((at, f"char[{number}]"))
+        elif letter != "x":
+            found += [(at + place * struct.calcsize(f"<{letter}"), _TYPES[letter]) for place in range(number)]
+        at += struct.calcsize(f"<{number}{letter}")
+    return [Field(*place, *words) for place, words in zip(found, described, strict=True)]
+
+
+_HEADER = (
+    ("magic", f"`{layout.MAGIC.decode().encode('unicode_escape').decode()}`"),
+    ("version", f"layout version, {layout.LAYOUT_VERSION}; another one is refused"),
+    ("header_bytes", "length of these fields"),
+    ("ddr_base", f"physical address of the file's first byte, {layout.DDR_BASE:#x}"),
+    ("file_bytes", "length of the file"),
+    ("heap", "offset of the heap"),
+    ("heap_bytes", "length of the heap"),
+    ("cores", "offset of the core table"),
+    ("core_record_bytes", f"{layout.CORE_RECORD_BYTES}"),
+    ("core_count", f"cores of this board, 1 to {layout.MAX_CORES}"),
+    ("clients", "offset of the client table"),
+    ("client_record_bytes", f"{layout.CLIENT_RECORD_BYTES}"),
+    ("client_count", f"{layout.CLIENT_COUNT}; id 0 is nobody"),
+    ("records", "offset of the slot records"),
+    ("slot_record_bytes", f"{layout.SLOT_RECORD_BYTES}"),
+    ("slot_count", f"{layout.SLOT_COUNT}"),
+    ("states", "offset of the state bytes"),
+    ("announce", "offset of the announce bytes"),
+    ("pages", "offset of the page table"),
+    ("blocks", "offset of the block table"),
+    ("block_record_bytes", f"{layout.BLOCK_RECORD_BYTES}"),
+)
+_REQUEST = (
+    ("sequence", "CLOCK_MONOTONIC ns of the submission, made unique in the client; last key of the schedule"),
+    ("custom_id", "smaller first among equal priorities"),
+    ("cmd", "command number, 0x0 to 0xffff"),
+    ("priority", "0 to 255, larger first"),
+    ("core_mask", "bit i admits core i; 0 is any core"),
+    ("owner", "id of the client that wrote the slot and is rung"),
+    ("client", "id of the client whose memory the task uses"),
+    ("input_phy", "physical address of the input block, a multiple of 8; 0 with 0 bytes for none"),
+    ("input_bytes", ""),
+    ("output_phy", "as `input_phy`"),
+    ("output_bytes", ""),
+)
+_ANSWER = (
+    ("core", "core that claimed the task; -1 when none did"),
+    ("result", "0, a status, or what the op returned"),
+    ("text_bytes", "bytes of the text below"),
+    ("reserved", "0"),
+    ("claim_ns", "CLOCK_MONOTONIC; 0 when not reached, as the two below"),
+    ("start_ns", "just before the op"),
+    ("done_ns", "just after it"),
+    ("cycles", "modelled cycles of the op"),
+)
+_BLOCK = (
+    ("phy_addr", "physical address of the block's first byte"),
+    ("size_bytes", "as asked for; its last page may have more"),
+    ("owner", "client id; 0 when its owner freed it and others have it registered"),
+    ("sharer_count", "how many of the ids below count"),
+)
+_CORE = (
+    Field(
+        layout.CORE_ACTIVITY,
+        "uint8",
+        "activity",
+        f"{ASLEEP} asleep, {LOOKING} looking for work, {RUNNING} running an op, {ACTIVITY_OFFLINE} offline",
+    ),
+    Field(layout.CORE_STATE, "uint8", "state", ", ".join(f"{number} {name}" for number, name in enumerate(STATES))),
+    Field(layout.CORE_SLOT, "uint32", "slot", f"{layout.NO_SLOT:#x}; reserved for the slot that the core runs"),
+    Field(layout.CORE_EPOCH, "uint64", "epoch", "how often the core came to run, 1 for its first process"),
+    Field(layout.CORE_HEARTBEAT, "uint64", "heartbeat_ns", "CLOCK_MONOTONIC of the last beat, one each 100 ms"),
+    Field(layout.CORE_TASKS, "uint64", "tasks", "tasks that the core has ended since the board started"),
+    Field(layout.CORE_BUSY_NS, "uint64", "busy_ns", "host ns in ops"),
+    Field(layout.CORE_CYCLES, "uint64", "cycles", "modelled cycles"),
+    Field(layout.CORE_PID, "uint32", "pid", "process of the core, 0 for none"),
+)
+_CLIENT = (
+    Field(layout.CLIENT_ASLEEP, "uint8", "asleep", "1 while the client sleeps on its doorbell, or is about to"),
+    Field(layout.CLIENT_PID, "uint32", "pid", "process of the client"),
+)
+_STATES = {
+    State.EMPTY: "free, or leased and not in use",
+    State.READY: "queued",
+    State.RUNNING: "a core has claimed it",
+    State.DONE: "the op returned 0",
+    State.FAILED: "the op raised or returned another value, or a core refused the task; `result` and text say which",
+    State.CANCELLED: "taken back before a core claimed it",
+    State.TIMED_OUT: "reserved for an op that outlives a time limit",
+    State.LOST: "its core died, no core may run it any more, or the board was stopped",
+}
+_ACTORS = {Actor.OWNER: "owner", Actor.CORE: "core", Actor.SUPERVISOR: "daemon"}
+
+
+def _rows(rows: Sequence[Field]) -> str:
+    return table(
+        ("offset", "type", "field", "meaning"), [(row.offset, row.kind, f"`{row.name}`", row.meaning) for row in rows]
+    )
+
+
+def header() -> str:
+    """Fields of the file's first page."""
+    rows = fields(layout.HEADER, _HEADER)
+    rows += [
+        Field(layout.TABLES_GENERATION, "uint64", "generation", "grows with every change of the page or block table"),
+        Field(
+            layout.CLAIM_LOCK,
+            "pthread_mutex_t",
+            "claim_lock",
+            f"process-shared and robust; {layout.CLAIM_LOCK_BYTES} bytes",
+        ),
+    ]
+    return _rows(rows)
+
+
+def parts_of_the_file() -> str:
+    """Where each part of a default board's file starts."""
+    board = layout.plan(2 << 30, 2)
+    starts = (
+        (0, "header", "see below"),
+        (board.cores, "core table", f"{layout.MAX_CORES} records of {layout.CORE_RECORD_BYTES}"),
+        (board.clients, "client table", f"{layout.CLIENT_COUNT} records of {layout.CLIENT_RECORD_BYTES}"),
+        (board.states, "state bytes", f"{layout.SLOT_COUNT}, one a slot"),
+        (board.announce, "announce bytes", f"{layout.MAX_CORES} rows, one a core, of {layout.SLOT_COUNT}, one a slot"),
+        (board.records, "slot records", f"{layout.SLOT_COUNT} records of {layout.SLOT_RECORD_BYTES}"),
+        (board.pages, "page table", "uint32 for each page of the heap: id of its block, 0 for none"),
+        (board.blocks, "block table", f"records of {layout.BLOCK_RECORD_BYTES}, by block id"),
+        (board.heap, "heap", f"{format_size(board.heap_bytes)}; first byte at {board.phy_base:#x}"),
+    )
+    return table(("offset", "part", "what is in it"), [(f"{start:#x}", name, what) for start, name, what in starts])
+
+
+def slot_record() -> str:
+    """Fields of a slot's record."""
+    rows = fields(mailbox.REQUEST, _REQUEST) + fields(mailbox.ANSWER, _ANSWER, mailbox.ANSWER_OFFSET)
+    if [row.name for row in rows] != [*mailbox.Request._fields, *mailbox.Answer._fields]:
+        raise ValueError("The names of a slot's fields here are not those of hbrt.mailbox.")
+    text = Field(
+        layout.SLOT_TEXT, f"char[{layout.SLOT_TEXT_BYTES}]", "text", "UTF-8, no final 0: a sentence or a traceback"
+    )
+    return _rows([*rows, text])
+
+
+def block_record() -> str:
+    """Fields of a block's record."""
+    sharers = Field(
+        layout.BLOCK_SHARERS,
+        f"uint16[{layout.BLOCK_MAX_SHARERS}]",
+        "sharers",
+        "ids of the clients that registered the block",
+    )
+    return _rows([*fields(layout.BLOCK, _BLOCK), sharers])
+
+
+def core_record() -> str:
+    """Fields of a core's record."""
+    return _rows(_CORE)
+
+
+def client_record() -> str:
+    """Fields of a client's record."""
+    return _rows(_CLIENT)
+
+
+def states() -> str:
+    """Values of a state byte."""
+    return table(("value", "state", "meaning"), [(int(state), state.name, _STATES[state]) for state in State])
+
+
+def moves() -> str:
+    """Legal moves of a slot."""
+    rows = [
+        (source.name, target.name, ", ".join(_ACTORS[actor] for actor in sorted(actors)), "yes" if is_locked else "no")
+        for (source, target), (actors, is_locked) in MOVES.items()
+    ]
+    return table(("from", "to", "who", "under the claim lock"), rows)
+
+
+PARTS: dict[str, Callable[[], str]] = {
+    "file-parts": parts_of_the_file,
+    "header": header,
+    "core-record": core_record,
+    "client-record": client_record,
+    "slot-record": slot_record,
+    "block-record": block_record,
+    "slot-states": states,
+    "slot-moves": moves,
+}
