@@ -6,7 +6,7 @@ import concurrent.futures
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from arm_client.errors import HbrtError, TaskCancelledError, error_for
+from arm_client.errors import error_for
 from hbrt.mailbox import FIRST_END, Answer, State
 from hbrt.status import Status
 
@@ -22,7 +22,7 @@ class Task(concurrent.futures.Future[Any]):
     """
 
     def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object) -> None:
-        self._is_watched = False
+        self._is_watched = self._is_taken = False
         self._listeners: list[Any] = []
         super().__init__()
         self._session = session
@@ -134,31 +134,27 @@ class Task(concurrent.futures.Future[Any]):
             self._settle()
 
     def _settle(self) -> None:
-        """Take the result out of the slot, once, and let the slot go."""
+        """Take the result out of the slot, once, and let the slot go; who comes second finds the first one at it."""
         with self._condition:
-            if super().done():
+            if self._is_taken:
                 return
-            tasks, output = self._session.tasks, self._output
-            status = tasks.wait(self._handle, 1)
-            text = tasks.why() if status else ""
-            if tasks.state(self._handle) is not None:
-                self._record = tasks.answer(self._handle)
-            tasks.release(self._handle)
-            self._keep = self._output = None
-            is_cancelled = status == Status.HB_DSP_TASK_CANCELLED
-            if is_cancelled:
-                super().cancel()
-        if is_cancelled:
+            self._is_taken = True
+        tasks, output = self._session.tasks, self._output
+        status = tasks.wait(self._handle, 1)
+        text = tasks.why() if status else ""
+        if tasks.state(self._handle) is not None:
+            self._record = tasks.answer(self._handle)
+        if self._is_watched:
+            self._session.notifier.forget(self._handle)
+        tasks.release(self._handle)
+        self._keep = self._output = None
+        if status == Status.HB_DSP_TASK_CANCELLED:
+            super().cancel()
             self.set_running_or_notify_cancel()
         elif status:
-            self.set_exception(self._error(status, text))
+            self.set_exception(error_for(status, text, self.cmd, from_op=True))
         else:
             self.set_result(output)
-
-    def _error(self, status: int, text: str) -> HbrtError:
-        if status == Status.HB_DSP_TASK_CANCELLED:
-            return TaskCancelledError(status, text, self.cmd)
-        return error_for(status, text, self.cmd, from_op=True)
 
     def _answer(self) -> Answer:
         if self._record is not None:

@@ -41,11 +41,21 @@ class Notifier:
         """Have ``callback(status)`` called when the task ends."""
         at = self._tasks.mailbox.states + (handle & SLOT_COUNT - 1)
         with self._lock:
-            self.watched.setdefault(handle, (at, []))[1].append(callback)
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="hbrt-notifier", daemon=True)
-                self._thread.start()
-        self._wake()
+            is_late = self._is_closing
+            if not is_late:
+                self.watched.setdefault(handle, (at, []))[1].append(callback)
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="hbrt-notifier", daemon=True)
+                    self._thread.start()
+        if is_late:
+            _call(callback, self._last_word())
+        else:
+            self._wake()
+
+    def forget(self, handle: int) -> None:
+        """Drop the callbacks of a task: whoever added them has called them."""
+        with self._lock:
+            self.watched.pop(handle, None)
 
     def settle(self, handle: int) -> None:
         """A watched task is about to be released: call back with what is known of it now."""
@@ -60,11 +70,20 @@ class Notifier:
 
     def close(self) -> None:
         """End the thread. Callbacks of tasks that have not ended are told that the board is gone."""
-        self._is_closing = True
-        if self._thread is not None:
+        with self._lock:
+            self._is_closing = True
+        if self._thread is threading.current_thread():
+            self._call_back()  # a callback detaches: what is still watched hears it before the tables go
+        elif self._thread is not None:
             self._wake()
-            if self._thread is not threading.current_thread():
-                self._thread.join()
+            self._thread.join()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: the thread and the callbacks are the parent's."""
+        self._lock = threading.Lock()
+        self._is_closing = True
+        self._thread = None
+        self.watched, self._due = {}, []
 
     def _wake(self) -> None:
         self._is_changed = True
@@ -98,10 +117,14 @@ class Notifier:
                 calls.append((self._tasks.wait(handle, 1) if has_ended else self._last_word(), callbacks))
         for status, callbacks in calls:
             for callback in callbacks:
-                try:
-                    callback(status)
-                except Exception:  # noqa: BLE001 - one bad callback must not silence the others
-                    traceback.print_exc()
+                _call(callback, status)
 
     def _last_word(self) -> int:
         return self._link.fault or Status.HB_DSP_NOT_RUNNING
+
+
+def _call(callback: Callback, status: int) -> None:
+    try:
+        callback(status)
+    except BaseException:  # noqa: BLE001 - one bad callback, or one that exits, must not silence the others
+        traceback.print_exc()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import threading
+import weakref
 from typing import TYPE_CHECKING
 
 from arm_client.refusal import RequestRefusedError
@@ -22,20 +23,19 @@ class Process:
     def __init__(self) -> None:
         self.default: Session | None = None
         self.sessions: dict[Path, Session] = {}
+        self.known: weakref.WeakSet[Session] = weakref.WeakSet()  # also those that only a board or a fixture holds
         self.lock = threading.RLock()
 
     def all(self) -> list[Session]:
-        """Every session, the default one too, each once."""
-        found = dict.fromkeys(self.sessions.values())
-        if self.default is not None:
-            found[self.default] = None
-        return list(found)
+        """Every session."""
+        return list(self.known)
 
     def take_all(self) -> list[Session]:
         """Every session; afterwards there is none."""
         with self.lock:
             sessions = self.all()
             self.sessions.clear()
+            self.known.clear()
             self.default = None
         return sessions
 

@@ -27,11 +27,22 @@ class Session:
     def __init__(self, paths: BoardPaths, daemon: Launched | None = None) -> None:
         """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session."""
         self.daemon = daemon
-        self.link = Link(paths)
-        self.tasks = Tasks(self.link)
-        self.blocks = Blocks(self.link, self.tasks)
-        self.notifier = Notifier(self.link, self.tasks)
         self.users = 0
+        self._is_closed = False
+        try:
+            self.link = Link(paths)
+        except BaseException:
+            self._end_daemon()
+            raise
+        try:
+            self.tasks = Tasks(self.link)
+            self.blocks = Blocks(self.link, self.tasks)
+        except BaseException:  # a setting with a wrong value
+            self.link.close()
+            self._end_daemon()
+            raise
+        self.notifier = Notifier(self.link, self.tasks)
+        process.known.add(self)
 
     @property
     def is_usable(self) -> bool:
@@ -41,17 +52,25 @@ class Session:
     def abandon_in_child(self) -> None:
         """In a fork's child: keep no hold on the parent's lease nor on its private board."""
         self.link.abandon_in_child()
+        self.tasks.abandon_in_child()
+        self.notifier.abandon_in_child()
         if self.daemon is not None:
             os.close(self.daemon.lifeline)
             self.daemon = None
 
     def close(self) -> None:
         """Detach, and end a private board. In a fork's child there is nothing to do: both are the parent's."""
-        if self.link.fault == Status.HB_DSP_FORKED:
+        if self._is_closed or self.link.fault == Status.HB_DSP_FORKED:
             return
+        self._is_closed = True
+        process.known.discard(self)
+        self.link.detach()
         self.notifier.close()
         self.tasks.close()
         self.link.close()
+        self._end_daemon()
+
+    def _end_daemon(self) -> None:
         if self.daemon is not None:
             os.close(self.daemon.lifeline)
             with contextlib.suppress(ChildProcessError):  # someone else collected it
@@ -81,7 +100,11 @@ def acquire(board: str | None = None) -> Session:
         BoardError: no such board runs, or it does not start.
     """
     with process.lock:
-        session = default() if board is None else _attach(board)
+        if board is None:
+            known = process.default
+            session = known if known is not None and known.is_usable else default()
+        else:
+            session = _attach(board)
         if process.default is None or process.default.link.fault:
             process.default = session
         session.users += 1

@@ -158,9 +158,13 @@ class Link:
             f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
         )
 
+    def detach(self) -> None:
+        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when nobody waits any more."""
+        self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
+
     def close(self) -> None:
         """Detach: the lease closes, the daemon takes back what this process held."""
-        self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
+        self.detach()
         with self._lock:
             if self._control is not None and self._context is not None:
                 self._control.close()

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 RPC_ALIGNMENT = 8
 SLOTS_AT_ONCE = 64
+PARTING_SECONDS = 2.0
+MOST_WAIT_MS = (1 << 31) - 1  # what epoll takes; longer is for ever
 PRIORITY_PREEMPT = 255
 _SLOT_BITS = 12
 _SERIAL_BITS = 40
@@ -51,7 +53,8 @@ class Tasks:
         self._asleep_at = layout.client(link.client_id) + CLIENT_ASLEEP
         self._free = list(reversed(link.first_slots))
         self._handles = [0] * SLOT_COUNT  # present handle of each slot, 0 when none
-        self._serial = 0
+        # By the clock, so that a handle of an earlier attachment, or of another process, is not taken for one of these.
+        self._first_serial = self._serial = monotonic_ns() // 1000 & (1 << _SERIAL_BITS - 1) - 1
         self._sequence = 0
         self._dropped: list[int] = []  # released while queued or running: empty them when they have ended
         self._abandoned: deque[tuple[int, object]] = deque()
@@ -227,12 +230,15 @@ class Tasks:
         self.release_abandoned()
         with self._lock:
             self._empty_dropped()
-            if not self._free:
+            while True:
+                try:
+                    return self._free.pop()
+                except IndexError:
+                    pass  # none, or other threads, which need no lock for it, took all of them
                 try:
                     self._free.extend(self._link.request("slots", count=SLOTS_AT_ONCE))
                 except RequestRefusedError as error:
                     return self._say(error.status, str(error))
-            return self._free.pop()
 
     def release_later(self, handle: int, keep: object) -> None:
         """Release a task at a later call, and let ``keep`` go when it has ended: finalizers take no locks."""
@@ -264,8 +270,9 @@ class Tasks:
         self._dropped = still
 
     def _take_back(self, slot: int, handle: int) -> int:
-        """Undo a submission that no core can serve."""
-        self._cancel(slot)
+        """Undo a submission that no core can serve; one that has started meanwhile did claim it."""
+        if not self._cancel(slot):
+            return handle
         self.release(handle)
         return self._say_no_core()
 
@@ -285,22 +292,23 @@ class Tasks:
             timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task goes on.
         """
         slot = handle & SLOT_COUNT - 1
-        if self._handles[slot] != handle:
+        handles = self._handles
+        if handles[slot] != handle:
             return self._refuse_handle(handle)
         at = self._states + slot
         mm = self._map
         if mm[at] < _DONE and not (
-            self._sleep_alone(at)
+            self._sleep_alone(slot, handle)
             if timeout_ms <= 0 and not self._budget_ns
-            else self.sleep_until(lambda: mm[at] >= _DONE, timeout_ms)
+            else self.sleep_until(lambda: mm[at] >= _DONE or handles[slot] != handle, timeout_ms)
         ):
             if self._link.fault:
                 return self._say(self._link.fault, self._link.why_faulty())
             return self._say(Status.HB_DSP_TIMEOUT, f"The task did not end within {timeout_ms:g} ms; it goes on.")
+        if handles[slot] != handle:
+            return self._refuse_handle(handle)  # another thread released it meanwhile; the slot may be in use again
         if mm[at] == _DONE:
             return 0
-        if self._link.fault == Status.HB_DSP_FORKED:
-            return self._say(self._link.fault, self._link.why_faulty())
         result: int = RESULT.unpack_from(mm, self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
         return self._say(result, self.mailbox.text(slot))
 
@@ -308,39 +316,45 @@ class Tasks:
         """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
         if self._budget_ns and not self._followers and self._spinner.spin(ready):
             return True
-        deadline = time.monotonic() + timeout_ms / 1000 if timeout_ms > 0 else None
-        while not ready():
-            if self._link.fault:
-                return False
-            if self._leading.acquire(blocking=False):
-                try:
-                    ended = self._lead(ready, deadline)
-                finally:
-                    self._leading.release()
-                    if self._followers:
-                        self._hand_over()
-                return ended
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                return False
-            self._follow(ready, left)
-        return True
+        deadline = time.monotonic() + timeout_ms / 1000 if 0 < timeout_ms <= MOST_WAIT_MS else None
+        try:
+            while not ready():
+                if self._link.fault:
+                    return False
+                if self._leading.acquire(blocking=False):
+                    try:
+                        return self._lead(ready, deadline)
+                    finally:
+                        self._leading.release()
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._follow(ready, left)
+            return True
+        finally:
+            # Who leaves passes the lead on: its own, or one that it was handed and does not need any more.
+            if self._followers and not self._leading.locked():
+                self._hand_over()
 
-    def _sleep_alone(self, at: int) -> bool:
-        """``sleep_until`` for one state byte and no time limit, when nobody else waits: the shortest way to sleep."""
+    def _sleep_alone(self, slot: int, handle: int) -> bool:
+        """``sleep_until`` for one task and no time limit, when nobody else waits: the shortest way to sleep."""
         mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
+        at, handles = self._states + slot, self._handles
         if self._followers or not self._leading.acquire(blocking=False):
-            return self.sleep_until(lambda: mm[at] >= _DONE)
+            return self.sleep_until(lambda: mm[at] >= _DONE or handles[slot] != handle)
         if not self._is_lease_watched:
             self._link.watch_lease()
             self._is_lease_watched = True
         try:
-            while mm[at] < _DONE and not self._link.fault:
+            while mm[at] < _DONE and handles[slot] == handle and not self._link.fault:
                 mm[asleep_at] = 1
                 self._fence_in()
                 self._fence_out()
                 if mm[at] < _DONE:
-                    eventfd_read(doorbell)
+                    try:
+                        eventfd_read(doorbell)
+                    except InterruptedError:
+                        continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
                 if self._followers:
                     self._wake_followers()
         finally:
@@ -348,7 +362,7 @@ class Tasks:
             self._leading.release()
             if self._followers:
                 self._hand_over()
-        return mm[at] >= _DONE
+        return mm[at] >= _DONE or handles[slot] != handle
 
     def watch(self, fd: int, on_event: Callable[[], None]) -> None:
         """Have ``on_event()`` called by whoever sleeps here, again and again while ``fd`` is readable."""
@@ -367,8 +381,8 @@ class Tasks:
                 mm[asleep_at] = 1
                 self._fence_in()
                 self._fence_out()
-                if ready():
-                    return True
+                if (is_ready := ready()) or link.fault:
+                    return is_ready
                 patience = None if deadline is None else deadline - time.monotonic()
                 if patience is not None and patience <= 0:
                     return False
@@ -450,6 +464,8 @@ class Tasks:
         at, mm = self._states + slot, self._map
         if mm[at] < _DONE:
             self._cancel(slot)
+            if self._leading.locked():
+                eventfd_write(self._link.doorbell, 1)  # who waits for it must hear that there is nothing to wait for
         if mm[at] >= _DONE:
             mm[at] = _EMPTY
             self._free.append(slot)
@@ -461,7 +477,7 @@ class Tasks:
     def cancel(self, handle: int) -> bool:
         """Cancel a queued task, keep its handle; False when it runs or has ended."""
         slot = handle & SLOT_COUNT - 1
-        return self._handles[slot] == handle and self._cancel(slot)
+        return self._handles[slot] == handle and not self._link.fault and self._cancel(slot)
 
     def _cancel(self, slot: int) -> bool:
         mailbox = self.mailbox
@@ -483,15 +499,28 @@ class Tasks:
         return [handle for handle in self._handles if handle]
 
     def close(self) -> None:
-        """Close what this object opened."""
+        """Let every waiting thread go with the link's fault, then close what this object opened."""
+        self._handles[:] = [0] * SLOT_COUNT
+        deadline = time.monotonic() + PARTING_SECONDS
+        while (self._leading.locked() or self._followers) and time.monotonic() < deadline:
+            eventfd_write(self._link.doorbell, 1)
+            time.sleep(0.0002)
         self._epoll.close()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: the tasks are the parent's; every handle is refused with the link's fault."""
+        self._handles[:] = [0] * SLOT_COUNT
+        self._abandoned.clear()
+        self._lock = threading.Lock()
 
     def _refuse_handle(self, handle: int) -> int:
         if handle <= 0:
             return self._say(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")
+        if self._link.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
+            return self._say(self._link.fault, self._link.why_faulty())
         client = handle >> _SLOT_BITS + _SERIAL_BITS
         serial = handle >> _SLOT_BITS & (1 << _SERIAL_BITS) - 1
-        if client == self._link.client_id and serial <= self._serial:
+        if client == self._client_id and self._first_serial < serial <= self._serial:
             return self._say(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was released before.")
         return self._say(
             Status.HB_DSP_FOREIGN_TASK_HANDLE,
