@@ -25,6 +25,7 @@ _FILE = re.compile(r"# ([\w-]+\.(?:py|ini|toml))\n")
 FAILS = "<!-- fails -->"
 SHELL_TO_RUN = "bash"
 OUTPUT = "text"
+END_SECONDS = 1.0
 
 
 class PageError(AssertionError):
@@ -120,7 +121,7 @@ class Shell:
         """End the shell and what runs in its session's foreground."""
         os.close(self._to)
         try:
-            self._bash.wait(5)
+            self._bash.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             os.killpg(self._bash.pid, signal.SIGKILL)
             self._bash.wait()
