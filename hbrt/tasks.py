@@ -42,8 +42,14 @@ _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 class Tasks:
     """The task slots that this process leases on one board."""
 
-    def __init__(self, link: Link, mailbox: Mailbox | None = None) -> None:
-        """Use the slots that ``link`` leases; ``mailbox`` is where their state is read, the board's own by default."""
+    def __init__(self, link: Link, mailbox: Mailbox | None = None, *, spins: bool = True) -> None:
+        """Use the slots that ``link`` leases.
+
+        Args:
+            link: This process's attachment.
+            mailbox: Where the state of tasks is read; the board's own by default.
+            spins: Whether to look for a while before sleeping. Who also sleeps on ``watch``ed descriptors does not.
+        """
         self._link = link
         self.mailbox = mailbox or link.mailbox
         self._map = self.mailbox.map
@@ -72,7 +78,7 @@ class Tasks:
         self._client_id = link.client_id
         self._handle_base = link.client_id << _SERIAL_BITS + _SLOT_BITS
         self._spinner = Spinner()
-        self._budget_ns = self._spinner.budget_ns
+        self._budget_ns = self._spinner.budget_ns if spins else 0
         self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
         self._epoll = select.epoll()
         self._poll = self._epoll.poll
