@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import struct
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,6 +21,8 @@ RELAY = "relay.sock"
 RELAY_LOCK = "relay.lock"
 LOG = "log"
 _MOST_TRIES = 10
+_MOST_LOOKS = 100
+_LOOK_SECONDS = 0.01
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 # struct flock of a 64-bit Linux: type, whence, start, length, pid.
@@ -197,7 +200,7 @@ def take_lock(paths: BoardPaths) -> int:
     """
     fd = lock_file(paths.lock)
     if fd is None:
-        raise BoardBusyError(already_running(paths, lock_holder(paths.lock) or "unknown"))
+        raise BoardBusyError(already_running(paths, _holder_soon(paths.lock)))
     return fd
 
 
@@ -223,6 +226,16 @@ def lock_file(path: Path) -> int | None:
     os.ftruncate(fd, 0)
     os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
     return fd
+
+
+def _holder_soon(path: Path) -> int | str:
+    """Process that holds a lock; one that took it just now has not written its id yet, over a dead one's maybe."""
+    for _ in range(_MOST_LOOKS):
+        holder = lock_holder(path)
+        if holder is not None and Path(f"/proc/{holder}").exists():
+            return holder
+        time.sleep(_LOOK_SECONDS)
+    return "unknown"
 
 
 def already_running(paths: BoardPaths, holder: int | str) -> str:

@@ -145,7 +145,9 @@ def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, .
     else:
         status = Status(answer.get("status", Status.HB_SYS_NOT_RUNNING))
         why = answer.get("text") or f"Its daemon ended before it was ready. The end of its log:\n{tail}"
-    raise DidNotStartError(status, f"The board {paths.name} did not start. {why}")
+    if status != Status.HB_SYS_INVALID_ARGUMENT:  # else the sentence is about what was asked for
+        why = f"The board {paths.name} did not start. {why}"
+    raise DidNotStartError(status, why)
 
 
 def _read_to_end(fd: int, timeout_s: float) -> bytes | None:

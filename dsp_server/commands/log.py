@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import sys
@@ -44,18 +45,12 @@ def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> No
 
         show_json({"log": str(board.log), "lines": tail.decode("utf-8", "replace").splitlines()})
         return
-    _write(tail)
-    if not follow:
-        return
-    if pid is None:
-        click.echo(f"Board {board.name} is offline: there is nothing to follow.", err=True)
-        return
-    try:
-        _follow(follower, pid)
-    except KeyboardInterrupt:
-        pass  # how one leaves
-    finally:
-        follower.close()
+    with contextlib.suppress(KeyboardInterrupt), contextlib.closing(follower):  # Ctrl-C is how one leaves
+        _write(tail)
+        if pid is not None:
+            _follow(follower, pid)
+        elif follow:
+            click.echo(f"Board {board.name} is offline: there is nothing to follow.", err=True)
 
 
 def _follow(follower: Follower, pid: int) -> None:

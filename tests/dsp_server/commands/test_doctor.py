@@ -1,0 +1,123 @@
+"""``hbrt doctor``: what it finds, what it removes."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from dsp_server.commands._checks import Level, package
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+
+def checks(shell: Shell, *arguments: str) -> dict[str, dict[str, str]]:
+    return {check["name"]: check for check in shell.json("doctor", *arguments)}
+
+
+def kill_daemon(pid: int) -> None:
+    pidfd = os.pidfd_open(pid)
+    signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+    assert select.select([pidfd], [], [], 20)[0]
+    os.close(pidfd)
+
+
+def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
+    found = checks(shell)
+    assert {"python", "machine", "CPUs", "memfd", "eventfd", "pidfd", "flock", "board lock", "memory", "disk"} <= set(
+        found
+    )
+    assert {check["level"] for check in found.values()} <= {"ok", "warn"}
+    assert found["board lock"]["found"] == f"excludes, in {shell.home}"
+    lines = shell.good("doctor").splitlines()
+    assert len(lines) == len(found) + 1
+    assert all(line.startswith(("ok", "warn")) for line in lines[1:])
+    assert list(shell.home.iterdir()) == []
+
+
+def test_a_home_that_is_not_there_yet_is_good(shell: Shell) -> None:
+    shell.environment["HBRT_HOME"] = str(shell.home / "later")
+    assert checks(shell)["boards"]["found"].startswith("none yet")
+    assert list(shell.home.iterdir()) == []
+
+
+def test_boards_are_shown_by_state(shell: Shell) -> None:
+    shell.good("start", "--board", "up", "--cores", 1)
+    shell.good("start", "--board", "down", "--cores", 1)
+    shell.good("stop", "--board", "down")
+    found = checks(shell)
+    assert found["board up"]["found"].startswith(f"running, daemon process {shell.pid('up')}; ")
+    assert found["board up"]["found"].endswith("mode 700")
+    assert found["board down"]["found"].startswith("offline; ")
+
+
+def test_what_dead_boards_left_is_found_and_with_clean_removed(shell: Shell) -> None:
+    for board in ("named", "private-1-abc", "up"):
+        shell.good("start", "--board", board, "--cores", 1)
+    for board in ("named", "private-1-abc"):
+        kill_daemon(shell.pid(board))
+    found = checks(shell)
+    assert found["board named"]["level"] == "warn"
+    assert found["board named"]["found"].startswith(
+        "its daemon has died and left attach.sock, control.sock, image-1.py; "
+    )
+    assert found["board named"]["advice"] == "Run 'hbrt doctor --clean' to remove it."
+    assert found["board private-1-abc"]["level"] == "warn"
+
+    cleaned = checks(shell, "--clean")
+    assert cleaned["board named"]["found"] == "removed attach.sock, control.sock, image-1.py, lock"
+    assert cleaned["board private-1-abc"]["found"].endswith("log")
+    assert shell.files("named") == ["log"]
+    assert not (shell.home / "private-1-abc").exists()
+    assert shell.json("status", "--board", "up")["state"] == "running"
+    assert {check["level"] for check in checks(shell).values()} <= {"ok", "warn"}
+    assert checks(shell)["board named"]["level"] == "ok"
+
+
+def test_a_home_that_cannot_be_used_fails(shell: Shell) -> None:
+    blocked = shell.cwd / "file"
+    blocked.write_text("")
+    shell.environment["HBRT_HOME"] = str(blocked)
+    answer = shell.hbrt("doctor")
+    assert answer.returncode == 3
+    assert any(
+        line.startswith("fail") and "Set HBRT_HOME to a directory" in line for line in answer.stdout.splitlines()
+    )
+
+
+def test_a_board_directory_that_is_refused_fails(shell: Shell) -> None:
+    directory = shell.home / "shared"
+    directory.mkdir()
+    directory.chmod(0o755)
+    (directory / "lock").write_text("")
+    answer = shell.hbrt("doctor")
+    assert answer.returncode == 3
+    assert f"run 'chmod 700 {directory}'" in answer.stdout
+
+
+def test_links_in_the_home_are_left_alone(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "log").write_text("mine\n")
+    (tmp_path / "image-1.py").write_text("mine\n")
+    (shell.home / "private-link").symlink_to(tmp_path)
+    assert "board private-link" not in checks(shell, "--clean")
+    assert (tmp_path / "image-1.py").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "floor", "level", "found"),
+    [
+        ("click", "0.1", Level.OK, ""),
+        ("click", "999.0", Level.FAIL, "older than 999.0"),
+        ("no-such-package-here", "1.0", Level.FAIL, "not installed"),
+    ],
+)
+def test_a_package_is_there_and_new_enough(name: str, floor: str, level: Level, found: str) -> None:
+    check = package(name, floor)
+    assert check.level is level
+    assert found in check.found
+    assert bool(check.advice) == (level is Level.FAIL)

@@ -1,0 +1,77 @@
+"""``hbrt log``: the end of the log, and what comes."""
+
+from __future__ import annotations
+
+import os
+import signal
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+
+def fill(shell: Shell, lines: int) -> list[str]:
+    text = [f"line {number}" for number in range(lines)]
+    (shell.home / "default").mkdir(mode=0o700, exist_ok=True)
+    (shell.home / "default" / "log").write_text("".join(f"{line}\n" for line in text))
+    return text
+
+
+def test_a_board_that_never_ran_has_no_log(shell: Shell) -> None:
+    answer = shell.hbrt("log")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("Error: There is no board default in ")
+
+
+def test_the_log_outlives_the_daemon_and_goes_on_with_the_next(shell: Shell) -> None:
+    for _ in range(2):
+        shell.good("start", "--cores", 1)
+        shell.good("stop")
+    said = [line.split(" ", 2)[2] for line in shell.good("log").splitlines()]
+    running = next(line for line in said if "is running" in line)
+    assert said == [running, "Board default is offline."] * 2
+
+
+def test_the_last_lines_are_asked_for_by_number(shell: Shell) -> None:
+    lines = fill(shell, 250)
+    assert shell.good("log").splitlines() == lines[-100:]
+    assert shell.good("log", "-n", 3).splitlines() == lines[-3:]
+    assert shell.good("log", "-n", 1000).splitlines() == lines
+    assert shell.good("log", "-n", 0) == ""
+
+
+def test_the_log_as_json_is_one_document(shell: Shell) -> None:
+    lines = fill(shell, 5)
+    assert shell.json("log", "-n", 2) == {"log": str(shell.home / "default" / "log"), "lines": lines[-2:]}
+    both = shell.hbrt("log", "-f", "--json")
+    assert both.returncode == 2
+    assert "--follow has no end and --json is one document" in both.stderr
+
+
+def test_following_an_offline_board_prints_what_there_is_and_says_so(shell: Shell) -> None:
+    fill(shell, 2)
+    answer = shell.hbrt("log", "-f")
+    assert (answer.returncode, answer.stdout) == (0, "line 0\nline 1\n")
+    assert answer.stderr == "Board default is offline: there is nothing to follow.\n"
+
+
+def test_following_ends_with_the_board_and_misses_nothing(shell: Shell) -> None:
+    shell.good("start", "--cores", 1)
+    following = shell.start("-m", "hbrt", "log", "--follow")
+    assert following.stdout is not None
+    assert "is running" in following.stdout.readline()
+    shell.good("stop")
+    rest, errors = following.communicate(timeout=20)
+    assert rest.endswith("daemon Board default is offline.\n")
+    assert (following.returncode, errors) == (0, "")
+
+
+def test_ctrl_c_is_how_one_leaves(shell: Shell) -> None:
+    shell.good("start", "--cores", 1)
+    following = shell.start("-m", "hbrt", "log", "--follow")
+    assert following.stdout is not None
+    following.stdout.readline()
+    os.killpg(following.pid, signal.SIGINT)
+    assert following.communicate(timeout=20) == ("", "")
+    assert following.returncode == 0
+    assert shell.json("status")["state"] == "running"

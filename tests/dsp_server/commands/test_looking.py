@@ -1,0 +1,155 @@
+"""``hbrt status``, ``ops``, ``mem`` and ``version``: what a board shows."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hbrt import __version__
+from hbrt.control_client import Daemon, RefusedError
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+CLIENT = """
+import arm_client as hb
+from arm_client import connect
+board = connect()
+plain, cached = hb.hbSysMem(), hb.hbSysMem()
+assert hb.hbSysAllocMem(plain, 10_000) == 0
+assert hb.hbSysAllocCachedMem(cached, 3 << 20) == 0
+board.ping()
+print(hex(plain.phyAddr), hex(cached.phyAddr), flush=True)
+input()
+"""
+
+
+@contextmanager
+def holding_memory(shell: Shell) -> Iterator[tuple[int, list[str]]]:
+    """A program that holds two blocks: its process id, and their addresses."""
+    client = subprocess.Popen(
+        [sys.executable, "-c", CLIENT],
+        env=shell.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert client.stdout is not None
+        yield client.pid, client.stdout.readline().split()
+    finally:
+        client.communicate("\n", timeout=20)
+
+
+def test_ops_are_listed_by_command(running: Shell) -> None:
+    rows = {row["command"]: row for row in running.json("ops")}
+    assert {row["name"] for row in rows.values()} >= {"softmax", "quantize", "dequantize"}
+    assert rows["0x400"]["cmd"] == 0x400
+    assert rows["0x400"]["range"] == "nn"
+    heading, *lines = running.good("ops").splitlines()
+    assert heading.split() == ["COMMAND", "NAME", "RANGE", "LATENCY", "SOURCE"]
+    assert ["0x400", "softmax", "nn", "-", rows["0x400"]["source"]] in [line.split() for line in lines]
+
+
+def test_memory_is_listed_with_its_owner(running: Shell) -> None:
+    with holding_memory(running) as (pid, (plain, cached)):
+        memory = running.json("mem")
+        blocks = {hex(block["phy_addr"]): block for block in memory["blocks"]}
+        assert memory["summary"]["blocks"] == 2
+        assert blocks[plain]["size_bytes"] == 10_000
+        assert (blocks[plain]["cached"], blocks[cached]["cached"]) == (False, True)
+        assert {block["pid"] for block in blocks.values()} == {pid}
+
+        summary, heading, *lines = running.good("mem").splitlines()
+        assert summary.startswith("DDR of 2.0 GiB at 0x")
+        assert "in use by 2 blocks" in summary
+        assert heading.startswith("PHYSICAL ADDRESS")
+        assert [line.split()[0] for line in lines] == [plain, cached]
+        assert all(line.rstrip().endswith(f"process {pid} (-c)") for line in lines)
+
+        _, _, first, more = running.good("mem", "-n", 1).splitlines()
+        assert first.split()[0] == plain
+        assert more == "... and 1 more; list more with -n."
+
+
+def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
+    with holding_memory(running) as (pid, _):
+        status = running.json("status")
+        assert status["state"] == "running"
+        assert [core["state"] for core in status["cores"]] == ["running", "running"]
+        (client,) = status["clients"]
+        assert (client["pid"], client["blocks"], client["bytes"]) == (pid, 2, 10_000 + (3 << 20))
+        shown = running.good("status")
+        assert f"Board default is running: daemon process {running.pid()}, up " in shown
+        assert "Tasks: 0 ready, 0 running; " in shown
+        assert f"{pid}  -c" in shown
+    shown = running.good("status")
+    assert "No program is attached." in shown
+    assert "leak: " in shown
+    assert any(found["kind"] == "leak" and str(pid) in found["text"] for found in running.json("status")["findings"])
+
+
+def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
+    shell.good("start")
+    first = shell.json("status")["cores"][0]
+    os.kill(first["pid"], signal.SIGKILL)
+    while (core := shell.json("status")["cores"][0])["pid"] in {first["pid"], None}:
+        pass
+    assert core["state"] == "running"
+    assert core["crashes"] == 1
+    assert "SIGKILL" in core["last_crash"]
+    row = next(line for line in shell.good("status").splitlines() if line.lstrip().startswith("0 "))
+    assert row.split()[:3] == ["0", "running", str(core["pid"])]
+    assert core["last_crash"] in row
+
+
+def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
+    assert shell.good("status").startswith("Board default is offline. There is no board default in ")
+    shell.good("start")
+    shell.good("stop")
+    status = shell.json("status")
+    assert (status["state"], status["pid"], status["cores"]) == ("offline", None, [])
+    assert shell.good("status") == (
+        "Board default is offline. The board default is offline. Start it with 'hbrt start'.\n"
+    )
+
+
+def test_versions(shell: Shell) -> None:
+    facts = shell.json("version")
+    assert facts["hbrt"] == __version__
+    assert facts["dsp_runtime_api"] == "0.3.3"
+    assert shell.good("version").startswith(f"hbrt {__version__}, an emulator of the DSP runtime API 0.3.3 (J5)\n")
+
+
+def test_a_daemon_that_dies_before_it_answers_is_told_apart_from_an_offline_board(shell: Shell) -> None:
+    shell.good("start")
+    with Daemon(shell.paths()) as daemon:
+        assert daemon.request("status")["pid"] == daemon.pid
+        pidfd = os.pidfd_open(daemon.pid)
+        os.kill(daemon.pid, signal.SIGSTOP)
+        with pytest.raises(RefusedError, match=r"did not answer 'ops' in 0\.1 s") as late:
+            daemon.request("ops", 0.1)
+        assert late.value.status == Status.HB_DSP_TIMEOUT
+        os.kill(daemon.pid, signal.SIGKILL)
+        assert select.select([pidfd], [], [], 20)[0]
+        os.close(pidfd)
+        with pytest.raises(RefusedError, match="ended before it answered") as gone:
+            daemon.request("ops")
+        assert gone.value.status == Status.HB_SYS_BOARD_LOST
+
+
+def test_a_refusal_carries_the_daemons_sentence(running: Shell) -> None:
+    with Daemon(running.paths()) as daemon:
+        with pytest.raises(RefusedError, match="There is no core 7") as refused:
+            daemon.request("start_core", core=7)
+        assert refused.value.status == Status.HB_DSP_INVALID_ARGUMENT
+        assert daemon.request("status")["state"] == "running"

@@ -1,0 +1,184 @@
+"""``hbrt restart`` and ``--reload``: the new image serves, or the last good one goes on."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+IMAGE = """
+from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
+
+def {name}(input, output, tm):
+    return 0
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x1000, {name})
+    hb_dsp_start()
+"""
+
+
+def write(path: Path, text: str) -> Path:
+    """Write as editors do: a new file in the old one's place."""
+    fresh = path.with_suffix(".new")
+    fresh.write_text(text)
+    fresh.rename(path)
+    return path
+
+
+def op_at_0x1000(shell: Shell) -> str | None:
+    return next((row["name"] for row in shell.json("ops") if row["cmd"] == 0x1000), None)
+
+
+@pytest.fixture
+def image(shell: Shell) -> Path:
+    return write(shell.cwd / "image.py", IMAGE.format(name="first"))
+
+
+def test_restart_takes_the_image_as_its_file_is_now(shell: Shell, image: Path) -> None:
+    shell.good("start", "--image", image)
+    assert op_at_0x1000(shell) == "first"
+    write(image, IMAGE.format(name="second"))
+    assert op_at_0x1000(shell) == "first"
+    assert shell.good("restart") == f"All cores of board default now run {image}.\n"
+    assert op_at_0x1000(shell) == "second"
+
+
+def test_restart_takes_another_image_and_keeps_the_clients(shell: Shell, image: Path) -> None:
+    shell.good("start")
+    before = shell.json("status")["cores"]
+    answer = shell.json("restart", "--image", "image.py")
+    assert (answer["state"], answer["image"]) == ("running", str(image))
+    assert op_at_0x1000(shell) == "first"
+    after = shell.json("status")["cores"]
+    assert [core["epoch"] for core in after] == [core["epoch"] + 1 for core in before]
+    assert not {core["pid"] for core in after} & {core["pid"] for core in before}
+
+
+def test_one_core_can_be_restarted(shell: Shell) -> None:
+    shell.good("start")
+    before = shell.json("status")["cores"]
+    image = shell.json("status")["image"]
+    assert shell.good("restart", "--core", 1) == f"Core 1 of board default now runs {image}.\n"
+    after = shell.json("status")["cores"]
+    assert after[0]["pid"] == before[0]["pid"]
+    assert after[1]["pid"] != before[1]["pid"]
+    missing = shell.hbrt("restart", "--core", 5)
+    assert (missing.returncode, missing.stderr) == (
+        2,
+        "Error: There is no core 5; this board has cores 0 to 1.\n",
+    )
+
+
+def test_an_image_that_does_not_load_changes_nothing(shell: Shell, image: Path) -> None:
+    shell.good("start", "--image", image)
+    pids = [core["pid"] for core in shell.json("status")["cores"]]
+    broken = write(shell.cwd / "broken.py", "raise RuntimeError('not today')\n")
+    answer = shell.hbrt("restart", "--image", broken)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert f"The image {broken} did not load" in answer.stderr
+    assert f'  File "{broken}", line 1, in <module>' in answer.stderr
+    assert answer.stderr.rstrip().endswith("RuntimeError: not today")
+
+    status = shell.json("status")
+    assert [core["pid"] for core in status["cores"]] == pids
+    assert status["image"] == str(image)
+    assert "RuntimeError: not today" in status["image_error"]
+    assert "does not load; the last good one goes on." in shell.good("status")
+    assert op_at_0x1000(shell) == "first"
+    assert shell.good("restart")
+    assert shell.json("status")["image_error"] == ""
+
+
+def test_an_image_that_is_not_python_changes_nothing(shell: Shell, image: Path) -> None:
+    shell.good("start", "--image", image)
+    write(image, "def main(:\n")
+    answer = shell.hbrt("restart")
+    assert answer.returncode == 1
+    assert f"The image {image}, line 1, is not valid Python: invalid syntax." in answer.stderr
+    assert op_at_0x1000(shell) == "first"
+
+
+def test_an_image_that_loops_while_it_loads_is_given_up(shell: Shell, image: Path) -> None:
+    shell.good("start", "--image", image)
+    loop = write(shell.cwd / "loop.py", "while True: pass\n")
+    answer = shell.hbrt("restart", "--image", loop, "--timeout", 0.3)
+    assert answer.returncode == 124
+    assert f"The image {loop} did not load" in answer.stderr
+    assert "after 0.3 s and was given up" in answer.stderr
+    assert op_at_0x1000(shell) == "first"
+    assert shell.good("restart")
+
+
+def test_restart_while_offline_is_wrong_usage(shell: Shell) -> None:
+    answer = shell.hbrt("restart")
+    assert answer.returncode == 2
+    assert "There is no board default" in answer.stderr
+
+
+class Log:
+    """``hbrt log -f`` as a way to wait for what the daemon says."""
+
+    def __init__(self, shell: Shell) -> None:
+        self._process: subprocess.Popen[str] = shell.start("-u", "-m", "hbrt", "log", "-f")
+
+    def await_line(self, *parts: str) -> str:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            if all(part in line for part in parts):
+                return line
+        raise AssertionError(f"the log ended before {parts} came")
+
+
+def test_reload_follows_the_image_and_outlives_a_broken_one(shell: Shell, image: Path) -> None:
+    shell.good("start", "--image", image, "--reload")
+    log = Log(shell)
+    log.await_line("is running")
+
+    write(image, IMAGE.format(name="second"))
+    log.await_line("Changed:", str(image))
+    await_op(shell, "second")
+
+    write(image, IMAGE.format(name="third") + "\nraise ValueError('half written')\n")
+    log.await_line("ValueError: half written")
+    log.await_line("last good image goes on")
+    assert op_at_0x1000(shell) == "second"
+    assert "ValueError: half written" in shell.json("status")["image_error"]
+
+    write(image, IMAGE.format(name="third"))
+    log.await_line("Changed:", str(image))
+    await_op(shell, "third")
+    assert shell.json("status")["image_error"] == ""
+
+
+def await_op(shell: Shell, name: str) -> None:
+    """The swap itself is not logged: ask the board until it has happened, which the test's time limit bounds."""
+    while op_at_0x1000(shell) != name:
+        pass
+
+
+def test_reload_follows_the_modules_beside_the_image(shell: Shell) -> None:
+    helper = write(shell.cwd / "helper.py", "NAME = 0x1000\n")
+    text = (
+        IMAGE.format(name="op").replace("0x1000", "NAME").replace("\ndef op", "\nfrom helper import NAME\n\ndef op", 1)
+    )
+    image = write(shell.cwd / "image.py", text)
+    shell.good("start", "--image", image, "--reload")
+    log = Log(shell)
+    log.await_line("is running")
+    assert op_at_0x1000(shell) == "op"
+
+    write(helper, "NAME = (\n")
+    log.await_line("SyntaxError")
+    assert op_at_0x1000(shell) == "op"
+    write(helper, "NAME = 0x2000\n")
+    log.await_line("Changed:", str(helper))
+    while op_at_0x1000(shell) is not None:
+        pass
+    assert [row["cmd"] for row in shell.json("ops")] == [0x2000]

@@ -1,0 +1,374 @@
+"""``hbrt start`` and ``hbrt stop``: states, what is left, who is at fault."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import psutil
+import pytest
+
+from hbrt.board import daemon_pid
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+RUNNING = ["attach.sock", "control.sock", "image-1.py", "lock", "log"]
+IMAGE = """
+from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
+
+def nothing(input, output, tm):
+    return 0
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x1000, nothing, 250)
+    hb_dsp_start()
+"""
+
+
+def cores_of(daemon: int) -> list[psutil.Process]:
+    return psutil.Process(daemon).children(recursive=True)
+
+
+def has_ended(pid: int, within_s: float = 20) -> bool:
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([pidfd], [], [], within_s)[0])
+    finally:
+        os.close(pidfd)
+
+
+def test_start_returns_when_the_board_is_running_and_stop_when_it_is_gone(shell: Shell) -> None:
+    said = shell.good("start", "--cores", 3, "--ddr", "64M")
+    daemon = shell.pid()
+    assert said == f"Board default is running: 3 cores, 64.0 MiB of DDR, daemon process {daemon}.\n"
+    assert shell.files() == RUNNING
+    cores = cores_of(daemon)
+    assert len(cores) == 3
+    assert os.getsid(daemon) != os.getsid(0)
+
+    assert shell.good("stop") == ("Board default is offline. Removed: attach.sock, control.sock, image-1.py, lock.\n")
+    assert has_ended(daemon)
+    assert not [core for core in cores if core.is_running()]
+    assert shell.files() == ["log"]
+
+
+def test_start_and_stop_speak_json(shell: Shell) -> None:
+    directory = str(shell.home / "default")
+    started = shell.json("start")
+    assert started == {
+        "board": "default",
+        "directory": directory,
+        "state": "running",
+        "pid": shell.pid(),
+        "removed": [],
+    }
+    removed = ["attach.sock", "control.sock", "image-1.py", "lock"]
+    assert shell.json("stop") == {
+        "board": "default",
+        "directory": directory,
+        "state": "offline",
+        "removed": removed,
+        "detached": [],
+    }
+
+
+def test_start_while_running_names_the_daemon_and_changes_nothing(shell: Shell) -> None:
+    shell.good("start")
+    daemon, cores = shell.pid(), cores_of(shell.pid())
+    again = shell.hbrt("start", "--image", "/dev/null/x.py")
+    assert again.returncode == 2
+    again = shell.hbrt("start", "--cores", 1)
+    assert (again.returncode, again.stdout) == (2, "")
+    assert again.stderr == (
+        f"Error: The board default is already running: its daemon is process {daemon}. Nothing was changed; "
+        "'hbrt restart' loads its image anew, 'hbrt stop' ends it.\n"
+    )
+    assert shell.pid() == daemon
+    assert cores_of(daemon) == cores
+    assert shell.files() == RUNNING
+
+
+def test_stop_while_offline_is_wrong_usage(shell: Shell) -> None:
+    answer = shell.hbrt("stop")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr == (
+        f"Error: There is no board default in {shell.home} (there is no board there). Start one with 'hbrt start'.\n"
+    )
+    shell.good("start")
+    shell.good("stop")
+    answer = shell.hbrt("stop")
+    assert answer.returncode == 2
+    assert answer.stderr == "Error: The board default is offline. Start it with 'hbrt start'.\n"
+
+
+def test_boards_are_told_apart_by_name_or_directory(shell: Shell) -> None:
+    shell.good("start", "--board", "left", "--cores", 1)
+    shell.good("start", "--board", "./boards/right", "--cores", 2)
+    assert len(shell.json("status", "--board", "left")["cores"]) == 1
+    assert len(shell.json("status", "--board", shell.cwd / "boards/right")["cores"]) == 2
+    unknown = shell.hbrt("status", "--board", "middle")
+    assert unknown.returncode == 2
+    assert unknown.stderr == (
+        f"Error: There is no board middle in {shell.home} (boards there are left). Start one with "
+        "'hbrt start --board middle'.\n"
+    )
+    shell.good("stop", "--board", "./boards/right")
+    assert shell.json("status", "--board", "left")["state"] == "running"
+    assert shell.hbrt("ops", "--board", "./boards/right").stderr == (
+        f"Error: The board right is offline. Start it with 'hbrt start --board {shell.cwd}/boards/right'.\n"
+    )
+
+
+def test_the_environment_names_the_board_and_its_size(shell: Shell) -> None:
+    shell.environment |= {"HBRT_BOARD": "mine", "HBRT_CORES": "1", "HBRT_DDR": "32M"}
+    assert shell.good("start").startswith("Board mine is running: 1 core, 32.0 MiB of DDR")
+    shell.good("stop")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--board", "no name"], "'no name' is not a board name: use letters, digits, '.', '_' and '-', at most 64."),
+        (["--cores", "0"], "0 is not in the range 1<=x<=8"),
+        (["--cores", "9"], "9 is not in the range 1<=x<=8"),
+        (["--ddr", "much"], "The size 'much' is not a size; write a number with K, M or G, as in 512M or 2G."),
+        (["--image", "missing.py"], "File 'missing.py' does not exist."),
+        (["--timeout", "0"], "0.0 is not in the range x>0"),
+        (["--foreground", "--json"], "--foreground shows the log, which is not JSON; leave one of the two out."),
+        (
+            ["--core", "0", "--cores", "2"],
+            "--core starts one core of a running board; --cores is for starting a board.",
+        ),
+        (["--core", "0", "--reload"], "--core starts one core of a running board; --reload is for starting a board."),
+    ],
+)
+def test_wrong_usage_is_told_before_anything_is_made(shell: Shell, arguments: list[str], sentence: str) -> None:
+    answer = shell.hbrt("start", *arguments)
+    assert answer.returncode == 2
+    assert sentence in " ".join(answer.stderr.split())
+    assert list(shell.home.iterdir()) == []
+
+
+def test_a_bad_setting_is_wrong_usage(shell: Shell) -> None:
+    shell.environment["HBRT_CORES"] = "two"
+    answer = shell.hbrt("start")
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("Error: HBRT_CORES is 'two', which is not a whole number.")
+
+
+def test_a_directory_that_is_open_to_others_is_refused(shell: Shell) -> None:
+    directory = shell.home / "default"
+    directory.mkdir(mode=0o755)
+    directory.chmod(0o755)
+    answer = shell.hbrt("start")
+    assert answer.returncode == 3
+    assert answer.stderr == (
+        f"Error: The board directory {directory} has mode 755, open to others; run 'chmod 700 {directory}'.\n"
+    )
+
+
+def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -> None:
+    image = shell.cwd / "broken.py"
+    image.write_text("import math\nmath.no_such_thing\n")
+    answer = shell.hbrt("start", "--image", image)
+    assert (answer.returncode, answer.stdout) == (1, "")
+    first, *rest = answer.stderr.splitlines()
+    assert first.startswith(f"Error: The board default did not start. The image {image} did not load")
+    assert f'  File "{image}", line 2, in <module>' in rest
+    assert rest[-1] == "AttributeError: module 'math' has no attribute 'no_such_thing'"
+    assert shell.files() == ["log"]
+    assert daemon_pid(shell.paths()) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("def main(:\n", "line 1, is not valid Python: invalid syntax."),
+        ("x = 1\n", "has no main(); write one as in docs/custom-ops.md."),
+        ("def main():\n    return 0\n", "returned; it must end with hb_dsp_start(), which never returns."),
+        ("import os\nos._exit(7)\n", "exited with code 7 while it loaded the image."),
+    ],
+)
+def test_an_image_that_is_none_fails_the_start(shell: Shell, text: str, sentence: str) -> None:
+    image = shell.cwd / "image.py"
+    image.write_text(text)
+    answer = shell.hbrt("start", "--image", image)
+    assert answer.returncode == 1
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr or "ImageError" in answer.stderr
+
+
+def test_an_image_that_loops_while_it_loads_is_given_up(shell: Shell) -> None:
+    image = shell.cwd / "loop.py"
+    pids = shell.cwd / "pids"
+    image.write_text(f"import os\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\nwhile True:\n    pass\n")
+    answer = shell.hbrt("start", "--image", image, "--timeout", 0.5)
+    assert answer.returncode == 124
+    assert answer.stderr.startswith(f"Error: The board default did not start. The image {image} did not load")
+    assert "after 0.5 s and was given up" in answer.stderr
+    assert all(has_ended(int(pid)) for pid in pids.read_text().split())
+    assert shell.files() == ["log"]
+
+
+def test_ctrl_c_while_an_image_loads_leaves_nothing(shell: Shell) -> None:
+    image = shell.cwd / "loop.py"
+    pids = shell.cwd / "pids"
+    os.mkfifo(pids)
+    image.write_text(
+        f"import os\nos.write(os.open({str(pids)!r}, os.O_WRONLY), b'%d\\n' % os.getpid())\nwhile True:\n    pass\n"
+    )
+    starting = shell.start("-m", "hbrt", "start", "--image", image, "--cores", 1)
+    with pids.open() as loading:
+        core = int(loading.readline())
+    daemon = psutil.Process(core).ppid()
+    os.killpg(starting.pid, signal.SIGINT)
+    _, errors = starting.communicate(timeout=30)
+    assert (starting.returncode, errors) == (130, "")
+    assert has_ended(core)
+    assert has_ended(daemon)
+    assert shell.files() == ["log"]
+
+
+def test_of_two_starts_at_once_exactly_one_wins(shell: Shell) -> None:
+    both = [shell.start("-m", "hbrt", "start", "--cores", 1) for _ in range(2)]
+    said = [process.communicate(timeout=40) for process in both]
+    codes = [process.returncode for process in both]
+    assert sorted(codes) == [0, 2], said
+    winner, loser = codes.index(0), codes.index(2)
+    daemon = shell.pid()
+    assert said[winner][0].endswith(f"daemon process {daemon}.\n")
+    assert f"The board default is already running: its daemon is process {daemon}." in said[loser][1]
+    assert shell.json("status")["state"] == "running"
+
+
+def test_looking_at_a_board_does_not_get_in_the_way_of_its_start(shell: Shell) -> None:
+    """Asking the lock who holds it must not hold it."""
+    (shell.home / "default").mkdir(mode=0o700)
+    look = "from hbrt.board import BoardPaths, daemon_pid\nimport sys, pathlib\nprint(flush=True)\n"
+    look += "while True: daemon_pid(BoardPaths(pathlib.Path(sys.argv[1])))\n"
+    looking = shell.start("-c", look, shell.home / "default")
+    assert looking.stdout is not None
+    looking.stdout.readline()
+    for _ in range(3):
+        shell.good("start", "--cores", 1)
+        shell.good("stop")
+
+
+def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
+    shell.good("start")
+    daemon = shell.pid()
+    cores = [core.pid for core in cores_of(daemon)]
+    os.kill(daemon, signal.SIGKILL)
+    assert has_ended(daemon)
+    assert all(has_ended(core) for core in cores), "a core outlived its daemon"
+    assert shell.files() == RUNNING
+
+    status = shell.json("status")
+    assert (status["state"], status["pid"]) == ("crashed", None)
+    assert status["left"] == ["attach.sock", "control.sock", "image-1.py"]
+    dead = (
+        "The daemon of board default has died and left its files. Start it anew with 'hbrt start', or remove them with "
+        "'hbrt stop'."
+    )
+    assert shell.good("status") == f"Board default is crashed. {dead}\n"
+    assert shell.hbrt("ops").stderr == f"Error: {dead}\n"
+
+    removed, running = shell.good("start").splitlines()
+    assert removed == "Removed what a daemon that died had left: attach.sock, control.sock, image-1.py."
+    assert running.startswith("Board default is running")
+    assert shell.files() == RUNNING
+
+
+def test_stop_brings_a_crashed_board_to_offline(shell: Shell) -> None:
+    shell.good("start")
+    daemon = shell.pid()
+    os.kill(daemon, signal.SIGKILL)
+    assert has_ended(daemon)
+    assert shell.good("stop") == "Board default is offline. Removed: attach.sock, control.sock, image-1.py, lock.\n"
+    assert shell.files() == ["log"]
+    assert shell.json("status")["state"] == "offline"
+
+
+def test_stop_gives_up_on_a_daemon_that_does_not_answer(shell: Shell) -> None:
+    shell.good("start")
+    daemon = shell.pid()
+    os.kill(daemon, signal.SIGSTOP)
+    answer = shell.hbrt("stop", "--timeout", 0.3)
+    assert (answer.returncode, answer.stdout) == (124, "")
+    assert answer.stderr == (
+        f"Error: The daemon of board default (process {daemon}) did not answer 'status' in 0.3 s.\n"
+    )
+    os.kill(daemon, signal.SIGCONT)
+    shell.good("stop")
+
+
+def test_stop_names_the_programs_that_lose_their_board(shell: Shell) -> None:
+    shell.good("start")
+    attach = "from arm_client import connect\nboard = connect()\nprint(board.ping() > 0, flush=True)\ninput()\n"
+    client = subprocess.Popen(
+        [sys.executable, "-c", attach],
+        env=shell.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert client.stdout is not None
+        assert client.stdout.readline() == "True\n"
+        assert shell.good("stop") == (
+            "Board default is offline. Removed: attach.sock, control.sock, image-1.py, lock. Processes that were "
+            f"attached: {client.pid} (-c); their calls answer HB_DSP_BOARD_LOST.\n"
+        )
+    finally:
+        client.communicate("\n", timeout=20)
+
+
+def test_one_core_can_be_stopped_and_started(shell: Shell) -> None:
+    shell.good("start")
+    assert shell.good("stop", "--core", 1) == "Core 1 of board default is offline.\n"
+    assert [core["state"] for core in shell.json("status")["cores"]] == ["running", "offline"]
+    again = shell.hbrt("stop", "--core", 1)
+    assert (again.returncode, again.stderr) == (2, "Error: Core 1 is already offline; nothing was changed.\n")
+    assert shell.json("start", "--core", 1) == {"board": "default", "core": 1, "state": "running"}
+    assert [core["state"] for core in shell.json("status")["cores"]] == ["running", "running"]
+    again = shell.hbrt("start", "--core", 1)
+    assert (again.returncode, again.stderr) == (2, "Error: Core 1 is already running; nothing was changed.\n")
+    missing = shell.hbrt("stop", "--core", 2)
+    assert missing.returncode == 2
+    assert missing.stderr == "Error: There is no core 2; this board has cores 0 to 1.\n"
+    assert shell.json("stop", "--core", 0)["state"] == "offline"
+    assert shell.good("stop", "--core", 1)
+    assert shell.json("status")["state"] == "offline"
+    assert shell.good("start", "--core", 0) == "Core 0 of board default is running.\n"
+
+
+def test_the_daemon_keeps_nothing_of_the_shell_that_started_it(shell: Shell, tmp_path: Path) -> None:
+    """A pipe that the shell gave must end when ``hbrt start`` does, or ``hbrt start | cat`` would hang."""
+    read, write = os.pipe()
+    os.set_inheritable(write, True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hbrt", "start"],
+        env=shell.environment,
+        cwd=tmp_path,
+        stdout=write,
+        stderr=write,
+        pass_fds=[write],
+    )
+    os.close(write)
+    with os.fdopen(read) as output:
+        assert output.read().startswith("Board default is running")
+    assert process.wait(20) == 0
+    daemon = psutil.Process(shell.pid())
+    assert daemon.terminal() is None
+    kept = {str(Path(f"/proc/{daemon.pid}/fd/{fd}").readlink()) for fd in range(3)}
+    assert kept == {"/dev/null", str(shell.home / "default" / "log")}

@@ -1,0 +1,158 @@
+"""The ``hbrt`` command: which verbs there are, what calling one loads, what a failure looks like."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hbrt import __version__
+from hbrt.cli import ENTRY_POINTS, VERBS, group
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+# Runs hbrt with argv[1:] and prints, on the last line, what it loaded.
+LIST_LOADED_MODULES = """
+import sys
+try:
+    from hbrt.cli import main
+    main()
+finally:
+    import json
+    print(json.dumps(sorted(sys.modules)))
+"""
+
+PLUGIN = """
+import click
+
+@click.command()
+@click.argument("how")
+def command(how):
+    if how == "interrupted":
+        raise KeyboardInterrupt
+    if how == "defect":
+        {}["no such key"]
+    if how == "missing":
+        open("/no/such/file")
+    if how == "late":
+        raise TimeoutError("It took too long.")
+    print("hello")
+"""
+
+
+def loaded_by(shell: Shell, *arguments: str) -> set[str]:
+    answer = shell.python("-c", LIST_LOADED_MODULES, *arguments)
+    assert answer.returncode == 0, answer.stderr
+    loaded: list[str] = json.loads(answer.stdout.splitlines()[-1])
+    return set(loaded)
+
+
+def test_the_table_of_verbs_is_that_of_the_installed_package() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {name: verb.target for name, verb in VERBS.items()} == project["entry-points"][ENTRY_POINTS]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_says_of_itself_what_the_table_says(name: str) -> None:
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    assert command.short_help == VERBS[name].help
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_help_and_refuses_an_option_that_it_does_not_have(name: str) -> None:
+    runner = CliRunner()
+    shown = runner.invoke(group, [name, "--help"], prog_name="hbrt")
+    assert shown.exit_code == 0
+    assert f"Usage: hbrt {name} " in shown.output
+    refused = runner.invoke(group, [name, "--no-such-option"], prog_name="hbrt")
+    assert refused.exit_code == 2
+    assert "No such option" in refused.output
+
+
+def test_help_lists_every_verb_and_loads_none(shell: Shell) -> None:
+    shown = shell.good("--help")
+    for name, verb in VERBS.items():
+        assert f"  {name} " in shown
+        assert verb.help[:30] in shown
+    assert not {"arm_client", "dsp_server", "numpy", "zmq", "rich"} & loaded_by(shell, "--help")
+
+
+def test_a_verb_loads_its_own_side_and_nothing_heavy(shell: Shell) -> None:
+    loaded = loaded_by(shell, "version")
+    assert "dsp_server.commands.version" in loaded
+    assert not {"arm_client", "numpy", "zmq", "rich", "dsp_server.runtime", "dsp_server.supervisor"} & loaded
+
+
+def test_a_verb_that_is_known_does_not_look_through_installed_packages(shell: Shell) -> None:
+    assert "importlib.metadata" not in loaded_by(shell, "version")
+
+
+def test_an_unknown_verb_is_wrong_usage(shell: Shell) -> None:
+    answer = shell.hbrt("fly")
+    assert answer.returncode == 2
+    assert "No such command 'fly'." in answer.stderr
+
+
+def test_the_version_comes_without_a_verb(shell: Shell) -> None:
+    assert shell.good("--version") == f"hbrt {__version__}\n"
+
+
+def test_the_program_and_the_module_are_one(shell: Shell) -> None:
+    program = Path(sys.executable).parent / "hbrt"
+    if not program.exists():
+        pytest.skip(f"this Python has no {program}: hbrt runs from its source")
+    assert shell.python(program, "--version").stdout == shell.good("--version")
+
+
+@pytest.fixture
+def with_plugin(shell: Shell, tmp_path: Path) -> Shell:
+    """A shell whose Python has another package with a verb ``greet``."""
+    folder = tmp_path / "site"
+    metadata = folder / "greeter-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / "greeter.py").write_text(PLUGIN)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\ngreet = greeter:command\nstart = greeter:command\n")
+    before = shell.environment.get("PYTHONPATH")
+    shell.environment["PYTHONPATH"] = f"{folder}:{before}" if before else str(folder)
+    return shell
+
+
+def test_another_package_may_add_a_verb(with_plugin: Shell) -> None:
+    assert with_plugin.good("greet", "kindly") == "hello\n"
+    assert "  greet " in with_plugin.good("--help")
+
+
+def test_another_package_does_not_take_a_verb_over(with_plugin: Shell) -> None:
+    assert "Start a board" in with_plugin.good("start", "--help")
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "sentence"),
+    [
+        ("interrupted", 130, ""),
+        ("missing", 3, "Error: No such file or directory: /no/such/file.\n"),
+        ("late", 124, "Error: It took too long.\n"),
+    ],
+)
+def test_what_a_verb_raises_becomes_a_sentence_and_an_exit_code(
+    with_plugin: Shell, how: str, code: int, sentence: str
+) -> None:
+    answer = with_plugin.hbrt("greet", how)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (code, "", sentence)
+
+
+def test_a_defect_is_shown_whole(with_plugin: Shell) -> None:
+    answer = with_plugin.hbrt("greet", "defect")
+    assert answer.returncode == 3
+    assert "KeyError: 'no such key'\nThis is a defect of hbrt, not of your program" in answer.stderr

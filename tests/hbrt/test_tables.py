@@ -1,0 +1,74 @@
+"""What verbs print when nobody looks at a terminal, and what when somebody does."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from hbrt.tables import Column, duration, plain_lines
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+TABLE = """
+from hbrt.tables import Column, show_table
+show_table((Column("NAME"), Column("BYTES", is_number=True)), [("x" * 300, 5), ("[bold]y", None)])
+"""
+
+
+def test_columns_stand_under_their_headings_numbers_to_the_right() -> None:
+    lines = plain_lines((Column("NAME"), Column("N", is_number=True)), [["a", "1"], ["long", "100"]])
+    assert lines == ["NAME    N", "a       1", "long  100"]
+
+
+def test_a_table_without_rows_is_its_headings() -> None:
+    assert plain_lines((Column("NAME"), Column("N")), []) == ["NAME  N"]
+
+
+def test_a_piped_table_is_plain_and_whole(shell: Shell) -> None:
+    shell.environment["COLUMNS"] = "40"
+    answer = shell.python("-c", TABLE)
+    heading, wide, second = answer.stdout.splitlines()
+    assert heading.split() == ["NAME", "BYTES"]
+    assert wide.split() == ["x" * 300, "5"]
+    assert second == "[bold]y"
+
+
+def test_a_table_on_a_terminal_fits_it(shell: Shell) -> None:
+    ours, theirs = pty.openpty()
+    environment = {**shell.environment, "COLUMNS": "40", "TERM": "xterm", "NO_COLOR": "1"}
+    subprocess.run([sys.executable, "-c", TABLE], env=environment, stdout=theirs, check=True, timeout=30)
+    os.close(theirs)
+    shown = b""
+    try:
+        while chunk := os.read(ours, 65536):
+            shown += chunk
+    except OSError:
+        pass  # a terminal whose other side is closed ends like that
+    os.close(ours)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+    assert max(map(len, lines)) <= 40
+    assert sum(line.count("x") for line in lines) == 300
+    assert any("[bold]y" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (-0.1, "0.0 s"),
+        (0.25, "0.2 s"),
+        (42.4, "42 s"),
+        (60, "1 min"),
+        (3599, "59 min"),
+        (7500, "2 h 5 min"),
+        (200_000, "2 d 7 h"),
+    ],
+)
+def test_a_time_span_is_short(seconds: float, text: str) -> None:
+    assert duration(seconds) == text
