@@ -35,7 +35,7 @@ class Session:
             self._end_daemon()
             raise
         try:
-            self.tasks = Tasks(self.link)
+            self.tasks = _tasks(self.link)
             self.blocks = Blocks(self.link, self.tasks)
         except BaseException:  # a setting with a wrong value
             self.link.close()
@@ -76,6 +76,14 @@ class Session:
             with contextlib.suppress(ChildProcessError):  # someone else collected it
                 os.waitpid(self.daemon.pid, 0)
             self.daemon = None
+
+
+def _tasks(link: Link) -> Tasks:
+    if not settings.is_relayed():
+        return Tasks(link)
+    from arm_client.relay_tasks import RelayTasks
+
+    return RelayTasks(link)
 
 
 def default() -> Session:

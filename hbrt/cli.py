@@ -33,6 +33,9 @@ VERBS: dict[str, Verb] = {
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
+    "relay": Verb(
+        "dsp_server.commands.relay:command", "Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay)."
+    ),
     "run": Verb("arm_client.commands.run:command", "Run the sample programs of a group and compare their results."),
     "op": Verb("arm_client.commands.op:command", "Write an op of your own."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),

@@ -1,0 +1,169 @@
+"""The way to a board's relay: find one, start one, say who this process is, and hear of its end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import zmq
+
+from hbrt.board import BoardError, BoardPaths, lock_holder
+from hbrt.refusal import RequestRefusedError
+from hbrt.relay_wire import MAX_FRAME_BYTES, RELAY_SAYS, Kind, Message, decode, encode
+from hbrt.status import Status
+from hbrt.wire import MalformedMessageError
+
+if TYPE_CHECKING:
+    from hbrt.link import Link
+
+PROGRAM = "dsp_relay_server"
+START_SECONDS = 30.0
+WELCOME_SECONDS = 10.0
+LOOK_MS = 50
+RECONNECT_MS = 5
+MOST_UNREAD = 8192  # frames each way; more than the tasks that one process may have under way
+_TRIES = 3
+
+
+class RelayChannel:
+    """A connection to a relay that has welcomed this process. One thread at a time may use it."""
+
+    def __init__(self, context: zmq.Context[Any], socket: zmq.Socket[bytes], pid: int) -> None:
+        self._context = context
+        self._socket = socket
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.fd = int(socket.getsockopt(zmq.FD))
+        self.gone: tuple[int, str] | None = None  # why the relay said that it ends
+        self.send = socket.send
+
+    def receive(self) -> list[Message]:
+        """What has come.
+
+        Raises:
+            MalformedMessageError: the relay broke the protocol.
+        """
+        found = []
+        while int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
+            found.append(decode(self._socket.recv(zmq.NOBLOCK), RELAY_SAYS))
+        return found
+
+    def has_died(self) -> bool:
+        """Whether the relay's process has ended."""
+        poller = select.poll()
+        poller.register(self.pidfd, select.POLLIN)
+        return bool(poller.poll(0))
+
+    def close(self, linger_ms: int = 0) -> None:
+        """Close the connection; what is unsent gets ``linger_ms``."""
+        self._socket.close(linger_ms)
+        self._context.term()
+        os.close(self.pidfd)
+
+
+def open_channel(link: Link) -> RelayChannel:
+    """A channel to the relay of a board, which is started when none runs.
+
+    Raises:
+        RequestRefusedError: none can be started, or it refuses this process; HB_DSP_RELAY_LOST or its own status.
+    """
+    for _ in range(_TRIES):
+        if _holder(link.paths) is None:
+            _start(link.paths)
+        channel = _connect(link)
+        if channel is not None:
+            return channel
+    raise RequestRefusedError(
+        Status.HB_DSP_RELAY_LOST,
+        f"The relay of board {link.paths.name} ended {_TRIES} times before it answered; see 'hbrt log'.",
+    )
+
+
+def _holder(paths: BoardPaths) -> int | None:
+    try:
+        return lock_holder(paths.relay_lock)
+    except BoardError as error:
+        raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, str(error)) from None
+
+
+def _connect(link: Link) -> RelayChannel | None:
+    """A channel to the relay that runs; None when it ended before it answered."""
+    context: zmq.Context[Any] = zmq.Context(io_threads=1)
+    socket = context.socket(zmq.DEALER)
+    channel = None
+    try:
+        socket.linger = 0
+        socket.maxmsgsize = MAX_FRAME_BYTES
+        socket.reconnect_ivl = RECONNECT_MS  # a relay that starts has its lock before its socket
+        socket.sndhwm = socket.rcvhwm = MOST_UNREAD
+        socket.connect(link.paths.relay_endpoint)
+        nonce = secrets.token_hex(16)
+        socket.send(encode(Kind.HELLO, link.client_id, nonce, link.proof(nonce)))
+        pid = _await_welcome(link, socket)
+        if pid is not None:
+            channel = RelayChannel(context, socket, pid)
+    except ProcessLookupError:
+        pass  # it ended right after its welcome
+    finally:
+        if channel is None:
+            socket.close()
+            context.term()
+    return channel
+
+
+def _await_welcome(link: Link, socket: zmq.Socket[bytes]) -> int | None:
+    deadline = time.monotonic() + WELCOME_SECONDS
+    while time.monotonic() < deadline:
+        if socket.poll(LOOK_MS):
+            try:
+                kind, fields = decode(socket.recv(), RELAY_SAYS)
+            except MalformedMessageError as error:
+                raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay's welcome: {error}") from None
+            if kind == Kind.WELCOME:
+                pid: int = fields[0]
+                return pid
+            if kind == Kind.REFUSED:
+                raise RequestRefusedError(fields[0], f"The relay of board {link.paths.name} refused: {fields[1]}")
+            return None
+        if link.is_lost():
+            raise RequestRefusedError(link.fault, link.why_faulty())
+        if _holder(link.paths) is None:
+            return None
+    raise RequestRefusedError(
+        Status.HB_DSP_RELAY_LOST,
+        f"The relay of board {link.paths.name} (process {_holder(link.paths)}) did not answer within "
+        f"{WELCOME_SECONDS:g} s; end that process, and the next call starts a new one.",
+    )
+
+
+def _start(paths: BoardPaths) -> None:
+    """Start a relay, or find that another process has just done so."""
+    found = shutil.which(PROGRAM)
+    root = str(Path(__file__).resolve().parent.parent)
+    program = f"import sys; sys.path.append({root!r}); from dsp_server.commands.relay import main; main()"
+    command = [found] if found else [sys.executable, "-P", "-c", program]
+    try:
+        done = subprocess.run(
+            [*command, "--board", str(paths.path), "--detach"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=START_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RequestRefusedError(
+            Status.HB_DSP_RELAY_LOST, f"The relay {command[0]} does not start: {error}."
+        ) from None
+    if done.returncode:
+        why = done.stderr.decode("utf-8", "replace").strip()
+        raise RequestRefusedError(
+            Status.HB_DSP_RELAY_LOST, f"The relay of board {paths.name} does not start ({command[0]}). {why}".strip()
+        )

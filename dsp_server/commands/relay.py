@@ -1,0 +1,63 @@
+"""``hbrt relay`` and ``dsp_relay_server``: carry the tasks of many ARM programs to a board."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from hbrt import settings
+from hbrt.board import BoardPaths
+from hbrt.cli_options import board_option
+
+
+@click.command(
+    short_help="Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay).",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@board_option
+@click.option(
+    "--idle",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    default=lambda: float(settings.integer("HBRT_RELAY_IDLE_S")),
+    help="End after this time without programs; 0 for never. Default: HBRT_RELAY_IDLE_S, else 60.",
+)
+@click.option("--detach", is_flag=True, help="Return when it serves; it goes on without this terminal.")
+def command(board: BoardPaths, idle: float, *, detach: bool) -> None:
+    """Be the relay of a board: programs that run with HB_DSP_RPC_MODE=relay give it their tasks.
+
+    Programs start one themselves when there is none. It ends with its board, on Ctrl-C, and when nobody needs it.
+    """
+    from dsp_server.relay.serve import serve, start_detached
+    from hbrt.board import NotRunningError
+    from hbrt.control_client import why_not_running
+    from hbrt.link import NoDaemonError
+
+    if not board.path.is_dir():
+        raise NotRunningError(why_not_running(board))
+    try:
+        if detach:
+            pid = start_detached(board, idle)
+            click.echo(f"The relay of board {board.name} is process {pid}.")
+        else:
+            serve(board, idle, lambda: click.echo(f"The relay of board {board.name} serves; Ctrl-C ends it."))
+    except NoDaemonError:
+        raise NotRunningError(why_not_running(board)) from None
+
+
+def main() -> None:
+    """Entry of the ``dsp_relay_server`` program."""
+    from hbrt.cli import mapped_exits
+
+    sys.argv[0] = "dsp_relay_server"  # however it was started: it is what 'hbrt status' shows
+    try:
+        with mapped_exits():
+            command.main(args=sys.argv[1:], prog_name="dsp_relay_server", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except click.exceptions.Exit as error:
+        sys.exit(error.exit_code)
+    except click.Abort:
+        sys.exit(130)

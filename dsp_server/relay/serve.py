@@ -1,0 +1,175 @@
+"""A relay's life as a process: one a board, found by its lock, in a terminal or detached from it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from hbrt.board import BoardError, BoardPaths, WrongUseError, lock_file, lock_holder
+from hbrt.launch import open_log
+
+if TYPE_CHECKING:
+    from dsp_server.relay.server import Relay
+
+END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+class RelayBusyError(WrongUseError):
+    """Another relay serves the board."""
+
+
+def say(sentence: str) -> None:
+    """Write a line to the log of the board, or to the terminal."""
+    stamp = time.strftime("%H:%M:%S", time.localtime())
+    with contextlib.suppress(OSError):  # a full disk must not end the relay
+        os.write(2, f"{stamp} relay {sentence}\n".encode("utf-8", "replace"))
+
+
+def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]) -> None:
+    """Be the relay of a board until told to end, the board ends, or nobody came for long.
+
+    Args:
+        paths: The board.
+        idle_seconds: It ends after so long without clients; 0 for never.
+        on_running: Called once, when it serves.
+
+    Raises:
+        RelayBusyError: the board has a relay. BoardError: no daemon serves the board, or it refused.
+    """
+    _refuse_second(paths)
+    from dsp_server.relay.server import Relay
+    from hbrt.link import Link
+
+    link = Link(paths)
+    lock = None
+    try:
+        # The lock comes second: it is a file in a directory that is a board's only while its daemon runs.
+        lock = lock_file(paths.relay_lock)
+        if lock is None:
+            _refuse_second(paths)
+            raise RelayBusyError(f"The board {paths.name} has a relay already.")
+        relay = Relay(link, idle_seconds, say)
+        try:
+            with _signals(relay):
+                on_running()
+                relay.run()
+        finally:
+            relay.close()
+    finally:
+        link.close()
+        if lock is not None:
+            _leave(paths, lock)
+
+
+def start_detached(paths: BoardPaths, idle_seconds: float) -> int:
+    """Start a relay that goes on without this terminal; returns its process id when it serves, or that of another.
+
+    Raises:
+        BoardError: it did not come to serve; has its own sentence.
+    """
+    log = open_log(paths)
+    ready_read, ready_write = os.pipe()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    pid = os.fork()
+    if pid == 0:
+        os.close(ready_read)
+        _be_relay(paths, idle_seconds, ready_write, log)
+    os.close(log)
+    os.close(ready_write)
+    with open(ready_read, "rb") as ready:  # noqa: PTH123 - a descriptor, not a path
+        answer = ready.read().decode()
+    if answer == "running":
+        return pid
+    os.waitpid(pid, 0)
+    holder = lock_holder(paths.relay_lock)
+    if answer == "busy" and holder is not None:
+        return holder
+    raise BoardError(answer or f"The relay of board {paths.name} ended before it served; see 'hbrt log'.")
+
+
+def _be_relay(paths: BoardPaths, idle_seconds: float, ready_fd: int, log: int) -> NoReturn:
+    """The child's life: nothing of the parent's terminal and descriptors is kept, nor does it return to its stack."""
+    code = 3
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, standard in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(source, standard)
+        for entry in list(Path("/proc/self/fd").iterdir()):
+            if int(entry.name) not in {0, 1, 2, ready_fd}:
+                with contextlib.suppress(OSError):  # the descriptor of this listing is closed by now
+                    os.close(int(entry.name))
+        code = _serve_and_announce(paths, idle_seconds, ready_fd)
+    except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
+
+
+def _serve_and_announce(paths: BoardPaths, idle_seconds: float, ready_fd: int) -> int:
+    def announce(word: str) -> None:
+        with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+            os.write(ready_fd, word.encode())
+        os.close(ready_fd)
+
+    try:
+        serve(paths, idle_seconds, lambda: announce("running"))
+    except RelayBusyError:
+        announce("busy")
+        return 0
+    except BoardError as error:
+        announce(str(error))
+        return 3
+    return 0
+
+
+def _refuse_second(paths: BoardPaths) -> None:
+    holder = lock_holder(paths.relay_lock)
+    if holder is not None:
+        raise RelayBusyError(f"The board {paths.name} has a relay already: process {holder}. Nothing was changed.")
+
+
+def _leave(paths: BoardPaths, lock: int) -> None:
+    """Remove the files of this relay, unless a later daemon has removed them before and a later relay has new ones."""
+    with contextlib.suppress(OSError):
+        if os.path.samestat(os.fstat(lock), paths.relay_lock.lstat()):
+            paths.relay.unlink(missing_ok=True)
+            paths.relay_lock.unlink(missing_ok=True)
+    os.close(lock)
+
+
+@contextlib.contextmanager
+def _signals(relay: Relay) -> Iterator[None]:
+    """Have signals end the relay, and wake its loop."""
+    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+
+    def stop() -> None:
+        os.read(wake_read, 512)
+        relay.stop()
+
+    relay.watch(wake_read, stop)
+    before_wakeup = signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    before = {
+        number: signal.signal(number, lambda *_: relay.stop())
+        for number in END_SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup(1) asks for that
+    }
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before_wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        relay.unwatch(wake_read)
+        os.close(wake_read)
+        os.close(wake_write)
