@@ -20,6 +20,7 @@ from hbrt import wire
 
 STOP_GRACE_SECONDS = 3.0
 _HIGH_FD = 100
+_TRACE_BYTES = 16 * 1024
 _MESSAGE_BYTES = wire.MAX_REQUEST_BYTES * 16
 OpRow: TypeAlias = tuple[int, str, str, int]
 
@@ -41,7 +42,7 @@ class _Unsent(NamedTuple):
 class CoreChild:
     """One process of a core: a candidate until it is told to go, then the core itself until it ends."""
 
-    def __init__(self, index: int, pid: int, control: socket.socket, image: Image, loop: Loop) -> None:
+    def __init__(self, index: int, pid: int, control: socket.socket, trace_fd: int, image: Image, loop: Loop) -> None:
         control.setblocking(False)
         self.index = index
         self.pid = pid
@@ -55,6 +56,9 @@ class CoreChild:
         self.is_ending = False  # it was asked to
         self.problem = ""  # why its image did not load, or what else it said before it ended
         self.is_late = False  # its image took too long to load
+        self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task that took too long
+        self.trace = ""  # where it was when it died, as faulthandler wrote it
+        self._trace_fd = trace_fd
         self._was_killed = False  # its task did not end within the grace
         self.ops: list[OpRow] = []
         self.files: list[str] = []
@@ -100,7 +104,11 @@ class CoreChild:
     def receive(self) -> dict[str, Any] | None:
         """One message of the process; empty when it has closed its end, None when there is none."""
         try:
-            raw = self.control.recv(_MESSAGE_BYTES)
+            try:
+                raw = self.control.recv(_MESSAGE_BYTES)
+            except ConnectionResetError:
+                # It ended without reading what we sent. The kernel tells that first; what it said is still there.
+                raw = self.control.recv(_MESSAGE_BYTES)
             return wire.unpack_map(raw, _MESSAGE_BYTES) if raw else {}
         except BlockingIOError:
             return None
@@ -167,8 +175,18 @@ class CoreChild:
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
 
+    def name_of(self, cmd: int) -> str:
+        """Name of a command's op."""
+        return next((name for number, name, _, _ in self.ops if number == cmd), "an unregistered command")
+
+    def budget_us(self, cmd: int) -> int:
+        """Latency budget of a command's op in microseconds, 0 when it has none."""
+        return next((latency_us for number, _, _, latency_us in self.ops if number == cmd), 0)
+
     def reap(self) -> str:
         """Collect the dead process and close what it had; says how it ended."""
+        self.trace = os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip()
+        os.close(self._trace_fd)
         if self.timer is not None:
             self.timer.cancel()
         _, wait_status = os.waitpid(self.pid, 0)
@@ -193,10 +211,11 @@ def spawn(
         OSError: no process or descriptor left.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    trace_fd = os.memfd_create("hbrt-trace", os.MFD_CLOEXEC)
     opened = [theirs.fileno()]
     try:
         # Out of the way first: the places 3, 4, 5... may hold descriptors that are sources here.
-        wanted = (theirs.fileno(), ddr_fd, urgent_bell, *doorbells, log_fd)
+        wanted = (theirs.fileno(), ddr_fd, urgent_bell, trace_fd, *doorbells, log_fd)
         opened.extend(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in wanted)
         opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         _, *sources, log, null = opened
@@ -211,9 +230,10 @@ def spawn(
         pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)
     except BaseException:
         ours.close()
+        os.close(trace_fd)
         raise
     finally:
         theirs.detach()
         for fd in opened:
             os.close(fd)
-    return CoreChild(index, pid, ours, image, loop)
+    return CoreChild(index, pid, ours, trace_fd, image, loop)

@@ -102,6 +102,7 @@ class Core:
         self._client_doorbells = client_doorbells
         self._urgent_bell = urgent_bell
         self._listen = listen
+        self._main_thread = 0
         self._is_in_op = False
         self._is_nested = False
         self._priority = 0  # of the task that runs
@@ -126,14 +127,8 @@ class Core:
     def serve(self) -> None:
         """Serve tasks until ``is_stopping``."""
         signal.signal(PREEMPT_SIGNAL, lambda *_: self._preempt())
-        main = threading.get_ident()
-        Beat(
-            self._ddr_bytes,
-            self._record,
-            self._look_again,
-            self._urgent_bell,
-            lambda: signal.pthread_kill(main, PREEMPT_SIGNAL),
-        ).start()
+        self._main_thread = threading.get_ident()
+        Beat(self._ddr_bytes, self._record, self._look_again, self._urgent_bell, self._interrupt).start()
         self._look_at_everything()
         while not self.is_stopping:
             slot = self._claim()
@@ -172,6 +167,8 @@ class Core:
         if mm[self._activity] == ASLEEP and self._unseen():
             self._is_rescan_due = True
             ring(self._doorbells[self.index])
+        if mm[self._activity] == RUNNING and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
+            self._interrupt()
         owners, self._not_rung = self._not_rung, set()
         for owner in owners:
             doorbell = self._client_doorbells.get(owner)
@@ -299,17 +296,24 @@ class Core:
             self._sweep(cmd)
         self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
 
+    def _interrupt(self) -> None:
+        """Have the main thread look whether something should interrupt its op."""
+        signal.pthread_kill(self._main_thread, PREEMPT_SIGNAL)
+
     def _preempt(self) -> None:
         """Run a task of priority 255 in the middle of an op of a lower one, which then goes on unharmed.
 
         Called by a signal, between two bytecodes of the main thread; a long call into C ends first. The interrupting op
         has a TCM, an iDMA engine and a cycle counter of its own. Depth 1: it is not interrupted itself.
         """
-        if not self._is_in_op or self._is_nested or self._priority == PRIORITY_PREEMPT:
-            return  # the loop claims by priority anyway
-        self._collect()
-        if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
-            return
+        # Otherwise the loop claims by priority anyway. Again and again, since a bell that rings meanwhile finds this nested.
+        while self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
+            self._collect()
+            if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
+                return
+            self._run_nested()
+
+    def _run_nested(self) -> None:
         context = self._context
         before = (self._claim_ns, context.client_id, context.map_failure, self._priority)
         engines = (self.tile_manager, self.counter, self.idma)

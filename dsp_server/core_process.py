@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import os
 import signal
 import socket
@@ -19,7 +20,8 @@ from hbrt.ddr import Ddr
 CONTROL_FD = 3
 DDR_FD = 4
 URGENT_FD = 5
-FIRST_DOORBELL_FD = 6
+TRACE_FD = 6
+FIRST_DOORBELL_FD = 7
 _PR_SET_PDEATHSIG = 1
 
 
@@ -105,6 +107,9 @@ def main() -> NoReturn:
     snapshot, origin = sys.argv[4:6]
     _end_with(supervisor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
+    # Where this process was, when it dies in C or is about to be killed for taking too long.
+    faulthandler.enable(file=TRACE_FD, all_threads=False)
+    faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     process = CoreProcess(index, core_count)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index

@@ -148,6 +148,15 @@ class Lifecycle:
         self._changed()
 
     @property
+    def is_recovering(self) -> bool:
+        """Whether a crashed core starts again by itself; may be set."""
+        return self._revival.is_enabled
+
+    @is_recovering.setter
+    def is_recovering(self, enabled: bool) -> None:
+        self._revival.is_enabled = enabled
+
+    @property
     def is_changing(self) -> bool:
         """Whether a start, stop or restart that was asked for is under way."""
         return self._change is not None or bool(self._stops)
@@ -276,9 +285,9 @@ class Lifecycle:
 
     def _on_core_death(self, core: CoreSlot, child: CoreChild, how: str) -> None:
         core.publish(ACTIVITY_BETWEEN if core.is_wanted else ACTIVITY_OFFLINE)
-        lost = self._settler.lose_running(core.index, child.pid, how)
+        lost = self._settler.lose_running(child, how)
         for text in lost:
-            self._journal.say(text)
+            self._journal.say(f"{text}\n{child.trace}".rstrip())
         if not core.is_wanted:
             self._went_offline(core)
             return

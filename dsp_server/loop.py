@@ -1,6 +1,6 @@
 """The daemon's one thread: descriptors that became ready, and what is due, in one epoll.
 
-An idle daemon makes no wake-ups: it sleeps until a descriptor or the next timer, and there is no tick.
+It sleeps until a descriptor is ready or the next timer is due; it has no tick of its own.
 """
 
 from __future__ import annotations

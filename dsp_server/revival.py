@@ -14,6 +14,7 @@ class Revival:
     """Starts cores again with the image that they had."""
 
     def __init__(self, fleet: Fleet, loop: Loop, journal: Journal, load_seconds: float) -> None:
+        self.is_enabled = True  # remoteproc's "recovery": whether a crashed core starts again by itself
         self._fleet = fleet
         self._loop = loop
         self._journal = journal
@@ -21,6 +22,12 @@ class Revival:
 
     def after(self, core: CoreSlot, child: CoreChild, *, had_task: bool, why: str) -> bool:
         """Have a core start again whose process died; False when it stays crashed."""
+        if not self.is_enabled:
+            self._journal.say(
+                f"Core {core.index} {why}; recovery is disabled, so it stays crashed. "
+                f"Run 'hbrt restart --core {core.index}' to start it again."
+            )
+            return False
         core.history, pause_s = recovery.after(core.history, core.death_of(child, had_task=had_task))
         if pause_s is None:
             self._journal.say(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from dsp_server.children import CoreChild
 from dsp_server.clients import Clients
 from hbrt.mailbox import Actor, Mailbox, State
 from hbrt.status import Status
@@ -16,14 +17,22 @@ class Settler:
         self._mailbox = mailbox
         self._clients = clients
 
-    def lose_running(self, core: int, pid: int, how: str) -> list[str]:
+    def lose_running(self, child: CoreChild, how: str) -> list[str]:
         """End the tasks that a dead core ran; returns a sentence on each."""
         lost = []
         for slot in self._mailbox.slots_in(State.RUNNING):
-            if self._mailbox.answer(slot).core == core:
-                cmd = self._mailbox.request(slot).cmd
-                text = f"Core {core} (process {pid}) {how} while it ran command {cmd:#x}."
-                if self._end(slot, Status.HB_DSP_CORE_LOST, text):
+            if self._mailbox.answer(slot).core == child.index:
+                request = self._mailbox.request(slot)
+                op = f"{child.name_of(request.cmd)} (command {request.cmd:#x})"
+                if child.overdue is not None and child.overdue[:2] == (slot, request.sequence):
+                    text = (
+                        f"{op} outlived its time limit of {child.overdue[2] / 1e6:g} ms; core {child.index} was ended."
+                    )
+                    end, status = State.TIMED_OUT, Status.HB_DSP_WATCHDOG
+                else:
+                    text = f"Core {child.index} (process {child.pid}) {how} while it ran {op}."
+                    end, status = State.LOST, Status.HB_DSP_CORE_LOST
+                if self._end(slot, status, f"{text}\n{child.trace}".rstrip(), end):
                     lost.append(text)
         return lost
 
@@ -44,7 +53,7 @@ class Settler:
         for slot in self._mailbox.slots_in(*states):
             self._end(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.")
 
-    def _end(self, slot: int, status: Status, text: str) -> bool:
+    def _end(self, slot: int, status: Status, text: str, end: State = State.LOST) -> bool:
         mailbox = self._mailbox
         with mailbox.claim_lock:
             state = mailbox.map[mailbox.states + slot]
@@ -54,6 +63,6 @@ class Settler:
             if state == State.READY:  # what an earlier task left there says nothing of this one
                 answer = answer._replace(core=-1, claim_ns=0, start_ns=0, cycles=0)
             mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
-            mailbox.move(slot, State.LOST, Actor.SUPERVISOR)
+            mailbox.move(slot, end, Actor.SUPERVISOR)
         self._clients.ring(mailbox.request(slot).owner)
         return True

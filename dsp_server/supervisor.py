@@ -28,6 +28,8 @@ from dsp_server.memory import Memory
 from dsp_server.reload import Reloader
 from dsp_server.report import Report
 from dsp_server.settle import Settler
+from dsp_server.watchdog import Watchdog
+from hbrt import settings
 from hbrt.board import BoardError, BoardPaths, WrongUseError, leftovers, remove_files, take_lock
 from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig
@@ -96,6 +98,9 @@ class Supervisor:
             stop.ask,
         )
         self.control_socket.open(self.control.handle)
+        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
+        self.watchdog = Watchdog(self.mailbox, cores, self.loop, self.journal, watchdog_ms)
+        self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
         self._name = paths.name
 
@@ -117,6 +122,7 @@ class Supervisor:
         if status:
             raise BoardError(text)
         self.leases.open()
+        self.watchdog.open()
         if self.reloader is not None:
             self.reloader.open()
 

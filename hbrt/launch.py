@@ -32,6 +32,8 @@ class DaemonConfig(NamedTuple):
     is_reloading: bool = False
     is_private: bool = False  # ends with the process that started it, and removes its directory
     load_seconds: float = LOAD_SECONDS  # how long an image may take to load
+    watchdog_ms: int | None = None  # time limit of ops that have no budget; 0 for none, None for HBRT_WATCHDOG_MS
+    is_recovering: bool = True  # whether a core that crashed starts again by itself
 
 
 class Launched(NamedTuple):

@@ -70,11 +70,11 @@ def test_op_that_ends_its_core_costs_its_own_task(start: Start, way: str) -> Non
     assert isinstance(error, CoreLostError)
     assert error.status == Status.HB_DSP_CORE_LOST
     assert how in error.text
-    assert "while it ran command 0x1002." in error.text
+    assert "while it ran die (command 0x1002)." in error.text
     assert fatal.core == 0
     assert [task.exception() for task in queued] == [None] * 3
     assert held.task.exception() is None
-    assert _await_state(running, 0, "running")["last_crash"] == error.text
+    assert _await_state(running, 0, "running")["last_crash"] == error.text.splitlines()[0]
 
 
 def test_other_core_serves_while_one_is_down(start: Start) -> None:
@@ -171,7 +171,7 @@ def test_task_that_outlives_the_grace_of_a_stop_is_lost(start: Start) -> None:
     running.ask("stop_core", core=0)
     error = held.task.exception()
     assert isinstance(error, CoreLostError)
-    assert "was stopped, and killed when its task had not ended after 3 s, while it ran command 0x1001." in error.text
+    assert "was stopped, and killed when its task had not ended after 3 s, while it ran hold (command 0x1001)." in error.text
     core = running.core(0)
     assert (core["state"], core["crashes"]) == ("offline", 0)
 
