@@ -97,7 +97,8 @@ class Blocks:
         self._abandoned.append(phy_addr)
 
     def free_abandoned(self) -> None:
-        """Free what ``free_later`` left."""
+        """Free what ``free_later`` left, and what tasks that nobody asked about have kept until they ended."""
+        self._tasks.release_abandoned()
         while self._abandoned:
             try:
                 phy_addr = self._abandoned.popleft()
@@ -126,6 +127,11 @@ class Blocks:
         Raises:
             RequestRefusedError: HB_SYS_REGISTER_MEM_FAILED when the range is not inside one live block.
         """
+        if not size_bytes:
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED,
+                f"The range at {phy_addr:#x} has no bytes; set memSize to what is to be registered.",
+            )
         base = self._link.request("register", phy=phy_addr, size=size_bytes)
         entry = self._link.ddr.block_at(base)
         if entry is None:

@@ -78,7 +78,11 @@ class Link:
             control = self._control or self._open_control()
             self._next_id += 1
             number = self._next_id
-            control.send(wire.encode_request(wire.ControlRequest(number, verb, args, self.client_id, self._token)))
+            try:
+                message = wire.encode_request(wire.ControlRequest(number, verb, args, self.client_id, self._token))
+            except (ValueError, OverflowError) as error:
+                raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+            control.send(message)
             while True:
                 self._await_reply(control, verb)
                 reply = wire.decode_reply(control.recv())
