@@ -1,0 +1,139 @@
+"""``hbrt run``: the samples for real, each in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from arm_client.commands._samples import run_sample, samples_of, summary_of
+from hbrt import samples_dir as samples
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+NN = {"softmax": "0x400", "quantize": "0x401", "dequantize": "0x402"}
+# A board that knows no NN op at all.
+BARE_IMAGE = """
+from dsp_server import hb_dsp_env_init, hb_dsp_start
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_start()
+"""
+GOOD = "{'op': 'x', 'command': 1, 'core': 0, 'status': 0, 'max_error': 0.0, 'host_time_us': 1.0, 'passed': True}"
+
+
+def test_the_nn_samples_run_on_a_private_board_and_leave_nothing(shell: Shell) -> None:
+    heading, *lines, last = shell.good("run", "nn").splitlines()
+    assert heading.split("  ")[0] == "OP"
+    rows = {line.split()[0]: line.split() for line in lines}
+    assert set(NN) <= set(rows)
+    for op, command in NN.items():
+        assert rows[op][1:4] == [command, "any", "0"]
+        assert rows[op][-1] == "ok"
+        assert float(rows[op][4]) < 1e-6
+    assert last == f"{len(rows)} of {len(rows)} passed, on a private board."
+    assert list(shell.home.iterdir()) == []
+
+
+def test_named_samples_run_on_the_running_board(shell: Shell, tmp_path: Path) -> None:
+    shell.good("start")
+    document = shell.json("run", "nn", "softmax", "quantize", "--output", tmp_path / "out")
+    assert (document["group"], document["board"], document["passed"]) == ("nn", "default", True)
+    assert [result["op"] for result in document["results"]] == ["softmax", "quantize"]
+    assert sum(core["tasks"] for core in shell.json("status")["cores"]) >= 2
+    assert json.loads((tmp_path / "out" / "results.json").read_text()) == document
+    assert {path.name for path in (tmp_path / "out").iterdir()} == {"results.json", "softmax.log", "quantize.log"}
+    assert shell.good("run", "nn", "softmax").endswith("1 of 1 passed, on board default.\n")
+
+
+def test_help_lists_the_samples_with_what_they_are(shell: Shell) -> None:
+    listed = shell.good("run", "nn", "help")
+    for name, file in samples_of("nn").items():
+        assert f"{name}  " in listed
+        assert summary_of(file) in listed
+    assert {row["sample"] for row in shell.json("run", "nn", "help")} == set(samples_of("nn"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "Name a group of samples; there are "),
+        (("space",), "There is no group 'space' of samples; there are "),
+        (("nn", "softmin"), "The group nn has no sample 'softmin'; it has "),
+        (("nn", "--board", "nowhere"), "There is no board nowhere in "),
+    ],
+)
+def test_wrong_usage_says_what_there_is(shell: Shell, arguments: tuple[str, ...], sentence: str) -> None:
+    answer = shell.hbrt("run", *arguments)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert sentence in answer.stderr
+    assert list(shell.home.iterdir()) == []
+
+
+def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
+    image = shell.cwd / "bare.py"
+    image.write_text(BARE_IMAGE)
+    shell.environment["HBRT_IMAGE"] = "bare.py"
+    answer = shell.hbrt("run", "nn", "softmax")
+    assert answer.returncode == 1
+    assert answer.stdout.splitlines()[1].split() == ["softmax", *"-----", "FAILED"]
+    assert answer.stdout.endswith("0 of 1 passed, on a private board.\n")
+    assert answer.stderr.startswith("softmax failed: RuntimeError: hbDSPWaitTaskDone returned ")
+    assert "No op is registered for command 0x400" in answer.stderr
+    assert list(shell.home.iterdir()) == []
+
+
+def test_a_private_board_that_does_not_start_is_said_once(shell: Shell) -> None:
+    (shell.cwd / "broken.py").write_text("1 / 0\n")
+    shell.environment["HBRT_IMAGE"] = "broken.py"
+    answer = shell.hbrt("run", "nn")
+    assert answer.returncode == 1
+    assert answer.stderr.count("ZeroDivisionError: division by zero") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"def run(): return {GOOD}", ""),
+        (f"def run(): return {GOOD} | {{'passed': False}}", "The largest error, 0.0, is above the sample's tolerance."),
+        (f"def run(): return {GOOD} | {{'status': -5}}", "The call's status is -5."),
+        ("def run(): return 7", "Its run() returned no dictionary."),
+        ("x = 1", "sample.py has no run(); a sample returns its result from one."),
+        ("def run(): raise RuntimeError('no luck')", "RuntimeError: no luck"),
+        ("import os\ndef run(): os.kill(os.getpid(), 11)", "It was ended by signal 11 (SIGSEGV)."),
+        ("import os\ndef run(): os._exit(9)", "It exited with code 9."),
+        ("def run():\n    while True: pass", "It took longer than 1 s and was ended."),
+    ],
+)
+def test_what_becomes_of_a_sample_is_told_apart(tmp_path: Path, text: str, problem: str) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(text + "\n")
+    outcome = run_sample("sample", file, str(tmp_path), 1.0 if "while True" in text else 30.0)
+    assert outcome.problem.removeprefix(str(tmp_path) + os.sep) == problem
+    assert outcome.has_passed is not bool(problem)
+    assert outcome.has_timed_out is ("while True" in text)
+
+
+def test_what_a_sample_prints_does_not_mix_with_its_result(tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(f"import sys\nprint('hello')\nprint('there', file=sys.stderr)\ndef run(): return {GOOD}\n")
+    outcome = run_sample("sample", file, str(tmp_path), 30.0)
+    assert outcome.has_passed
+    assert sorted(outcome.output.split()) == ["hello", "there"]
+
+
+def test_the_samples_are_found_in_the_clone_and_nowhere_else_is_said(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert (samples.samples_dir() / "arm" / "nn" / "softmax.py").is_file()
+    (tmp_path / "hbrt" / "_samples" / "arm").mkdir(parents=True)
+    monkeypatch.setattr(samples, "_HERE", tmp_path / "hbrt")
+    assert samples.samples_dir() == tmp_path / "hbrt" / "_samples"
+    monkeypatch.setattr(samples, "_HERE", tmp_path / "nowhere")
+    with pytest.raises(samples.NoSamplesError, match="The samples are not installed; they were looked for in"):
+        samples.samples_dir()
