@@ -7,6 +7,7 @@ import signal
 import struct
 import threading
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -183,7 +184,7 @@ class TestRelease:
             assert hb.hbDSPReleaseTask(held.task) == 0
             assert hb.hbDSPWaitTaskDone(held.task, 0) == hb.HB_DSP_TASK_RELEASED
             held.let_go()
-            chip.until(lambda held=held: held.output.view()[0] == 0xA5, "the end of the op")
+            chip.until(lambda held=held: held.output.view()[0] == 0xA5, "the end of the op")  # type: ignore[misc]
         assert chip.board.live_tasks() == 0
         assert chip.board.status()["slots"]["leased"] == slots
 
@@ -212,12 +213,13 @@ class TestRelease:
 
     def test_handles_that_are_none(self, chip: Chip) -> None:
         assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
+        calls: list[Callable[[Any], int]] = [hb.hbDSPReleaseTask, lambda task: hb.hbDSPWaitTaskDone(task, 0)]
         nothing: list[Any] = [hb.hbDSPTask_t(), hb.hbDSPTask_t(0), None, 0, -5, "task", object(), hb.hbSysMem(), 1.5]
-        for call in (hb.hbDSPReleaseTask, lambda task: hb.hbDSPWaitTaskDone(task, 0)):
+        for call in calls:
             for handle in nothing:
                 assert call(handle) == hb.HB_DSP_INVALID_TASK_HANDLE, handle
         garbage = [1, 42, 1 << 40, 1 << 63, (1 << 64) - 1, ctypes.addressof(ctypes.c_int())]
-        for call in (hb.hbDSPReleaseTask, lambda task: hb.hbDSPWaitTaskDone(task, 0)):
+        for call in calls:
             for handle in garbage:
                 assert call(hb.hbDSPTask_t(handle)) == hb.HB_DSP_FOREIGN_TASK_HANDLE, handle
                 assert f"{handle:#x}" in hb.last_error()
