@@ -167,8 +167,9 @@ class Core:
         if mm[self._activity] == ASLEEP and self._unseen():
             self._is_rescan_due = True
             ring(self._doorbells[self.index])
-        if mm[self._activity] == RUNNING and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
-            self._interrupt()
+        is_every_core_busy = all(mm[at] == RUNNING for at in self._activities)
+        if is_every_core_busy and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
+            self._interrupt()  # an urgent bell may have been missed; a core that is free would be quicker
         owners, self._not_rung = self._not_rung, set()
         for owner in owners:
             doorbell = self._client_doorbells.get(owner)
