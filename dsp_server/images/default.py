@@ -6,6 +6,7 @@ from dsp_server import (
     HB_DSP_DRAM0_POOL_SIZE,
     HB_DSP_DRAM1_POOL_SIZE,
     HB_DSP_LOG_WARNING,
+    HB_DSP_REGISTER_CV_ALL,
     HB_DSP_REGISTER_NN_ALL,
     hb_dsp_env_init,
     hb_dsp_init_global_tm,
@@ -20,5 +21,6 @@ def main() -> int:
     hb_dsp_env_init()
     hb_dsp_init_global_tm(None, HB_DSP_DRAM0_POOL_SIZE, None, HB_DSP_DRAM1_POOL_SIZE)
     HB_DSP_REGISTER_NN_ALL()
+    HB_DSP_REGISTER_CV_ALL()
     hb_dsp_start()
     return -1

@@ -1,0 +1,102 @@
+"""What the wrappers of the CV ops share: options, names of choices, kernels, and the call itself."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, TypedDict
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from arm_client.client import ANY, Board, BoardArray
+from arm_client.cv.images import Picture, first_plane
+from arm_client.nn.arrays import finish, refusal
+from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
+from hbrt.cv.rules import (
+    HB_VP_BORDER_CONSTANT,
+    HB_VP_BORDER_REPLICATE,
+    HB_VP_INTER_GAUSSIAN,
+    HB_VP_INTER_LINEAR,
+    HB_VP_INTER_NEAREST,
+    CvParam,
+    hbVPFilterKernel,
+)
+
+Border: TypeAlias = Literal["constant", "replicate"]
+Interpolation: TypeAlias = Literal["nearest", "linear"]
+PyramidFilter: TypeAlias = Literal["gaussian", "linear"]
+
+BORDERS = {"constant": HB_VP_BORDER_CONSTANT, "replicate": HB_VP_BORDER_REPLICATE}
+INTERPOLATIONS = {
+    "nearest": HB_VP_INTER_NEAREST,
+    "linear": HB_VP_INTER_LINEAR,
+    "gaussian": HB_VP_INTER_GAUSSIAN,
+}
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that all CV functions share.
+
+    Attributes:
+        out: Where the result goes: a board array, or an Nv12 of two, that fits; None, the default, for a new one.
+        priority: 0..255, larger first; 0 by default.
+        core: Core mask; 0, the default, for any core.
+        timeout: Seconds; None, the default, for no limit.
+    """
+
+    out: Any
+    priority: int
+    core: int
+    timeout: float | None
+
+
+def chosen(name: str, value: str, choices: dict[str, int]) -> int:
+    """Number of a choice; raises CallerError when it is none."""
+    if value not in choices:
+        raise refusal(f"{name} is {value!r}: use one of {', '.join(map(repr, choices))}.")
+    return choices[value]
+
+
+def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options: Options, *used: object) -> Picture:
+    """Hold the structure to its rules, call the op, and wait.
+
+    Args:
+        board: Connection to a board.
+        cmd: The op.
+        param: Its input block, filled.
+        result: Image that `param.dst` describes; its memory is the output block.
+        options: See Options.
+        *used: What must stay alive while a core may touch it: the source, kernels, maps.
+
+    Returns:
+        `result`.
+
+    Raises:
+        CallerError: a rule of the op is broken. TimeoutError. OpFailedError.
+    """
+    try:
+        param.check()
+    except CvRuleError as error:
+        raise refusal(str(error)) from None
+    task = board.submit(
+        cmd, param, first_plane(result).board_buffer, priority=options.get("priority", 0), core=options.get("core", ANY)
+    )
+    finish(task, options.get("timeout"), result, *used)
+    return result
+
+
+def mask_on_board(board: Board, mask: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
+    """A morphology's mask in device memory, and its descriptor: not 0 is true."""
+    return _kernel(board, np.asarray(mask) != 0, np.uint8, Y_U8.type)
+
+
+def weights_on_board(board: Board, weights: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
+    """A filter's weights in device memory, as float32, and their descriptor."""
+    return _kernel(board, np.asarray(weights), np.float32, Y_F32.type)
+
+
+def _kernel(board: Board, values: NDArray[Any], dtype: DTypeLike, number: int) -> tuple[hbVPFilterKernel, BoardArray]:
+    if values.ndim != 2 or not values.size:
+        raise refusal(f"A kernel of shape {values.shape} is none: use (rows, columns).")
+    held = board.from_array(values.astype(dtype))
+    return hbVPFilterKernel(values.shape[1], values.shape[0], number, held.phy_addr), held

@@ -1,0 +1,156 @@
+"""Canny, CornerHarris and Sobel as Python calls."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Unpack
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from arm_client.client import Board
+from arm_client.cv.calls import BORDERS, Border, Options, chosen, run
+from arm_client.cv.images import describe, kind_of, new_array, to_board
+from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.edges import (
+    HB_VP_NORM_L1,
+    HB_VP_NORM_L2,
+    hbDSPCvCannyParam,
+    hbDSPCvCornerHarrisParam,
+    hbDSPCvSobelParam,
+)
+from hbrt.cv.rules import HB_VP_BORDER_REPLICATE, CvParam
+
+Array = NDArray[Any]
+NORMS = {"l1": HB_VP_NORM_L1, "l2": HB_VP_NORM_L2}
+
+
+def canny(
+    board: Board,
+    src: Array,
+    threshold1: float = 100.0,
+    threshold2: float = 400.0,
+    kernel_size: int = 3,
+    norm: Literal["l1", "l2"] = "l1",
+    overlap: int = 64,
+    **options: Unpack[Options],
+) -> Array:
+    """Edges one pixel wide, by the op at 0x802.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) uint8.
+        threshold1: An edge goes on where the gradient is above this.
+        threshold2: An edge begins where the gradient is above this; at least threshold1.
+        kernel_size: Of the derivatives: 3, 5 or 7.
+        norm: "l1" |dx| + |dy|, "l2" sqrt(dx^2 + dy^2).
+        overlap: Halo of a tile on the chip; changes nothing here.
+        **options: See Options.
+
+    Returns:
+        Board array (height, width) uint8: 255 on an edge, 0 elsewhere.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), Canny.
+    """
+    param = hbDSPCvCannyParam(
+        threshold1=threshold1,
+        threshold2=threshold2,
+        kernelSize=kernel_size,
+        norm=chosen("norm", norm, NORMS),
+        overlap=overlap,
+        borderType=HB_VP_BORDER_REPLICATE,
+    )
+    return _detect(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_CANNY, param, src, np.uint8, options)
+
+
+def corner_harris(
+    board: Board,
+    src: Array,
+    block_size: int = 3,
+    kernel_size: int = 3,
+    sensitivity: float = 0.04,
+    border: Border = "replicate",
+    *,
+    dtype: DTypeLike = np.int32,
+    **options: Unpack[Options],
+) -> Array:
+    """How much of a corner each pixel is, by the op at 0x803: det(A) - sensitivity * trace(A)^2.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) uint8.
+        block_size: Side of the window that the products of derivatives are averaged over, 1..31.
+        kernel_size: Of the derivatives: 3, 5 or 7.
+        sensitivity: Above 0, up to 0.25.
+        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        dtype: Of the result: float32, or int32 for its 2^30 fold (kernel_size 5: 2^23, 7: 2^16).
+        **options: See Options.
+
+    Returns:
+        Board array (height, width).
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), CornerHarris. docs/cv-ops.md has the divisor of the derivatives.
+    """
+    param = hbDSPCvCornerHarrisParam(
+        sensitivity=sensitivity,
+        blockSize=block_size,
+        kernelSize=kernel_size,
+        borderType=chosen("border", border, BORDERS),
+    )
+    return _detect(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_CORNER_HARRIS, param, src, dtype, options)
+
+
+def sobel(
+    board: Board,
+    src: Array,
+    dx: int = 1,
+    dy: int = 0,
+    kernel_size: int = 3,
+    scale: float = 1.0,
+    delta: float = 0.0,
+    border: Border = "replicate",
+    **options: Unpack[Options],
+) -> Array:
+    """A derivative, smoothed across, by the op at 0x814.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) uint8.
+        dx: Order of the derivative along a row, 0..2.
+        dy: Order of the derivative along a column, 0..2.
+        kernel_size: 1, 3, 5 or 7.
+        scale: The derivative is multiplied by it.
+        delta: Then this is added.
+        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        **options: See Options.
+
+    Returns:
+        Board array (height, width) int16, saturated.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), Sobel.
+    """
+    param = hbDSPCvSobelParam(
+        scale=scale,
+        delta=delta,
+        dx=dx,
+        dy=dy,
+        kernelSize=kernel_size,
+        borderType=chosen("border", border, BORDERS),
+    )
+    return _detect(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_SOBEL, param, src, np.int16, options)
+
+
+def _detect(board: Board, cmd: hbDSPCvCmd, param: CvParam, src: Array, dtype: DTypeLike, options: Options) -> Array:
+    kind = kind_of(src)
+    source = to_board(board, src)
+    result = new_array(board, src.shape[:2], dtype, options.get("out"))
+    param.src, param.dst = describe(source, kind), describe(result, kind_of(result))
+    return run(board, cmd, param, result, options, source)

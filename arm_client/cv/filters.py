@@ -1,0 +1,282 @@
+"""BilateralFilter, BoxFilter, Dilate, Erode, Filter2D, GaussianBlur, MedianBlur and SepFilter2D as Python calls."""
+
+from __future__ import annotations
+
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from arm_client.client import Board
+from arm_client.cv.calls import BORDERS, Border, Options, chosen, mask_on_board, run, weights_on_board
+from arm_client.cv.images import describe, kind_of, new_array, to_board
+from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.filters import (
+    hbDSPCvBilateralFilterParam,
+    hbDSPCvBoxFilterParam,
+    hbDSPCvDilateParam,
+    hbDSPCvErodeParam,
+    hbDSPCvFilter2DParam,
+    hbDSPCvGaussianBlurParam,
+    hbDSPCvMedianBlurParam,
+    hbDSPCvSepFilter2DParam,
+)
+from hbrt.cv.rules import CvParam
+
+Array = NDArray[Any]
+
+
+def bilateral_filter(
+    board: Board,
+    src: Array,
+    kernel_size: int = 5,
+    sigma_color: float = 15.0,
+    sigma_space: float = 2.0,
+    border: Border = "replicate",
+    **options: Unpack[Options],
+) -> Array:
+    """A mean of the pixels nearby that counts those of a similar value, by the op at 0x800.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8. A board array whose rows are whole is used where it is.
+        kernel_size: Diameter of the disc, odd, 1..31.
+        sigma_color: Standard deviation over differences of value, above 0.
+        sigma_space: Standard deviation over distances in pixels, above 0.
+        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        **options: See Options.
+
+    Returns:
+        Board array like `src`: exp(-d^2 / (2 sigma_space^2)) exp(-dI^2 / (2 sigma_color^2)) as weights, normalised.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), BilateralFilter.
+    """
+    param = hbDSPCvBilateralFilterParam(
+        kernelSize=kernel_size,
+        sigmaColor=sigma_color,
+        sigmaSpace=sigma_space,
+        borderType=chosen("border", border, BORDERS),
+    )
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_BILATERAL_FILTER, param, src, None, options)
+
+
+def box_filter(
+    board: Board,
+    src: Array,
+    size: tuple[int, int] = (3, 3),
+    anchor: tuple[int, int] = (-1, -1),
+    border: Border = "replicate",
+    *,
+    normalize: bool = True,
+    dtype: DTypeLike = np.uint8,
+    **options: Unpack[Options],
+) -> Array:
+    """The mean, or the sum, of a window, by the op at 0x801.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8.
+        size: Width and height of the window, 1..127.
+        anchor: Column and row of the window that lie on the pixel; -1 for its middle.
+        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        normalize: The mean, rounded to nearest; otherwise the sum.
+        dtype: Of the result: uint8, where a sum saturates, or int32 for the sum of a (height, width).
+        **options: See Options.
+
+    Returns:
+        Board array of the shape of `src`.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), BoxFilter.
+    """
+    param = hbDSPCvBoxFilterParam(
+        kernelWidth=size[0],
+        kernelHeight=size[1],
+        pointLocX=anchor[0],
+        pointLocY=anchor[1],
+        normalize=int(normalize),
+        borderType=chosen("border", border, BORDERS),
+    )
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_BOX_FILTER, param, src, dtype, options)
+
+
+def dilate(board: Board, src: Array, mask: ArrayLike, border: Border = "constant", **options: Unpack[Options]) -> Array:
+    """The largest pixel under a mask, by the op at 0x805.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8.
+        mask: (rows, columns), 1..31 both; not 0 takes part. Its element (rows // 2, columns // 2) lies on the pixel.
+        border: What lies outside: "constant" never wins, "replicate" is the last pixel.
+        **options: See Options.
+
+    Returns:
+        Board array like `src`.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), Dilate.
+    """
+    kernel, held = mask_on_board(board, mask)
+    param = hbDSPCvDilateParam(kernel=kernel, borderType=chosen("border", border, BORDERS))
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_DILATE, param, src, None, options, held)
+
+
+def erode(board: Board, src: Array, mask: ArrayLike, border: Border = "constant", **options: Unpack[Options]) -> Array:
+    """The smallest pixel under a mask, by the op at 0x807.
+
+    As `dilate`, but the mask's element ((rows - 1) // 2, (columns - 1) // 2) lies on the pixel.
+
+    Source: VP operator manual (J6), Erode.
+    """
+    kernel, held = mask_on_board(board, mask)
+    param = hbDSPCvErodeParam(kernel=kernel, borderType=chosen("border", border, BORDERS))
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_ERODE, param, src, None, options, held)
+
+
+def filter2d(
+    board: Board,
+    src: Array,
+    kernel: ArrayLike,
+    anchor: tuple[int, int] = (-1, -1),
+    delta: float = 0.0,
+    border: Border = "replicate",
+    *,
+    dtype: DTypeLike = np.uint8,
+    **options: Unpack[Options],
+) -> Array:
+    """A weighted sum of a window, by the op at 0x808: a correlation, the kernel is not turned over.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8.
+        kernel: (rows, columns), 1..31 both; float32.
+        anchor: Column and row of the kernel that lie on the pixel; -1 for its middle.
+        delta: Added to each sum.
+        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        dtype: Of the result: uint8, or for a (height, width) also int16 or float32. Integers saturate.
+        **options: See Options.
+
+    Returns:
+        Board array of the shape of `src`.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), Filter2D.
+    """
+    weights, held = weights_on_board(board, kernel)
+    param = hbDSPCvFilter2DParam(
+        kernel=weights,
+        delta=delta,
+        pointLocX=anchor[0],
+        pointLocY=anchor[1],
+        borderType=chosen("border", border, BORDERS),
+    )
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_FILTER2D, param, src, dtype, options, held)
+
+
+def gaussian_blur(
+    board: Board, src: Array, kernel_size: int = 3, border: Border = "replicate", **options: Unpack[Options]
+) -> Array:
+    """A mean with weights 1 2 1 or 1 4 6 4 1 both ways, by the op at 0x80a.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8.
+        kernel_size: 3 or 5.
+        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        **options: See Options.
+
+    Returns:
+        Board array like `src`, exactly rounded, ties up.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), GaussianBlur.
+    """
+    param = hbDSPCvGaussianBlurParam(kernelSize=kernel_size, borderType=chosen("border", border, BORDERS))
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, src, None, options)
+
+
+def median_blur(board: Board, src: Array, mask_width: int = 3, **options: Unpack[Options]) -> Array:
+    """The median of a square, by the op at 0x80c; the border is replicated.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8.
+        mask_width: Side of the square, odd, 1..127.
+        **options: See Options.
+
+    Returns:
+        Board array like `src`.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), MedianBlur.
+    """
+    param = hbDSPCvMedianBlurParam(maskWidth=min(mask_width, 127) if mask_width % 2 else 0)
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_MEDIAN_BLUR, param, src, None, options)
+
+
+def sep_filter2d(
+    board: Board,
+    src: Array,
+    kernel_x: ArrayLike,
+    kernel_y: ArrayLike,
+    anchor: tuple[int, int] = (-1, -1),
+    delta: float = 0.0,
+    border: Border = "replicate",
+    *,
+    dtype: DTypeLike = np.uint8,
+    **options: Unpack[Options],
+) -> Array:
+    """A weighted sum along rows, then along columns, by the op at 0x813.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8.
+        kernel_x: Weights along a row, 1..31 of them.
+        kernel_y: Weights along a column, 1..31 of them.
+        anchor: Which of them lie on the pixel; -1 for the middle one.
+        delta: Added to each sum.
+        border: What lies outside: "replicate" the last pixel, "constant" 0.
+        dtype: Of the result, as for `filter2d`.
+        **options: See Options.
+
+    Returns:
+        Board array of the shape of `src`.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+    """
+    along_x, held_x = weights_on_board(board, np.reshape(kernel_x, (1, -1)))
+    along_y, held_y = weights_on_board(board, np.reshape(kernel_y, (-1, 1)))
+    param = hbDSPCvSepFilter2DParam(
+        kernelX=along_x,
+        kernelY=along_y,
+        delta=delta,
+        pointLocX=anchor[0],
+        pointLocY=anchor[1],
+        borderType=chosen("border", border, BORDERS),
+    )
+    return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_SEP_FILTER2D, param, src, dtype, options, held_x, held_y)
+
+
+def _filter(
+    board: Board, cmd: hbDSPCvCmd, param: CvParam, src: Array, dtype: DTypeLike | None, options: Options, *held: object
+) -> Array:
+    """Call an op whose result has the shape of its source, and `dtype`, or the source's."""
+    kind = kind_of(src)
+    source = to_board(board, src)
+    result = new_array(board, src.shape, dtype or src.dtype, options.get("out"))
+    param.src, param.dst = describe(source, kind), describe(result, kind_of(result))
+    return run(board, cmd, param, result, options, source, *held)

@@ -1,0 +1,147 @@
+"""Images as arrays, on their way to a CV op and back: which descriptor fits one, and when it can be used as it lies."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from arm_client.client import Board, BoardArray
+from arm_client.nn.arrays import is_on_board, refusal
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, hbVPImage
+
+
+class Nv12(NamedTuple):
+    """An NV12 image as two arrays, which may lie anywhere.
+
+    Attributes:
+        y: (height, width) uint8, both even.
+        uv: (height / 2, width / 2, 2) uint8: U, V.
+    """
+
+    y: NDArray[Any]
+    uv: NDArray[Any]
+
+
+Picture = TypeVar("Picture", NDArray[Any], Nv12)
+"""An array (height, width), or (height, width, 3) for colours, or an Nv12; a result is of its sort, on the board."""
+
+_BY_DTYPE = {np.dtype(ELEMENTS[kind.type].dtype): kind for kind in (Y_U8, Y_S16, Y_S32, Y_F32)}
+COLOUR_CHANNELS = 3
+
+
+def first_plane(image: NDArray[Any] | Nv12) -> Any:
+    """The array itself, or Y; `Any`, because only what lies on the board has an address."""
+    return image.y if isinstance(image, Nv12) else image
+
+
+def size_of(image: NDArray[Any] | Nv12) -> tuple[int, int]:
+    """Height and width in pixels."""
+    height, width = first_plane(image).shape[:2]
+    return height, width
+
+
+def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
+    """Format and type of an image; `channels` says the order of a colour image's.
+
+    Raises:
+        CallerError: it has no pixels, or a shape or type that no image has.
+    """
+    if isinstance(image, Nv12):
+        y, uv = np.shape(image.y), np.shape(image.uv)
+        if len(y) != 2 or uv != (y[0] // 2, y[1] // 2, 2) or {image.y.dtype, image.uv.dtype} != {np.dtype(np.uint8)}:
+            raise refusal(
+                f"The planes of NV12 have shapes {y} and {uv}, types {image.y.dtype} and {image.uv.dtype}: they are "
+                "(height, width) and (height / 2, width / 2, 2), both uint8."
+            )
+        return NV12
+    if image.ndim == COLOUR_CHANNELS and image.shape[2] == COLOUR_CHANNELS and image.dtype == np.uint8:
+        return channels
+    kind = _BY_DTYPE.get(image.dtype)
+    if image.ndim != 2 or kind is None:
+        raise refusal(
+            f"An array of shape {image.shape} and type {image.dtype} is no image: use (height, width) of uint8, int16, "
+            "int32 or float32, (height, width, 3) of uint8, or an Nv12."
+        )
+    return kind
+
+
+def to_board(board: Board, image: Picture) -> Picture:
+    """The image in device memory: board arrays whose rows are whole are used where they are, others are copied."""
+    if isinstance(image, Nv12):
+        return Nv12(_array_to_board(board, image.y), _array_to_board(board, image.uv))
+    return _array_to_board(board, image)
+
+
+def _array_to_board(board: Board, array: NDArray[Any]) -> NDArray[Any]:
+    if is_on_board(array) and has_whole_rows(array):
+        return array
+    return board.from_array(np.asarray(array))
+
+
+def has_whole_rows(array: NDArray[Any]) -> bool:
+    """Whether the pixels of a row lie side by side, and the rows in order and apart: what a stride can describe."""
+    pixel_bytes = array.itemsize * int(np.prod(array.shape[2:], dtype=int))
+    inner = array.strides[1:] if array.shape[1] > 1 else array.strides[2:]
+    expected = (pixel_bytes, array.itemsize)[: len(array.strides) - 1][-len(inner) :] if inner else ()
+    stride = array.strides[0]
+    rows_fit = array.shape[0] == 1 or (stride >= array.shape[1] * pixel_bytes and stride % pixel_bytes == 0)
+    return tuple(inner) == tuple(expected) and rows_fit
+
+
+def describe(image: NDArray[Any] | Nv12, kind: Kind) -> hbVPImage:
+    """The descriptor of an image on the board."""
+    first = first_plane(image)
+    described = hbVPImage(
+        imageFormat=kind.format,
+        imageType=kind.type,
+        width=first.shape[1],
+        height=first.shape[0],
+        stride=_stride(first),
+        dataPhyAddr=first.phy_addr,
+    )
+    if isinstance(image, Nv12):
+        uv: Any = image.uv
+        described.uvPhyAddr, described.uvStride = uv.phy_addr, _stride(uv)
+    return described
+
+
+def _stride(array: NDArray[Any]) -> int:
+    """Bytes between rows; numpy's own is any number when there is only one row."""
+    if array.shape[0] > 1:
+        return array.strides[0]
+    return array.nbytes
+
+
+def new_image(board: Board, like: Picture, height: int, width: int, out: Any) -> Picture:
+    """An image for results: `out` when it fits, or a new one, of the sort and type of `like`.
+
+    Raises:
+        CallerError: a size below 1, or an `out` that is not on the board or has another size or type.
+    """
+    if isinstance(like, Nv12):
+        y, uv = (None, None) if out is None else out
+        shape = (height // 2, width // 2, 2)
+        return Nv12(new_array(board, (height, width), np.uint8, y), new_array(board, shape, np.uint8, uv))
+    return new_array(board, (height, width, *like.shape[2:]), like.dtype, out)
+
+
+def new_array(board: Board, shape: tuple[int, ...], dtype: DTypeLike, out: Any) -> BoardArray:
+    """An array for results: `out` when it fits, or a new one; raises as `new_image`."""
+    if min(shape) < 1:
+        raise refusal(f"A result of shape {shape} has no pixels: give a size of 1 or more both ways.")
+    if out is None:
+        return board.empty(shape, dtype)
+    if not (isinstance(out, np.ndarray) and is_on_board(out)):
+        raise refusal("out is not in device memory: make it with board.empty().")
+    if out.shape != shape or out.dtype != np.dtype(dtype) or not has_whole_rows(out):
+        raise refusal(
+            f"out has shape {out.shape}, type {out.dtype} and strides {out.strides}, but the result has shape {shape} "
+            f"and type {np.dtype(dtype)}, with the pixels of a row side by side."
+        )
+    return out
+
+
+NAMES = {"y": Y_U8, "nv12": NV12, "rgb": RGB, "bgr": BGR}
+"""Formats of eight bits, as Python says them."""

@@ -1,0 +1,159 @@
+"""Remap, WarpAffine and WarpPerspective as Python calls."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arm_client.client import Board
+from arm_client.cv.calls import BORDERS, INTERPOLATIONS, Border, Interpolation, Options, chosen, run
+from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
+from arm_client.nn.arrays import is_on_board, refusal
+from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.image import hbVPImageType
+from hbrt.cv.warps import hbDSPCvRemapParam, hbDSPCvWarpAffineParam, hbDSPCvWarpPerspectiveParam
+
+MAP_TYPES = {
+    np.dtype(np.float64): hbVPImageType.HB_VP_IMAGE_TYPE_F64C2,
+    np.dtype(np.float32): hbVPImageType.HB_VP_IMAGE_TYPE_F32C2,
+}
+
+
+def remap(
+    board: Board,
+    src: Picture,
+    map: NDArray[Any],
+    interpolation: Interpolation = "linear",
+    border: Border = "constant",
+    border_value: int = 0,
+    **options: Unpack[Options],
+) -> Picture:
+    """Each pixel from where a map says, by the op at 0x80f: result[y, x] = src at (map[y, x, 0], map[y, x, 1]).
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) uint8, int16 or float32, (height, width, 3) uint8, or an Nv12.
+        map: (rows, columns, 2) float32 or float64: x and y in src. A board array in C order is used where it is.
+        interpolation: "nearest" or "linear".
+        border: What lies outside: "constant" border_value, "replicate" the last pixel.
+        border_value: 0..255, in every channel; UV of an Nv12 is 128 outside.
+        **options: See Options.
+
+    Returns:
+        Board array, or Nv12, of the sort of `src` and the size of the map.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), Remap.
+    """
+    if map.ndim != 3 or map.shape[2] != 2 or map.dtype not in MAP_TYPES:
+        raise refusal(
+            f"The map has shape {map.shape} and type {map.dtype}: use (rows, columns, 2) of float32 or float64."
+        )
+    kind = kind_of(src)
+    source = to_board(board, src)
+    places = map if is_on_board(map) and map.flags.c_contiguous else board.from_array(map)
+    result = new_image(board, src, map.shape[0], map.shape[1], options.get("out"))
+    param = hbDSPCvRemapParam(
+        src=describe(source, kind),
+        dst=describe(result, kind),
+        mapPhyAddr=places.phy_addr,
+        mapWidth=map.shape[1],
+        mapHeight=map.shape[0],
+        dataType=MAP_TYPES[map.dtype],
+        interpolation=chosen("interpolation", interpolation, INTERPOLATIONS),
+        borderType=chosen("border", border, BORDERS),
+        borderValue=border_value,
+    )
+    return run(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_REMAP, param, result, options, source, places)
+
+
+def warp_affine(
+    board: Board,
+    src: Picture,
+    matrix: ArrayLike,
+    size: tuple[int, int] | None = None,
+    interpolation: Interpolation = "linear",
+    border: Border = "constant",
+    border_value: int = 0,
+    **options: Unpack[Options],
+) -> Picture:
+    """Scaled, turned, sheared, moved, by the op at 0x817.
+
+    Args:
+        board: Connection to a board.
+        src: (height, width) or (height, width, 3), uint8, or an Nv12.
+        matrix: 2 x 3; takes a point of `src` to the result. It has an inverse.
+        size: Width and height of the result; None for those of `src`.
+        interpolation: "nearest" or "linear".
+        border: What lies outside: "constant" border_value, "replicate" the last pixel.
+        border_value: 0..255, in every channel; UV of an Nv12 is 128 outside.
+        **options: See Options.
+
+    Returns:
+        Board array, or Nv12, of the sort of `src`.
+
+    Raises:
+        CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: VP operator manual (J6), WarpAffine.
+    """
+    param = hbDSPCvWarpAffineParam(transformMatrix=_numbers(matrix, (2, 3)))
+    cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_AFFINE
+    return _warp(board, cmd, param, src, size, interpolation, border, border_value, options)
+
+
+def warp_perspective(
+    board: Board,
+    src: Picture,
+    matrix: ArrayLike,
+    size: tuple[int, int] | None = None,
+    interpolation: Interpolation = "linear",
+    border: Border = "constant",
+    border_value: int = 0,
+    **options: Unpack[Options],
+) -> Picture:
+    """Seen from elsewhere, by the op at 0x818.
+
+    As `warp_affine`, but `matrix` is 3 x 3 and takes a point of the result to `src`; it needs no inverse.
+
+    Source: VP operator manual (J6), WarpPerspective.
+    """
+    param = hbDSPCvWarpPerspectiveParam(transformMatrix=_numbers(matrix, (3, 3)))
+    cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_PERSPECTIVE
+    return _warp(board, cmd, param, src, size, interpolation, border, border_value, options)
+
+
+def _numbers(matrix: ArrayLike, shape: tuple[int, int]) -> ctypes.Array[ctypes.c_double]:
+    values = np.asarray(matrix, np.float64)
+    if values.shape != shape:
+        raise refusal(f"The matrix has shape {values.shape}: this op takes {shape}.")
+    return (ctypes.c_double * values.size)(*values.reshape(-1).tolist())
+
+
+def _warp(
+    board: Board,
+    cmd: hbDSPCvCmd,
+    param: hbDSPCvWarpAffineParam | hbDSPCvWarpPerspectiveParam,
+    src: Picture,
+    size: tuple[int, int] | None,
+    interpolation: str,
+    border: str,
+    border_value: int,
+    options: Options,
+) -> Picture:
+    kind = kind_of(src)
+    height, width = size_of(src)
+    if size is not None:
+        width, height = size
+    source = to_board(board, src)
+    result = new_image(board, src, height, width, options.get("out"))
+    param.src, param.dst = describe(source, kind), describe(result, kind)
+    param.interpolation = chosen("interpolation", interpolation, {k: INTERPOLATIONS[k] for k in ("nearest", "linear")})
+    param.borderType = chosen("border", border, BORDERS)
+    param.borderValue = border_value
+    return run(board, cmd, param, result, options, source)

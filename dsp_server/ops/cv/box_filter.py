@@ -1,0 +1,31 @@
+"""BoxFilter, command 0x801: the mean, or the sum, of a window."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.filters import hbDSPCvBoxFilterParam
+from hbrt.cv.image import Y_S32
+
+
+def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> None:
+    """dst(x, y) = sum of src over the window, divided by its area when `normalize` is 1.
+
+    The window's element (pointLocX, pointLocY) lies on the pixel. The mean is rounded to nearest; a sum in U8 takes 255
+    where it does not fit, one in S32 always fits.
+
+    Source: VP operator manual (J6), BoxFilter.
+    """
+    result = cv2.boxFilter(
+        src[0],
+        cv2.CV_32S if param.dst.imageType == Y_S32.type else -1,
+        (param.kernelWidth, param.kernelHeight),
+        dst=dst[0],
+        anchor=(param.pointLocX, param.pointLocY),
+        normalize=bool(param.normalize),
+        borderType=param.borderType,
+    )
+    settle(dst[0], result)
+
+
+hb_dsp_box_filter = cv_op(hbDSPCvBoxFilterParam, box_filter, instructions=8)

@@ -1,0 +1,30 @@
+"""Canny, command 0x802: edges one pixel wide."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.edges import HB_VP_NORM_L2, hbDSPCvCannyParam
+
+
+def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> None:
+    """255 on an edge, 0 elsewhere.
+
+    1. dx and dy by Sobel of kernelSize, the border replicated; the gradient is |dx| + |dy|, or its length under L2.
+    2. A pixel stays when its gradient is the largest across the edge, of four directions.
+    3. Those above threshold2 are edges, and those above threshold1 that touch an edge, in eight directions.
+
+    Source: VP operator manual (J6), Canny. Emulator: the image is one tile, so `overlap` changes nothing.
+    """
+    result = cv2.Canny(
+        src[0],
+        param.threshold1,
+        param.threshold2,
+        edges=dst[0],
+        apertureSize=param.kernelSize,
+        L2gradient=param.norm == HB_VP_NORM_L2,
+    )
+    settle(dst[0], result)
+
+
+hb_dsp_canny = cv_op(hbDSPCvCannyParam, canny, instructions=60)

@@ -1,0 +1,38 @@
+"""CornerHarris, command 0x803: how much of a corner each pixel is."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.edges import hbDSPCvCornerHarrisParam
+from hbrt.cv.image import Y_F32
+
+S32_SCALES = {3: 2.0**30, 5: 2.0**23, 7: 2.0**16}
+"""By kernelSize: a response is within -1..1, -81..81 or -10000..10000, so that it fits an int32."""
+
+
+def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> None:
+    """R = det(A) - sensitivity * trace(A)^2, in float32; S32 holds R * 2^30, rounded to nearest.
+
+    A is [[sum of dx^2, sum of dx dy], [sum of dx dy, sum of dy^2]] over the block of blockSize. dx and dy are Sobel
+    derivatives, divided by 255 * 2^(kernelSize - 1) * blockSize. For
+    kernelSize 5 and 7 the scale of S32 is 2^23 and 2^16.
+
+    Source: VP operator manual (J6), CornerHarris. Emulator: the divisor is OpenCV's; the scale of S32 is its own.
+    """
+    is_float = param.dst.imageType == Y_F32.type
+    response = cv2.cornerHarris(
+        src[0],
+        param.blockSize,
+        param.kernelSize,
+        param.sensitivity,
+        dst=dst[0] if is_float else None,
+        borderType=param.borderType,
+    )
+    if not is_float:
+        scale = S32_SCALES[param.kernelSize]
+        response = cv2.addWeighted(response, scale, response, 0, 0, dst=dst[0], dtype=cv2.CV_32S)
+    settle(dst[0], response)
+
+
+hb_dsp_corner_harris = cv_op(hbDSPCvCornerHarrisParam, corner_harris, instructions=24)

@@ -1,0 +1,28 @@
+"""Dilate, command 0x805: the largest pixel under a mask."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle, view
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.filters import hbDSPCvDilateParam
+
+
+def dilate(param: hbDSPCvDilateParam, src: Planes, dst: Planes) -> None:
+    """dst(x, y) = max of src(x + i - width / 2, y + j - height / 2) where the mask's element (i, j) is not 0.
+
+    With a constant border pixels outside the image never win.
+
+    Source: VP operator manual (J6), Dilate, for the anchor. Emulator: the border is OpenCV's.
+    """
+    mask = param.kernel
+    result = cv2.dilate(
+        src[0],
+        view(mask.plane()),
+        dst=dst[0],
+        anchor=(mask.width // 2, mask.height // 2),
+        borderType=param.borderType,
+    )
+    settle(dst[0], result)
+
+
+hb_dsp_dilate = cv_op(hbDSPCvDilateParam, dilate, instructions=12)

@@ -1,0 +1,28 @@
+"""Erode, command 0x807: the smallest pixel under a mask."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle, view
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.filters import hbDSPCvErodeParam
+
+
+def erode(param: hbDSPCvErodeParam, src: Planes, dst: Planes) -> None:
+    """dst(x, y) = min of src(x + i - (width - 1) / 2, y + j - (height - 1) / 2) where mask (i, j) is not 0.
+
+    With a constant border pixels outside the image never win. The anchor differs from Dilate's for even sides.
+
+    Source: VP operator manual (J6), Erode, for the anchor. Emulator: the border is OpenCV's.
+    """
+    mask = param.kernel
+    result = cv2.erode(
+        src[0],
+        view(mask.plane()),
+        dst=dst[0],
+        anchor=((mask.width - 1) // 2, (mask.height - 1) // 2),
+        borderType=param.borderType,
+    )
+    settle(dst[0], result)
+
+
+hb_dsp_erode = cv_op(hbDSPCvErodeParam, erode, instructions=12)

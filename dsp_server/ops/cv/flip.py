@@ -1,0 +1,19 @@
+"""Flip, command 0x809: upside down, left to right, or both."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.turns import hbDSPCvFlipParam
+
+
+def flip(param: hbDSPCvFlipParam, src: Planes, dst: Planes) -> None:
+    """Code 0: dst(x, y) = src(x, H - 1 - y); 1: src(W - 1 - x, y); -1: both.
+
+    Emulator: the codes are its choice, and OpenCV's.
+    """
+    for source, target in zip(src, dst, strict=True):
+        settle(target, cv2.flip(source, param.flipCode, dst=target))
+
+
+hb_dsp_flip = cv_op(hbDSPCvFlipParam, flip, instructions=3)

@@ -1,0 +1,123 @@
+"""What the CV ops share: structure in, rules held, planes mapped, cycles charged; what is left is the op.
+
+The planes are numpy views of DDR, whatever the stride, and OpenCV writes into the view it is given as `dst`: an image
+is copied nowhere on its way through an op.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server import cycles
+from dsp_server.runtime import hb_dsp_mem_map
+from hbrt.cv.image import Plane
+from hbrt.cv.rules import CvParam
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from dsp_server.tile_manager import TileManager
+
+Planes: TypeAlias = tuple[NDArray[Any], ...]
+"""An image as arrays: (height, width), or (height, width, 3); for NV12 (height / 2, width / 2, 2) after it."""
+
+Op: TypeAlias = Callable[[memoryview, memoryview, "TileManager"], int]
+
+Param = TypeVar("Param", bound=CvParam)
+
+
+class NotMapped(Exception):
+    """A plane does not lie in one live block of the caller; the runtime has noted why."""
+
+
+def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], object], instructions: int) -> Op:
+    """A CV op from what it computes.
+
+    Args:
+        structure: Of its input block; knows the op's rules.
+        compute: Gets the structure and the planes of src and dst, and writes those of dst.
+        instructions: Modelled vector instructions on each 64 bytes of the larger image.
+
+    Returns:
+        An op that returns 0, or HB_ERR_MMAP_FAILED when memory that the structure names does not lie in one live
+        block. It raises ValueError when the block is too short, a rule is broken, or dst is not in the output block.
+    """
+    size_bytes = ctypes.sizeof(structure)
+
+    def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
+        if len(input) < size_bytes:
+            raise ValueError(
+                f"The input block has {len(input)} bytes, but {structure.__name__} has {size_bytes}: "
+                "allocate a block of its size and fill the structure there."
+            )
+        param = structure.from_buffer_copy(input)
+        param.check()
+        try:
+            sources, targets = view_all(param.src.planes()), view_all(param.dst.planes())
+            need_in_block(targets[0], output)
+            compute(param, sources, targets)
+        except NotMapped:
+            return Status.HB_ERR_MMAP_FAILED
+        charge(sources, targets, instructions)
+        return 0
+
+    op.__doc__ = f"{compute.__doc__ or ''}\n\nInput block: {structure.__name__}."
+    op.__name__ = op.__qualname__ = f"hb_dsp_{compute.__name__}"
+    op.__module__ = compute.__module__
+    return op
+
+
+def view_all(planes: tuple[Plane, ...]) -> Planes:
+    """Views of planes in DDR.
+
+    Raises:
+        NotMapped: one does not lie in one live block.
+    """
+    return tuple(view(plane) for plane in planes)
+
+
+def view(plane: Plane) -> NDArray[Any]:
+    """View of one plane in DDR: (rows, columns), or (rows, columns, channels) when a pixel has several."""
+    mapped = hb_dsp_mem_map(plane.phy_addr, plane.size_bytes)
+    if not isinstance(mapped, memoryview):
+        raise NotMapped
+    channels, item_bytes = plane.element.channels, plane.element.item_bytes
+    shape: tuple[int, ...] = (plane.rows, plane.columns)
+    strides: tuple[int, ...] = (plane.stride, channels * item_bytes)
+    if channels > 1:
+        shape, strides = (*shape, channels), (*strides, item_bytes)
+    return np.ndarray(shape, plane.element.dtype, mapped, 0, strides)
+
+
+def settle(target: NDArray[Any], result: object) -> None:
+    """See that a result is in its place. It is there already when OpenCV took `target` as its `dst`."""
+    if result is not target:
+        target[...] = result
+
+
+def need_in_block(target: NDArray[Any], output: memoryview) -> None:
+    """Refuse an output block that is some other memory than dst; a call without one is fine.
+
+    Raises:
+        ValueError: dst begins outside the output block.
+    """
+    if not len(output):
+        return
+    begins: int = np.frombuffer(output, np.uint8).__array_interface__["data"][0]
+    at: int = target.__array_interface__["data"][0]
+    if not begins <= at < begins + len(output):
+        raise ValueError(
+            f"dst.dataPhyAddr is not in the call's output block of {len(output)} bytes: pass the block that holds dst, "
+            "or none."
+        )
+
+
+def charge(sources: Planes, targets: Planes, instructions: int) -> None:
+    """Spend modelled cycles: compute and iDMA overlap by ping-pong, so the longer of the two counts."""
+    in_bytes, out_bytes = sum(plane.nbytes for plane in sources), sum(plane.nbytes for plane in targets)
+    compute = -(-max(in_bytes, out_bytes) // cycles.LANES_8BIT) * instructions
+    cycles.current().charge(max(compute, cycles.idma_cycles(in_bytes + out_bytes)))

@@ -1,0 +1,27 @@
+"""Resize, command 0x810: another width and height."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.rules import HB_VP_INTER_NEAREST
+from hbrt.cv.sizes import hbDSPCvResizeParam
+
+METHODS = {HB_VP_INTER_NEAREST: cv2.INTER_NEAREST}
+
+
+def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> None:
+    """With scale = size of src / size of dst, for each direction; each plane of NV12 for itself.
+
+    NEAREST: dst(x) = src(floor(x * scale)). LINEAR: a blend of the two pixels around (x + 0.5) * scale - 0.5, the
+    border replicated; in U8 the weights have 11 bits, and the result is within 1 of the exact one.
+
+    Source: VP operator manual (J6), Resize. Emulator: that pixels have their centres at .5 is OpenCV's.
+    """
+    method = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
+    for source, target in zip(src, dst, strict=True):
+        result = cv2.resize(source, (target.shape[1], target.shape[0]), dst=target, interpolation=method)
+        settle(target, result)
+
+
+hb_dsp_resize = cv_op(hbDSPCvResizeParam, resize, instructions=10)

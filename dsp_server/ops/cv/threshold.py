@@ -1,0 +1,21 @@
+"""Threshold, command 0x815: pixels above a value, and the others."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.pixels import hbDSPCvThresholdParam
+
+
+def threshold(param: hbDSPCvThresholdParam, src: Planes, dst: Planes) -> None:
+    """A pixel that is above thresh, and one that is not, becomes: BINARY maxVal, 0; BINARY_INV 0, maxVal.
+
+    TRUNC thresh, itself; TOZERO itself, 0; TOZERO_INV 0, itself. A NaN is not above anything.
+
+    Source: VP operator manual (J6), Threshold, which describes the five types. Emulator: all five work.
+    """
+    _, result = cv2.threshold(src[0], param.thresh, param.maxVal, param.type, dst=dst[0])
+    settle(dst[0], result)
+
+
+hb_dsp_threshold = cv_op(hbDSPCvThresholdParam, threshold, instructions=3)

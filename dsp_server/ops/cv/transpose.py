@@ -1,0 +1,19 @@
+"""Transpose, command 0x816: rows become columns."""
+
+from __future__ import annotations
+
+from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.opencv import cv2
+from hbrt.cv.turns import hbDSPCvTransposeParam
+
+
+def transpose(param: hbDSPCvTransposeParam, src: Planes, dst: Planes) -> None:
+    """dst(x, y) = src(y, x). Each plane of NV12 for itself.
+
+    Emulator: the structure is its choice.
+    """
+    for source, target in zip(src, dst, strict=True):
+        settle(target, cv2.transpose(source, dst=target))
+
+
+hb_dsp_transpose = cv_op(hbDSPCvTransposeParam, transpose, instructions=4)

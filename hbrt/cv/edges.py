@@ -1,0 +1,146 @@
+"""Parameter structures of the CV ops that look for edges and corners, with their rules."""
+
+from __future__ import annotations
+
+import ctypes
+
+from hbrt.cv.image import Y_F32, Y_S16, Y_S32, refuse
+from hbrt.cv.rules import (
+    BORDERS,
+    GRAY,
+    HB_VP_BORDER_REPLICATE,
+    CvParam,
+    need_apart,
+    need_choice,
+    need_finite,
+    need_range,
+    same_kind,
+    same_size,
+    take,
+)
+
+HB_VP_NORM_L1 = 1
+HB_VP_NORM_L2 = 2
+NORMS = {HB_VP_NORM_L1: "HB_VP_NORM_L1", HB_VP_NORM_L2: "HB_VP_NORM_L2"}
+APERTURES = {3: "rows", 5: "rows", 7: "rows"}
+LARGEST_BLOCK = 31
+
+
+class hbDSPCvCannyParam(CvParam):
+    """Input block of Canny, 144 bytes. Y U8C1 to Y U8C1, 255 on an edge and 0 elsewhere.
+
+    Attributes:
+        threshold1: An edge goes on where the gradient is above this; 0 or more.
+        threshold2: An edge begins where the gradient is above this; at least threshold1.
+        kernelSize: Of the derivatives: 3, 5 or 7.
+        norm: HB_VP_NORM_L1: |dx| + |dy|; HB_VP_NORM_L2: sqrt(dx^2 + dy^2).
+        overlap: Halo of a tile on the chip, 0..1024. The whole image is one tile here, so that it changes nothing.
+        borderType: HB_VP_BORDER_REPLICATE.
+    """
+
+    threshold1: float
+    threshold2: float
+    kernelSize: int
+    norm: int
+    overlap: int
+    borderType: int
+
+    _fields_ = (
+        ("threshold1", ctypes.c_double),
+        ("threshold2", ctypes.c_double),
+        ("kernelSize", ctypes.c_int32),
+        ("norm", ctypes.c_int32),
+        ("overlap", ctypes.c_int32),
+        ("borderType", ctypes.c_int32),
+    )
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        same_kind(self, GRAY)
+        same_size(self)
+        need_apart(self)
+        need_finite("threshold2", [self.threshold2])
+        need_range("threshold1", self.threshold1, 0, self.threshold2)
+        need_choice("kernelSize", self.kernelSize, APERTURES)
+        need_choice("norm", self.norm, NORMS)
+        need_range("overlap", self.overlap, 0, 1024)
+        need_choice("borderType", self.borderType, {HB_VP_BORDER_REPLICATE: "HB_VP_BORDER_REPLICATE"})
+
+
+class hbDSPCvCornerHarrisParam(CvParam):
+    """Input block of CornerHarris, 136 bytes. Y U8C1 to Y S32C1, or F32C1.
+
+    Attributes:
+        sensitivity: k, above 0, up to 0.25.
+        blockSize: Side of the window that the products of derivatives are averaged over, 1..31.
+        kernelSize: Of the derivatives: 3, 5 or 7.
+        borderType: HB_VP_BORDER_*; constant is 0.
+    """
+
+    sensitivity: float
+    blockSize: int
+    kernelSize: int
+    borderType: int
+
+    _fields_ = (
+        ("sensitivity", ctypes.c_double),
+        ("blockSize", ctypes.c_int32),
+        ("kernelSize", ctypes.c_int32),
+        ("borderType", ctypes.c_int32),
+    )
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        take(self.src, "src", GRAY)
+        take(self.dst, "dst", (Y_S32, Y_F32))
+        same_size(self)
+        need_apart(self)
+        if not 0 < self.sensitivity <= 0.25:
+            refuse(f"sensitivity is {self.sensitivity}: use a number above 0 and up to 0.25.")
+        need_range("blockSize", self.blockSize, 1, LARGEST_BLOCK)
+        need_choice("kernelSize", self.kernelSize, APERTURES)
+        need_choice("borderType", self.borderType, BORDERS)
+
+
+class hbDSPCvSobelParam(CvParam):
+    """Input block of Sobel, 144 bytes. Y U8C1 to Y S16C1, which saturates.
+
+    Attributes:
+        scale: Each derivative is multiplied by it; finite.
+        delta: Then this is added; finite.
+        dx: Order of the derivative along a row, 0..2.
+        dy: Order of the derivative along a column, 0..2; not both are 0.
+        kernelSize: 1, 3, 5 or 7, above both orders; 1 is a kernel of 3 x 1 or 1 x 3 without smoothing.
+        borderType: HB_VP_BORDER_*; constant is 0.
+    """
+
+    scale: float
+    delta: float
+    dx: int
+    dy: int
+    kernelSize: int
+    borderType: int
+
+    _fields_ = (
+        ("scale", ctypes.c_double),
+        ("delta", ctypes.c_double),
+        ("dx", ctypes.c_int32),
+        ("dy", ctypes.c_int32),
+        ("kernelSize", ctypes.c_int32),
+        ("borderType", ctypes.c_int32),
+    )
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        take(self.src, "src", GRAY)
+        take(self.dst, "dst", (Y_S16,))
+        same_size(self)
+        need_apart(self)
+        need_finite("scale", [self.scale])
+        need_finite("delta", [self.delta])
+        need_choice("kernelSize", self.kernelSize, {1: "without smoothing", **APERTURES})
+        need_range("dx", self.dx, 0, 2)
+        need_range("dy", self.dy, 0, 2)
+        if not self.dx + self.dy:
+            refuse("dx and dy are both 0: one of them is the order of the derivative.")
+        need_choice("borderType", self.borderType, BORDERS)

@@ -1,0 +1,206 @@
+"""The image descriptor of the CV ops: format, type, size, stride in bytes, physical addresses; and its rules.
+
+Field names and order are those of the public hbVPImage of the next chip generation (J6); the J5 structure is not
+public. The numbers of formats and types are the emulator's choice; they start at 1, so that a structure that nobody
+filled is refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from typing import NamedTuple, NoReturn
+
+MAX_SIDE = 32767
+"""Largest width and height; the emulator's choice, and as far as a 16-bit coordinate goes."""
+
+
+class hbVPImageFormat(IntEnum):
+    """What the channels of an image mean."""
+
+    HB_VP_IMAGE_FORMAT_Y = 1
+    HB_VP_IMAGE_FORMAT_NV12 = 2
+    HB_VP_IMAGE_FORMAT_RGB = 3
+    HB_VP_IMAGE_FORMAT_BGR = 4
+
+
+class hbVPImageType(IntEnum):
+    """Element type and channels of a plane; the last two are those of a remap's map, not of an image."""
+
+    HB_VP_IMAGE_TYPE_U8C1 = 1
+    HB_VP_IMAGE_TYPE_U8C3 = 2
+    HB_VP_IMAGE_TYPE_S16C1 = 3
+    HB_VP_IMAGE_TYPE_S32C1 = 4
+    HB_VP_IMAGE_TYPE_F32C1 = 5
+    HB_VP_IMAGE_TYPE_F64C2 = 6
+    HB_VP_IMAGE_TYPE_F32C2 = 7
+
+
+class Element(NamedTuple):
+    """An image type taken apart: numpy's name of an element, bytes of one, channels of a pixel."""
+
+    dtype: str
+    item_bytes: int
+    channels: int
+
+
+ELEMENTS = {
+    hbVPImageType.HB_VP_IMAGE_TYPE_U8C1: Element("uint8", 1, 1),
+    hbVPImageType.HB_VP_IMAGE_TYPE_U8C3: Element("uint8", 1, 3),
+    hbVPImageType.HB_VP_IMAGE_TYPE_S16C1: Element("int16", 2, 1),
+    hbVPImageType.HB_VP_IMAGE_TYPE_S32C1: Element("int32", 4, 1),
+    hbVPImageType.HB_VP_IMAGE_TYPE_F32C1: Element("float32", 4, 1),
+    hbVPImageType.HB_VP_IMAGE_TYPE_F64C2: Element("float64", 8, 2),
+    hbVPImageType.HB_VP_IMAGE_TYPE_F32C2: Element("float32", 4, 2),
+}
+
+
+class Kind(NamedTuple):
+    """A format with a type that it may have."""
+
+    format: hbVPImageFormat
+    type: hbVPImageType
+
+    def __str__(self) -> str:
+        return f"{self.format.name.rpartition('_')[2]} {self.type.name.rpartition('_')[2]}"
+
+
+Y_U8 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_U8C1)
+Y_S16 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_S16C1)
+Y_S32 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_S32C1)
+Y_F32 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_Y, hbVPImageType.HB_VP_IMAGE_TYPE_F32C1)
+NV12 = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_NV12, hbVPImageType.HB_VP_IMAGE_TYPE_U8C1)
+RGB = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_RGB, hbVPImageType.HB_VP_IMAGE_TYPE_U8C3)
+BGR = Kind(hbVPImageFormat.HB_VP_IMAGE_FORMAT_BGR, hbVPImageType.HB_VP_IMAGE_TYPE_U8C3)
+KINDS: dict[tuple[int, int], Kind] = {
+    (kind.format, kind.type): kind for kind in (Y_U8, Y_S16, Y_S32, Y_F32, NV12, RGB, BGR)
+}
+"""Every image that a descriptor can describe, by its two numbers."""
+
+
+class CvRuleError(ValueError):
+    """An image or a parameter breaks a rule of its op; the message names it, its value and what is allowed."""
+
+
+def refuse(sentence: str) -> NoReturn:
+    """Raise CvRuleError."""
+    raise CvRuleError(sentence)
+
+
+class Plane(NamedTuple):
+    """Rows of pixels in DDR: `columns` pixels of `element.channels` elements each, rows `stride` bytes apart."""
+
+    phy_addr: int
+    rows: int
+    columns: int
+    stride: int
+    element: Element
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a row's pixels, without what lies between rows."""
+        return self.columns * self.element.channels * self.element.item_bytes
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes from the first pixel to the end of the last one; padding behind the last row need not exist."""
+        return self.stride * (self.rows - 1) + self.row_bytes
+
+
+class hbVPImage(ctypes.Structure):
+    """An image in device memory, 56 bytes.
+
+    Attributes:
+        imageFormat: hbVPImageFormat.
+        imageType: hbVPImageType: U8C1 for NV12, U8C3 for RGB and BGR; for Y any type of one channel.
+        width: Pixels of a row, 1..32767; even for NV12.
+        height: Rows, 1..32767; even for NV12.
+        stride: Bytes from one row to the next: at least those of a row, a multiple of those of a pixel.
+        dataVirAddr: Address in the caller's process, for its own use; the DSP does not read it.
+        dataPhyAddr: Physical address of the first pixel, a multiple of the bytes of an element.
+        uvVirAddr: As dataVirAddr, for the second plane.
+        uvPhyAddr: NV12: physical address of the plane of UV pairs; it may lie anywhere.
+        uvStride: NV12: bytes from one row of pairs to the next; even, at least `width`.
+    """
+
+    imageFormat: int
+    imageType: int
+    width: int
+    height: int
+    stride: int
+    dataVirAddr: int | None
+    dataPhyAddr: int
+    uvVirAddr: int | None
+    uvPhyAddr: int
+    uvStride: int
+
+    _fields_ = (
+        ("imageFormat", ctypes.c_uint8),
+        ("imageType", ctypes.c_uint8),
+        ("width", ctypes.c_int32),
+        ("height", ctypes.c_int32),
+        ("stride", ctypes.c_int32),
+        ("dataVirAddr", ctypes.c_void_p),
+        ("dataPhyAddr", ctypes.c_uint64),
+        ("uvVirAddr", ctypes.c_void_p),
+        ("uvPhyAddr", ctypes.c_uint64),
+        ("uvStride", ctypes.c_int32),
+    )
+
+    def planes(self) -> tuple[Plane, ...]:
+        """The image's planes: one, or for NV12 two. Meaningful when `check` passes."""
+        element = ELEMENTS[hbVPImageType(self.imageType)]
+        first = Plane(self.dataPhyAddr, self.height, self.width, self.stride, element)
+        if self.imageFormat != hbVPImageFormat.HB_VP_IMAGE_FORMAT_NV12:
+            return (first,)
+        pairs = Element("uint8", 1, 2)
+        return first, Plane(self.uvPhyAddr, self.height // 2, self.width // 2, self.uvStride, pairs)
+
+    def check(self, name: str) -> Kind:
+        """What kind of image this is.
+
+        Args:
+            name: What to call it in a sentence: "src", "dst".
+
+        Raises:
+            CvRuleError: a field is wrong; names it, with its value and what is allowed.
+        """
+        kind = KINDS.get((self.imageFormat, self.imageType))
+        if kind is None:
+            _refuse_kind(self, name)
+        width, height, stride = self.width, self.height, self.stride
+        if not (0 < width <= MAX_SIDE and 0 < height <= MAX_SIDE):
+            refuse(f"{name} is {width} x {height} pixels: each side has 1 to {MAX_SIDE}.")
+        element = ELEMENTS[kind.type]
+        pixel_bytes = element.item_bytes * element.channels
+        if stride < width * pixel_bytes or stride % pixel_bytes:
+            refuse(
+                f"{name} has a stride of {stride} bytes: a row of {width} pixels takes {width * pixel_bytes}, and a "
+                f"stride is a multiple of the {pixel_bytes} bytes of a {kind} pixel."
+            )
+        if not self.dataPhyAddr or self.dataPhyAddr % element.item_bytes:
+            refuse(
+                f"{name} starts at the physical address {self.dataPhyAddr:#x}: give that of its first pixel, "
+                f"a multiple of {element.item_bytes}."
+            )
+        if kind is NV12:
+            self._check_pairs(name)
+        return kind
+
+    def _check_pairs(self, name: str) -> None:
+        width, height = self.width, self.height
+        if width % 2 or height % 2:
+            refuse(f"{name} is {width} x {height} pixels: NV12 has a UV pair for 2 x 2 of them, so both are even.")
+        if self.uvStride < width or self.uvStride % 2:
+            refuse(f"{name} has a uvStride of {self.uvStride} bytes: it is even and at least {width}.")
+        if not self.uvPhyAddr:
+            refuse(f"{name} has no uvPhyAddr: give the physical address of the plane of UV pairs.")
+
+
+def _refuse_kind(image: hbVPImage, name: str) -> NoReturn:
+    formats = ", ".join(f"{member.value} {member.name.rpartition('_')[2]}" for member in hbVPImageFormat)
+    if image.imageFormat not in {int(member) for member in hbVPImageFormat}:
+        refuse(f"{name} has imageFormat {image.imageFormat}: use one of {formats}.")
+    allowed = [kind for kind in KINDS.values() if kind.format == image.imageFormat]
+    types = ", ".join(f"{kind.type.value} {kind.type.name.rpartition('_')[2]}" for kind in allowed)
+    refuse(f"{name} has imageType {image.imageType}: for its format use {types}.")

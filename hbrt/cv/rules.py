@@ -1,0 +1,193 @@
+"""Rules that several CV ops share: which images they take, how sizes agree, what may overlap, kernels and matrices.
+
+Each raises CvRuleError with a sentence. They are pure: the ARM side asks them before it submits, the op before it runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Collection, Sequence
+from typing import Any, ClassVar
+
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, Plane, hbVPImage, refuse
+
+GRAY = (Y_U8,)
+COLOUR = (Y_U8, RGB, BGR)
+COLOUR_NV12 = (*COLOUR, NV12)
+EVERY_KIND = (Y_U8, Y_S16, Y_S32, Y_F32, RGB, BGR, NV12)
+
+HB_VP_BORDER_CONSTANT = 0
+HB_VP_BORDER_REPLICATE = 1
+HB_VP_INTER_NEAREST = 0
+HB_VP_INTER_LINEAR = 1
+HB_VP_INTER_GAUSSIAN = 2
+
+BORDERS = {HB_VP_BORDER_CONSTANT: "HB_VP_BORDER_CONSTANT", HB_VP_BORDER_REPLICATE: "HB_VP_BORDER_REPLICATE"}
+INTERPOLATIONS = {HB_VP_INTER_NEAREST: "HB_VP_INTER_NEAREST", HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR"}
+
+
+def take(image: hbVPImage, name: str, kinds: Collection[Kind]) -> Kind:
+    """The image's kind, when it is one of these."""
+    kind = image.check(name)
+    if kind not in kinds:
+        refuse(f"{name} is {kind}: this op takes {_listed(kinds)}.")
+    return kind
+
+
+def same_kind(param: CvParam, kinds: Collection[Kind]) -> Kind:
+    """The kind of src, which dst must have as well."""
+    kind = take(param.src, "src", kinds)
+    result = param.dst.check("dst")
+    if result is not kind:
+        refuse(f"dst is {result}: with a src of {kind} it is the same.")
+    return kind
+
+
+def need_size(image: hbVPImage, width: int, height: int) -> None:
+    """Dst must have this size."""
+    if (image.width, image.height) != (width, height):
+        refuse(f"dst is {image.width} x {image.height} pixels: with this src it is {width} x {height}.")
+
+
+def same_size(param: CvParam) -> None:
+    """Dst must have the size of src."""
+    need_size(param.dst, param.src.width, param.src.height)
+
+
+def need_apart(param: CvParam, *, in_place: bool = False) -> None:
+    """No plane of dst may overlap one of src, except, where it is safe, by being it."""
+    sources, targets = param.src.planes(), param.dst.planes()
+    if in_place and all(map(_is_in_place, sources, targets)) and len(sources) == len(targets):
+        return
+    for source in sources:
+        for target in targets:
+            if overlap(source, target):
+                refuse(
+                    f"dst at {target.phy_addr:#x} overlaps src at {source.phy_addr:#x}: "
+                    + ("give both the same address and stride, or memory apart." if in_place else _APART)
+                )
+
+
+_APART = "this op reads pixels after it has written others, so give dst memory of its own."
+
+
+def overlap(one: Plane, other: Plane) -> bool:
+    """Whether two planes share a byte. Those that lie side by side in rows of one stride do not."""
+    distance = other.phy_addr - one.phy_addr
+    if distance >= one.size_bytes or -distance >= other.size_bytes:
+        return False
+    if one.stride == other.stride:
+        column = distance % one.stride
+        return not (column >= one.row_bytes and column + other.row_bytes <= one.stride)
+    return True
+
+
+def _is_in_place(source: Plane, target: Plane) -> bool:
+    return source.phy_addr == target.phy_addr and (source.stride == target.stride or source.rows == 1)
+
+
+def need_choice(name: str, value: int, choices: dict[int, str]) -> None:
+    """The value must be one of these, which have names."""
+    if value not in choices:
+        refuse(f"{name} is {value}: use one of {', '.join(f'{number} {text}' for number, text in choices.items())}.")
+
+
+def need_odd(name: str, value: int, largest: int) -> None:
+    """The value must be an odd number from 1 to `largest`."""
+    if not (0 < value <= largest and value % 2):
+        refuse(f"{name} is {value}: use an odd number from 1 to {largest}.")
+
+
+def need_range(name: str, value: float, smallest: float, largest: float) -> None:
+    """The value must lie in a closed range; NaN does not."""
+    if not smallest <= value <= largest:
+        refuse(f"{name} is {value}: use {smallest:g} to {largest:g}.")
+
+
+def need_finite(name: str, values: Sequence[float]) -> None:
+    """All values must be finite."""
+    for value in values:
+        if not math.isfinite(value):
+            refuse(f"{name} has the value {value}: use finite numbers.")
+
+
+def need_anchor(x: int, y: int, width: int, height: int) -> None:
+    """An anchor lies in the kernel; -1 stands for the middle."""
+    if not (-1 <= x < width and -1 <= y < height):
+        refuse(f"The anchor ({x}, {y}) is not in a kernel of {width} x {height}: use -1 for its middle.")
+
+
+def _listed(kinds: Collection[Kind]) -> str:
+    *first, last = [str(kind) for kind in kinds]
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+class CvParam(ctypes.Structure):
+    """What the input block of every CV op starts with: the image to read and the image to write, 112 bytes.
+
+    Attributes:
+        src: Image to read, at 0.
+        dst: Image to write, at 56. Its memory is the output block of the call, or a part of it.
+    """
+
+    src: hbVPImage
+    dst: hbVPImage
+
+    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (("src", hbVPImage), ("dst", hbVPImage))
+
+    def check(self) -> None:
+        """Hold the structure to its op's rules; each op has its own.
+
+        Raises:
+            CvRuleError: one is broken; the sentence names the field, its value and what is allowed.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no rules of its own.")
+
+    def extras(self) -> tuple[Plane, ...]:
+        """Memory that the op reads besides `src`: kernels, maps, lists of regions."""
+        return ()
+
+
+class hbVPFilterKernel(ctypes.Structure):
+    """The weights of a filter, or the mask of a morphology, in device memory: 24 bytes.
+
+    Attributes:
+        width: Columns.
+        height: Rows.
+        dataType: hbVPImageType: F32C1 for weights, U8C1 for a mask, where 0 is false.
+        dataPhyAddr: Physical address of the elements, row after row, with nothing between the rows.
+    """
+
+    width: int
+    height: int
+    dataType: int
+    dataPhyAddr: int
+
+    _fields_ = (
+        ("width", ctypes.c_int32),
+        ("height", ctypes.c_int32),
+        ("dataType", ctypes.c_int32),
+        ("dataPhyAddr", ctypes.c_uint64),
+    )
+
+    def check(self, name: str, kind: Kind, largest: int) -> None:
+        """Hold it to a type and a size.
+
+        Raises:
+            CvRuleError: it has another type, a side outside 1..largest, or an address that is not aligned.
+        """
+        if self.dataType != kind.type:
+            refuse(f"{name}.dataType is {self.dataType}: use {kind.type.value} {kind.type.name.rpartition('_')[2]}.")
+        if not (0 < self.width <= largest and 0 < self.height <= largest):
+            refuse(f"{name} has {self.width} x {self.height} elements: each side has 1 to {largest}.")
+        item_bytes = ELEMENTS[kind.type].item_bytes
+        if not self.dataPhyAddr or self.dataPhyAddr % item_bytes:
+            refuse(
+                f"{name} is at the physical address {self.dataPhyAddr:#x}: give its own, a multiple of {item_bytes}."
+            )
+
+    def plane(self) -> Plane:
+        """Where its elements lie."""
+        element = next(element for number, element in ELEMENTS.items() if number == self.dataType)
+        return Plane(self.dataPhyAddr, self.height, self.width, self.width * element.item_bytes, element)

@@ -1,0 +1,174 @@
+"""Parameter structures of the CV ops that change an image's size, with their rules."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImage, refuse
+from hbrt.cv.rules import (
+    COLOUR_NV12,
+    HB_VP_INTER_GAUSSIAN,
+    HB_VP_INTER_LINEAR,
+    INTERPOLATIONS,
+    CvParam,
+    need_apart,
+    need_choice,
+    need_range,
+    need_size,
+    overlap,
+    same_kind,
+)
+
+PYRAMID_FILTERS = {HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR", HB_VP_INTER_GAUSSIAN: "HB_VP_INTER_GAUSSIAN"}
+MOST_ROIS = 256
+_BYTE = ELEMENTS[Y_U8.type]
+
+
+class hbDSPCvResizeParam(CvParam):
+    """Input block of Resize, 120 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst has its kind and any size.
+
+    Attributes:
+        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
+    """
+
+    interpolation: int
+
+    _fields_ = (("interpolation", ctypes.c_int32),)
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        same_kind(self, (Y_U8, Y_S16, Y_F32, RGB, BGR, NV12))
+        need_apart(self)
+        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
+
+
+class hbDSPCvRoi(ctypes.Structure):
+    """A region of src, 16 bytes, with the corners of the DNN runtime's hbDNNRoi: all four are inside."""
+
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+    _fields_ = (
+        ("left", ctypes.c_int32),
+        ("top", ctypes.c_int32),
+        ("right", ctypes.c_int32),
+        ("bottom", ctypes.c_int32),
+    )
+
+
+class hbDSPCvRoiResizeParam(CvParam):
+    """Input block of RoiResize, 144 bytes. Y U8C1, RGB, BGR or NV12. `dst` describes the result of the first region.
+
+    Attributes:
+        roiPhyAddr: Physical address of hbDSPCvRoi[roiCount], a multiple of 4.
+        dstStep: Bytes from one result's first pixel to the next one's; at least stride * height.
+        dstUvStep: NV12: as dstStep, for the UV planes; at least uvStride * height / 2.
+        roiCount: 1..256.
+        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
+    """
+
+    roiPhyAddr: int
+    dstStep: int
+    dstUvStep: int
+    roiCount: int
+    interpolation: int
+
+    _fields_ = (
+        ("roiPhyAddr", ctypes.c_uint64),
+        ("dstStep", ctypes.c_int64),
+        ("dstUvStep", ctypes.c_int64),
+        ("roiCount", ctypes.c_int32),
+        ("interpolation", ctypes.c_int32),
+    )
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError. The regions have `check_rois`."""
+        same_kind(self, COLOUR_NV12)
+        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        need_range("roiCount", self.roiCount, 1, MOST_ROIS)
+        if not self.roiPhyAddr or self.roiPhyAddr % 4:
+            refuse(f"roiPhyAddr is {self.roiPhyAddr:#x}: give the physical address of the regions, a multiple of 4.")
+        if self.roiCount > 1:
+            for name, step, plane in zip(("dstStep", "dstUvStep"), self.steps(), self.dst.planes(), strict=False):
+                smallest = plane.stride * plane.rows
+                if step < smallest:
+                    refuse(f"{name} is {step} bytes: one result takes {smallest}, so the next begins no earlier.")
+        for source in self.src.planes():
+            for target in self.targets():
+                if overlap(source, target):
+                    refuse(
+                        f"The results at {target.phy_addr:#x} overlap src at {source.phy_addr:#x}: give them memory "
+                        "of their own."
+                    )
+
+    def steps(self) -> tuple[int, int]:
+        """Bytes between the results, for each plane."""
+        return self.dstStep, self.dstUvStep
+
+    def targets(self) -> tuple[Plane, ...]:
+        """The memory of all results, one after the other, as one plane for each plane of `dst`."""
+        return tuple(
+            plane._replace(stride=step, rows=self.roiCount, columns=plane.size_bytes, element=_BYTE)
+            if self.roiCount > 1
+            else plane
+            for plane, step in zip(self.dst.planes(), self.steps(), strict=False)
+        )
+
+    def check_rois(self, rois: Sequence[tuple[int, int, int, int]]) -> None:
+        """Hold the regions (left, top, right, bottom) to the image.
+
+        Raises:
+            CvRuleError: one is empty, leaves the image, or for NV12 does not begin and end between UV pairs.
+        """
+        width, height = self.src.width, self.src.height
+        is_nv12 = self.src.imageFormat == NV12.format
+        for index, (left, top, right, bottom) in enumerate(rois):
+            name = f"ROI {index}, ({left}, {top}) to ({right}, {bottom}),"
+            if right < left or bottom < top:
+                refuse(f"{name} is empty: its right and bottom are inside it, and not before its left and top.")
+            if left < 0 or top < 0 or right >= width or bottom >= height:
+                refuse(f"{name} leaves src, whose last pixel is ({width - 1}, {height - 1}).")
+            if is_nv12 and (left % 2 or top % 2 or right % 2 == 0 or bottom % 2 == 0):
+                refuse(f"{name} cuts a UV pair of NV12: left and top are even, right and bottom odd.")
+
+
+class PyramidParam(CvParam):
+    """The 120 bytes that PyrDown and PyrUp share. Y U8C1, RGB, BGR or NV12; dst as src, of half or twice the size.
+
+    Attributes:
+        interpolation: HB_VP_INTER_GAUSSIAN or HB_VP_INTER_LINEAR.
+    """
+
+    interpolation: int
+
+    _fields_ = (("interpolation", ctypes.c_int32),)
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        same_kind(self, COLOUR_NV12)
+        need_size(self.dst, *self.result_size(self.src))
+        need_apart(self)
+        need_choice("interpolation", self.interpolation, PYRAMID_FILTERS)
+
+    def result_size(self, src: hbVPImage) -> tuple[int, int]:
+        """Width and height that dst must have."""
+        raise NotImplementedError(f"{type(self).__name__} has no size.")
+
+
+class hbDSPCvPyrDownParam(PyramidParam):
+    """Input block of PyrDown: dst has (width + 1) / 2 x (height + 1) / 2 pixels."""
+
+    def result_size(self, src: hbVPImage) -> tuple[int, int]:
+        """Half, rounded up."""
+        return (src.width + 1) // 2, (src.height + 1) // 2
+
+
+class hbDSPCvPyrUpParam(PyramidParam):
+    """Input block of PyrUp: dst has 2 * width x 2 * height pixels."""
+
+    def result_size(self, src: hbVPImage) -> tuple[int, int]:
+        """Twice."""
+        return src.width * 2, src.height * 2

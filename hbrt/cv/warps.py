@@ -1,0 +1,147 @@
+"""Parameter structures of the CV ops that take each pixel from where a map or a matrix says, with their rules."""
+
+from __future__ import annotations
+
+import ctypes
+
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImageType, refuse
+from hbrt.cv.rules import (
+    BORDERS,
+    COLOUR_NV12,
+    INTERPOLATIONS,
+    CvParam,
+    need_apart,
+    need_choice,
+    need_finite,
+    need_range,
+    need_size,
+    same_kind,
+)
+
+SMALLEST_DETERMINANT = 1e-12
+MAPS = {hbVPImageType.HB_VP_IMAGE_TYPE_F64C2: "F64C2", hbVPImageType.HB_VP_IMAGE_TYPE_F32C2: "F32C2"}
+
+
+class hbDSPCvRemapParam(CvParam):
+    """Input block of Remap, 144 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst as src, of the map's size.
+
+    Attributes:
+        mapPhyAddr: Physical address of mapHeight rows of mapWidth pairs x, y, with nothing between them.
+        mapWidth: Pairs of a row: dst.width.
+        mapHeight: Rows: dst.height.
+        dataType: hbVPImageType: F64C2, or F32C2, which costs no conversion.
+        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
+        borderType: HB_VP_BORDER_*.
+        borderValue: What lies outside src with a constant border, 0..255, in every channel.
+    """
+
+    mapPhyAddr: int
+    mapWidth: int
+    mapHeight: int
+    dataType: int
+    interpolation: int
+    borderType: int
+    borderValue: int
+
+    _fields_ = (
+        ("mapPhyAddr", ctypes.c_uint64),
+        ("mapWidth", ctypes.c_int32),
+        ("mapHeight", ctypes.c_int32),
+        ("dataType", ctypes.c_int32),
+        ("interpolation", ctypes.c_int32),
+        ("borderType", ctypes.c_int32),
+        ("borderValue", ctypes.c_int32),
+    )
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        same_kind(self, (Y_U8, Y_S16, Y_F32, RGB, BGR, NV12))
+        need_apart(self)
+        need_choice("dataType", self.dataType, {int(number): name for number, name in MAPS.items()})
+        need_size(self.dst, self.mapWidth, self.mapHeight)
+        (plane,) = self.extras()
+        if not plane.phy_addr or plane.phy_addr % plane.element.item_bytes:
+            refuse(f"mapPhyAddr is {plane.phy_addr:#x}: give the map's own, a multiple of {plane.element.item_bytes}.")
+        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        _check_border(self.borderType, self.borderValue)
+
+    def extras(self) -> tuple[Plane, ...]:
+        """The map."""
+        element = ELEMENTS[hbVPImageType(self.dataType)]
+        row_bytes = self.mapWidth * element.channels * element.item_bytes
+        return (Plane(self.mapPhyAddr, self.mapHeight, self.mapWidth, row_bytes, element),)
+
+
+class hbDSPCvWarpAffineParam(CvParam):
+    """Input block of WarpAffine, 176 bytes. Y U8C1, RGB, BGR or NV12; dst has its kind and any size.
+
+    Attributes:
+        transformMatrix: M, 2 x 3, row after row: takes a point of src to dst. It has an inverse.
+        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
+        borderType: HB_VP_BORDER_*.
+        borderValue: What lies outside src with a constant border, 0..255, in every channel.
+    """
+
+    transformMatrix: ctypes.Array[ctypes.c_double]
+    interpolation: int
+    borderType: int
+    borderValue: int
+
+    _fields_ = (
+        ("transformMatrix", ctypes.c_double * 6),
+        ("interpolation", ctypes.c_int32),
+        ("borderType", ctypes.c_int32),
+        ("borderValue", ctypes.c_int32),
+    )
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        same_kind(self, COLOUR_NV12)
+        need_apart(self)
+        m = list(self.transformMatrix)
+        need_finite("transformMatrix", m)
+        if abs(determinant := m[0] * m[4] - m[1] * m[3]) < SMALLEST_DETERMINANT:
+            refuse(
+                f"transformMatrix {m} has the determinant {determinant:g}: it takes all of src to a line or a point."
+            )
+        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        _check_border(self.borderType, self.borderValue)
+
+
+class hbDSPCvWarpPerspectiveParam(CvParam):
+    """Input block of WarpPerspective, 200 bytes. As WarpAffine, but the matrix takes a point of dst to src.
+
+    Attributes:
+        transformMatrix: M, 3 x 3, row after row, finite, not all 0 in its last row.
+        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
+        borderType: HB_VP_BORDER_*.
+        borderValue: What lies outside src with a constant border, 0..255, in every channel.
+    """
+
+    transformMatrix: ctypes.Array[ctypes.c_double]
+    interpolation: int
+    borderType: int
+    borderValue: int
+
+    _fields_ = (
+        ("transformMatrix", ctypes.c_double * 9),
+        ("interpolation", ctypes.c_int32),
+        ("borderType", ctypes.c_int32),
+        ("borderValue", ctypes.c_int32),
+    )
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        same_kind(self, COLOUR_NV12)
+        need_apart(self)
+        m = list(self.transformMatrix)
+        need_finite("transformMatrix", m)
+        if not any(m[6:]):
+            refuse(f"transformMatrix {m} divides by 0 everywhere: its last row is not all 0.")
+        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        _check_border(self.borderType, self.borderValue)
+
+
+def _check_border(border_type: int, border_value: int) -> None:
+    need_choice("borderType", border_type, BORDERS)
+    need_range("borderValue", border_value, 0, 255)
