@@ -1,0 +1,184 @@
+"""What a point-cloud model asks of its pre-processing: range, grid, limits, scale, order of the features."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arm_client.nn.arrays import refusal
+from hbrt.pointcloud_types import (
+    HB_DSP_RPC_CMD_NN_CENTERPOINT,
+    HB_DSP_RPC_CMD_NN_POINTPILLARS,
+    MAX_GRID,
+    MAX_PLACES,
+    POINT_DIMS,
+    hbDSPPointCloudParam,
+)
+
+
+@dataclass(frozen=True)
+class PillarConfig:
+    """Parameters of a model; every length is in metres.
+
+    Attributes:
+        point_cloud_range: x, y, z of the near corner, then of the far one. A point is inside when
+            low <= value < high on each axis.
+        voxel_size: Size of a pillar along x and y; it stands for all of z.
+        intensity_range: What the fourth number is scaled by. It filters no point.
+        dims: Numbers of a point: x, y, z, intensity, and for 5 a time or ring, which is quantised as it is.
+        scale: Quantisation scale of the model's input.
+        max_voxels: Pillars that the features have room for.
+        max_points: Points that a pillar has room for.
+        slot_major: Features are (1, dims, max_points, max_voxels), as CenterPoint has them; else
+            (1, dims, max_voxels, max_points), as PointPillars has them.
+        max_input_points: Points of the largest sweep.
+
+    Raises:
+        CallerError: values that no grid can be made from; names them.
+
+    Source: limits and orders: DSP sample package (J5). Ranges, sizes and scale are those of the model, so the presets'
+    are the emulator's choice, taken from what public models use.
+    """
+
+    point_cloud_range: tuple[float, float, float, float, float, float]
+    voxel_size: tuple[float, float]
+    intensity_range: tuple[float, float]
+    dims: int
+    slot_major: bool
+    scale: float = 1 / 127
+    max_voxels: int = 40_000
+    max_points: int = 20
+    max_input_points: int = 300_000
+    _param: hbDSPPointCloudParam = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        back, right, bottom, front, left, top = self.point_cloud_range
+        lower, upper = self.intensity_range
+        if self.dims not in POINT_DIMS:
+            raise refusal(f"dims is {self.dims}: a point has 4 or 5 numbers.")
+        for name, value in (("voxel_size", min(self.voxel_size)), ("scale", self.scale)):
+            if not (math.isfinite(value) and np.float32(value) > 0 and np.isfinite(np.float32(value))):
+                raise refusal(f"{name} is {getattr(self, name)}: give finite numbers above 0.")
+        lows, highs = np.array([[back, right, bottom, lower], [front, left, top, upper]], np.float32)
+        if not (np.isfinite(highs - lows) & (highs > lows)).all():
+            raise refusal(
+                f"point_cloud_range {self.point_cloud_range} with intensity_range {self.intensity_range} is no range: "
+                "give each axis a far end above the near one, both finite."
+            )
+        for name in ("max_voxels", "max_points", "max_input_points"):
+            if getattr(self, name) < 1:
+                raise refusal(f"{name} is {getattr(self, name)}: give 1 or more.")
+        if self.max_voxels * self.max_points * self.dims > MAX_PLACES:
+            raise refusal(f"{self.max_voxels} pillars of {self.max_points} points are more than the features can hold.")
+        param = hbDSPPointCloudParam(
+            dims=self.dims,
+            max_voxels=self.max_voxels,
+            max_points=self.max_points,
+            back=back,
+            front=front,
+            right=right,
+            left=left,
+            bottom=bottom,
+            top=top,
+            lower=lower,
+            upper=upper,
+            voxel_x=self.voxel_size[0],
+            voxel_y=self.voxel_size[1],
+            scale=self.scale,
+        )
+        param.grid_x = _cells("x", back, front, self.voxel_size[0])
+        param.grid_y = _cells("y", right, left, self.voxel_size[1])
+        object.__setattr__(self, "_param", param)
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Cells along x and y: the range divided by the pillar's size, rounded, as public voxelisers do it."""
+        return self._param.grid_x, self._param.grid_y
+
+    @property
+    def places(self) -> int:
+        """Points that all pillars together have room for."""
+        return self.max_voxels * self.max_points
+
+    @property
+    def feature_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the features."""
+        order = (self.max_points, self.max_voxels) if self.slot_major else (self.max_voxels, self.max_points)
+        return 1, self.dims, *order
+
+    @property
+    def strides(self) -> tuple[int, int]:
+        """Places from a slot of a pillar to its next one, and from a pillar to the next one."""
+        return (self.max_voxels, 1) if self.slot_major else (1, self.max_points)
+
+    @property
+    def command(self) -> int:
+        """Command whose op has this order of places."""
+        return HB_DSP_RPC_CMD_NN_CENTERPOINT if self.slot_major else HB_DSP_RPC_CMD_NN_POINTPILLARS
+
+    def param(self, step: int, **fields: int) -> hbDSPPointCloudParam:
+        """A parameter structure for a step of this model, with these fields set."""
+        param = hbDSPPointCloudParam.from_buffer_copy(self._param)
+        param.step = step
+        for name, value in fields.items():
+            setattr(param, name, value)
+        return param
+
+    def changed(self, **changes: Any) -> PillarConfig:
+        """The same with some parameters changed.
+
+        Raises:
+            CallerError: as the constructor, or a name that is no parameter.
+        """
+        try:
+            return replace(self, **changes)
+        except (TypeError, ValueError) as error:
+            if isinstance(error, ValueError) and "init=False" not in str(error):
+                raise
+            raise refusal(f"{', '.join(changes)}: not all of these are parameters of a point-cloud model.") from None
+
+    @cached_property
+    def lows(self) -> NDArray[np.float32]:
+        """(5,) float32 that is subtracted from each number of a point."""
+        p = self._param
+        return np.array([p.back, p.right, p.bottom, p.lower, 0], np.float32)[: self.dims]
+
+    @cached_property
+    def highs(self) -> NDArray[np.float32]:
+        """(5,) float32 ends of the ranges."""
+        p = self._param
+        return np.array([p.front, p.left, p.top, p.upper, 1], np.float32)[: self.dims]
+
+
+def _cells(axis: str, low: float, high: float, size: float) -> int:
+    cells = round((high - low) / size)
+    if not 1 <= cells <= MAX_GRID:
+        raise refusal(
+            f"{high - low:g} m along {axis} in cells of {size:g} m are {cells} cells: the grid has 1..{MAX_GRID} "
+            "along an axis."
+        )
+    return cells
+
+
+CENTERPOINT = PillarConfig(
+    point_cloud_range=(-51.2, -51.2, -5.0, 51.2, 51.2, 3.0),
+    voxel_size=(0.2, 0.2),
+    intensity_range=(0.0, 255.0),
+    dims=5,
+    slot_major=True,
+)
+"""512 x 512 cells of 0.2 m around the car, five numbers a point: a nuScenes sweep."""
+
+POINTPILLARS = PillarConfig(
+    point_cloud_range=(0.0, -39.68, -3.0, 69.12, 39.68, 1.0),
+    voxel_size=(0.16, 0.16),
+    intensity_range=(0.0, 1.0),
+    dims=4,
+    slot_major=False,
+)
+"""432 x 496 cells of 0.16 m ahead of the car, four numbers a point: a KITTI scan."""

@@ -1,0 +1,242 @@
+"""Pre-processing of point clouds: CenterPoint, command 0x403, and PointPillars, command 0x404.
+
+One call is one step of a plan; the parameter structure says which. The two commands differ in the order of the places
+that their pillar steps pass over. Between the steps the ARM side voxelises, because that is random access, for which a
+core without a data cache is the wrong place. docs/pointcloud.md has the steps in order.
+
+Source: DSP sample package, CenterPoint and PointPillars pre-processing (J5): plans, formulas, shares of TCM.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server import cycles
+from dsp_server.ops.nn.pointcloud_encode import Encoder, encode_pillars, encode_points
+from dsp_server.ops.nn.pointcloud_tiles import Rectangle, run_rectangle
+from dsp_server.ops.nn.tiles import (
+    Path,
+    array_at,
+    charge,
+    current_path,
+    output_array,
+    read_param,
+    refuse_overlap,
+)
+from dsp_server.ping_pong import ping_pong
+from hbrt.kernels import Kernel
+from hbrt.pointcloud_types import (
+    HB_DSP_POINTCLOUD_DDR_PATH,
+    MAX_GRID,
+    MAX_PLACES,
+    POINT_DIMS,
+    POINTCLOUD_ENCODE_PILLARS,
+    POINTCLOUD_ENCODE_POINTS,
+    POINTCLOUD_TRANSPOSE,
+    hbDSPPointCloudParam,
+)
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from dsp_server.tile_manager import TileManager
+
+KIB = 1024
+POINTS_A_TILE = {5: 50 * KIB // 20, 4: 64 * KIB // 16}
+"""ENCODE_POINTS: 50 KiB in and 30 KiB out of a bank (5:3); 64 KiB and 32 KiB (2:1)."""
+PLACES_A_TILE = {5: 75 * KIB // 5, 4: 72 * KIB // 4}
+"""TRANSPOSE: 75 KiB in and 15 KiB out of a bank (5:1); 72 KiB and 18 KiB (4:1)."""
+PILLAR_POINTS_A_TILE = {5: 80 * KIB // 20, 4: 80 * KIB // 16}
+"""ENCODE_PILLARS: 80 KiB in and 20 KiB out of a bank (4:1)."""
+
+ENCODE_INSTRUCTIONS = 6
+"""Modelled vector instructions for each number of a point: subtract, two divisions, two of clip, pack."""
+CELL_INSTRUCTIONS = 12
+"""Modelled vector instructions for each point: eight comparisons, two divisions, pack, mask move."""
+GATHER_INSTRUCTIONS = 2
+"""Modelled vector instructions for a plane of the transpose: gather, store."""
+
+FLOAT32, INT32, INT8 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int8)
+
+Op = Callable[[memoryview, memoryview, "TileManager"], int]
+
+
+def make_pointcloud(name: str, *, slot_major: bool) -> Op:
+    """An op over places of one order.
+
+    Args:
+        name: For the list of commands.
+        slot_major: The order of the features is (max_points, max_voxels); else (max_voxels, max_points).
+    """
+
+    def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
+        """Run the step that an hbDSPPointCloudParam describes, into the output block.
+
+        Returns:
+            0; HB_ERR_MMAP_FAILED when the step's input does not lie in one live block.
+
+        Raises:
+            ValueError: a field of the structure is wrong, or the output block is too small or overlaps the input.
+            OutOfTcm: the banks have no room for a tile.
+        """
+        param = read_param(hbDSPPointCloudParam, input)
+        check(param)
+        path: Path = "ddr" if param.flags & HB_DSP_POINTCLOUD_DDR_PATH else current_path()
+        if param.step == POINTCLOUD_ENCODE_POINTS:
+            return _encode_points_step(param, output, tm, path)
+        return _pillar_step(param, output, tm, path, _rectangle(param, slot_major=slot_major))
+
+    op.__name__ = op.__qualname__ = name
+    return op
+
+
+hb_dsp_centerpoint = make_pointcloud("hb_dsp_centerpoint", slot_major=True)
+hb_dsp_pointpillars = make_pointcloud("hb_dsp_pointpillars", slot_major=False)
+
+
+def check(param: hbDSPPointCloudParam) -> None:
+    """Refuse a structure that describes no step.
+
+    Raises:
+        ValueError: names the field and its value.
+    """
+    if param.step not in STEPS:
+        raise ValueError(f"step {param.step} is none: use 1 (encode points), 2 (encode pillars) or 3 (transpose).")
+    if param.dims not in POINT_DIMS:
+        raise ValueError(f"dims is {param.dims}: a point has 4 or 5 numbers.")
+    if param.flags & ~HB_DSP_POINTCLOUD_DDR_PATH:
+        raise ValueError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
+    if param.step == POINTCLOUD_ENCODE_POINTS:
+        if param.count < 0:
+            raise ValueError(f"count is {param.count}: give the number of points, 0 or more.")
+    else:
+        _check_places(param)
+    if param.step != POINTCLOUD_TRANSPOSE:
+        _check_constants(param)
+
+
+def _check_places(param: hbDSPPointCloudParam) -> None:
+    if param.max_voxels < 1 or param.max_points < 1:
+        raise ValueError(f"max_voxels {param.max_voxels} and max_points {param.max_points} must be 1 or more.")
+    if param.max_voxels * param.max_points * param.dims > MAX_PLACES:
+        raise ValueError(
+            f"max_voxels {param.max_voxels} times max_points {param.max_points} times dims {param.dims} does not fit "
+            "an int32: make one of them smaller."
+        )
+    last = param.first_voxel + param.voxel_count
+    if param.first_voxel < 0 or param.voxel_count < 0 or last > param.max_voxels:
+        raise ValueError(
+            f"Pillars {param.first_voxel}..{last} are not inside the {param.max_voxels} that the buffers hold: "
+            "correct first_voxel and voxel_count."
+        )
+
+
+def _check_constants(param: hbDSPPointCloudParam) -> None:
+    constants = Encoder.of(param)
+    ranges = ("back and front", "right and left", "bottom and top", "lower and upper")
+    for axis, name in enumerate(ranges):
+        if not (np.isfinite(constants.spans[axis]) and constants.spans[axis] > 0):
+            raise ValueError(f"{name} are no range that float32 can tell: the second must be larger, both finite.")
+    for name in ("voxel_x", "voxel_y", "scale"):
+        value = getattr(param, name)
+        if not (np.isfinite(value) and value > 0):
+            raise ValueError(f"{name} is {value}: allowed are finite numbers above 0.")
+    for name in ("grid_x", "grid_y"):
+        if not 1 <= getattr(param, name) <= MAX_GRID:
+            raise ValueError(f"{name} is {getattr(param, name)}: the grid has 1..{MAX_GRID} cells along an axis.")
+
+
+def _encode_points_step(param: hbDSPPointCloudParam, output: memoryview, tm: TileManager, path: Path) -> int:
+    source = array_at(param.input, param.count * param.dims, FLOAT32)
+    if source is None:
+        return Status.HB_ERR_MMAP_FAILED
+    word_count = param.dims - 2
+    target = output_array(output, param.count * word_count, INT32)
+    if not param.count:
+        return 0
+    refuse_overlap(source, target)
+    constants = Encoder.of(param)
+
+    def compute(points: NDArray[Any], words: NDArray[Any], _first: int) -> None:
+        encode_points(points, words, constants)
+        charge(len(points), ENCODE_INSTRUCTIONS * param.dims + CELL_INSTRUCTIONS)
+
+    if path == "ddr":
+        cycles.current().charge_ddr(source.nbytes + target.nbytes)
+        compute(source.reshape(-1, param.dims), target.reshape(-1, word_count), 0)
+        return 0
+    ping_pong(
+        tm,
+        source.data,
+        target.data,
+        compute,
+        in_dtype=np.dtype((np.float32, param.dims)),
+        out_dtype=np.dtype((np.int32, word_count)),
+        tile_items=POINTS_A_TILE[param.dims],
+    )
+    return 0
+
+
+def _rectangle(param: hbDSPPointCloudParam, *, slot_major: bool) -> Rectangle:
+    """The places of the pillars to convert."""
+    if slot_major:
+        return Rectangle(param.first_voxel, param.max_points, param.voxel_count, param.max_voxels)
+    first, columns = param.first_voxel * param.max_points, param.voxel_count * param.max_points
+    return Rectangle(first, 1, columns, param.max_voxels * param.max_points)
+
+
+def _pillar_step(
+    param: hbDSPPointCloudParam, output: memoryview, tm: TileManager, path: Path, rectangle: Rectangle
+) -> int:
+    is_transpose = param.step == POINTCLOUD_TRANSPOSE
+    dims, places = param.dims, param.max_voxels * param.max_points
+    source = array_at(param.input, places * dims, INT8 if is_transpose else FLOAT32)
+    if source is None:
+        return Status.HB_ERR_MMAP_FAILED
+    target = output_array(output, places * dims, INT8)
+    if np.may_share_memory(source, target):
+        raise ValueError("The output block overlaps the input: give it a block of its own.")
+    source = source.reshape(places, dims)
+    if is_transpose:
+        planes = list(target.reshape(dims, places))
+
+        def take(tile: NDArray[Any], plane: NDArray[Any], dim: int) -> None:
+            take_plane(tile, plane, dim)
+            cycles.current().charge_vector(len(plane), cycles.LANES_8BIT, GATHER_INSTRUCTIONS)
+
+        run_rectangle(tm, path, source, planes, rectangle, PLACES_A_TILE[dims], take)
+        return 0
+    constants = Encoder.of(param)
+
+    def encode(tile: NDArray[Any], numbers: NDArray[Any], _index: int) -> None:
+        encode_pillars(tile, numbers, constants)
+        charge(len(tile), ENCODE_INSTRUCTIONS * dims + CELL_INSTRUCTIONS)
+
+    run_rectangle(tm, path, source, [target.reshape(places, dims)], rectangle, PILLAR_POINTS_A_TILE[dims], encode)
+    return 0
+
+
+def take_plane(places: NDArray[np.int8], plane: NDArray[np.int8], dim: int) -> None:
+    """One number of every place: (n, dims) int8, C order, to (n,)."""
+    compiled = _take_plane.compiled()
+    if compiled is None:
+        plane[:] = places[:, dim]
+    else:
+        compiled(places.reshape(-1), plane, places.shape[1], dim)
+
+
+@Kernel
+def _take_plane(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:
+    start = places[dim:]  # an index that might be negative would keep the loop from becoming vectors
+    if dims == 5:
+        for i in range(plane.shape[0]):
+            plane[i] = start[5 * i]
+    else:
+        for i in range(plane.shape[0]):
+            plane[i] = start[4 * i]
+
+
+STEPS = (POINTCLOUD_ENCODE_POINTS, POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_TRANSPOSE)

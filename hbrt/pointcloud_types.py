@@ -1,0 +1,107 @@
+"""The C parameter structure of the point-cloud ops, byte for byte as it lies in the input block of a call.
+
+Command numbers and structure are the emulator's choice: the vendor's are not public. docs/pointcloud.md has the steps,
+the formulas and the layout of every buffer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+HB_DSP_RPC_CMD_NN_CENTERPOINT: Final = 0x403
+"""Places of the features in the order (max_points, max_voxels): slot-major."""
+
+HB_DSP_RPC_CMD_NN_POINTPILLARS: Final = 0x404
+"""Places of the features in the order (max_voxels, max_points): pillar-major."""
+
+POINTCLOUD_ENCODE_POINTS: Final = 1
+"""Step: points to pseudo-image coordinates and quantised words, for plan 2."""
+POINTCLOUD_ENCODE_PILLARS: Final = 2
+"""Step: places that hold float32 points to places that hold quantised bytes, for plan 1."""
+POINTCLOUD_TRANSPOSE: Final = 3
+"""Step: places of quantised bytes (array of structures) to one plane a dimension (structure of arrays)."""
+
+HB_DSP_POINTCLOUD_DDR_PATH: Final = 1 << 0
+"""Bit of `flags`: compute straight from DDR instead of by ping-pong through TCM, with the same result."""
+
+POINT_DIMS: Final = (4, 5)
+MAX_GRID: Final = (1 << 15) - 1
+"""Cells along an axis: x lies in the high and y in the low 16 bits of an int32, and -1 is no cell."""
+NO_CELL: Final = -1
+"""Coordinate word of a point that was filtered out."""
+MAX_PLACES: Final = (1 << 31) - 1
+"""max_voxels * max_points * dims fits an int32."""
+
+
+class hbDSPPointCloudParam(ctypes.Structure):  # noqa: N801 - spelled as the vendor's structures are
+    """Input block of CenterPoint's (0x403) and PointPillars' (0x404) pre-processing: 96 bytes, with padding at 92.
+
+    Attributes:
+        input: Physical address of the step's input.
+        step: POINTCLOUD_* step.
+        dims: Numbers of a point, 4 or 5.
+        count: Points at `input`, for ENCODE_POINTS; 0 is allowed.
+        first_voxel: First pillar to convert, for the other steps.
+        voxel_count: Pillars to convert, from `first_voxel` on. The places of all others keep what the output holds.
+        max_voxels: Pillars that the buffers have room for.
+        max_points: Points that a pillar has room for.
+        back, front: Range of x, metres: back <= x < front.
+        right, left: Range of y.
+        bottom, top: Range of z.
+        lower, upper: What the fourth number is scaled by; it is not filtered.
+        voxel_x, voxel_y: Size of a pillar, metres.
+        scale: Quantisation scale, finite and above 0.
+        grid_x, grid_y: Cells along x and y.
+        flags: HB_DSP_POINTCLOUD_* bits; all others must be 0.
+
+    Emulator: the whole structure is its choice. The range's names are those of the manual's encoding formula.
+    """
+
+    input: int
+    step: int
+    dims: int
+    count: int
+    first_voxel: int
+    voxel_count: int
+    max_voxels: int
+    max_points: int
+    back: float
+    front: float
+    right: float
+    left: float
+    bottom: float
+    top: float
+    lower: float
+    upper: float
+    voxel_x: float
+    voxel_y: float
+    scale: float
+    grid_x: int
+    grid_y: int
+    flags: int
+
+    _fields_ = (
+        ("input", ctypes.c_uint64),
+        ("step", ctypes.c_int32),
+        ("dims", ctypes.c_int32),
+        ("count", ctypes.c_int32),
+        ("first_voxel", ctypes.c_int32),
+        ("voxel_count", ctypes.c_int32),
+        ("max_voxels", ctypes.c_int32),
+        ("max_points", ctypes.c_int32),
+        ("back", ctypes.c_float),
+        ("front", ctypes.c_float),
+        ("right", ctypes.c_float),
+        ("left", ctypes.c_float),
+        ("bottom", ctypes.c_float),
+        ("top", ctypes.c_float),
+        ("lower", ctypes.c_float),
+        ("upper", ctypes.c_float),
+        ("voxel_x", ctypes.c_float),
+        ("voxel_y", ctypes.c_float),
+        ("scale", ctypes.c_float),
+        ("grid_x", ctypes.c_int32),
+        ("grid_y", ctypes.c_int32),
+        ("flags", ctypes.c_int32),
+    )
