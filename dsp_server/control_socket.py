@@ -36,13 +36,15 @@ class ControlSocket:
         self._socket.linger = LINGER_MS
         self._socket.maxmsgsize = RECEIVE_BYTES
         self._socket.sndhwm = QUEUED_REPLIES
-        # libzmq aborts the process when accept() finds no descriptor left. So the endpoint is closed for a while when a
-        # new connection's descriptor shows by its number that few are left.
+        # libzmq aborts the process when accept() finds no descriptor left. So its file is hidden for a while when a new
+        # connection's descriptor shows by its number that half are in use: nobody finds the socket then, and who is
+        # connected stays connected. (Unbinding would hang up on them, and lose their replies.)
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED)
-        self._highest_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4
-        self._is_bound = False
+        self._highest_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        self._is_hidden = False
         self._drain: Timer | None = None
-        self._bind()
+        self._socket.bind(paths.control_endpoint)
+        paths.control.chmod(0o600)
 
     def open(self, handle: Callable[[list[bytes]], None]) -> None:
         """Give every message to ``handle``."""
@@ -50,6 +52,7 @@ class ControlSocket:
         self._loop.watch(int(self._socket.fd), self._on_messages)
         self._loop.watch(int(self._monitor.fd), self._on_connections)
         self._on_messages()
+        self._on_connections()
 
     def reply(self, identity: bytes, raw: bytes) -> None:
         """Send to a peer; one that has gone or does not read loses it."""
@@ -69,11 +72,6 @@ class ControlSocket:
         self._socket.close()
         self._context.term()
 
-    def _bind(self) -> None:
-        self._socket.bind(self._paths.control_endpoint)
-        self._paths.control.chmod(0o600)
-        self._is_bound = True
-
     def _on_messages(self) -> None:
         while True:
             try:
@@ -89,10 +87,10 @@ class ControlSocket:
             except zmq.Again:
                 return
             _, fd = _EVENT.unpack(event)
-            if fd > self._highest_fd and self._is_bound:
+            if fd > self._highest_fd and not self._is_hidden:
                 self._journal.say(f"Descriptor {fd} is in use: no more control connections until some have ended.")
-                self._socket.unbind(self._paths.control_endpoint)
-                self._is_bound = False
+                self._paths.control.rename(self._paths.hidden_control)
+                self._is_hidden = True
                 self._loop.later(REOPEN_SECONDS, self._reopen)
 
     def _reopen(self) -> None:
@@ -100,7 +98,8 @@ class ControlSocket:
             fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
             os.close(fd)
             if fd <= self._highest_fd:
-                self._bind()
+                self._paths.hidden_control.rename(self._paths.control)
+                self._is_hidden = False
                 self._journal.say("Control connections are accepted again.")
                 return
         self._loop.later(REOPEN_SECONDS, self._reopen)

@@ -24,8 +24,9 @@ from hbrt.board import BoardPaths
 HELLO_SECONDS = 5.0
 HELLO_BYTES = 4096
 MOST_NAME = 64
-BACKLOG = 128
+BACKLOG = 1024  # a connect that finds it full is refused by the kernel at once
 SETTLE_SECONDS = 0.02
+NO_DESCRIPTORS = "The daemon has no descriptors left for another client; end some."
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
@@ -112,7 +113,7 @@ class Leases:
                 self._turn_away(error)
                 return
             if connection.fileno() > self._highest_fd:
-                self._refuse(connection, "The daemon has no descriptors left for another client; end some.")
+                self._refuse(connection, NO_DESCRIPTORS)
                 continue
             connection.setblocking(False)
             self._greeting[connection] = self._loop.later(HELLO_SECONDS, lambda c=connection: self._on_silence(c))  # type: ignore[misc]
@@ -124,7 +125,7 @@ class Leases:
         os.close(self._spare_fd)
         with contextlib.suppress(OSError):
             connection, _ = self._listener.accept()
-            _send(connection, wire.pack(ok=0, text="The daemon has no descriptors left for another client; end some."))
+            _send_refusal(connection, NO_DESCRIPTORS)
             connection.close()
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
@@ -160,7 +161,7 @@ class Leases:
 
     def _refuse(self, connection: socket.socket, why: str) -> None:
         self._journal.say(f"Refused to attach process {_peer(connection)[0]}: {why}")
-        _send(connection, wire.pack(ok=0, text=why))
+        _send_refusal(connection, why)
         self._drop(connection)
 
     def _drop(self, connection: socket.socket) -> None:
@@ -226,6 +227,8 @@ def _peer(connection: socket.socket) -> tuple[int, int, int]:
     return pid, uid, gid
 
 
-def _send(connection: socket.socket, raw: bytes) -> None:
+def _send_refusal(connection: socket.socket, why: str) -> None:
     with contextlib.suppress(OSError):  # it did not wait for its refusal
-        connection.send(raw)
+        connection.send(wire.pack(ok=0, text=why))
+    with contextlib.suppress(OSError):  # what is not read when the connection closes would take the refusal with it
+        connection.recv(1, socket.MSG_DONTWAIT)

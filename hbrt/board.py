@@ -67,6 +67,11 @@ class BoardPaths(NamedTuple):
         return self.path / CONTROL
 
     @property
+    def hidden_control(self) -> Path:
+        """Where the control socket's file is while the daemon takes no more connections to it."""
+        return self.path / f"{CONTROL}.full"
+
+    @property
     def lock(self) -> Path:
         """Lock of the daemon, with its process id as text."""
         return self.path / LOCK
@@ -300,7 +305,8 @@ def lock_holder(path: Path) -> int | None:
 
 def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
-    found = [paths.attach, paths.control, paths.relay, paths.relay_lock, *sorted(paths.path.glob("image-*.py"))]
+    named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_lock]
+    found = [*named, *sorted(paths.path.glob("image-*.py"))]
     return [path for path in found if path.exists() or path.is_socket()]
 
 
