@@ -172,6 +172,8 @@ class CoreChild:
 
     def signal(self, number: int) -> None:
         """Send a signal to this process and to no other, whatever its pid is by now."""
+        if self.pidfd < 0:
+            return  # it has ended and was collected
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
 
@@ -191,6 +193,7 @@ class CoreChild:
             self.timer.cancel()
         _, wait_status = os.waitpid(self.pid, 0)
         os.close(self.pidfd)
+        self.pidfd = -1
         self.control.close()
         if self._was_killed:
             return f"was stopped, and killed when its task had not ended after {STOP_GRACE_SECONDS:.0f} s,"

@@ -68,8 +68,10 @@ class Watchdog:
             f"{limit_ns / 1e6:g} ms. The core is ended."
         )
         child.signal(TRACE_SIGNAL)
-        self._loop.later(TRACE_SECONDS, lambda: _kill(child))
+        self._loop.later(TRACE_SECONDS, lambda: self._kill(child, slot, request.sequence))
 
-
-def _kill(child: CoreChild) -> None:
-    child.signal(signal.SIGKILL)
+    def _kill(self, child: CoreChild, slot: int, sequence: int) -> None:
+        if self._mailbox.state(slot) is State.RUNNING and self._mailbox.request(slot).sequence == sequence:
+            child.signal(signal.SIGKILL)
+        else:
+            child.overdue = None  # it has ended after all: the core runs something else, or nothing
