@@ -470,8 +470,7 @@ class Tasks:
         at, mm = self._states + slot, self._map
         if mm[at] < _DONE:
             self._cancel(slot)
-            if self._leading.locked():
-                eventfd_write(self._link.doorbell, 1)  # who waits for it must hear that there is nothing to wait for
+            self._wake_waiters()
         if mm[at] >= _DONE:
             mm[at] = _EMPTY
             self._free.append(slot)
@@ -483,7 +482,15 @@ class Tasks:
     def cancel(self, handle: int) -> bool:
         """Cancel a queued task, keep its handle; False when it runs or has ended."""
         slot = handle & SLOT_COUNT - 1
-        return self._handles[slot] == handle and not self._link.fault and self._cancel(slot)
+        if self._handles[slot] != handle or self._link.fault or not self._cancel(slot):
+            return False
+        self._wake_waiters()
+        return True
+
+    def _wake_waiters(self) -> None:
+        """Have this process's own waiters look: a task has ended, or its handle gone, without a core's doing."""
+        if self._leading.locked():
+            eventfd_write(self._link.doorbell, 1)
 
     def _cancel(self, slot: int) -> bool:
         mailbox = self.mailbox
