@@ -15,9 +15,9 @@ import threading
 import time
 from collections.abc import Callable
 
+from dsp_server.health import BEAT_SECONDS
 from hbrt.layout import CORE_HEARTBEAT
 
-BEAT_SECONDS = 0.1
 _U64 = struct.Struct("<Q")
 
 

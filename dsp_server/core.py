@@ -307,7 +307,7 @@ class Core:
         Called by a signal, between two bytecodes of the main thread; a long call into C ends first. The interrupting op
         has a TCM, an iDMA engine and a cycle counter of its own. Depth 1: it is not interrupted itself.
         """
-        # Otherwise the loop claims by priority anyway. Again and again, since a bell that rings meanwhile finds this nested.
+        # Otherwise the loop claims by priority anyway. Again and again: a bell that rings meanwhile finds this nested.
         while self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
             self._collect()
             if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:

@@ -11,7 +11,7 @@ from dsp_server.image import Image
 from dsp_server.loop import Timer
 from dsp_server.recovery import Death, History
 from hbrt.ddr import Ddr
-from hbrt.layout import CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_STATE, CORE_TASKS
+from hbrt.layout import CORE_ACTIVITY, CORE_EPOCH, CORE_HEARTBEAT, CORE_PID, CORE_STATE, CORE_TASKS
 
 OFFLINE, RUNNING, CRASHED = "offline", "running", "crashed"  # the words of Linux remoteproc
 STATES = (OFFLINE, RUNNING, CRASHED)
@@ -23,6 +23,7 @@ MOVES = {(OFFLINE, RUNNING), (RUNNING, OFFLINE), (RUNNING, CRASHED), (CRASHED, R
 ACTIVITY_BETWEEN = schedule.RUNNING
 ACTIVITY_OFFLINE = 3
 _COUNTERS = struct.Struct("<QQQ")
+_U64 = struct.Struct("<Q")
 
 
 class CoreStateError(RuntimeError):
@@ -82,6 +83,11 @@ class CoreSlot:
         """Counters that the core's processes keep in its record."""
         tasks, busy_ns, cycles = _COUNTERS.unpack_from(self._map, self._record + CORE_TASKS)
         return {"tasks": tasks, "busy_ns": busy_ns, "cycles": cycles}
+
+    def heartbeat_ns(self) -> int:
+        """CLOCK_MONOTONIC of the last beat; a process that has just begun to serve counts as beating."""
+        beat: int = _U64.unpack_from(self._map, self._record + CORE_HEARTBEAT)[0]
+        return max(beat, int(self.child.served_since * 1e9)) if self.child is not None else beat
 
     def publish(self, activity: int | None = None) -> None:
         """Write the core's state into its record; ``activity`` only while no process of the core writes it."""

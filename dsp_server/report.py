@@ -6,6 +6,7 @@ import os
 import time
 from typing import Any
 
+from dsp_server import health
 from dsp_server.clients import Client, Clients
 from dsp_server.cores import CRASHED, OFFLINE, RUNNING, CoreSlot
 from dsp_server.journal import Journal
@@ -41,6 +42,8 @@ class Report:
         """The whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
         cores = self._lifecycle.cores
         states = self._mailbox.slots_in
+        now_ns = time.monotonic_ns()
+        beats = [health.of_core(core.state, core.heartbeat_ns(), now_ns) for core in cores]
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]
         return {
             "board": self._paths.name,
@@ -50,12 +53,32 @@ class Report:
             "uptime_s": time.time() - self._started_at,
             "image": str(cores[0].image.origin),
             "image_error": self._lifecycle.image_error,
-            "cores": [_core(core) for core in cores],
+            "healthy": health.of_board(beats),
+            "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
+            "cores": [
+                {**_core(core), "health": beat.word, "beat_age_s": beat.beat_age_s}
+                for core, beat in zip(cores, beats, strict=True)
+            ],
             "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
+            "oldest_waiting": self._oldest_waiting(now_ns),
             "slots": {"total": SLOT_COUNT, "leased": sum(len(client.slots) for client in clients)},
             "memory": self._memory.summary(),
             "clients": [self._client(client) for client in clients],
             "findings": list(self._journal.findings),
+        }
+
+    def _oldest_waiting(self, now_ns: int) -> dict[str, Any] | None:
+        """The task that has been READY the longest: what starves, when anything does."""
+        waiting = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.READY)]
+        if not waiting:
+            return None
+        oldest = min(waiting, key=lambda request: request.sequence)
+        return {
+            "age_s": max(0, now_ns - oldest.sequence) / 1e9,
+            "cmd": oldest.cmd,
+            "priority": oldest.priority,
+            "custom_id": oldest.custom_id,
+            "client": oldest.client,
         }
 
     def state(self) -> str:

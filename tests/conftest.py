@@ -69,6 +69,13 @@ class Shell:
         assert (answer.returncode, answer.stderr) == (0, ""), answer
         return answer.stdout
 
+    def status(self) -> dict[str, Any]:
+        """What ``hbrt status --json`` prints; its exit code says whether the board is healthy."""
+        answer = self.hbrt("status", "--json")
+        status: dict[str, Any] = json.loads(answer.stdout)
+        assert (answer.returncode, answer.stderr) == (0 if status["healthy"] else 3, ""), answer
+        return status
+
     def json(self, *arguments: object) -> Any:
         """The one JSON document that ``hbrt ... --json`` prints."""
         return json.loads(self.good(*arguments, "--json"))

@@ -49,6 +49,21 @@ def daemon_options(function: F) -> F:
             is_flag=True,
             help="Restart the cores when the image, or a module beside it, changes; a bad one changes nothing.",
         ),
+        click.option(
+            "--watchdog",
+            "watchdog_ms",
+            metavar="MS",
+            type=click.IntRange(min=0),
+            default=lambda: settings.integer("HBRT_WATCHDOG_MS"),
+            help="Time limit of an op without a latency budget, 0 for none. Default: HBRT_WATCHDOG_MS, else 60000.",
+        ),
+        click.option(
+            "--recovery",
+            type=click.Choice(["enabled", "disabled"]),
+            default="enabled",
+            show_default=True,
+            help="Whether a core that crashed starts again by itself.",
+        ),
         timeout_option(LOAD_SECONDS),
     )
     for decorator in reversed(decorators):
@@ -65,26 +80,16 @@ def daemon_options(function: F) -> F:
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context,
-    board: BoardPaths,
-    image: Path | None,
-    cores: int,
-    ddr: int,
-    timeout: float,
-    core: int | None,
-    *,
-    is_reloading: bool,
-    foreground: bool,
-    as_json: bool,
+    ctx: click.Context, /, board: BoardPaths, core: int | None, *, foreground: bool, as_json: bool, **served: Any
 ) -> None:
     """Start a board and return when it is running, or say why it is not.
 
     With --core N: start a core of a running board that is offline or crashed.
     """
     if core is not None:
-        _start_core(ctx, board, core, timeout, as_json=as_json)
+        _start_core(ctx, board, core, served["timeout"], as_json=as_json)
         return
-    config = _config(board, image, cores, ddr, timeout, is_reloading=is_reloading)
+    config = _config(board, **served)
     if foreground:
         if as_json:
             raise click.UsageError("--foreground shows the log, which is not JSON; leave one of the two out.")
@@ -99,16 +104,24 @@ def command(
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @daemon_options
-def daemon(board: BoardPaths, image: Path | None, cores: int, ddr: int, timeout: float, *, is_reloading: bool) -> None:
+def daemon(board: BoardPaths, **served: Any) -> None:
     """Be the daemon of a board in this terminal, and show its log; Ctrl-C ends it. As 'hbrt start --foreground'."""
     from hbrt.cli import mapped_exits
 
     with mapped_exits():
-        _serve(_config(board, image, cores, ddr, timeout, is_reloading=is_reloading))
+        _serve(_config(board, **served))
 
 
 def _config(
-    board: BoardPaths, image: Path | None, cores: int, ddr: int, timeout: float, *, is_reloading: bool
+    board: BoardPaths,
+    *,
+    image: Path | None,
+    cores: int,
+    ddr: int,
+    timeout: float,
+    watchdog_ms: int,
+    recovery: str,
+    is_reloading: bool,
 ) -> DaemonConfig:
     return DaemonConfig(
         directory=str(board.path),
@@ -117,6 +130,8 @@ def _config(
         ddr_bytes=ddr,
         is_reloading=is_reloading,
         load_seconds=timeout,
+        watchdog_ms=watchdog_ms,
+        is_recovering=recovery == "enabled",
     )
 
 
@@ -148,11 +163,11 @@ def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float
 
     given = [
         name
-        for name in ("image", "cores", "ddr", "is_reloading", "foreground")
+        for name in ("image", "cores", "ddr", "is_reloading", "foreground", "watchdog_ms", "recovery")
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     ]
     if given:
-        option = given[0].removeprefix("is_").replace("reloading", "reload")
+        option = given[0].removeprefix("is_").replace("reloading", "reload").removesuffix("_ms")
         raise click.UsageError(f"--core starts one core of a running board; --{option} is for starting a board.")
     ask(board, "start_core", timeout, core=core)
     if as_json:

@@ -9,14 +9,18 @@ import click
 
 from dsp_server.commands.mem import memory_line
 from hbrt.board import BoardPaths, NotRunningError, daemon_pid, leftovers
-from hbrt.cli_options import board_option, json_option
+from hbrt.cli_options import board_option, json_option, timeout_option
 from hbrt.control_client import ask, why_not_running
+from hbrt.exits import Exit
 from hbrt.settings import format_size
 from hbrt.tables import Column, duration, show_json, show_table
 
+WAIT_SECONDS = 30.0
+POLL_SECONDS = 0.05
 _CORE_COLUMNS = (
     Column("CORE", is_number=True),
     Column("STATE"),
+    Column("HEALTH"),
     Column("PID", is_number=True),
     Column("TASKS", is_number=True),
     Column("BUSY", is_number=True),
@@ -37,25 +41,43 @@ _CLIENT_COLUMNS = (
 
 @click.command(short_help="Show a board: its cores, memory, clients and findings.")
 @board_option
+@click.option("--clients", "only_clients", is_flag=True, help="Show the attached programs only.")
+@click.option("--wait-healthy", is_flag=True, help="Wait until every core runs and beats, at most --timeout.")
+@timeout_option(WAIT_SECONDS)
 @json_option
 @click.pass_context
-def command(ctx: click.Context, board: BoardPaths, *, as_json: bool) -> None:
+def command(
+    ctx: click.Context, board: BoardPaths, timeout: float, *, only_clients: bool, wait_healthy: bool, as_json: bool
+) -> None:
     """Show a board: state, cores, memory, attached programs, and mistakes that it found (overruns, leaks).
 
-    A board that is offline, or whose daemon has died ('crashed'), is shown as such, with exit code 0.
+    The exit code is 0 when the board is healthy: every core runs and beats. It is 3 when it is not: offline, a core
+    crashed or stalled. With --wait-healthy it is 124 when that does not come about in time.
     """
-    if daemon_pid(board) is None:
-        status = _without_daemon(ctx, board)
-        if as_json:
-            show_json(status)
-        else:
-            click.echo(f"Board {board.name} is {status['state']}. {why_not_running(board)}")
-        return
-    status = ask(board, "status")
+    status = _look(ctx, board)
+    deadline = time.monotonic() + timeout
+    while wait_healthy and not status["healthy"]:
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"The board {board.name} was not healthy after {timeout:g} s; see 'hbrt status'.")
+        time.sleep(POLL_SECONDS)
+        status = _look(ctx, board)
     if as_json:
-        show_json(status)
+        show_json(status["clients"] if only_clients else status)
+    elif status["pid"] is None:
+        click.echo(f"Board {board.name} is {status['state']}. {why_not_running(board)}")
+    elif only_clients:
+        _show_clients(status)
     else:
         _show(status)
+    if not status["healthy"]:
+        ctx.exit(Exit.BROKEN)
+
+
+def _look(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
+    if daemon_pid(board) is None:
+        return _without_daemon(ctx, board)
+    status: dict[str, Any] = ask(board, "status")
+    return status
 
 
 def _without_daemon(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
@@ -64,7 +86,16 @@ def _without_daemon(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
         raise NotRunningError(why_not_running(board))
     left = [path.name for path in leftovers(board)]
     state = "crashed" if left else "offline"
-    return {"board": board.name, "directory": str(board.path), "state": state, "pid": None, "cores": [], "left": left}
+    return {
+        "board": board.name,
+        "directory": str(board.path),
+        "state": state,
+        "healthy": False,
+        "pid": None,
+        "cores": [],
+        "clients": [],
+        "left": left,
+    }
 
 
 def _show(status: dict[str, Any]) -> None:
@@ -79,13 +110,15 @@ def _show(status: dict[str, Any]) -> None:
     click.echo(memory_line(status["memory"]))
     leased = f"{slots['leased']} of {slots['total']} slots leased"
     click.echo(f"Tasks: {tasks['ready']} ready, {tasks['running']} running; {leased}.")
+    if oldest := status["oldest_waiting"]:
+        click.echo(
+            f"Waiting longest: command {oldest['cmd']:#x}, priority {oldest['priority']}, "
+            f"of client {oldest['client']}, for {duration(oldest['age_s'])}."
+        )
     click.echo()
     show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
     click.echo()
-    if status["clients"]:
-        show_table(_CLIENT_COLUMNS, [_client_row(client) for client in status["clients"]])
-    else:
-        click.echo("No program is attached.")
+    _show_clients(status)
     click.echo()
     if not status["findings"]:
         click.echo("No findings.")
@@ -94,12 +127,20 @@ def _show(status: dict[str, Any]) -> None:
         click.echo(f"{stamp} {found['kind']}: {found['text']}")
 
 
+def _show_clients(status: dict[str, Any]) -> None:
+    if status["clients"]:
+        show_table(_CLIENT_COLUMNS, [_client_row(client) for client in status["clients"]])
+    else:
+        click.echo("No program is attached.")
+
+
 def _core_row(core: dict[str, Any]) -> tuple[object, ...]:
     restarts = max(core["epoch"] - 1, 0)
     busy = duration(core["busy_ns"] / 1e9)
     return (
         core["core"],
         core["state"],
+        core["health"],
         core["pid"],
         core["tasks"],
         busy,

@@ -45,7 +45,7 @@ def test_the_program_runs_on_a_board_that_was_started_with_the_image(written: Sh
     answer = written.python("call_scale.py")
     assert (answer.returncode, answer.stderr) == (0, "")
     assert answer.stdout == "scale: 50000 values by command 0x1000, largest error against numpy 0\n"
-    assert sum(core["tasks"] for core in written.json("status")["cores"]) == 1
+    assert sum(core["tasks"] for core in written.status()["cores"]) == 1
     written.good("stop")
     log = written.good("log").splitlines()
     assert len(log) == 2, f"the op left something behind: {log}"

@@ -45,7 +45,7 @@ def test_named_samples_run_on_the_running_board(shell: Shell, tmp_path: Path) ->
     document = shell.json("run", "nn", "softmax", "quantize", "--output", tmp_path / "out")
     assert (document["group"], document["board"], document["passed"]) == ("nn", "default", True)
     assert [result["op"] for result in document["results"]] == ["softmax", "quantize"]
-    assert sum(core["tasks"] for core in shell.json("status")["cores"]) >= 2
+    assert sum(core["tasks"] for core in shell.status()["cores"]) >= 2
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == document
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"results.json", "softmax.log", "quantize.log"}
     assert shell.good("run", "nn", "softmax").endswith("1 of 1 passed, on board default.\n")

@@ -107,6 +107,6 @@ def test_a_terminal_that_has_gone_does_not_end_the_board(shell: Shell) -> None:
     assert daemon.stderr is not None
     daemon.stderr.close()
     shell.good("restart")
-    assert shell.json("status")["state"] == "running"
+    assert shell.status()["state"] == "running"
     daemon.send_signal(signal.SIGTERM)
     assert daemon.wait(20) == 0

@@ -74,4 +74,4 @@ def test_ctrl_c_is_how_one_leaves(shell: Shell) -> None:
     os.killpg(following.pid, signal.SIGINT)
     assert following.communicate(timeout=20) == ("", "")
     assert following.returncode == 0
-    assert shell.json("status")["state"] == "running"
+    assert shell.status()["state"] == "running"

@@ -83,7 +83,7 @@ def test_memory_is_listed_with_its_owner(running: Shell) -> None:
 
 def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
     with holding_memory(running) as (pid, _):
-        status = running.json("status")
+        status = running.status()
         assert status["state"] == "running"
         assert [core["state"] for core in status["cores"]] == ["running", "running"]
         (client,) = status["clients"]
@@ -95,30 +95,30 @@ def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
     shown = running.good("status")
     assert "No program is attached." in shown
     assert "leak: " in shown
-    assert any(found["kind"] == "leak" and str(pid) in found["text"] for found in running.json("status")["findings"])
+    assert any(found["kind"] == "leak" and str(pid) in found["text"] for found in running.status()["findings"])
 
 
 def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
     shell.good("start")
-    first = shell.json("status")["cores"][0]
+    first = shell.status()["cores"][0]
     os.kill(first["pid"], signal.SIGKILL)
-    while (core := shell.json("status")["cores"][0])["pid"] in {first["pid"], None}:
+    while (core := shell.status()["cores"][0])["pid"] in {first["pid"], None} or core["health"] != "ok":
         pass
     assert core["state"] == "running"
     assert core["crashes"] == 1
     assert "SIGKILL" in core["last_crash"]
-    row = next(line for line in shell.good("status").splitlines() if line.lstrip().startswith("0 "))
-    assert row.split()[:3] == ["0", "running", str(core["pid"])]
+    row = next(line for line in shell.hbrt("status").stdout.splitlines() if line.lstrip().startswith("0 "))
+    assert row.split()[:4] == ["0", "running", "ok", str(core["pid"])]
     assert core["last_crash"] in row
 
 
 def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
-    assert shell.good("status").startswith("Board default is offline. There is no board default in ")
+    assert shell.hbrt("status").stdout.startswith("Board default is offline. There is no board default in ")
     shell.good("start")
     shell.good("stop")
-    status = shell.json("status")
+    status = shell.status()
     assert (status["state"], status["pid"], status["cores"]) == ("offline", None, [])
-    assert shell.good("status") == (
+    assert shell.hbrt("status").stdout == (
         "Board default is offline. The board default is offline. Start it with 'hbrt start'.\n"
     )
 

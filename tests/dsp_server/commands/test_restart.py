@@ -52,21 +52,21 @@ def test_restart_takes_the_image_as_its_file_is_now(shell: Shell, image: Path) -
 
 def test_restart_takes_another_image_and_keeps_the_clients(shell: Shell, image: Path) -> None:
     shell.good("start")
-    before = shell.json("status")["cores"]
+    before = shell.status()["cores"]
     answer = shell.json("restart", "--image", "image.py")
     assert (answer["state"], answer["image"]) == ("running", str(image))
     assert op_at_0x1000(shell) == "first"
-    after = shell.json("status")["cores"]
+    after = shell.status()["cores"]
     assert [core["epoch"] for core in after] == [core["epoch"] + 1 for core in before]
     assert not {core["pid"] for core in after} & {core["pid"] for core in before}
 
 
 def test_one_core_can_be_restarted(shell: Shell) -> None:
     shell.good("start")
-    before = shell.json("status")["cores"]
-    image = shell.json("status")["image"]
+    before = shell.status()["cores"]
+    image = shell.status()["image"]
     assert shell.good("restart", "--core", 1) == f"Core 1 of board default now runs {image}.\n"
-    after = shell.json("status")["cores"]
+    after = shell.status()["cores"]
     assert after[0]["pid"] == before[0]["pid"]
     assert after[1]["pid"] != before[1]["pid"]
     missing = shell.hbrt("restart", "--core", 5)
@@ -78,7 +78,7 @@ def test_one_core_can_be_restarted(shell: Shell) -> None:
 
 def test_an_image_that_does_not_load_changes_nothing(shell: Shell, image: Path) -> None:
     shell.good("start", "--image", image)
-    pids = [core["pid"] for core in shell.json("status")["cores"]]
+    pids = [core["pid"] for core in shell.status()["cores"]]
     broken = write(shell.cwd / "broken.py", "raise RuntimeError('not today')\n")
     answer = shell.hbrt("restart", "--image", broken)
     assert (answer.returncode, answer.stdout) == (1, "")
@@ -86,14 +86,14 @@ def test_an_image_that_does_not_load_changes_nothing(shell: Shell, image: Path) 
     assert f'  File "{broken}", line 1, in <module>' in answer.stderr
     assert answer.stderr.rstrip().endswith("RuntimeError: not today")
 
-    status = shell.json("status")
+    status = shell.status()
     assert [core["pid"] for core in status["cores"]] == pids
     assert status["image"] == str(image)
     assert "RuntimeError: not today" in status["image_error"]
     assert "does not load; the last good one goes on." in shell.good("status")
     assert op_at_0x1000(shell) == "first"
     assert shell.good("restart")
-    assert shell.json("status")["image_error"] == ""
+    assert shell.status()["image_error"] == ""
 
 
 def test_an_image_that_is_not_python_changes_nothing(shell: Shell, image: Path) -> None:
@@ -149,12 +149,12 @@ def test_reload_follows_the_image_and_outlives_a_broken_one(shell: Shell, image:
     log.await_line("ValueError: half written")
     log.await_line("last good image goes on")
     assert op_at_0x1000(shell) == "second"
-    assert "ValueError: half written" in shell.json("status")["image_error"]
+    assert "ValueError: half written" in shell.status()["image_error"]
 
     write(image, IMAGE.format(name="third"))
     log.await_line("Changed:", str(image))
     await_op(shell, "third")
-    assert shell.json("status")["image_error"] == ""
+    assert shell.status()["image_error"] == ""
 
 
 def await_op(shell: Shell, name: str) -> None:

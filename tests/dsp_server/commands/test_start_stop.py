@@ -248,7 +248,7 @@ def test_of_two_starts_at_once_exactly_one_wins(shell: Shell) -> None:
     daemon = shell.pid()
     assert said[winner][0].endswith(f"daemon process {daemon}.\n")
     assert f"The board default is already running: its daemon is process {daemon}." in said[loser][1]
-    assert shell.json("status")["state"] == "running"
+    assert shell.status()["state"] == "running"
 
 
 def test_looking_at_a_board_does_not_get_in_the_way_of_its_start(shell: Shell) -> None:
@@ -273,14 +273,14 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
     assert all(has_ended(core) for core in cores), "a core outlived its daemon"
     assert shell.files() == RUNNING
 
-    status = shell.json("status")
+    status = shell.status()
     assert (status["state"], status["pid"]) == ("crashed", None)
     assert status["left"] == ["attach.sock", "control.sock", "image-1.py"]
     dead = (
         "The daemon of board default has died and left its files. Start it anew with 'hbrt start', or remove them with "
         "'hbrt stop'."
     )
-    assert shell.good("status") == f"Board default is crashed. {dead}\n"
+    assert shell.hbrt("status").stdout == f"Board default is crashed. {dead}\n"
     assert shell.hbrt("ops").stderr == f"Error: {dead}\n"
 
     removed, running = shell.good("start").splitlines()
@@ -296,7 +296,7 @@ def test_stop_brings_a_crashed_board_to_offline(shell: Shell) -> None:
     assert has_ended(daemon)
     assert shell.good("stop") == "Board default is offline. Removed: attach.sock, control.sock, image-1.py, lock.\n"
     assert shell.files() == ["log"]
-    assert shell.json("status")["state"] == "offline"
+    assert shell.status()["state"] == "offline"
 
 
 def test_stop_gives_up_on_a_daemon_that_does_not_answer(shell: Shell) -> None:
@@ -336,11 +336,11 @@ def test_stop_names_the_programs_that_lose_their_board(shell: Shell) -> None:
 def test_one_core_can_be_stopped_and_started(shell: Shell) -> None:
     shell.good("start")
     assert shell.good("stop", "--core", 1) == "Core 1 of board default is offline.\n"
-    assert [core["state"] for core in shell.json("status")["cores"]] == ["running", "offline"]
+    assert [core["state"] for core in shell.status()["cores"]] == ["running", "offline"]
     again = shell.hbrt("stop", "--core", 1)
     assert (again.returncode, again.stderr) == (2, "Error: Core 1 is already offline; nothing was changed.\n")
     assert shell.json("start", "--core", 1) == {"board": "default", "core": 1, "state": "running"}
-    assert [core["state"] for core in shell.json("status")["cores"]] == ["running", "running"]
+    assert [core["state"] for core in shell.status()["cores"]] == ["running", "running"]
     again = shell.hbrt("start", "--core", 1)
     assert (again.returncode, again.stderr) == (2, "Error: Core 1 is already running; nothing was changed.\n")
     missing = shell.hbrt("stop", "--core", 2)
@@ -348,7 +348,7 @@ def test_one_core_can_be_stopped_and_started(shell: Shell) -> None:
     assert missing.stderr == "Error: There is no core 2; this board has cores 0 to 1.\n"
     assert shell.json("stop", "--core", 0)["state"] == "offline"
     assert shell.good("stop", "--core", 1)
-    assert shell.json("status")["state"] == "offline"
+    assert shell.status()["state"] == "offline"
     assert shell.good("start", "--core", 0) == "Core 0 of board default is running.\n"
 
 

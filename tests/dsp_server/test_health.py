@@ -1,0 +1,73 @@
+"""What a core's beats say of it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from arm_client.client import Board
+from dsp_server import health
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("state", "heartbeat_ns", "word", "age_s"),
+    [
+        ("running", 10 * SECOND, "ok", 0.0),
+        ("running", 10 * SECOND - SECOND // 10, "ok", 0.1),
+        ("running", 10 * SECOND - SECOND // 5, "ok", 0.2),
+        ("running", 10 * SECOND - SECOND // 4, "stalled", 0.25),
+        ("running", 0, "stalled", 10.0),
+        ("running", 11 * SECOND, "ok", 0.0),
+        ("crashed", 10 * SECOND, "crashed", None),
+        ("offline", 0, "offline", None),
+    ],
+)
+def test_a_core_is_told_by_its_last_beat(state: str, heartbeat_ns: int, word: str, age_s: float | None) -> None:
+    assert health.of_core(state, heartbeat_ns, 10 * SECOND) == health.CoreHealth(word, age_s)
+
+
+def test_a_board_is_healthy_when_all_its_cores_are() -> None:
+    fine, dead = health.CoreHealth("ok", 0.0), health.CoreHealth("crashed", None)
+    assert health.of_board([fine, fine])
+    assert not health.of_board([fine, dead])
+    assert not health.of_board([])
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def await_health(board: Board, word: str) -> None:
+    while board.status()["cores"][1]["health"] != word:
+        pass
+
+
+def test_a_stopped_core_is_stalled_until_it_goes_on(dsp_board: Board) -> None:
+    await_health(dsp_board, "ok")
+    with stopped(dsp_board.status()["cores"][1]["pid"]):
+        await_health(dsp_board, "stalled")
+        assert not dsp_board.status()["healthy"]
+    await_health(dsp_board, "ok")
+
+
+def test_the_oldest_waiting_task_is_shown(dsp_board: Board) -> None:
+    assert dsp_board.status()["oldest_waiting"] is None
+    with stopped(dsp_board.status()["cores"][0]["pid"]):
+        first = dsp_board.submit(0x0, core=1, priority=7)
+        second = dsp_board.submit(0x0, core=1, priority=9)
+        oldest = dsp_board.status()["oldest_waiting"]
+        assert (oldest["cmd"], oldest["priority"], oldest["client"]) == (0x0, 7, dsp_board.session.link.client_id)
+        assert oldest["age_s"] > 0
+    first.result(20)
+    second.result(20)
