@@ -149,8 +149,8 @@ TASKS = (
 DSP = (
     Choice(
         "latency of hb_dsp_register_fn",
-        "microseconds; shown by `hbrt ops`, without effect",
-        "the manual's samples all pass 0",
+        f"time limit in microseconds of host time; 0: {settings.text('HBRT_WATCHDOG_MS')} ms (HBRT_WATCHDOG_MS)",
+        "an op that hangs costs its task and a restart of its core, not the board",
     ),
     Choice(
         "quantize, dequantize",

@@ -124,7 +124,7 @@ _STATES = {
     State.DONE: "the op returned 0",
     State.FAILED: "the op raised or returned another value, or a core refused the task; `result` and text say which",
     State.CANCELLED: "taken back before a core claimed it",
-    State.TIMED_OUT: "reserved for an op that outlives a time limit",
+    State.TIMED_OUT: "its op outlived its time limit, and the core was ended",
     State.LOST: "its core died, no core may run it any more, or the board was stopped",
 }
 _ACTORS = {Actor.OWNER: "owner", Actor.CORE: "core", Actor.SUPERVISOR: "daemon"}

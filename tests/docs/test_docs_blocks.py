@@ -66,7 +66,7 @@ def test_a_page_that_is_wrong_is_refused(page: str, why: str, tmp_path: Path) ->
 
 def test_a_block_that_does_not_end_is_ended(tmp_path: Path) -> None:
     page = fenced("bash", "echo $$; sleep 600")
-    with pytest.raises(PageError, match="ran longer than 0.5 s and had printed") as refusal:
+    with pytest.raises(PageError, match="ran longer than") as refusal:
         run(page, tmp_path, 0.5)
     shell = int(str(refusal.value).split()[-1])
     assert not Path(f"/proc/{shell}").exists()
