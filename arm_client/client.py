@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import weakref
 from collections.abc import Iterator
+from operator import index
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
@@ -50,6 +52,8 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
         return_scalar: bool = False,  # noqa: FBT001, FBT002 - numpy's
     ) -> Any:
         del context
+        if array is self:
+            return self  # it was given as `out`, as in `a += 1`
         return array[()] if return_scalar else array.view(np.ndarray)
 
     @property
@@ -65,6 +69,8 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
                 "This array is not in device memory: copying gave an ordinary array. Use board.from_array() or "
                 "board.empty_like().",
             )
+        if not self.size:
+            return self.board_buffer.phy_addr
         start: int = self.__array_interface__["data"][0]
         phy_addr: int = self.board_buffer.phy_addr + start - self.board_buffer.address
         return phy_addr
@@ -84,14 +90,29 @@ class Buffer:
         self._free.atexit = False  # the lease takes everything back
 
     def view(self) -> memoryview:
-        """Writable bytes as the CPU sees them."""
+        """Writable bytes as the CPU sees them.
+
+        Raises:
+            CallerError: the buffer was freed.
+        """
+        self._check_alive()
         return self._block.view[:]
 
     def array(self, dtype: DTypeLike, shape: int | tuple[int, ...]) -> BoardArray:
-        """Array over the start of the buffer; it keeps the buffer alive."""
-        count = int(np.prod(shape))
-        flat = np.frombuffer(self._block.view, dtype=dtype, count=count) if count else np.empty(0, dtype)
-        array = flat.reshape(shape).view(BoardArray)
+        """Array over the start of the buffer; it keeps the buffer alive.
+
+        Raises:
+            CallerError: the buffer is too small for it, or was freed.
+        """
+        self._check_alive()
+        dims, size_bytes = _extent(shape, dtype)
+        if size_bytes > self.size_bytes:
+            raise CallerError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"An array of shape {dims} and type {np.dtype(dtype)} needs {size_bytes} bytes, but the buffer at "
+                f"{self.phy_addr:#x} has {self.size_bytes}. Allocate a larger one.",
+            )
+        array = np.ndarray(dims, dtype, buffer=self._block.view).view(BoardArray)
         array.board_buffer = self
         return array
 
@@ -112,6 +133,26 @@ class Buffer:
         """Free the memory now; arrays over it must not be used any more."""
         if self._free.detach() is not None:
             _call(lambda: self._session.blocks.free(self.phy_addr))
+
+    def place(self, session: sessions.Session) -> tuple[int, int]:
+        """Physical address and bytes, for a task on the board of ``session``.
+
+        Raises:
+            CallerError: the buffer was freed, or lies on another board.
+        """
+        self._check_alive()
+        if self._session is not session:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ADDRESS,
+                f"The buffer at {self.phy_addr:#x} is not of this connection's board; copy it with from_array().",
+            )
+        return self.phy_addr, self.size_bytes
+
+    def _check_alive(self) -> None:
+        if not self._free.alive:
+            raise CallerError(
+                Status.HB_SYS_NOT_ALLOCATED, f"The buffer at {self.phy_addr:#x} was freed; allocate another one."
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -162,8 +203,8 @@ class Board:
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, cached: bool = False) -> BoardArray:
         """New array in device memory, C order, zeroed; freed when the last view of it goes."""
-        size_bytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
-        return self.alloc(max(size_bytes, 1), cached=cached).array(dtype, shape)
+        dims, size_bytes = _extent(shape, dtype)
+        return self.alloc(max(size_bytes, 1), cached=cached).array(dtype, dims)
 
     def empty_like(self, array: ArrayLike, *, cached: bool = False) -> BoardArray:
         """New array in device memory with the shape and type of another."""
@@ -199,17 +240,17 @@ class Board:
             output: The output block; ``result()`` returns it.
             priority: 0..255, larger first.
             core: HB_DSP_CORE_ANY (0), HB_DSP_CORE_0 (1) or HB_DSP_CORE_1 (2): bit i is core i.
-            custom_id: Smaller first among equal priorities.
+            custom_id: Smaller first among equal priorities; a signed 64-bit integer.
 
         Raises:
             CallerError: a bad argument or address. OutOfMemoryError: no task slot left. BoardLostError: no board.
         """
         session = self._live()
         held = self._parameter_block(params)
-        in_phy, in_bytes = _place(held, "params")
-        out_phy, out_bytes = _place(output, "output")
+        in_phy, in_bytes = _place(held, "params", session)
+        out_phy, out_bytes = _place(output, "output", session)
         handle = session.tasks.submit(
-            int(cmd), int(priority), int(core), int(custom_id), in_phy, in_bytes, out_phy, out_bytes
+            index(cmd), index(priority), index(core), _int64(custom_id), in_phy, in_bytes, out_phy, out_bytes
         )
         if handle < 0:
             raise error_for(handle, session.tasks.why(), cmd)
@@ -340,7 +381,31 @@ class _Spare:
             self._board.take_spare(self._buffer)
 
 
-def _place(block: object, what: str) -> tuple[int, int]:
+def _int64(custom_id: int) -> int:
+    number = index(custom_id)
+    if not -(1 << 63) <= number < 1 << 63:
+        raise CallerError(Status.HB_DSP_INVALID_ARGUMENT, f"The custom_id is {number}; it is a signed 64-bit integer.")
+    return number
+
+
+def _extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, ...], int]:
+    """Dimensions and bytes of an array; exact, whatever the shape.
+
+    Raises:
+        CallerError: a negative dimension, or a type that cannot lie in device memory.
+    """
+    dims = tuple(index(dim) for dim in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
+    kind = np.dtype(dtype)
+    if min(dims, default=0) < 0:
+        raise CallerError(Status.HB_SYS_INVALID_ARGUMENT, f"The shape {dims} has a negative dimension.")
+    if kind.hasobject:
+        raise CallerError(
+            Status.HB_SYS_INVALID_ARGUMENT, f"The type {kind} holds Python objects, which the DSP cannot read."
+        )
+    return dims, math.prod(dims) * kind.itemsize
+
+
+def _place(block: object, what: str, session: sessions.Session) -> tuple[int, int]:
     if block is None:
         return 0, 0
     if isinstance(block, BoardArray):
@@ -350,8 +415,15 @@ def _place(block: object, what: str) -> tuple[int, int]:
                 f"The {what} array has strides {block.strides} for shape {block.shape}; the DSP needs C order. "
                 "Copy it with board.from_array().",
             )
-        return (block.phy_addr, block.nbytes) if block.size else (0, 0)
-    if isinstance(block, (Buffer, _Spare)):
+        if not block.size:
+            return 0, 0
+        phy_addr = block.phy_addr  # a copy has none, and says so
+        if block.board_buffer is not None:
+            block.board_buffer.place(session)
+        return phy_addr, block.nbytes
+    if isinstance(block, Buffer):
+        return block.place(session)
+    if isinstance(block, _Spare):
         return block.phy_addr, block.size_bytes
     raise CallerError(
         Status.HB_DSP_INVALID_ARGUMENT,

@@ -113,6 +113,7 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         image = request.config.rootpath / configured
     with _board(image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options) as board:
         yield board
+        request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
 
 
 @pytest.fixture
