@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import stat
 import tempfile
 import threading
@@ -25,7 +26,7 @@ from typing import Any, Generic, ParamSpec, TypeVar
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 class Kernel(Generic[Arguments, Result]):
@@ -43,11 +44,21 @@ class Kernel(Generic[Arguments, Result]):
     def compiled(self) -> Callable[Arguments, Result] | None:
         """The compiled loop, or None without numba. It is compiled, or loaded from disk, when first called."""
         if not self._is_known:
-            with _lock:
+            # A signal may run an urgent op in the middle of this one, and must not meet a half-loaded module.
+            with _lock, _no_signals():
                 if not self._is_known:
                     self._compiled = _compile(self.loop)
                     self._is_known = True
         return self._compiled
+
+
+@contextlib.contextmanager
+def _no_signals() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @cache

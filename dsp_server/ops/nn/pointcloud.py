@@ -203,33 +203,32 @@ def _pillar_step(
     if is_transpose:
         planes = list(target.reshape(dims, places))
 
+        compiled = _take_plane.compiled() or _take_plane_in_numpy
+        counter = cycles.current()
+
         def take(tile: NDArray[Any], plane: NDArray[Any], dim: int) -> None:
-            take_plane(tile, plane, dim)
-            cycles.current().charge_vector(len(plane), cycles.LANES_8BIT, GATHER_INSTRUCTIONS)
+            compiled(tile, plane, dims, dim)
+            counter.charge_vector(len(plane), cycles.LANES_8BIT, GATHER_INSTRUCTIONS)
 
         run_rectangle(tm, path, source, planes, rectangle, PLACES_A_TILE[dims], take)
         return 0
     constants = Encoder.of(param)
 
     def encode(tile: NDArray[Any], numbers: NDArray[Any], _index: int) -> None:
-        encode_pillars(tile, numbers, constants)
-        charge(len(tile), ENCODE_INSTRUCTIONS * dims + CELL_INSTRUCTIONS)
+        encode_pillars(tile.reshape(-1, dims), numbers.reshape(-1, dims), constants)
+        charge(len(tile) // dims, ENCODE_INSTRUCTIONS * dims + CELL_INSTRUCTIONS)
 
     run_rectangle(tm, path, source, [target.reshape(places, dims)], rectangle, PILLAR_POINTS_A_TILE[dims], encode)
     return 0
 
 
-def take_plane(places: NDArray[np.int8], plane: NDArray[np.int8], dim: int) -> None:
-    """One number of every place: (n, dims) int8, C order, to (n,)."""
-    compiled = _take_plane.compiled()
-    if compiled is None:
-        plane[:] = places[:, dim]
-    else:
-        compiled(places.reshape(-1), plane, places.shape[1], dim)
+def _take_plane_in_numpy(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:
+    plane[:] = places[dim::dims]
 
 
 @Kernel
 def _take_plane(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:
+    """One number of every place: flat (n * dims,) to (n,)."""
     start = places[dim:]  # an index that might be negative would keep the loop from becoming vectors
     if dims == 5:
         for i in range(plane.shape[0]):

@@ -13,7 +13,6 @@ numpy. Source: DSP sample package, CenterPoint pre-processing (J5).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,7 +115,8 @@ def coordinates(points: NDArray[np.float32], constants: Encoder) -> NDArray[np.i
     return result
 
 
-_buffers: list[NDArray[Any]] = []
+# Where the compiled loop keeps a block: nothing else runs on a core while it does.
+_LANES, _STEPS = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
 
 
 def _encode_compiled(
@@ -126,12 +126,8 @@ def _encode_compiled(
     compiled = _encode.compiled()
     if compiled is None:
         return False
-    if not _buffers:  # a core runs one op at a time
-        _buffers.extend((np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)))
-    c = constants
-    lanes, steps = _buffers
-    dims = points.shape[1]
-    compiled(points.reshape(-1), words, places, dims, c.lows, c.highs, c.spans, c.cells, c.scale, lanes, steps)
+    c, dims = constants, points.shape[1]
+    compiled(points.reshape(-1), words, places, dims, c.lows, c.highs, c.spans, c.cells, c.scale, _LANES, _STEPS)
     return True
 
 

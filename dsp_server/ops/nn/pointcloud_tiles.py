@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dsp_server.tile_manager import TileManager
 
 Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
-"""compute(tile of the input, tile of the output, which output): arrays of n places."""
+"""compute(tile of the input, tile of the output, which output): flat arrays of the numbers of n places."""
 
 ALIGN = 64
 
@@ -100,7 +100,7 @@ def run_rectangle(
         places = slice(start, start + rectangle.columns)
         for index, target in enumerate(targets):
             cycles.current().charge_ddr(source[places].nbytes + target[places].nbytes)
-            compute(source[places], target[places], index)
+            compute(source[places].reshape(-1), target[places].reshape(-1), index)
 
 
 def _by_ping_pong(
@@ -124,8 +124,8 @@ def _by_ping_pong(
             return [stack.enter_context(tm.tile(most_places * place_bytes, color, ALIGN)) for color in colors]
 
         ins, outs = pair(in_bytes), pair(out_bytes)
-        tiles_in = [np.frombuffer(view, source.dtype).reshape(most_places, *source.shape[1:]) for view in ins]
-        tiles_out = [np.frombuffer(view, targets[0].dtype).reshape(most_places, *targets[0].shape[1:]) for view in outs]
+        all_in = [np.frombuffer(view, source.dtype) for view in ins]
+        all_out = [np.frombuffer(view, targets[0].dtype) for view in outs]
 
         def fetch(number: int) -> int:
             if number >= len(tiles):
@@ -135,15 +135,17 @@ def _by_ping_pong(
             return idma.enqueue(to, tile.bytes_of(read_from, in_bytes), tile.shape(in_bytes, fetches=True))
 
         stack.callback(idma.wait_all)  # before the buffers go
-        filled = [fetch(0), fetch(1)]
+        filled, left = [fetch(0), fetch(1)], 0
         for number, tile in enumerate(tiles):
             turn = number % 2
             places = tile.rows * tile.columns
             idma.wait(filled[turn])  # what last left this bank was issued before, so it is done as well
-            shape = tile.shape(out_bytes, fetches=False)
+            tile_in = all_in[turn][: places * in_bytes // source.itemsize]
+            tile_out = all_out[turn][: places * out_bytes // targets[0].itemsize]
+            results, shape = outs[turn][: places * out_bytes], tile.shape(out_bytes, fetches=False)
             for index, target in enumerate(write_to):
-                compute(tiles_in[turn][:places], tiles_out[turn][:places], index)
-                left = idma.enqueue(tile.bytes_of(target, out_bytes), outs[turn][: places * out_bytes], shape)
-                if index + 1 < len(write_to):
+                if index:
                     idma.wait(left)
+                compute(tile_in, tile_out, index)
+                left = idma.enqueue(tile.bytes_of(target, out_bytes), results, shape)
             filled[turn] = fetch(number + 2)
