@@ -17,7 +17,9 @@ from hbrt.board import BoardPaths
 
 # A little more than a request may have: up to here a sender is told what is wrong, beyond it ZeroMQ hangs up.
 RECEIVE_BYTES = 16 * wire.MAX_REQUEST_BYTES
-QUEUED_REPLIES = 16  # per peer; a client asks one thing at a time, and one that does not read loses the rest
+# Per peer; one that asks and does not read loses the rest. Far more than are ever under way: ZeroMQ counts what was
+# read some milliseconds late, and drops what seems to be too much.
+QUEUED_REPLIES = 1000
 LINGER_MS = 200
 REOPEN_SECONDS = 0.2
 _EVENT = struct.Struct("=HI")  # of the socket monitor: what happened, to which descriptor

@@ -141,12 +141,13 @@ def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
     try:
         body = msgpack.unpackb(raw, raw=False, strict_map_key=True)
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
-        raise MalformedMessageError(f"The frame is not msgpack: {error or type(error).__name__}.") from None
+        why = str(error)[:200] or type(error).__name__
+        raise MalformedMessageError(f"The frame is not msgpack: {why}.") from None
     if not isinstance(body, dict):
         raise MalformedMessageError(f"The frame holds a {type(body).__name__}, not a map.")
     if body.get("v") != VERSION or type(body.get("v")) is not int:
         raise MalformedMessageError(
-            f"The frame has protocol version {body.get('v')!r}; this side speaks {VERSION}. "
+            f"The frame has protocol version {repr(body.get('v'))[:40]}; this side speaks {VERSION}. "
             "Use the same installation on both sides."
         )
     return body
