@@ -6,12 +6,12 @@ one interpreter start less than ``hbrt.launch`` takes, which starts one from a p
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from pathlib import Path
 from typing import NoReturn
 
+from dsp_server.inherited import close_all_but
 from dsp_server.supervisor import serve_and_announce
 from hbrt.board import BoardPaths, make_directory
 from hbrt.launch import DaemonConfig, Launched, await_running, open_log
@@ -47,7 +47,7 @@ def _be_daemon(config: DaemonConfig, ready_fd: int, log: int) -> NoReturn:
         null = os.open(os.devnull, os.O_RDONLY)
         for source, standard in ((null, 0), (log, 1), (log, 2)):
             os.dup2(source, standard)
-        _close_all_but(0, 1, 2, ready_fd)
+        close_all_but(0, 1, 2, ready_fd)
         code = serve_and_announce(config, ready_fd)
     except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
         import traceback
@@ -56,10 +56,3 @@ def _be_daemon(config: DaemonConfig, ready_fd: int, log: int) -> NoReturn:
     finally:
         sys.stderr.flush()
         os._exit(code)
-
-
-def _close_all_but(*kept: int) -> None:
-    for entry in list(Path("/proc/self/fd").iterdir()):
-        if int(entry.name) not in kept:
-            with contextlib.suppress(OSError):  # the descriptor of this listing is closed by now
-                os.close(int(entry.name))

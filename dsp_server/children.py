@@ -14,6 +14,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from dsp_server.fork_core import fork_core, is_young
 from dsp_server.image import Image
 from dsp_server.loop import Loop, Timer
 from hbrt import wire
@@ -208,7 +209,7 @@ class CoreChild:
 def spawn(
     index: int, ddr_fd: int, doorbells: list[int], urgent_bell: int, image: Image, log_fd: int, loop: Loop
 ) -> CoreChild:
-    """Start a process for a core, in a fresh interpreter, with its descriptors in the places it expects.
+    """Start a process for a core, with its descriptors in the places it expects: a new interpreter, or as good as one.
 
     Raises:
         OSError: no process or descriptor left.
@@ -222,15 +223,9 @@ def spawn(
         opened.extend(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in wanted)
         opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
         _, *sources, log, null = opened
-        actions: list[tuple[int, int, int]] = [(os.POSIX_SPAWN_DUP2, null, 0)]
-        actions += [(os.POSIX_SPAWN_DUP2, log, standard) for standard in (1, 2)]
-        actions += [(os.POSIX_SPAWN_DUP2, fd, 3 + place) for place, fd in enumerate(sources)]
-        root = str(Path(__file__).resolve().parent.parent)
-        program = f"import sys; sys.path.append({root!r}); from dsp_server.core_process import main; main()"
-        argv = [sys.executable, "-P", "-u", "-c", program]
-        argv += [str(index), str(len(doorbells)), str(os.getpid()), str(image.snapshot), str(image.origin)]
-        # A process group of its own: the terminal's Ctrl-C is the daemon's to handle.
-        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)
+        places = [null, log, log, *sources]
+        arguments = [str(index), str(len(doorbells)), str(os.getpid()), str(image.snapshot), str(image.origin)]
+        pid = fork_core(places, arguments) if is_young() else _start_interpreter(places, arguments)
     except BaseException:
         ours.close()
         os.close(trace_fd)
@@ -240,3 +235,13 @@ def spawn(
         for fd in opened:
             os.close(fd)
     return CoreChild(index, pid, ours, trace_fd, image, loop)
+
+
+def _start_interpreter(places: list[int], arguments: list[str]) -> int:
+    root = str(Path(__file__).resolve().parent.parent)
+    find = f"import sys; {root!r} in sys.path or sys.path.append({root!r})"
+    program = f"{find}; from dsp_server.core_process import main; main()"
+    argv = [sys.executable, "-P", "-u", "-c", program, *arguments]
+    actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(places)]
+    # A process group of its own: the terminal's Ctrl-C is the daemon's to handle.
+    return os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)
