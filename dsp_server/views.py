@@ -17,7 +17,7 @@ RPC_ALIGNMENT = 8
 MOST_REMEMBERED = 4096
 _GENERATION_END = TABLES_GENERATION + 8
 _ADDRESSES = struct.Struct("<IQQQQ")  # owner, input address and bytes, output address and bytes
-_EMPTY = memoryview(b"")
+_EMPTY = memoryview(bytearray())  # writable, as every view is: `output[:] = x` of nothing is good
 
 Pair: TypeAlias = tuple[memoryview, memoryview]
 
