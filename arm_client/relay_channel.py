@@ -8,7 +8,9 @@ import select
 import shutil
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +18,7 @@ import zmq
 
 from hbrt.board import BoardError, BoardPaths, lock_holder
 from hbrt.refusal import RequestRefusedError
-from hbrt.relay_wire import MAX_FRAME_BYTES, RELAY_SAYS, Kind, Message, decode, encode
+from hbrt.relay_wire import MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.wire import MalformedMessageError
 
@@ -30,6 +32,8 @@ LOOK_MS = 50
 RECONNECT_MS = 5
 MOST_UNREAD = 8192  # frames each way; more than the tasks that one process may have under way
 _TRIES = 3
+# Plain integers: pyzmq's are members of enums, and this is the hot path.
+_EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
 
 
 class RelayChannel:
@@ -39,33 +43,50 @@ class RelayChannel:
         self._context = context
         self._socket = socket
         self.pid = pid
-        self.pidfd = os.pidfd_open(pid)
+        self._pidfd = os.pidfd_open(pid)
+        self._closing = os.eventfd(0, os.EFD_CLOEXEC)
+        self._lock = threading.Lock()
+        self._has_descriptors = True
+        self._watcher: threading.Thread | None = None
         self.fd = int(socket.getsockopt(zmq.FD))
         self.gone: tuple[int, str] | None = None  # why the relay said that it ends
         self.send = socket.send
+        self._get, self._recv = socket.getsockopt, socket.recv
 
-    def receive(self) -> list[Message]:
-        """What has come.
+    def take(self) -> bytes | None:
+        """One frame that has come, or None."""
+        return self._recv(_NOBLOCK) if self._get(_EVENTS) & _POLLIN else None  # type: ignore[operator]
 
-        Raises:
-            MalformedMessageError: the relay broke the protocol.
-        """
-        found = []
-        while int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
-            found.append(decode(self._socket.recv(zmq.NOBLOCK), RELAY_SAYS))
-        return found
+    def watch(self, on_death: Callable[[RelayChannel], None]) -> None:
+        """From now on, have ``on_death(self)`` called, in a thread of its own, when the relay's process ends."""
+        self._watcher = threading.Thread(target=self._watch, args=(on_death,), name="hbrt-relay", daemon=True)
+        self._watcher.start()
 
-    def has_died(self) -> bool:
-        """Whether the relay's process has ended."""
+    def _watch(self, on_death: Callable[[RelayChannel], None]) -> None:
         poller = select.poll()
-        poller.register(self.pidfd, select.POLLIN)
-        return bool(poller.poll(0))
+        poller.register(self._pidfd, select.POLLIN)
+        poller.register(self._closing, select.POLLIN)
+        if self._closing not in dict(poller.poll()):
+            on_death(self)
+        self._close_descriptors()
 
     def close(self, linger_ms: int = 0) -> None:
         """Close the connection; what is unsent gets ``linger_ms``."""
         self._socket.close(linger_ms)
         self._context.term()
-        os.close(self.pidfd)
+        with self._lock:
+            if self._has_descriptors:
+                os.eventfd_write(self._closing, 1)
+        if self._watcher is None:
+            self._close_descriptors()
+        elif self._watcher is not threading.current_thread():
+            self._watcher.join()
+
+    def _close_descriptors(self) -> None:
+        with self._lock:
+            self._has_descriptors = False
+            os.close(self._pidfd)
+            os.close(self._closing)
 
 
 def open_channel(link: Link) -> RelayChannel:

@@ -17,15 +17,16 @@ import mmap
 import threading
 import time
 from os import eventfd_write
+from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 import zmq
 
 from arm_client.relay_channel import RelayChannel, open_channel
-from hbrt.layout import SLOT_COUNT, SLOT_TEXT, Layout
-from hbrt.mailbox import ANSWER, ANSWER_OFFSET, FIRST_END, REQUEST, Answer, Mailbox, State
+from hbrt.layout import SLOT_COUNT, SLOT_RECORD_BYTES, SLOT_TEXT, Layout
+from hbrt.mailbox import ANSWER, ANSWER_OFFSET, FIRST_END, Answer, Mailbox, State
 from hbrt.refusal import RequestRefusedError
-from hbrt.relay_wire import Kind, Message, encode
+from hbrt.relay_wire import RELAY_SAYS, TASK_END, Kind, Message, decode, encode, encode_submit
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 from hbrt.wire import MalformedMessageError
@@ -40,7 +41,9 @@ ASK_MS = LOST_SECONDS * 1000
 BYE_LINGER_MS = 200
 _SLOT_BITS = 12
 _OFFLINE = 3
-_READY, _DONE = int(State.READY), int(FIRST_END)
+_READY, _DONE, _LAST_END = int(State.READY), int(FIRST_END), int(max(State))
+_END = int(Kind.END)
+_NOBLOCK = int(zmq.NOBLOCK)
 
 
 class _OwnTable:
@@ -79,7 +82,7 @@ class RelayTasks(Tasks):
         input_bytes: int,
         output_phy: int,
         output_bytes: int,
-        client: int = 0,
+        client: int = 0,  # noqa: ARG002 - the relay's own; a process submits for itself
     ) -> int:
         """Hand a task to the relay; as ``Tasks.submit``. HB_DSP_RELAY_LOST when no relay can be had."""
         targets = self._targets.get(core_mask)
@@ -92,11 +95,13 @@ class RelayTasks(Tasks):
             )
             if refused:
                 return refused
-        if all(self._ddr_map[activity] == _OFFLINE for activity, _ in targets[1]):
+        for activity, _ in targets[1]:
+            if self._ddr_map[activity] != _OFFLINE:
+                break
+        else:
             return self._say_no_core()
-        us = client or self._client_id
+        us = self._client_id
         blocks = (input_phy, input_bytes, output_phy, output_bytes)
-        request = REQUEST.pack(time.monotonic_ns(), custom_id, cmd, priority, core_mask, us, us, *blocks)
         try:
             slot = self._free.pop()
         except IndexError:
@@ -105,7 +110,12 @@ class RelayTasks(Tasks):
                 return slot
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
-        refused = self._give(slot, handle, encode(Kind.SUBMIT, handle, request))
+        try:
+            raw = encode_submit(handle, monotonic_ns(), custom_id, cmd, priority, core_mask, us, us, *blocks)
+            refused = self._give(slot, handle, raw)
+        except BaseException:
+            self._free.append(slot)
+            raise
         if refused:
             self._free.append(slot)
             return refused
@@ -114,23 +124,24 @@ class RelayTasks(Tasks):
     def _give(self, slot: int, handle: int, raw: bytes) -> int:
         """Send a submission to a relay that lives; 0, or the status why there is none."""
         for _ in range(2):
-            try:
-                channel = self._connected()
-            except RequestRefusedError as error:
-                return self._say(error.status, str(error))
+            channel = self._channel
+            if channel is None:
+                try:
+                    channel = self._connect()
+                except RequestRefusedError as error:
+                    return self._say(error.status, str(error))
             with self._io:
                 if self._channel is not channel:
                     continue  # it was lost while this thread came here
                 try:
-                    channel.send(raw, zmq.NOBLOCK)
+                    channel.send(raw, _NOBLOCK)
                 except zmq.ZMQError:
-                    has_come = False
+                    pass
                 else:
                     self._handles[slot] = handle
                     self._map[self._states + slot] = _READY
-                    has_come = self._receive(channel)
             if self._handles[slot] == handle:
-                self._after_receive(channel, has_come=has_come)
+                self._after_send()
                 return 0
             self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
         return self._say(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
@@ -147,78 +158,68 @@ class RelayTasks(Tasks):
 
     # -- the relay
 
-    def _connected(self) -> RelayChannel:
-        """The channel to a relay that lives; finds or starts one.
+    def _connect(self) -> RelayChannel:
+        """A channel to a relay that lives; finds or starts one.
 
         Raises:
             RequestRefusedError: there is none to be had.
         """
-        channel = self._channel
-        if channel is not None:
-            if not channel.has_died():
-                return channel
-            self._on_death(channel)
         with self._opening:
-            if self._channel is None:
-                channel = open_channel(self._link)
-                with self._io:
-                    self._pinged_at = 0.0
-                    self._channel = channel
-                    self.watch(channel.fd, lambda: self._pump(channel))
-                    self.watch(channel.pidfd, lambda: self._on_death(channel))
-            return self._channel
+            if self._channel is not None:
+                return self._channel
+            channel = open_channel(self._link)
+            with self._io:
+                self._pinged_at, self._heard_at = 0.0, time.monotonic()
+                self._channel = channel
+                self.look_with(channel.fd, self._take_one)
+            channel.watch(self._on_death)
+            return channel
 
     def _send(self, raw: bytes) -> bool:
         """Send to the relay that there is; False when there is none."""
         with self._io:
+            if self._channel is None:
+                return False
+            try:
+                self._channel.send(raw, _NOBLOCK)
+            except zmq.ZMQError:
+                return False
+        self._after_send()
+        return True
+
+    def _after_send(self) -> None:
+        """Sending may have taken note of what has come: who sleeps for it would not be woken by the socket any more."""
+        if self._leading.locked():
+            eventfd_write(self._link.doorbell, 1)
+
+    def _take_one(self) -> bool:
+        """Take in one frame of the relay; False when none has come."""
+        with self._io:
             channel = self._channel
             if channel is None:
                 return False
-            try:
-                channel.send(raw, zmq.NOBLOCK)
-            except zmq.ZMQError:
+            raw = channel.take()
+            if raw is None:
                 return False
-            has_come = self._receive(channel)
-        self._after_receive(channel, has_come=has_come)
-        return True
-
-    def _pump(self, channel: RelayChannel) -> None:
-        """Take in what the relay has sent."""
-        with self._io:
-            if self._channel is not channel:
-                return
-            self._receive(channel)
-        self._after_receive(channel, has_come=False)
-
-    def _receive(self, channel: RelayChannel) -> bool:
-        """Write what has come into the table; the caller holds the lock. Whoever touches the socket also empties it."""
-        try:
-            messages = channel.receive()
-        except MalformedMessageError as error:
-            channel.gone = (Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
-            return True
-        for message in messages:
-            self._take_in(channel, message)
-        if messages:
-            self._heard_at, self._pinged_at = time.monotonic(), 0.0
-        return bool(messages)
-
-    def _after_receive(self, channel: RelayChannel, *, has_come: bool) -> None:
-        """Outside the lock: let go of a relay that has said that it ends, and wake who sleeps for what has come."""
+            self._pinged_at = 0.0
+            try:
+                self._take_in(channel, decode(raw, RELAY_SAYS))
+            except MalformedMessageError as error:
+                channel.gone = (Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
         if channel.gone is not None:
             self._lose(channel, *channel.gone)
-        elif has_come and self._leading.locked():
-            eventfd_write(self._link.doorbell, 1)
+        return True
 
     def _take_in(self, channel: RelayChannel, message: Message) -> None:
         kind, fields = message
-        if kind == Kind.END:
-            handle, state, answer, text = fields
+        if kind == _END:
+            handle, state, answer = TASK_END.unpack(fields[0])
             slot = handle & SLOT_COUNT - 1
-            if self._handles[slot] == handle:
-                record = self.mailbox.layout.record(slot)
+            if self._handles[slot] == handle and _DONE <= state <= _LAST_END:
+                record = self._records + slot * SLOT_RECORD_BYTES
                 self._map[record + ANSWER_OFFSET : record + ANSWER_OFFSET + ANSWER.size] = answer
-                self._map[record + SLOT_TEXT : record + SLOT_TEXT + len(text)] = text
+                if text := fields[1]:
+                    self._map[record + SLOT_TEXT : record + SLOT_TEXT + len(text)] = text
                 self._map[self._states + slot] = state
         elif kind == Kind.STATE:
             self._told[fields[0]] = fields[2]
@@ -228,7 +229,8 @@ class RelayTasks(Tasks):
             channel.gone = (status, f"The relay has let go of this process. {fields[1]}")
 
     def _on_death(self, channel: RelayChannel) -> None:
-        self._pump(channel)  # its last words
+        while self._channel is channel and self._take_one():
+            pass  # its last words
         self._lose(
             channel,
             Status.HB_DSP_RELAY_LOST,
@@ -247,14 +249,13 @@ class RelayTasks(Tasks):
                 return
             self._channel = None
             self.unwatch(channel.fd)
-            self.unwatch(channel.pidfd)
-            channel.close()
             answer = Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)
             for slot, handle in enumerate(self._handles):
                 if handle and self._map[self._states + slot] < _DONE:
                     self.mailbox.write_answer(slot, answer, why)
                     self._map[self._states + slot] = State.LOST
         eventfd_write(self._link.doorbell, 1)
+        channel.close()
 
     def _on_beat(self) -> None:
         """By whoever waits: ask a silent relay for a sign of life, and let go of one that gives none."""
@@ -269,7 +270,7 @@ class RelayTasks(Tasks):
                     f"The relay (process {channel.pid}) has given no sign of life for {LOST_SECONDS:g} s.",
                 )
         elif now - self._heard_at >= BEAT_SECONDS:
-            self._pinged_at = now
+            self._pinged_at = self._heard_at = now
             self._send(encode(Kind.PING, 0))
 
     def _ask(self, kind: Kind, handle: int) -> State | None:
@@ -325,10 +326,10 @@ class RelayTasks(Tasks):
             channel, self._channel = self._channel, None
             if channel is not None:
                 self.unwatch(channel.fd)
-                self.unwatch(channel.pidfd)
                 with contextlib.suppress(zmq.ZMQError):  # a relay that takes no more hears of it from the daemon
-                    channel.send(encode(Kind.BYE), zmq.NOBLOCK)
-                channel.close(BYE_LINGER_MS)
+                    channel.send(encode(Kind.BYE), _NOBLOCK)
+        if channel is not None:
+            channel.close(BYE_LINGER_MS)
         super().close()
 
     def abandon_in_child(self) -> None:

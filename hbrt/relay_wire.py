@@ -3,8 +3,10 @@
 Rules
     A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
     of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
-    A task descriptor is the 64 bytes of ``hbrt.mailbox.REQUEST`` and an answer those of ``ANSWER``, as in a slot.
+    A task descriptor is the 64 bytes of ``hbrt.mailbox.REQUEST`` and an answer the 48 of ``ANSWER``, as in a slot.
     Nothing is ever evaluated or unpickled.
+    The two frames of a call that succeeds, SUBMIT and END without a text, always have the same length and the same
+    bytes before their field: a receiver that finds these has checked the frame, and need not parse it.
     ``MalformedMessageError``: the peer broke the protocol.
 
 Talk
@@ -16,13 +18,14 @@ Talk
 
 from __future__ import annotations
 
+import struct
 from enum import IntEnum
 from typing import Any, NamedTuple
 
 import msgpack
 
 from hbrt.layout import SLOT_TEXT_BYTES
-from hbrt.mailbox import ANSWER, FIRST_END, REQUEST, State
+from hbrt.mailbox import ANSWER, REQUEST, State
 from hbrt.wire import Int, MalformedMessageError, Text
 
 VERSION = 1
@@ -63,13 +66,17 @@ class Raw(NamedTuple):
         return "" if self.least <= len(value) <= self.most else f"has {len(value)} bytes, not {self.least}..{self.most}"
 
 
+# Field of SUBMIT: the sender's number of the task, then REQUEST. Field of END: that number, state, then ANSWER.
+TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
+TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
+
 _TASK = Int(1, _U64)
 _NUMBER = Int(0, _U64)
 _STATE = Int(0, max(State))
 
 CLIENT_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
     Kind.HELLO: {"client": Int(1, _U32), "nonce": Text(64), "proof": Text(64)},
-    Kind.SUBMIT: {"task": _TASK, "request": Raw(REQUEST.size, REQUEST.size)},
+    Kind.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
     Kind.CANCEL: {"number": _NUMBER, "task": _TASK},
     Kind.ASK: {"number": _NUMBER, "task": _TASK},
     Kind.DROP: {"task": _TASK},
@@ -79,16 +86,14 @@ CLIENT_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
 RELAY_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
     Kind.WELCOME: {"pid": Int(1, _U32)},
     Kind.REFUSED: {"status": _I32, "text": Text()},
-    Kind.END: {
-        "task": _TASK,
-        "state": Int(FIRST_END, max(State)),
-        "answer": Raw(ANSWER.size, ANSWER.size),
-        "text": Raw(0, SLOT_TEXT_BYTES),
-    },
+    Kind.END: {"task": Raw(TASK_END.size, TASK_END.size), "text": Raw(0, SLOT_TEXT_BYTES)},
     Kind.STATE: {"number": _NUMBER, "task": _TASK, "state": _STATE},
     Kind.PONG: {"number": _NUMBER},
     Kind.GONE: {"status": _I32, "text": Text()},
 }
+
+
+_SUBMIT, _END = int(Kind.SUBMIT), int(Kind.END)
 
 
 class Message(NamedTuple):
@@ -104,6 +109,29 @@ def encode(kind: Kind, *fields: Any) -> bytes:
     return raw
 
 
+_NO_TEXT: bytes = msgpack.packb(b"")
+_SUBMIT_HEAD = encode(Kind.SUBMIT, bytes(TASK_REQUEST.size))[: -TASK_REQUEST.size]
+_SUBMIT_BYTES = len(_SUBMIT_HEAD) + TASK_REQUEST.size
+_END_HEAD = encode(Kind.END, bytes(TASK_END.size), b"")[: -TASK_END.size - len(_NO_TEXT)]
+_END_BYTES = len(_END_HEAD) + TASK_END.size + len(_NO_TEXT)
+
+
+def encode_submit(task: int, *request: int) -> bytes:
+    """SUBMIT: ``request`` are the fields of ``hbrt.mailbox.REQUEST``.
+
+    Raises:
+        struct.error: a field does not fit its bytes.
+    """
+    return _SUBMIT_HEAD + TASK_REQUEST.pack(task, *request)
+
+
+def encode_end(task: int, state: int, answer: bytes, text: bytes = b"") -> bytes:
+    """END: ``answer`` are the bytes of ``hbrt.mailbox.ANSWER``, ``text`` at most SLOT_TEXT_BYTES of UTF-8."""
+    if text:
+        return encode(Kind.END, TASK_END.pack(task, state, answer), text)
+    return _END_HEAD + TASK_END.pack(task, state, answer) + _NO_TEXT
+
+
 def decode(raw: bytes, says: dict[int, dict[str, Int | Text | Raw]]) -> Message:
     """Message from bytes.
 
@@ -114,6 +142,15 @@ def decode(raw: bytes, says: dict[int, dict[str, Int | Text | Raw]]) -> Message:
     Raises:
         MalformedMessageError: not a frame of this protocol, or not one that this sender may send; names the field.
     """
+    size = len(raw)
+    if size == _SUBMIT_BYTES and says is CLIENT_SAYS and raw.startswith(_SUBMIT_HEAD):
+        return Message(_SUBMIT, [raw[-TASK_REQUEST.size :]])
+    if size == _END_BYTES and says is RELAY_SAYS and raw.startswith(_END_HEAD) and raw.endswith(_NO_TEXT):
+        return Message(_END, [raw[len(_END_HEAD) : -len(_NO_TEXT)], b""])
+    return _parse(raw, says)
+
+
+def _parse(raw: bytes, says: dict[int, dict[str, Int | Text | Raw]]) -> Message:
     if len(raw) > MAX_FRAME_BYTES:
         raise MalformedMessageError(f"The frame has {len(raw)} bytes; the limit is {MAX_FRAME_BYTES}.")
     try:

@@ -87,7 +87,8 @@ class Tasks:
         self._lease_fd = link.lease.fileno()
         self._epoll.register(self._lease_fd, select.EPOLLIN)
         self._watched: dict[int, Callable[[], None]] = {}
-        self._beat: tuple[float, Callable[[], None]] | None = None
+        self._look: Callable[[], bool] | None = None  # see ``look_with``
+        self._beat: tuple[float, Callable[[], None]] | None = None  # seconds, and what to call after such a silence
         self._asleep_map = link.ddr.map
         self._leading = threading.Lock()
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
@@ -117,15 +118,16 @@ class Tasks:
             input_bytes: Its size.
             output_phy: As input_phy, of the output block.
             output_bytes: Its size.
-            client: Whose memory the task may use; 0 for this process's own client.
+            client: Whose memory the task may use; 0 for this process's own client. Another one's ranges are not looked
+                at here: that client has done so, and the core does it anyway.
         """
         targets = self._targets.get(core_mask)
         if self._link.fault or targets is None or not (0 <= priority <= 255 and 0 <= cmd <= 0xFFFF):
             return self._refuse_submit(cmd, priority, core_mask)
         known = self._known
-        if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
-            refused = self._refuse_range("input", input_phy, input_bytes, client) or self._refuse_range(
-                "output", output_phy, output_bytes, client
+        if not client and (known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes):
+            refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
+                "output", output_phy, output_bytes
             )
             if refused:
                 return refused
@@ -211,13 +213,13 @@ class Tasks:
             return self._say(Status.HB_DSP_INVALID_PRIORITY, f"The priority is {priority}; write 0 to 255.")
         return self._say(Status.HB_DSP_INVALID_ARGUMENT, f"rpcCmd is {cmd:#x}; a command is 0x0 to 0xffff.")
 
-    def _refuse_range(self, what: str, phy_addr: int, size_bytes: int, client: int = 0) -> int:
+    def _refuse_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
         ddr = self._link.ddr
         if not phy_addr and not size_bytes:
             return 0  # no block at all
         if not ddr.contains(phy_addr, size_bytes):
             return self._say(Status.HB_DSP_INVALID_ADDRESS, f"The {what} block: {ddr.explain(phy_addr, size_bytes)}")
-        if not ddr.may_use(phy_addr, client or self._client_id):
+        if not ddr.may_use(phy_addr, self._client_id):
             return self._say(
                 Status.HB_DSP_INVALID_ADDRESS,
                 f"The {what} block at {phy_addr:#x} belongs to another process; register it first (hbSysRegisterMem).",
@@ -380,7 +382,15 @@ class Tasks:
         if self._watched.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
-    def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
+    def look_with(self, fd: int, look: Callable[[], bool]) -> None:
+        """Have ``look()`` called before every sleep, and ``fd`` end the sleep: for a ZeroMQ socket.
+
+        ``look`` takes in one piece of what has come, and returns False when there was none.
+        """
+        self._look = look
+        self.watch(fd, lambda: None)
+
+    def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:  # noqa: C901, PLR0912 - one loop
         mm, asleep_at, link = self._asleep_map, self._asleep_at, self._link
         try:
             while True:
@@ -394,13 +404,19 @@ class Tasks:
                     return False
                 if self._beat is not None:
                     patience = self._beat[0] if patience is None else min(patience, self._beat[0])
-                for fd, _ in self._poll(patience, 4):
+                while self._look is not None and self._look():
+                    if ready():
+                        return True
+                    if self._followers:
+                        self._wake_followers()
+                events = self._poll(patience, 4)
+                for fd, _ in events:
                     if fd == self._lease_fd:
                         link.lose()
                         return ready()
                     if (on_event := self._watched.get(fd)) is not None:
                         on_event()
-                if self._beat is not None:
+                if not events and self._beat is not None:
                     self._beat[1]()
                 if self._followers:
                     self._wake_followers()

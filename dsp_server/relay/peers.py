@@ -15,7 +15,7 @@ class Carried:
 
     __slots__ = ("handle", "number", "peer", "request", "slot")
 
-    def __init__(self, peer: Peer, number: int, request: tuple[int, ...]) -> None:
+    def __init__(self, peer: Peer, number: int, request: list[int]) -> None:
         self.peer = peer
         self.number = number  # what the peer calls it
         self.request = request  # the fields of hbrt.mailbox.REQUEST

@@ -20,9 +20,9 @@ import zmq
 from dsp_server.relay.peers import MOST_TASKS, Carried, Peer
 from hbrt.layout import SLOT_COUNT
 from hbrt.link import Link
-from hbrt.mailbox import ANSWER, ANSWER_OFFSET, FIRST_END, REQUEST, Answer, State, shorten
+from hbrt.mailbox import ANSWER, ANSWER_OFFSET, FIRST_END, State, shorten
 from hbrt.refusal import RequestRefusedError
-from hbrt.relay_wire import CLIENT_SAYS, MAX_FRAME_BYTES, Kind, Message, decode, encode
+from hbrt.relay_wire import CLIENT_SAYS, MAX_FRAME_BYTES, TASK_REQUEST, Kind, Message, decode, encode, encode_end
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 from hbrt.wire import MalformedMessageError
@@ -31,6 +31,10 @@ BEAT_SECONDS = 1.0
 SILENT_SECONDS = 5.0  # a process that said nothing for so long may have let its lease go without a word
 MOST_UNREAD = 4096  # frames that wait for one process; it is let go when there are more
 _DONE = int(FIRST_END)
+# Plain integers: pyzmq's are members of enums, and this is the hot path.
+_EVENTS, _RCVMORE, _POLLIN = int(zmq.EVENTS), int(zmq.RCVMORE), int(zmq.POLLIN)
+_NOBLOCK = int(zmq.NOBLOCK)
+_SNDMORE = _NOBLOCK | int(zmq.SNDMORE)
 
 
 class Relay:
@@ -62,9 +66,9 @@ class Relay:
         self._socket.sndhwm = self._socket.rcvhwm = MOST_UNREAD
         self._socket.router_mandatory = 1
         self._socket.bind(link.paths.relay_endpoint)
-        self._is_stirred = True
+        self._get, self._recv = self._socket.getsockopt, self._socket.recv
         self._socket_fd = int(self._socket.getsockopt(zmq.FD))
-        self._tasks.watch(self._socket_fd, self._stir)
+        self._tasks.look_with(self._socket_fd, self._take_one)
         self._on: dict[int, Callable[[Peer, list[Any]], None]] = {
             Kind.SUBMIT: self._on_submit,
             Kind.CANCEL: self._on_cancel,
@@ -82,18 +86,18 @@ class Relay:
     def run(self) -> None:
         """Serve until told to stop, the board has gone, or nobody came for long."""
         while True:
-            if not self._tasks.sleep_until(self._has_work, BEAT_SECONDS * 1000) and self._link.fault:
+            if not self._tasks.sleep_until(self._has_ended, BEAT_SECONDS * 1000) and self._link.fault:
                 self._say(f"The relay ends: {self._link.why_faulty()}")
                 return
             if self.is_stopping:
                 return
-            self._work()
+            self._collect()
             if time.monotonic() >= self._next_beat:
                 self._on_beat()
 
     def stop(self) -> None:
         """Have ``run`` return soon; a signal handler may call it."""
-        self.is_stopping = self._is_stirred = True
+        self.is_stopping = True
 
     def watch(self, fd: int, on_event: Callable[[], None]) -> None:
         """Have ``on_event()`` called while ``fd`` is readable."""
@@ -120,28 +124,26 @@ class Relay:
 
     # -- the loop
 
-    def _stir(self) -> None:
-        self._is_stirred = True
-
-    def _has_work(self) -> bool:
-        if self._is_stirred:
-            return True
+    def _has_ended(self) -> bool:
         mm = self._map
-        return any(mm[at] >= _DONE for at in self._carried)
+        for at in self._carried:
+            if mm[at] >= _DONE:
+                return True
+        return self.is_stopping
 
-    def _work(self) -> None:
-        """Until there is nothing to do: sending may have taken note of what came, so that the socket stays silent."""
-        self._is_stirred = False
-        while True:
-            self._collect()
-            if not int(self._socket.getsockopt(zmq.EVENTS)) & zmq.POLLIN:
-                return
-            for _ in range(64):  # then it is the answers' turn
-                try:
-                    identity, *frames = self._socket.recv_multipart(zmq.NOBLOCK)
-                except zmq.Again:
-                    break
-                self._on_frames(identity, frames)
+    def _take_one(self) -> bool:
+        """Take in one message; False when none has come."""
+        if not self._get(_EVENTS) & _POLLIN:  # type: ignore[operator]
+            return False
+        identity = self._recv(_NOBLOCK)
+        raw = self._recv(_NOBLOCK)
+        if self._get(_RCVMORE):
+            while self._get(_RCVMORE):
+                self._recv(_NOBLOCK)
+            self._refuse_malformed(identity, "A message is one frame; more came.")
+        else:
+            self._on_frame(identity, raw)
+        return True
 
     def _collect(self) -> None:
         """Answer what has ended."""
@@ -154,20 +156,17 @@ class Relay:
             record = self._layout.record(carried.slot) + ANSWER_OFFSET
             answer = mm[record : record + ANSWER.size]
             state = mm[at]
-            text = self._tasks.text(carried.handle) if state != _DONE else ""
+            text = b"" if state == _DONE else shorten(self._tasks.text(carried.handle))
             self._tasks.release(carried.handle)
-            self._end(carried, state, answer, text)
-        if ended:
+            carried.peer.tasks.pop(carried.number, None)
+            self._send(carried.peer, encode_end(carried.number, state, answer, text))
+        if ended and self._waiting:
             self._fill()
 
     def _fill(self) -> None:
         """Put what waits into slots, the best first, while there are some."""
         while self._waiting and self._place(self._waiting[0][1]):
             heappop(self._waiting)
-
-    def _end(self, carried: Carried, state: int, answer: bytes, text: str) -> None:
-        carried.peer.tasks.pop(carried.number, None)
-        self._send(carried.peer, encode(Kind.END, carried.number, state, answer, shorten(text)))
 
     def _on_beat(self) -> None:
         """Once a second: ask the daemon about processes that say nothing, and end when there is nobody."""
@@ -192,7 +191,8 @@ class Relay:
     def _send(self, peer: Peer, raw: bytes) -> None:
         """Send, or let a process go that does not read what it is sent, or has gone."""
         try:
-            self._socket.send_multipart((peer.identity, raw), zmq.NOBLOCK)
+            self._socket.send(peer.identity, _SNDMORE)
+            self._socket.send(raw, _NOBLOCK)
         except zmq.Again:
             self._say(f"Process {peer.pid} has not read {MOST_UNREAD} answers; the relay lets it go.")
             self._forget(peer)
@@ -205,14 +205,18 @@ class Relay:
         except zmq.ZMQError:
             return  # it did not wait for its refusal
 
-    def _on_frames(self, identity: bytes, frames: list[bytes]) -> None:
+    def _refuse_malformed(self, identity: bytes, why: str) -> None:
+        peer = self._peers.get(identity)
+        who = f"process {peer.pid}" if peer else "a process that has not said hello"
+        self._say(f"The relay refused a malformed message of {who}: {why}")
+        self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
+
+    def _on_frame(self, identity: bytes, raw: bytes) -> None:
         peer = self._peers.get(identity)
         try:
-            message = decode(_one(frames), CLIENT_SAYS)
+            message = decode(raw, CLIENT_SAYS)
         except MalformedMessageError as error:
-            who = f"process {peer.pid}" if peer else "a process that has not said hello"
-            self._say(f"The relay refused a malformed message of {who}: {error}")
-            self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, str(error))
+            self._refuse_malformed(identity, str(error))
             return
         if message.kind == Kind.HELLO:
             self._on_hello(identity, message)
@@ -243,8 +247,8 @@ class Relay:
     # -- tasks
 
     def _on_submit(self, peer: Peer, fields: list[Any]) -> None:
-        number, raw = fields
-        carried = Carried(peer, number, REQUEST.unpack(raw))
+        number, *request = TASK_REQUEST.unpack(fields[0])
+        carried = Carried(peer, number, request)
         if number in peer.tasks:
             self._refuse(peer.identity, Status.HB_DSP_INVALID_ARGUMENT, f"The task {number:#x} has been submitted.")
         elif len(peer.tasks) >= MOST_TASKS:
@@ -283,10 +287,11 @@ class Relay:
 
     def _fail(self, carried: Carried, status: int, why: str) -> None:
         now = time.monotonic_ns()
-        cancelled = status == Status.HB_DSP_TASK_CANCELLED
-        state = State.CANCELLED if cancelled else State.FAILED
-        answer = Answer(-1, status, len(shorten(why)), 0, 0, 0, now, 0)
-        self._end(carried, state, ANSWER.pack(*answer), why)
+        state = State.CANCELLED if status == Status.HB_DSP_TASK_CANCELLED else State.FAILED
+        text = shorten(why)
+        answer = ANSWER.pack(-1, status, len(text), 0, 0, 0, now, 0)
+        carried.peer.tasks.pop(carried.number, None)
+        self._send(carried.peer, encode_end(carried.number, state, answer, text))
 
     def _on_cancel(self, peer: Peer, fields: list[Any]) -> None:
         number, task = fields
@@ -330,9 +335,3 @@ class Relay:
         tasks, peer.tasks = peer.tasks, {}
         for carried in tasks.values():
             self._drop(carried)
-
-
-def _one(frames: list[bytes]) -> bytes:
-    if len(frames) != 1:
-        raise MalformedMessageError(f"A message is one frame; {len(frames)} came.")
-    return frames[0]
