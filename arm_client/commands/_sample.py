@@ -1,11 +1,13 @@
-"""Run one sample program and hand its result over: ``python -m arm_client.commands._sample FILE FD``.
+"""Run one sample program and hand its result over: ``python -m arm_client.commands._sample FILE FD OPTIONS``.
 
 A process of its own for each sample: one that crashes is that sample's failure and nobody else's. What the sample
-prints goes where it always goes; the dictionary that its ``run()`` returns goes to the descriptor, as JSON.
+prints goes where it always goes; the dictionary that its ``run()`` returns goes to the descriptor, as JSON. OPTIONS is
+a JSON object: arguments of ``run()`` by name, of which a sample gets those that it has.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import runpy
@@ -13,15 +15,16 @@ import sys
 
 
 def main() -> int:
-    """Run ``FILE``, write to ``FD``."""
-    file, fd = sys.argv[1], int(sys.argv[2])
+    """Run ``FILE`` with what it takes of ``OPTIONS``, write to ``FD``."""
+    file, fd, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
     os.set_inheritable(fd, False)
     sys.argv = [file]
     run = runpy.run_path(file).get("run")
     if not callable(run):
         print(f"{file} has no run(); a sample returns its result from one.", file=sys.stderr)
         return 1
-    result = run()
+    known = inspect.signature(run).parameters
+    result = run(**{name: value for name, value in options.items() if name in known})
     with os.fdopen(fd, "w", encoding="utf-8") as out:
         json.dump(result, out, default=float)  # numpy's numbers are no JSON
     return 0

@@ -73,7 +73,17 @@ def summary_of(file: Path) -> str:
     return text.partition("\n\n")[0].replace("\n", " ")
 
 
-def run_sample(name: str, file: Path, board: str, timeout_s: float) -> Outcome:
+def arguments_of(file: Path) -> list[str]:
+    """Names of the arguments that a sample's ``run()`` takes; the program is read, not run."""
+    import ast
+
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "run":
+            return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+    return []
+
+
+def run_sample(name: str, file: Path, board: str, timeout_s: float, options: dict[str, str] | None = None) -> Outcome:
     """Run a sample in a process of its own, on a board that is running.
 
     Args:
@@ -81,10 +91,19 @@ def run_sample(name: str, file: Path, board: str, timeout_s: float) -> Outcome:
         file: The program.
         board: Directory of the board.
         timeout_s: It is ended when it takes longer.
+        options: Arguments of its ``run()``, by name; one that it does not have is left out.
     """
     read, write = os.pipe()
     environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0"}
-    command = [sys.executable, "-P", "-m", "arm_client.commands._sample", str(file), str(write)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "arm_client.commands._sample",
+        str(file),
+        str(write),
+        json.dumps(options or {}),
+    ]
     has_timed_out = False
     # A file for what it prints: it may leave children behind that hold a pipe open.
     with os.fdopen(read, "rb") as answer, tempfile.TemporaryFile() as printed:

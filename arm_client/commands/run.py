@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from arm_client.commands._samples import Outcome, chosen, groups, run_sample, summary_of
+from arm_client.commands._samples import Outcome, arguments_of, chosen, groups, run_sample, summary_of
 from hbrt.board import BoardPaths, NotRunningError, daemon_pid
 from hbrt.cli_options import board_option, json_option, timeout_option
 from hbrt.exits import Exit
@@ -40,7 +40,13 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     "-o",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write results.json and what each sample printed into this directory.",
+    help="Write results.json, what each sample printed, and pictures into this directory.",
+)
+@click.option(
+    "--points",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Point cloud for the samples that take one: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
 @timeout_option(SAMPLE_SECONDS)
 @json_option
@@ -51,6 +57,7 @@ def command(
     names: tuple[str, ...],
     board: BoardPaths,
     output: Path | None,
+    points: Path | None,
     timeout: float,
     *,
     as_json: bool,
@@ -67,9 +74,10 @@ def command(
     if wants_help:
         _list(samples, as_json=as_json)
         return
+    options = _options(samples, points, output)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with _running_board(board, must_run=was_named) as (directory, is_private):
-        outcomes = [run_sample(name, file, directory, timeout) for name, file in samples.items()]
+        outcomes = [run_sample(name, file, directory, timeout, options) for name, file in samples.items()]
     document = {
         "group": group,
         "board": None if is_private else board.name,
@@ -83,6 +91,20 @@ def command(
     else:
         _show(outcomes, "a private board" if is_private else f"board {board.name}")
     ctx.exit(_exit_code(outcomes))
+
+
+def _options(samples: dict[str, Path], points: Path | None, output: Path | None) -> dict[str, str]:
+    """What the samples get as arguments of their ``run()``, as far as they take it.
+
+    Raises:
+        click.UsageError: a point cloud, and no sample that takes one.
+    """
+    options = {} if output is None else {"output_dir": str(output.absolute())}
+    if points is not None:
+        if not any("points_file" in arguments_of(file) for file in samples.values()):
+            raise click.UsageError(f"--points {points} is for point-cloud samples; {', '.join(samples)} takes none.")
+        options["points_file"] = str(points.absolute())
+    return options
 
 
 @contextmanager
