@@ -57,7 +57,7 @@ def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for column in columns:
         table.add_column(column.heading, justify="right" if column.is_number else "left", overflow="fold")
     for row in rows:
