@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Iterator
 from operator import index
 from pathlib import Path
+from time import monotonic_ns
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
@@ -81,6 +82,7 @@ class Buffer:
 
     def __init__(self, session: sessions.Session, size_bytes: int, *, is_cached: bool) -> None:
         block: Block = _call(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached))
+        block.is_managed = True
         self._block = block
         self._session = session
         self.phy_addr = block.phy_addr
@@ -249,12 +251,13 @@ class Board:
         held = self._parameter_block(params)
         in_phy, in_bytes = _place(held, "params", session)
         out_phy, out_bytes = _place(output, "output", session)
+        submit_ns = monotonic_ns()
         handle = session.tasks.submit(
             index(cmd), index(priority), index(core), _int64(custom_id), in_phy, in_bytes, out_phy, out_bytes
         )
         if handle < 0:
             raise error_for(handle, session.tasks.why(), cmd)
-        return Task(session, handle, int(cmd), output, held)
+        return Task(session, handle, int(cmd), output, held, submit_ns)
 
     def call(
         self,

@@ -98,6 +98,9 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
             Status.HB_DSP_INVALID_ARGUMENT,
             "hbDSPRpc needs an hbDSPTask_t and an hbDSPRpcCtrlParam; one is null.",
         )
+    here = process.default
+    if here is not None and here.link.fault == Status.HB_DSP_FORKED:
+        return note(here.link.fault, here.link.why_faulty())  # the blocks are the parent's, whatever board this finds
     try:
         tasks = attached().tasks
     except RequestRefusedError as error:

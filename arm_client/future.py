@@ -21,12 +21,13 @@ class Task(concurrent.futures.Future[Any]):
     as_completed, wrap_future) costs a thread of the runtime. Its slot is released when the result is taken.
     """
 
-    def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object) -> None:
+    def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object, submit_ns: int) -> None:
         self._is_watched = self._is_taken = False
         self._listeners: list[Any] = []
         super().__init__()
         self._session = session
         self._handle = handle
+        self._submit_ns = submit_ns
         self._output = output
         self._keep = keep  # blocks of this task, alive until it ends
         self._record: Answer | None = None
@@ -56,9 +57,8 @@ class Task(concurrent.futures.Future[Any]):
 
     @property
     def latency_ns(self) -> int:
-        """Host nanoseconds from the core's claim to the end; 0 before the end."""
-        answer = self._answer()
-        return max(0, answer.done_ns - answer.claim_ns) if answer.claim_ns else 0
+        """Host nanoseconds from the submission to the end; 0 before the end."""
+        return max(0, self._answer().done_ns - self._submit_ns) if self.done() else 0
 
     @property
     def duration_ns(self) -> int:

@@ -89,6 +89,8 @@ def _tasks(link: Link) -> Tasks:
 def default() -> Session:
     """The process's default session; attaches on first use, or anew when the board was restarted.
 
+    A fork's child attaches anew to the board of its parent, a private one too: never to another.
+
     Raises:
         BoardError: no board runs and none may be started, or it does not start.
     """
@@ -97,7 +99,7 @@ def default() -> Session:
         return session
     with process.lock:
         if process.default is None or not process.default.is_usable:
-            process.default = _attach(None)
+            process.default = _attach(_inherited_board())
         return process.default
 
 
@@ -110,7 +112,7 @@ def acquire(board: str | None = None) -> Session:
     with process.lock:
         if board is None:
             known = process.default
-            session = known if known is not None and known.is_usable else default()
+            session = known if known is not None and known.is_usable else _attach(_inherited_board())
         else:
             session = _attach(board)
         if process.default is None or process.default.link.fault:
@@ -130,6 +132,13 @@ def release(session: Session) -> None:
         if process.default is session:
             process.default = None
     session.close()
+
+
+def _inherited_board() -> str | None:
+    """Directory of the board that this process's parent was attached to, in a fork's child; else None."""
+    session = process.default
+    is_forked = session is not None and session.link.fault == Status.HB_DSP_FORKED
+    return str(session.link.paths.path) if session is not None and is_forked else None
 
 
 def set_default(session: Session | None) -> Session | None:

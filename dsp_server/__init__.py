@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dsp_server.cycles import XT_RSR_CCOUNT, cycles_to_ns
+    from dsp_server.frame import TILE_SIZE, hb_dsp_ping_pong_frame, ping_pong
     from dsp_server.idma import (
         IDMA_OK,
         idma_buffer_status,
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
         idma_desc_done,
         idma_last_error,
     )
-    from dsp_server.ping_pong import TILE_SIZE, hb_dsp_ping_pong_frame, ping_pong
     from dsp_server.runtime import (
         DSP_DBG,
         DSP_ERR,

@@ -68,7 +68,9 @@ def explain(error: BaseException, map_failure: str) -> tuple[int, str]:
     """Status and text for what an op raised: its own status for refused ranges and TCM, else a failed run."""
     if isinstance(error, RangeRefused):
         return error.status, str(error)
-    text = "".join(traceback.format_exception(error, limit=-20)).rstrip()
+    # The op's own frames: the first is the core's.
+    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    text = "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
     if map_failure:
         text = f"{text}\n{map_failure}"
     status = Status.HB_DSP_OUT_OF_TCM if isinstance(error, OutOfTcm) else Status.HB_DSP_RUN_TASK_FAILED

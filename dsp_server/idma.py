@@ -14,7 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dsp_server.descriptors import QUEUE_DEPTH, Descriptor, Idma, current, install
-from dsp_server.ping_pong import TILE_SIZE, hb_dsp_ping_pong_frame, ping_pong
+from dsp_server.frame import TILE_SIZE, hb_dsp_ping_pong_frame, ping_pong
 from dsp_server.transfers import (
     IDMA_ERR_BAD_TRANSFER,
     IDMA_ERR_QUEUE_FULL,

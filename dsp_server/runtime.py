@@ -108,7 +108,8 @@ def hb_dsp_register_fn(cmd: int, op: Op, latency: int = 0) -> int:
     Args:
         cmd: 0x1000..0xfffe for custom ops; an NN or CV number replaces the packaged op.
         op: ``op(input, output, tm) -> int``: two writable memoryviews over the RPC's blocks, and the tile manager.
-        latency: The op's budget in microseconds, 0 for none (unit and effect are the emulator's choice).
+        latency: The op's budget in microseconds, 0 for the board's default (HBRT_WATCHDOG_MS). One that outlives it
+            fails with HB_DSP_WATCHDOG and its core is started again. Unit and effect are the emulator's choice.
 
     Returns:
         0.

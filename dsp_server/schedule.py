@@ -1,7 +1,7 @@
 """The order of tasks and nothing else: who runs next, and whom to wake for it.
 
 Of the tasks that a core may run, the next is the one with
-1. the higher priority (0..255; 255 is PREEMPT: first in the queue, it does not interrupt a running op);
+1. the higher priority (0..255; 255 is PREEMPT: it also interrupts a running op of a lower one, see core.py);
 2. then the smaller customId (signed 64-bit);
 3. then the earlier submission (unsigned 64-bit sequence number).
 A core mask has bit i set for core i; mask 0 is ANY. An ANY task goes to whichever core is free first, and

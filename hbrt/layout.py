@@ -31,15 +31,13 @@ CLAIM_LOCK_BYTES = 64
 # Core record: one cache line that the core writes often, then counters and identity.
 CORE_RECORD_BYTES = 256
 CORE_ACTIVITY = 0  # u8: 0 asleep, 1 awake and looking, 2 running an op
-CORE_STATE = 1  # u8: index into CORE_STATES
-CORE_SLOT = 4  # u32: slot it runs, NO_SLOT when none
+CORE_STATE = 1  # u8: 0 offline, 1 running, 2 crashed
 CORE_EPOCH = 8  # u64: number of this start of the core
 CORE_HEARTBEAT = 16  # u64: CLOCK_MONOTONIC ns of the last beat
 CORE_TASKS = 24  # u64: tasks ended by this core since the board started
 CORE_BUSY_NS = 32  # u64: ns spent in ops
 CORE_CYCLES = 40  # u64: modelled cycles
 CORE_PID = 48  # u32
-NO_SLOT = 0xFFFF_FFFF
 MAX_CORES = 8
 
 CLIENT_RECORD_BYTES = 64

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from hbrt import wire
 from hbrt.board import BoardError, BoardPaths, check_directory
 from hbrt.ddr import Ddr
+from hbrt.layout import LayoutError
 from hbrt.mailbox import Mailbox
 from hbrt.refusal import RequestRefusedError
 from hbrt.status import Status
@@ -40,19 +41,22 @@ class Link:
         self.paths = paths
         self.lease = _connect(paths)
         name = os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
-        self.lease.send(wire.pack(pid=os.getpid(), name=name[:64]))
-        raw, fds, _, _ = socket.recv_fds(self.lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
-        if not raw:
-            raise NoDaemonError(f"The daemon of board {paths.name} ended while this process attached.")
-        hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
-        if not hello.get("ok"):
-            raise BoardError(f"The board {paths.name} refused this process: {hello.get('text', 'no reason given')}")
-        self.client_id: int = hello["client"]
-        self.first_slots: list[int] = hello["slots"]
-        self.core_count: int = hello["cores"]
-        self.daemon_pid: int = hello["daemon"]
-        self._token: bytes = hello["token"]
-        self.ddr = Ddr(fds[0])
+        try:
+            hello, fds = _greet(self.lease, name[:64], paths.name)
+            self.client_id: int = hello["client"]
+            self.first_slots: list[int] = hello["slots"]
+            self.core_count: int = hello["cores"]
+            self.daemon_pid: int = hello["daemon"]
+            self._token: bytes = hello["token"]
+            self.ddr = Ddr(fds[0])
+        except BaseException as error:
+            self.lease.close()
+            if isinstance(error, wire.MalformedMessageError | LayoutError | LookupError):
+                raise BoardError(f"The daemon of board {paths.name} is of another version: {error}") from None
+            if isinstance(error, OSError):
+                why = "it does not answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+                raise BoardError(f"This process cannot attach to board {paths.name}: {why}; see 'hbrt log'.") from None
+            raise
         self.mailbox = Mailbox(self.ddr)
         self.doorbell = fds[1]
         self.core_doorbells = fds[2 : 2 + self.core_count]
@@ -190,6 +194,22 @@ class Link:
         self.ddr.close()
         for fd in (self.doorbell, *self.core_doorbells, *self.urgent_bells):
             os.close(fd)
+
+
+def _greet(lease: socket.socket, name: str, board: str) -> tuple[dict[str, Any], list[int]]:
+    """Say hello on a new lease; returns what the daemon answers, and the descriptors with it.
+
+    Raises:
+        NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: it speaks otherwise. OSError.
+    """
+    lease.send(wire.pack(pid=os.getpid(), name=name))
+    raw, fds, _, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
+    if not raw:
+        raise NoDaemonError(f"The daemon of board {board} ended while this process attached.")
+    hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
+    if not hello.get("ok"):
+        raise BoardError(f"The board {board} refused this process: {hello.get('text', 'no reason given')}")
+    return hello, list(fds)
 
 
 def _connect(paths: BoardPaths) -> socket.socket:

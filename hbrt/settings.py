@@ -60,7 +60,9 @@ def integer(name: str) -> int:
     try:
         return int(raw)
     except ValueError:
-        raise BadSettingError(f"{name} is {raw!r}, which is not a whole number. {_BY_NAME[name].help}.") from None
+        raise BadSettingError(
+            f"{name} is {raw!r}, which is not a whole number. It sets: {_BY_NAME[name].help}."
+        ) from None
 
 
 def flag(name: str) -> bool:
@@ -70,7 +72,7 @@ def flag(name: str) -> bool:
         return True
     if raw in {"0", "false", "no", "off"}:
         return False
-    raise BadSettingError(f"{name} is {raw!r}; write 1 or 0. {_BY_NAME[name].help}.")
+    raise BadSettingError(f"{name} is {raw!r}; write 1 or 0. It sets: {_BY_NAME[name].help}.")
 
 
 def choice(name: str) -> str:

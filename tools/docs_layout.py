@@ -105,7 +105,6 @@ _CORE = (
         f"{ASLEEP} asleep, {LOOKING} looking for work, {RUNNING} running an op, {ACTIVITY_OFFLINE} offline",
     ),
     Field(layout.CORE_STATE, "uint8", "state", ", ".join(f"{number} {name}" for number, name in enumerate(STATES))),
-    Field(layout.CORE_SLOT, "uint32", "slot", f"{layout.NO_SLOT:#x}; reserved for the slot that the core runs"),
     Field(layout.CORE_EPOCH, "uint64", "epoch", "how often the core came to run, 1 for its first process"),
     Field(layout.CORE_HEARTBEAT, "uint64", "heartbeat_ns", "CLOCK_MONOTONIC of the last beat, one each 100 ms"),
     Field(layout.CORE_TASKS, "uint64", "tasks", "tasks that the core has ended since the board started"),

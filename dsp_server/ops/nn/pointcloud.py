@@ -27,7 +27,7 @@ from dsp_server.ops.nn.tiles import (
     read_param,
     refuse_overlap,
 )
-from dsp_server.ping_pong import ping_pong
+from dsp_server.frame import ping_pong
 from hbrt.kernels import Kernel
 from hbrt.pointcloud_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,

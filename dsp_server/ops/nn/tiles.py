@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server import cycles
-from dsp_server.ping_pong import ping_pong
+from dsp_server.frame import ping_pong
 from dsp_server.runtime import hb_dsp_mem_map
 from hbrt.settings import choice
 
