@@ -86,10 +86,8 @@ class Relay:
     def run(self) -> None:
         """Serve until told to stop, the board has gone, or nobody came for long."""
         while True:
-            if not self._tasks.sleep_until(self._has_ended, BEAT_SECONDS * 1000) and self._link.fault:
-                self._say(f"The relay ends: {self._link.why_faulty()}")
-                return
-            if self.is_stopping:
+            is_woken = self._tasks.sleep_until(self._has_ended, BEAT_SECONDS * 1000)
+            if self.is_stopping or (self._link.fault and not is_woken):
                 return
             self._collect()
             if time.monotonic() >= self._next_beat:

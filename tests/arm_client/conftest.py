@@ -92,6 +92,11 @@ class Chip:
             time.sleep(0.001)
         return value
 
+    def programs(self) -> list[dict[str, Any]]:
+        """The clients of the board, but for a relay that carries their tasks."""
+        clients: list[dict[str, Any]] = self.board.status()["clients"]
+        return [client for client in clients if client["name"] != "dsp_relay_server"]
+
     def free_all(self) -> None:
         for mem in self._blocks:
             if mem.virAddr and hb.hbSysFreeMem(mem) == 0:

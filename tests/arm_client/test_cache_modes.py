@@ -158,4 +158,4 @@ def test_an_unknown_mode_is_refused_where_it_is_read(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("HBRT_CACHE", "strickt")
     with pytest.raises(BadSettingError, match="HBRT_CACHE is 'strickt'; write one of coherent, strict"):
         Session(BoardPaths(chip.board.path))
-    chip.until(lambda: len(chip.board.status()["clients"]) == 1, "the end of the attachment that was given up")
+    chip.until(lambda: len(chip.programs()) == 1, "the end of the attachment that was given up")

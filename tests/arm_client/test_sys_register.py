@@ -90,7 +90,7 @@ def test_a_block_outlives_the_process_that_allocated_it(chip: Chip, peer: Peer) 
     mem = hb.hbSysMem(phyAddr=phy_addr, memSize=64)
     assert hb.hbSysRegisterMem(mem) == 0
     peer.kill()
-    chip.until(lambda: len(chip.board.status()["clients"]) == 1, "the end of the other client")
+    chip.until(lambda: len(chip.programs()) == 1, "the end of the other client")
     assert bytes(mem.view()[:4]) == b"will"
     assert hb.hbSysUnregisterMem(mem) == 0
     assert hb.hbSysRegisterMem(mem) == hb.HB_SYS_REGISTER_MEM_FAILED
