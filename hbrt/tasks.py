@@ -308,7 +308,7 @@ class Tasks:
         if mm[at] < _DONE and not (
             self._sleep_alone(slot, handle)
             if timeout_ms <= 0 and not self._budget_ns
-            else self.sleep_until(lambda: mm[at] >= _DONE or handles[slot] != handle, timeout_ms)
+            else self.sleep_until(self._end_of(slot, handle), timeout_ms)
         ):
             if self._link.fault:
                 return self._say(self._link.fault, self._link.why_faulty())
@@ -319,6 +319,11 @@ class Tasks:
             return 0
         result: int = RESULT.unpack_from(mm, self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
         return self._say(result, self.mailbox.text(slot))
+
+    def _end_of(self, slot: int, handle: int) -> Callable[[], bool]:
+        # A function of its own: in the callers, variables that a closure holds would cost those that need none.
+        at, mm, handles = self._states + slot, self._map, self._handles
+        return lambda: mm[at] >= _DONE or handles[slot] != handle
 
     def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
         """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
@@ -349,7 +354,7 @@ class Tasks:
         mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
         at, handles = self._states + slot, self._handles
         if self._followers or not self._leading.acquire(blocking=False):
-            return self.sleep_until(lambda: mm[at] >= _DONE or handles[slot] != handle)
+            return self.sleep_until(self._end_of(slot, handle))
         if not self._is_lease_watched:
             self._link.watch_lease()
             self._is_lease_watched = True
