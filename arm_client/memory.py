@@ -32,6 +32,7 @@ class Block:
         "base",
         "image",
         "is_cached",
+        "is_managed",
         "is_registered",
         "phy_addr",
         "registrations",
@@ -44,6 +45,7 @@ class Block:
         self.size_bytes = size_bytes
         self.is_cached = is_cached
         self.is_registered = False
+        self.is_managed = False  # something frees it when nothing refers to it any more
         self.registrations = 0
         self.base = ddr  # the DDR's bytes of this block
         self.image = memoryview(mmap.mmap(-1, size_bytes)) if image else None

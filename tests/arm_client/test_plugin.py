@@ -1,0 +1,350 @@
+"""The pytest plugin in a user's project: what a green test needs, and what each kind of disorder is told."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest_plugins = ["pytester"]
+
+IMAGE = Path(__file__).parent / "images" / "ops.py"
+HEAD = """
+import ctypes, gc
+import numpy as np
+import pytest
+import arm_client as hb
+"""
+
+
+@pytest.fixture
+def project(pytester: pytest.Pytester, board_home: Path, monkeypatch: pytest.MonkeyPatch) -> pytest.Pytester:
+    """A small project of a user's: an image beside its tests; at the end nothing of it must run."""
+    monkeypatch.setenv("HBRT_HOME", str(board_home))
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    (pytester.path / "ops.py").write_text(IMAGE.read_text(encoding="utf-8"), encoding="utf-8")
+    pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    return pytester
+
+
+def run(project: pytest.Pytester, source: str, *options: str) -> pytest.RunResult:
+    project.makepyfile(test_mine=HEAD + source)
+    result = project.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=50)
+    assert not list(Path(os.environ["HBRT_HOME"]).iterdir()), "a board was left behind"
+    return result
+
+
+def test_green(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+def test_default_image(dsp_board):
+    assert dsp_board.ops()[0x400] == "softmax"
+    dsp_board.ping()
+
+@pytest.mark.dsp_board(image="ops.py", cores=1, ddr_bytes=1 << 20)
+def test_own_image(dsp_board):
+    out = dsp_board.empty(4, np.uint8)
+    dsp_board.call(0x100A, b"\\1\\2\\3\\4", out)
+    assert out.tolist() == [2, 3, 4, 5]
+    assert dsp_board.core_count == 1
+    assert dsp_board.status()["memory"]["size_bytes"] == 1 << 20
+
+@pytest.fixture
+def weights(dsp_board):
+    return dsp_board.from_array(np.arange(8))
+
+def test_a_fixture_of_arrays(weights, dsp_board):
+    assert weights.sum() == 28
+    dropped = dsp_board.submit(0)
+
+def test_c_names_use_it(dsp_board):
+    mem = hb.hbSysMem()
+    assert hb.hbSysAllocMem(mem, 64) == 0
+    assert dsp_board.live_bytes() == 64
+    assert hb.hbSysFreeMem(mem) == 0
+
+def test_several(dsp_board_factory, dsp_board):
+    with dsp_board_factory(image="ops.py", cores=1) as one, dsp_board_factory(cores=1) as two:
+        kept = one.empty(3)
+        assert one.path != two.path != dsp_board.path
+        assert 0x1000 in one.ops() and 0x1000 not in two.ops()
+
+def test_skipped_with_an_array_in_hand(dsp_board):
+    kept = dsp_board.empty(3)
+    pytest.skip("no reason")
+
+@pytest.mark.xfail(raises=ZeroDivisionError)
+def test_expected_to_fail_with_an_array_in_hand(dsp_board):
+    kept = dsp_board.empty(3)
+    1 / 0
+
+def test_expected_exception_with_an_array_in_hand(dsp_board):
+    kept = dsp_board.empty(3)
+    with pytest.raises(hb.HbrtError) as caught:
+        dsp_board.call(0x1fff, kept, kept)
+
+def test_closed_by_the_test(dsp_board):
+    dsp_board.close()
+
+@pytest.mark.dsp_board(fresh=True)
+def test_fresh(dsp_board):
+    assert dsp_board.status()["clients"][0]["id"] == 1
+""",
+    )
+    result.assert_outcomes(passed=8, skipped=1, xfailed=1)
+
+
+def test_boards_are_kept_for_the_next_test(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+PIDS = []
+
+@pytest.mark.parametrize("repeat", range(5))
+def test_same(dsp_board, repeat):
+    PIDS.append(dsp_board.session.link.daemon_pid)
+    assert len(set(PIDS)) == 1
+
+def test_disorder(dsp_board):
+    PIDS.append(dsp_board.session.link.daemon_pid)
+    assert hb.hbSysAllocMem(hb.hbSysMem(), 64) == 0
+
+def test_not_after_disorder(dsp_board):
+    assert dsp_board.session.link.daemon_pid not in PIDS
+    assert dsp_board.status()["memory"]["blocks"] == 0
+
+@pytest.mark.dsp_board(cores=1)
+def test_not_with_other_settings(dsp_board):
+    assert dsp_board.session.link.daemon_pid not in PIDS
+""",
+    )
+    result.assert_outcomes(passed=8, errors=1)
+
+
+DISORDER = {
+    "leak": (
+        """
+    mem = hb.hbSysMem()
+    assert hb.hbSysAllocMem(mem, 640) == 0
+""",
+        "- 640 bytes at 0x* were not freed",
+    ),
+    "kept_array": (
+        """
+    KEPT.append(dsp_board.empty(10))
+""",
+        "- 40 bytes at 0x* were not freed",
+    ),
+    "task": (
+        """
+    task, ctrl = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
+    assert hb.hbDSPRpc(task, None, None, ctrl) == 0
+    assert hb.hbDSPWaitTaskDone(task, 0) == 0
+""",
+        "- task 0x* was not released (hbDSPReleaseTask); it is DONE",
+    ),
+    "running_task": (
+        """
+    flags = dsp_board.empty(8, np.uint8)
+    KEPT.append(dsp_board.submit(0x1001, flags))
+    while not flags[0]:
+        pass
+    flags[1] = 0
+    import threading
+    threading.Timer(0.5, lambda view=np.asarray(flags): view.__setitem__(1, 1)).start()
+""",
+        "- task 0x* was not released (hbDSPReleaseTask); it is RUNNING",
+    ),
+    "overrun": (
+        """
+    mem = hb.hbSysMem()
+    assert hb.hbSysAllocMem(mem, 100) == 0
+    ctypes.memset(mem.virAddr, 0x55, 101)
+    assert hb.hbSysFreeMem(mem) == 0
+""",
+        "- overrun: The block 0x*+0x64 of client * was written past its end: *, 0 bytes behind the end.",
+    ),
+    "overrun_into_the_guard": (
+        """
+    array = dsp_board.empty(1024, np.float32)
+    ctypes.memset(array.ctypes.data + 4096 + 17, 0x55, 4)
+""",
+        "- overrun: *the first byte found is 0x*, 17 bytes behind the end.",
+    ),
+    "write_after_free": (
+        """
+    mem = hb.hbSysMem()
+    assert hb.hbSysAllocMem(mem, 100) == 0
+    address = mem.virAddr
+    assert hb.hbSysFreeMem(mem) == 0
+    ctypes.memset(address + 10, 0x55, 1)
+""",
+        "- write-after-free: A byte at 0x*00a was written while that memory was free.",
+    ),
+}
+
+
+def test_disorder_fails_its_test_with_a_sentence_and_no_other(project: pytest.Pytester) -> None:
+    project.makeini("[pytest]\ndsp_image = ops.py\n")
+    tests = "KEPT = []\n"
+    for name, (body, _) in DISORDER.items():
+        tests += f"\ndef test_{name}(dsp_board):{body}\ndef test_after_{name}(dsp_board):\n    dsp_board.ping()\n"
+    result = run(project, tests)
+    result.assert_outcomes(passed=2 * len(DISORDER), errors=len(DISORDER))
+    said = result.stdout.str()
+    for name, (_, sentence) in DISORDER.items():
+        report = said.partition(f"_ ERROR at teardown of test_{name} _")[2].partition("\n____")[0]
+        pytest.LineMatcher(report.splitlines()).fnmatch_lines(["The test left its board in disorder:", sentence])
+
+
+def test_a_failed_test_is_not_told_of_its_arrays(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+def test_fails(dsp_board):
+    array = dsp_board.empty(4)
+    assert array.sum() == 1
+""",
+    )
+    result.assert_outcomes(failed=1)
+    assert "not freed" not in result.stdout.str()
+
+
+def test_a_dead_daemon_or_core_does_not_spoil_the_next_test(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+import os, signal
+
+def test_kills_the_daemon(dsp_board):
+    os.kill(dsp_board.session.link.daemon_pid, signal.SIGKILL)
+    with pytest.raises(hb.HbrtError):
+        while True:
+            dsp_board.ping()
+
+def test_kills_a_core(dsp_board):
+    os.kill(dsp_board.status()["cores"][0]["pid"], signal.SIGKILL)
+    while not dsp_board.status()["cores"][0]["crashes"]:
+        pass
+
+def test_next(dsp_board):
+    dsp_board.ping()
+    assert dsp_board.status()["cores"][0]["crashes"] == 0
+""",
+    )
+    result.assert_outcomes(passed=3)
+
+
+def test_the_ini_option_and_a_marker_that_overrides_it(project: pytest.Pytester) -> None:
+    (project.path / "other.py").write_text(
+        IMAGE.read_text(encoding="utf-8").replace("0x1000)", "0x2000)"), encoding="utf-8"
+    )
+    project.makeini("[pytest]\ndsp_image = ops.py\n")
+    result = run(
+        project,
+        """
+def test_ini(dsp_board):
+    assert 0x1000 in dsp_board.ops()
+
+@pytest.mark.dsp_board(image="other.py")
+def test_marker(dsp_board):
+    assert 0x1000 not in dsp_board.ops()
+    assert 0x2000 in dsp_board.ops()
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
+def test_an_image_that_does_not_load_gives_its_traceback(project: pytest.Pytester) -> None:
+    (project.path / "bad.py").write_text("def main():\n    return 1 / 0\n", encoding="utf-8")
+    result = run(
+        project,
+        """
+@pytest.mark.dsp_board(image="bad.py")
+def test_bad(dsp_board):
+    pass
+
+@pytest.mark.dsp_board(image="missing.py")
+def test_missing(dsp_board):
+    pass
+
+def test_good(dsp_board):
+    dsp_board.ping()
+""",
+    )
+    result.assert_outcomes(passed=1, errors=2)
+    result.stdout.fnmatch_lines(
+        ["*The board test-* did not start.*", "*return 1 / 0*", "*ZeroDivisionError: division by zero*"]
+    )
+    result.stdout.fnmatch_lines(["*missing.py*"])
+
+
+def test_a_wrong_option_is_named(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+@pytest.mark.dsp_board(imgae="ops.py")
+def test_typo(dsp_board):
+    pass
+""",
+    )
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*imgae*"])
+
+
+def test_strict_markers_know_it(project: pytest.Pytester) -> None:
+    result = project.runpytest_subprocess("--markers", "--strict-markers")
+    result.stdout.fnmatch_lines(["@pytest.mark.dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False):*"])
+
+
+def test_with_xdist(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+@pytest.mark.parametrize("repeat", range(8))
+@pytest.mark.dsp_board(image="ops.py", cores=1)
+def test_many(dsp_board, repeat):
+    out = dsp_board.empty(1, np.uint8)
+    dsp_board.call(0x100A, bytes([repeat]), out)
+    assert out[0] == repeat + 1
+""",
+        "-n",
+        "2",
+    )
+    result.assert_outcomes(passed=8)
+
+
+def test_needs_pytest_alone(project: pytest.Pytester) -> None:
+    """As after ``pip install hbrt pytest``: none of the packages that our own tests use can be imported."""
+    project.makepyfile(
+        blocker="""
+import sys
+for name in ("hypothesis", "psutil", "xdist", "execnet", "pytest_timeout", "ruff", "mypy", "cv2", "numba", "onnx"):
+    sys.modules[name] = None
+"""
+    )
+    project.makepyfile(test_mine=HEAD + "def test_one(dsp_board):\n    dsp_board.ping()\n")
+    command = [sys.executable, "-m", "pytest", "-p", "blocker", "-p", "arm_client.testing", "-p", "no:cacheprovider"]
+    environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(project.path)}
+    ended = subprocess.run(
+        command, cwd=project.path, env=environment, capture_output=True, text=True, check=False, timeout=50
+    )
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+
+
+def test_costs_a_project_that_does_not_use_it_next_to_nothing(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+import sys
+
+def test_nothing_was_loaded():
+    assert "zmq" not in sys.modules
+    assert "msgpack" not in sys.modules
+""",
+    )
+    result.assert_outcomes(passed=1)
