@@ -42,9 +42,9 @@ class Rectangle(NamedTuple):
 
     def cut(self, most_places: int) -> Iterator[Rectangle]:
         """Rectangles of at most so many places that cover this one."""
-        columns = min(self.columns, most_places)
-        rows = most_places // columns if columns else 0
-        for row in range(0, self.rows if columns else 0, rows):
+        columns = min(max(self.columns, 1), most_places)
+        rows = most_places // columns
+        for row in range(0, self.rows, rows):
             for column in range(0, self.columns, columns):
                 yield Rectangle(
                     self.first + row * self.pitch + column,
