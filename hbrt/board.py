@@ -178,22 +178,39 @@ def make_directory(paths: BoardPaths) -> None:
 
 
 def check_directory(paths: BoardPaths) -> None:
-    """Refuse a board directory that is a link, another user's, or open to others.
+    """Refuse a board directory that is a link, another user's, or open to others, or that others could replace.
 
     Raises:
         BoardError: as said; FileNotFoundError is left to the caller.
     """
-    info = os.lstat(paths.path)
+    _check_ours(paths.path, "board directory")
+    parent = paths.path.parent
+    if parent == default_home():
+        _check_ours(parent, "home of the boards")
+        return
+    info = parent.stat()
+    if info.st_uid not in {0, os.getuid()} and os.getuid() != 0:
+        raise BoardError(
+            f"The directory {parent} belongs to user {info.st_uid}, who could replace the board in it; choose another."
+        )
+    if info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
+        raise BoardError(
+            f"The directory {parent} can be written by everybody, who could replace the board in it; "
+            f"run 'chmod o-w {parent}'."
+        )
+
+
+def _check_ours(path: Path, what: str) -> None:
+    info = path.lstat()
     if stat.S_ISLNK(info.st_mode):
-        raise BoardError(f"The board directory {paths.path} is a symbolic link; name the real directory.")
+        raise BoardError(f"The {what} {path} is a symbolic link; name the real directory.")
     if not stat.S_ISDIR(info.st_mode):
-        raise BoardError(f"{paths.path} is not a directory; remove it or choose another board name.")
+        raise BoardError(f"{path} is not a directory; remove it or choose another board name.")
     if info.st_uid != os.getuid():
-        raise BoardError(f"The board directory {paths.path} belongs to user {info.st_uid}; choose another.")
+        raise BoardError(f"The {what} {path} belongs to user {info.st_uid}; choose another.")
     if info.st_mode & 0o077:
         raise BoardError(
-            f"The board directory {paths.path} has mode {stat.S_IMODE(info.st_mode):o}, open to others; "
-            f"run 'chmod 700 {paths.path}'."
+            f"The {what} {path} has mode {stat.S_IMODE(info.st_mode):o}, open to others; run 'chmod 700 {path}'."
         )
 
 
