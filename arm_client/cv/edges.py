@@ -81,7 +81,7 @@ def corner_harris(
     Args:
         board: Connection to a board.
         src: (height, width) uint8.
-        block_size: Side of the window that the products of derivatives are averaged over, 1..31.
+        block_size: Side of the window that the products of derivatives are averaged over, odd, 1..31.
         kernel_size: Of the derivatives: 3, 5 or 7.
         sensitivity: Above 0, up to 0.25.
         border: What lies outside: "replicate" the last pixel, "constant" 0.

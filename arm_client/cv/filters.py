@@ -82,7 +82,7 @@ def box_filter(
         size: Width and height of the window, 1..127.
         anchor: Column and row of the window that lie on the pixel; -1 for its middle.
         border: What lies outside: "replicate" the last pixel, "constant" 0.
-        normalize: The mean, rounded to nearest; otherwise the sum.
+        normalize: The mean, within 1 of the exact one; otherwise the sum.
         dtype: Of the result: uint8, where a sum saturates, or int32 for the sum of a (height, width).
         **options: See Options.
 

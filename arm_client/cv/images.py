@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -82,7 +83,7 @@ def _array_to_board(board: Board, array: NDArray[Any]) -> NDArray[Any]:
 
 def has_whole_rows(array: NDArray[Any]) -> bool:
     """Whether the pixels of a row lie side by side, and the rows in order and apart: what a stride can describe."""
-    pixel_bytes = array.itemsize * int(np.prod(array.shape[2:], dtype=int))
+    pixel_bytes = array.itemsize * math.prod(array.shape[2:])
     inner = array.strides[1:] if array.shape[1] > 1 else array.strides[2:]
     expected = (pixel_bytes, array.itemsize)[: len(array.strides) - 1][-len(inner) :] if inner else ()
     stride = array.strides[0]

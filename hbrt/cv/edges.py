@@ -13,6 +13,7 @@ from hbrt.cv.rules import (
     need_apart,
     need_choice,
     need_finite,
+    need_odd,
     need_range,
     same_kind,
     same_size,
@@ -22,7 +23,7 @@ from hbrt.cv.rules import (
 HB_VP_NORM_L1 = 1
 HB_VP_NORM_L2 = 2
 NORMS = {HB_VP_NORM_L1: "HB_VP_NORM_L1", HB_VP_NORM_L2: "HB_VP_NORM_L2"}
-APERTURES = {3: "rows", 5: "rows", 7: "rows"}
+APERTURES = {3: "", 5: "", 7: ""}
 LARGEST_BLOCK = 31
 
 
@@ -72,7 +73,7 @@ class hbDSPCvCornerHarrisParam(CvParam):
 
     Attributes:
         sensitivity: k, above 0, up to 0.25.
-        blockSize: Side of the window that the products of derivatives are averaged over, 1..31.
+        blockSize: Side of the window that the products of derivatives are averaged over, odd, 1..31.
         kernelSize: Of the derivatives: 3, 5 or 7.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
@@ -97,7 +98,7 @@ class hbDSPCvCornerHarrisParam(CvParam):
         need_apart(self)
         if not 0 < self.sensitivity <= 0.25:
             refuse(f"sensitivity is {self.sensitivity}: use a number above 0 and up to 0.25.")
-        need_range("blockSize", self.blockSize, 1, LARGEST_BLOCK)
+        need_odd("blockSize", self.blockSize, LARGEST_BLOCK)
         need_choice("kernelSize", self.kernelSize, APERTURES)
         need_choice("borderType", self.borderType, BORDERS)
 

@@ -44,7 +44,7 @@ class Element(NamedTuple):
     channels: int
 
 
-ELEMENTS = {
+ELEMENTS: dict[int, Element] = {
     hbVPImageType.HB_VP_IMAGE_TYPE_U8C1: Element("uint8", 1, 1),
     hbVPImageType.HB_VP_IMAGE_TYPE_U8C3: Element("uint8", 1, 3),
     hbVPImageType.HB_VP_IMAGE_TYPE_S16C1: Element("int16", 2, 1),
@@ -149,7 +149,7 @@ class hbVPImage(ctypes.Structure):
 
     def planes(self) -> tuple[Plane, ...]:
         """The image's planes: one, or for NV12 two. Meaningful when `check` passes."""
-        element = ELEMENTS[hbVPImageType(self.imageType)]
+        element = ELEMENTS[self.imageType]
         first = Plane(self.dataPhyAddr, self.height, self.width, self.stride, element)
         if self.imageFormat != hbVPImageFormat.HB_VP_IMAGE_FORMAT_NV12:
             return (first,)
@@ -176,7 +176,7 @@ class hbVPImage(ctypes.Structure):
         if stride < width * pixel_bytes or stride % pixel_bytes:
             refuse(
                 f"{name} has a stride of {stride} bytes: a row of {width} pixels takes {width * pixel_bytes}, and a "
-                f"stride is a multiple of the {pixel_bytes} bytes of a {kind} pixel."
+                f"stride is a whole number of {kind} pixels."
             )
         if not self.dataPhyAddr or self.dataPhyAddr % element.item_bytes:
             refuse(

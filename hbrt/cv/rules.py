@@ -90,7 +90,8 @@ def _is_in_place(source: Plane, target: Plane) -> bool:
 def need_choice(name: str, value: int, choices: dict[int, str]) -> None:
     """The value must be one of these, which have names."""
     if value not in choices:
-        refuse(f"{name} is {value}: use one of {', '.join(f'{number} {text}' for number, text in choices.items())}.")
+        listed = ", ".join(f"{number} {text}".rstrip() for number, text in choices.items())
+        refuse(f"{name} is {value}: use one of {listed}.")
 
 
 def need_odd(name: str, value: int, largest: int) -> None:
@@ -189,5 +190,5 @@ class hbVPFilterKernel(ctypes.Structure):
 
     def plane(self) -> Plane:
         """Where its elements lie."""
-        element = next(element for number, element in ELEMENTS.items() if number == self.dataType)
+        element = ELEMENTS[self.dataType]
         return Plane(self.dataPhyAddr, self.height, self.width, self.width * element.item_bytes, element)

@@ -67,7 +67,7 @@ class hbDSPCvRemapParam(CvParam):
 
     def extras(self) -> tuple[Plane, ...]:
         """The map."""
-        element = ELEMENTS[hbVPImageType(self.dataType)]
+        element = ELEMENTS[self.dataType]
         row_bytes = self.mapWidth * element.channels * element.item_bytes
         return (Plane(self.mapPhyAddr, self.mapHeight, self.mapWidth, row_bytes, element),)
 

@@ -11,8 +11,8 @@ from hbrt.cv.image import Y_S32
 def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> None:
     """dst(x, y) = sum of src over the window, divided by its area when `normalize` is 1.
 
-    The window's element (pointLocX, pointLocY) lies on the pixel. The mean is rounded to nearest; a sum in U8 takes 255
-    where it does not fit, one in S32 always fits.
+    The window's element (pointLocX, pointLocY) lies on the pixel. The mean is within 1 of the exact one; a sum in U8
+    takes 255 where it does not fit, one in S32 always fits.
 
     Source: VP operator manual (J6), BoxFilter.
     """

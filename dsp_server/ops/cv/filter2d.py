@@ -5,10 +5,11 @@ from __future__ import annotations
 from dsp_server.ops.cv.op import Planes, cv_op, settle, view
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvFilter2DParam
-from hbrt.cv.image import ELEMENTS, hbVPImageType
+from hbrt.cv.image import Y_F32, Y_S16
 
-DEPTHS = {"uint8": cv2.CV_8U, "int16": cv2.CV_16S, "float32": cv2.CV_32F}
-"""OpenCV's number of each element type that a filter writes."""
+SAME_DEPTH = -1
+DEPTHS: dict[int, int] = {Y_S16.type: cv2.CV_16S, Y_F32.type: cv2.CV_32F}
+"""OpenCV's number of the element types that a filter writes besides its source's own."""
 
 
 def filter2d(param: hbDSPCvFilter2DParam, src: Planes, dst: Planes) -> None:
@@ -20,7 +21,7 @@ def filter2d(param: hbDSPCvFilter2DParam, src: Planes, dst: Planes) -> None:
     """
     result = cv2.filter2D(
         src[0],
-        DEPTHS[ELEMENTS[hbVPImageType(param.dst.imageType)].dtype],
+        DEPTHS.get(param.dst.imageType, SAME_DEPTH),
         view(param.kernel.plane()),
         dst=dst[0],
         anchor=(param.pointLocX, param.pointLocY),

@@ -1,13 +1,34 @@
-"""What the CV ops need to know of NV12's second plane."""
+"""What the CV ops that look pixels up need to know of NV12's second plane."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server.ops.cv.op import settle
+from dsp_server.ops.cv.opencv import cv2
+
 NEUTRAL_CHROMA = 128
-"""Chroma of grey."""
-
-LUMA_PLANE = 0
+"""Chroma of grey, and what lies outside the UV plane with a constant border."""
 
 
-def border_of(plane: int, value: int) -> tuple[int, ...]:
-    """What lies outside a plane with a constant border, a channel each: the value, or grey where there is chroma."""
-    return (value if plane == LUMA_PLANE else NEUTRAL_CHROMA,) * 4
+def warp(
+    plane: int,
+    source: NDArray[Any],
+    target: NDArray[Any],
+    border_value: int,
+    look_up: Callable[[NDArray[Any], NDArray[Any] | None, tuple[int, ...]], Any],
+) -> None:
+    """Fill one plane by `look_up(source, dst, border values)`.
+
+    U and V go one after the other: OpenCV looks up two channels at once in steps of 1/32 pixel only, and one or three
+    exactly.
+    """
+    if plane == 0:
+        settle(target, look_up(source, target, (border_value,) * 4))
+        return
+    parts = [look_up(np.ascontiguousarray(source[..., part]), None, (NEUTRAL_CHROMA,)) for part in (0, 1)]
+    settle(target, cv2.merge(parts, dst=target))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from dsp_server.ops.cv.nv12 import border_of
-from dsp_server.ops.cv.op import Planes, cv_op, settle, view
+import numpy as np
+from numpy.typing import NDArray
+
+from dsp_server.ops.cv.nv12 import warp
+from dsp_server.ops.cv.op import Planes, cv_op, view
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.warps import hbDSPCvRemapParam
 
@@ -19,20 +22,29 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
     """
-    coordinates = view(param.extras()[0]).astype(np.float32, copy=False)
+    with np.errstate(over="ignore"):
+        coordinates = view(param.extras()[0]).astype(np.float32, copy=False)
     for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
         places = coordinates if plane == 0 else coordinates[::2, ::2] * np.float32(0.5)
-        # Both coordinates are in one array; OpenCV's types do not know that the second map may then be None.
-        result = cv2.remap(  # type: ignore[call-overload]
-            source,
-            places,
-            None,
-            param.interpolation,
-            dst=target,
-            borderMode=param.borderType,
-            borderValue=border_of(plane, param.borderValue),
-        )
-        settle(target, result)
+
+        def look_up(
+            pixels: NDArray[Any],
+            out: NDArray[Any] | None,
+            border: tuple[int, ...],
+            places: NDArray[Any] = places,
+        ) -> Any:
+            # Both coordinates are in one array; OpenCV's types do not know that the second map may then be None.
+            return cv2.remap(  # type: ignore[call-overload]
+                pixels,
+                places,
+                None,
+                param.interpolation,
+                dst=out,
+                borderMode=param.borderType,
+                borderValue=border,
+            )
+
+        warp(plane, source, target, param.borderValue, look_up)
 
 
 hb_dsp_remap = cv_op(hbDSPCvRemapParam, remap, instructions=60)

@@ -13,8 +13,9 @@ METHODS = {HB_VP_INTER_NEAREST: cv2.INTER_NEAREST}
 def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> None:
     """With scale = size of src / size of dst, for each direction; each plane of NV12 for itself.
 
-    NEAREST: dst(x) = src(floor(x * scale)). LINEAR: a blend of the two pixels around (x + 0.5) * scale - 0.5, the
-    border replicated; in U8 the weights have 11 bits, and the result is within 1 of the exact one.
+    NEAREST: dst(x) = src(floor(x * scale)), in float64: where x * scale is whole, it may come out one less. LINEAR: a
+    blend of the two pixels around (x + 0.5) * scale - 0.5, the border replicated; in U8 the weights have 11 bits, and
+    the result is within 1 of the exact one.
 
     Source: VP operator manual (J6), Resize. Emulator: that pixels have their centres at .5 is OpenCV's.
     """

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.filter2d import DEPTHS
+from dsp_server.ops.cv.filter2d import DEPTHS, SAME_DEPTH
 from dsp_server.ops.cv.op import Planes, cv_op, settle, view
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvSepFilter2DParam
-from hbrt.cv.image import ELEMENTS, hbVPImageType
 
 
 def sep_filter2d(param: hbDSPCvSepFilter2DParam, src: Planes, dst: Planes) -> None:
@@ -18,7 +17,7 @@ def sep_filter2d(param: hbDSPCvSepFilter2DParam, src: Planes, dst: Planes) -> No
     """
     result = cv2.sepFilter2D(
         src[0],
-        DEPTHS[ELEMENTS[hbVPImageType(param.dst.imageType)].dtype],
+        DEPTHS.get(param.dst.imageType, SAME_DEPTH),
         view(param.kernelX.plane()),
         view(param.kernelY.plane()),
         dst=dst[0],

@@ -10,7 +10,7 @@ from hbrt.cv.pixels import hbDSPCvThresholdParam
 def threshold(param: hbDSPCvThresholdParam, src: Planes, dst: Planes) -> None:
     """A pixel that is above thresh, and one that is not, becomes: BINARY maxVal, 0; BINARY_INV 0, maxVal.
 
-    TRUNC thresh, itself; TOZERO itself, 0; TOZERO_INV 0, itself. A NaN is not above anything.
+    TRUNC thresh, itself; TOZERO itself, 0; TOZERO_INV 0, itself. What a NaN becomes is not defined.
 
     Source: VP operator manual (J6), Threshold, which describes the five types. Emulator: all five work.
     """

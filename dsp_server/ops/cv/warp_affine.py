@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.cv.nv12 import border_of
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.nv12 import warp
+from dsp_server.ops.cv.op import Planes, cv_op
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.resize import METHODS
 from hbrt.cv.warps import hbDSPCvWarpAffineParam
@@ -20,17 +22,23 @@ def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> None
     Source: VP operator manual (J6), WarpAffine, whose text maps forward. Emulator: the reading "forward" is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(2, 3)
+    flags = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
     for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
-        result = cv2.warpAffine(
-            source,
-            matrix if plane == 0 else _for_half(matrix),
-            (target.shape[1], target.shape[0]),
-            dst=target,
-            flags=METHODS.get(param.interpolation, cv2.INTER_LINEAR),
-            borderMode=param.borderType,
-            borderValue=border_of(plane, param.borderValue),
-        )
-        settle(target, result)
+        transform = matrix if plane == 0 else _for_half(matrix)
+        size = (target.shape[1], target.shape[0])
+
+        def look_up(
+            pixels: NDArray[Any],
+            out: NDArray[Any] | None,
+            border: tuple[int, ...],
+            transform: NDArray[np.float64] = transform,
+            size: tuple[int, int] = size,
+        ) -> Any:
+            return cv2.warpAffine(
+                pixels, transform, size, dst=out, flags=flags, borderMode=param.borderType, borderValue=border
+            )
+
+        warp(plane, source, target, param.borderValue, look_up)
 
 
 def _for_half(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

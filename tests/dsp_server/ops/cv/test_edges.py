@@ -1,0 +1,182 @@
+"""Canny, CornerHarris and Sobel against numpy and scipy, on crops of a photograph."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import scipy.ndimage as nd
+from numpy.typing import NDArray
+
+from hbrt.cv_types import hbDSPCvCannyParam, hbDSPCvCornerHarrisParam, hbDSPCvSobelParam
+
+if TYPE_CHECKING:
+    from tests.dsp_server.ops.cv.conftest import Ddr
+
+Array = NDArray[Any]
+SIZES = [(37, 53), (96, 80), (1, 41), (29, 1), (1, 1), (2, 3)]
+every_size = pytest.mark.parametrize("size", SIZES)
+SMOOTHING = {1: [1], 3: [1, 2, 1], 5: [1, 4, 6, 4, 1], 7: [1, 6, 15, 20, 15, 6, 1]}
+
+
+def sobel_kernel(dx: int, dy: int, side: int) -> NDArray[np.float64]:
+    """Binomial smoothing, differenced: each order of derivative replaces two steps of smoothing by [-1 0 1] or so."""
+
+    def along(order: int) -> NDArray[np.float64]:
+        taps = np.ones(1)
+        length = max(side, 3) if order else side
+        for _ in range(length - 1 - order):
+            taps = np.convolve(taps, [1, 1])
+        for _ in range(order):
+            taps = np.convolve(taps, [-1, 1])
+        return taps
+
+    return np.outer(along(dy), along(dx))
+
+
+@every_size
+@pytest.mark.parametrize("border", [0, 1])
+@pytest.mark.parametrize(
+    ("dx", "dy", "side"), [(1, 0, 3), (0, 1, 3), (1, 1, 3), (2, 0, 3), (1, 0, 1), (0, 2, 1), (1, 0, 5), (0, 1, 7)]
+)
+def test_sobel_is_exact_and_saturates(
+    ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, dx: int, dy: int, side: int
+) -> None:
+    image = photo.grey(*size)
+    for scale, delta in ((1.0, 0.0), (0.5, 3.0)):
+        param = hbDSPCvSobelParam(
+            src=ddr.image(image, padding=5),
+            dst=ddr.blank(size, np.int16, padding=2),
+            scale=scale,
+            delta=delta,
+            dx=dx,
+            dy=dy,
+            kernelSize=side,
+            borderType=border,
+        )
+        exact = oracle.correlated(image, sobel_kernel(dx, dy, side), border=border) * scale + delta
+        got = ddr.run(param)[0]
+        if scale == 1:
+            np.testing.assert_array_equal(got, np.clip(exact, -32768, 32767))
+        else:
+            assert np.abs(got - np.clip(exact, -32768, 32767)).max() <= 0.5
+
+
+def test_sobel_has_the_manuals_kernel() -> None:
+    np.testing.assert_array_equal(sobel_kernel(1, 0, 3), [[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]])
+    np.testing.assert_array_equal(sobel_kernel(0, 1, 3), np.transpose([[-1, 0, 1], [-2, 0, 2], [-1, 0, 1]]))
+
+
+def harris(image: Array, block: int, side: int, k: float, border: int, correlated: Any) -> NDArray[np.float64]:
+    scale = 1 / (255 * 2 ** (side - 1) * block)
+    dx = correlated(image, sobel_kernel(1, 0, side), border=border) * scale
+    dy = correlated(image, sobel_kernel(0, 1, side), border=border) * scale
+    window = np.ones((block, block))
+    xx, xy, yy = (correlated(product, window, border=border) for product in (dx * dx, dx * dy, dy * dy))
+    response: NDArray[np.float64] = xx * yy - xy**2 - k * (xx + yy) ** 2
+    return response
+
+
+@every_size
+@pytest.mark.parametrize("border", [0, 1])
+@pytest.mark.parametrize(("block", "side", "bits"), [(3, 3, 30), (1, 3, 30), (5, 5, 23), (3, 7, 16)])
+def test_corner_harris(
+    ddr: Ddr, photo: SimpleNamespace, oracle: SimpleNamespace, size: Any, border: int, block: int, side: int, bits: int
+) -> None:
+    image = photo.grey(*size)
+    src = ddr.image(image, padding=5)
+    how = {"sensitivity": 0.04, "blockSize": block, "kernelSize": side, "borderType": border}
+    real = ddr.run(hbDSPCvCornerHarrisParam(src=src, dst=ddr.blank(size, np.float32, padding=2), **how))[0]
+    whole = ddr.run(hbDSPCvCornerHarrisParam(src=src, dst=ddr.blank(size, np.int32, padding=2), **how))[0]
+    exact = harris(image, block, side, 0.04, border, oracle.correlated)
+    # Differences of sums in float32: a few units in the last place of what is subtracted.
+    largest = max(float(np.abs(exact).max()), 1e-12)
+    assert np.abs(real - exact).max() <= 4e-6 * largest + 1e-9
+    np.testing.assert_array_equal(whole, np.rint(real.astype(np.float64) * 2.0**bits))
+
+
+def test_the_steepest_corner_fits_an_int32(ddr: Ddr) -> None:
+    random = np.random.default_rng(0)
+    for side in (3, 5, 7):
+        for block in (1, 3):
+            image = (random.random((48, 48)) > 0.5).astype(np.uint8).repeat(2, 0).repeat(2, 1) * np.uint8(255)
+            param = hbDSPCvCornerHarrisParam(
+                src=ddr.image(image),
+                dst=ddr.blank(image.shape, np.int32),
+                sensitivity=0.25,
+                blockSize=block,
+                kernelSize=side,
+                borderType=1,
+            )
+            got = ddr.run(param)[0]
+            assert got.min() > -(1 << 31)
+            assert (got < 0).any()
+
+
+def canny(image: Array, low: float, high: float, side: int, norm: int) -> Array:
+    """Edges by the three steps of the op's text, in integers, with scipy's labels for the last one."""
+    pixels = image.astype(np.int64)
+    kernel = sobel_kernel(1, 0, side).astype(np.int64)
+    dx = np.clip(nd.correlate(pixels, kernel, mode="nearest"), -32768, 32767)
+    dy = np.clip(nd.correlate(pixels, kernel.T, mode="nearest"), -32768, 32767)
+    if norm == 2:
+        size, low, high = dx**2 + dy**2, min(low, 32767) ** 2, min(high, 32767) ** 2
+    else:
+        size = np.abs(dx) + np.abs(dy)
+    low, high = np.floor(low), np.floor(high)
+    around = np.pad(size, 1)
+    middle = size
+
+    def at(down: int, right: int) -> Array:
+        part: Array = around[1 + down : 1 + down + size.shape[0], 1 + right : 1 + right + size.shape[1]]
+        return part
+
+    # tan(22.5 degrees) = 13573 / 2^15; tan(67.5 degrees) is that plus 2.
+    x, y = np.abs(dx), np.abs(dy) << 15
+    flat, steep = x * 13573, x * 13573 + (x << 16)
+    slanted_down = np.where(
+        (dx ^ dy) < 0, (middle > at(-1, 1)) & (middle > at(1, -1)), (middle > at(-1, -1)) & (middle > at(1, 1))
+    )
+    largest = np.where(
+        y < flat,
+        (middle > at(0, -1)) & (middle >= at(0, 1)),
+        np.where(y > steep, (middle > at(-1, 0)) & (middle >= at(1, 0)), slanted_down),
+    )
+    weak = largest & (size > low)
+    labels, _ = nd.label(weak, np.ones((3, 3)))
+    strong = np.unique(labels[weak & (size > high)])
+    edges: Array = np.isin(labels, strong[strong > 0]).astype(np.uint8) * np.uint8(255)
+    return edges
+
+
+@every_size
+@pytest.mark.parametrize(
+    ("low", "high", "side", "norm"), [(100, 400, 3, 1), (60, 120, 3, 2), (50.5, 200.5, 3, 1), (800, 2500, 5, 1)]
+)
+def test_canny_is_exact(
+    ddr: Ddr, photo: SimpleNamespace, size: Any, low: float, high: float, side: int, norm: int
+) -> None:
+    image = photo.grey(*size)
+    results = []
+    for overlap in (0, 64):
+        param = hbDSPCvCannyParam(
+            src=ddr.image(image, padding=5),
+            dst=ddr.blank(size, padding=2),
+            threshold1=low,
+            threshold2=high,
+            kernelSize=side,
+            norm=norm,
+            overlap=overlap,
+            borderType=1,
+        )
+        results.append(ddr.run(param)[0])
+    np.testing.assert_array_equal(results[0], results[1])
+    np.testing.assert_array_equal(results[0], canny(image, low, high, side, norm))
+
+
+def test_canny_finds_something(ddr: Ddr, photo: SimpleNamespace) -> None:
+    image = photo.grey(96, 80)
+    edges = canny(image, 100, 400, 3, 1)
+    assert 0.01 < (edges > 0).mean() < 0.5
