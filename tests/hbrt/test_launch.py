@@ -1,0 +1,148 @@
+"""Starting a daemon as a process of its own: what its starter hears, and what is left when it does not start."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from hbrt import launch as launch_module
+from hbrt.board import BoardPaths, daemon_pid
+from hbrt.launch import DaemonConfig, DidNotStartError, launch, log_tail
+from hbrt.status import Status
+
+
+@pytest.fixture
+def config(tmp_path_factory: pytest.TempPathFactory) -> DaemonConfig:
+    return DaemonConfig(str(tmp_path_factory.mktemp("boards") / "board"), cores=1, ddr_bytes=1 << 20, is_private=True)
+
+
+def _pretend(monkeypatch: pytest.MonkeyPatch, program: str) -> list[int]:
+    """Start this program in the daemon's place; returns its process ids."""
+    pids: list[int] = []
+    real = os.posix_spawn
+
+    def spawn(path: str, argv: list[str], *args: object, **options: object) -> int:
+        pids.append(real(path, [*argv[:3], program, *argv[4:]], *args, **options))  # type: ignore[arg-type]
+        return pids[-1]
+
+    monkeypatch.setattr(os, "posix_spawn", spawn)
+    return pids
+
+
+def _has_ended(pid: int) -> bool:
+    return not Path(f"/proc/{pid}").exists()
+
+
+def test_launched_daemon_is_detached_and_its_own_session(config: DaemonConfig) -> None:
+    launched = launch(config)
+    assert os.getsid(launched.pid) == launched.pid
+    descriptors = {path.name: str(path.readlink()) for path in Path(f"/proc/{launched.pid}/fd").iterdir()}
+    assert descriptors["0"] == os.devnull
+    assert descriptors["1"] == descriptors["2"] == f"{config.directory}/log"
+    assert launched.removed == ()
+    os.close(launched.lifeline)
+    os.waitpid(launched.pid, 0)
+    assert not Path(config.directory).exists()
+
+
+def test_public_daemon_lives_on_without_its_starter(config: DaemonConfig) -> None:
+    program = (
+        "import json, sys; from hbrt.launch import *; "
+        "launched = launch(DaemonConfig(**json.loads(sys.argv[1]))); print(launched.pid, launched.lifeline)"
+    )
+    asked = json.dumps(config._replace(is_private=False)._asdict())
+    said = subprocess.run([sys.executable, "-c", program, asked], check=True, capture_output=True, text=True).stdout
+    pid, lifeline = map(int, said.split())
+    assert lifeline == -1
+    assert daemon_pid(BoardPaths(Path(config.directory))) == pid
+    fd = os.pidfd_open(pid)
+    os.kill(pid, signal.SIGTERM)
+    assert select.select([fd], [], [], 20)[0]
+    os.close(fd)
+
+
+DEATHS = {
+    "dies": ("import os; os._exit(5)", Status.HB_SYS_NOT_RUNNING, "Its daemon ended before it was ready."),
+    "raises": ("raise LookupError('lost')", Status.HB_SYS_NOT_RUNNING, "LookupError: lost"),
+    "talks nonsense": ("import os; os.write(3, b'[]')", Status.HB_SYS_NOT_RUNNING, "Its daemon ended before it was"),
+    "refuses": (
+        'import os; os.write(3, b\'{"ok": false, "status": -6000129, "text": "Not today."}\')',
+        Status.HB_SYS_INVALID_ARGUMENT,
+        "Not today.",
+    ),
+    "says nothing": ("import time; time.sleep(1000)", Status.HB_DSP_TIMEOUT, "Its daemon said nothing for"),
+}
+
+
+@pytest.mark.parametrize("case", DEATHS)
+def test_daemon_that_does_not_come_to_run_is_told_and_leaves_nothing(
+    config: DaemonConfig, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    program, status, text = DEATHS[case]
+    monkeypatch.setattr(launch_module, "SPARE_SECONDS", 0.3)
+    pids = _pretend(monkeypatch, program)
+    open_before = len(list(Path("/proc/self/fd").iterdir()))
+    with pytest.raises(DidNotStartError) as caught:
+        launch(config._replace(load_seconds=0.2 if case == "says nothing" else 20.0))
+    assert text in str(caught.value)
+    assert caught.value.status == status
+    assert _has_ended(pids[0])
+    assert not Path(config.directory).exists()
+    assert len(list(Path("/proc/self/fd").iterdir())) == open_before
+
+
+def test_starter_that_is_interrupted_ends_the_daemon(config: DaemonConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    pids = _pretend(monkeypatch, "import time; time.sleep(1000)")
+    main = threading.get_ident()
+
+    def interrupt() -> None:
+        while not pids:
+            time.sleep(0.001)
+        signal.pthread_kill(main, signal.SIGINT)
+
+    interrupter = threading.Thread(target=interrupt)
+    interrupter.start()
+    with pytest.raises(KeyboardInterrupt):
+        launch(config)
+    interrupter.join()
+    assert _has_ended(pids[0])
+
+
+def test_process_that_another_thread_starts_inherits_nothing_of_a_launch(
+    config: DaemonConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the lifeline or of the ready pipe in a stranger would keep the board, or its starter, waiting."""
+    seen: list[str] = []
+    real = os.posix_spawn
+
+    def spawn(path: str, argv: list[str], *args: object, **options: object) -> int:
+        monkeypatch.setattr(os, "posix_spawn", real)
+        listing = "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')[:-1]])"
+        with subprocess.Popen([sys.executable, "-c", listing], stdout=subprocess.PIPE, close_fds=False) as stranger:
+            seen.append(stranger.communicate()[0].decode())
+        return real(path, argv, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "posix_spawn", spawn)
+    launched = launch(config)
+    assert "pipe:" in seen[0]  # its own output
+    assert seen[0].count("pipe:") == 1
+    os.close(launched.lifeline)
+    os.waitpid(launched.pid, 0)
+
+
+def test_log_tail_is_the_end_or_a_note(tmp_path: Path) -> None:
+    paths = BoardPaths(tmp_path)
+    assert log_tail(paths) == "(no log)"
+    paths.log.write_bytes(b"")
+    assert log_tail(paths) == "(empty log)"
+    paths.log.write_bytes(b"".join(b"line %d\xff\n" % number for number in range(100)))
+    assert log_tail(paths, 2) == "line 98\ufffd\nline 99\ufffd"

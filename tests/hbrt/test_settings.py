@@ -1,0 +1,109 @@
+"""Settings from the environment: one table, and what is said about a value that cannot be."""
+
+from __future__ import annotations
+
+import pytest
+
+from hbrt import settings
+from hbrt.settings import TABLE, BadSettingError, format_size, parse_size
+
+
+def test_every_setting_is_of_a_known_kind_and_its_default_is_one() -> None:
+    assert len({setting.name for setting in TABLE}) == len(TABLE)
+    for setting in TABLE:
+        assert setting.name.startswith(("HBRT_", "HB_"))
+        assert setting.help
+        kind = setting.kind.partition(":")[0]
+        assert kind in {"path", "text", "bool", "int", "size", "choice"}
+
+
+@pytest.mark.parametrize("name", [setting.name for setting in TABLE])
+def test_default_can_be_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(name, raising=False)
+    kind = next(setting.kind for setting in TABLE if setting.name == name).partition(":")[0]
+    readers = {"bool": settings.flag, "int": settings.integer, "size": settings.size_bytes, "choice": settings.choice}
+    reader = readers.get(kind, settings.text)
+    value = reader(name)
+    monkeypatch.setenv(name, "")  # empty is as good as not set
+    assert reader(name) == value
+
+
+def test_environment_wins(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HBRT_CORES", "4")
+    monkeypatch.setenv("HBRT_DDR", "512M")
+    monkeypatch.setenv("HBRT_CACHE", "strict")
+    assert settings.integer("HBRT_CORES") == 4
+    assert settings.size_bytes("HBRT_DDR") == 512 << 20
+    assert settings.choice("HBRT_CACHE") == "strict"
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [("1", True), ("true", True), ("YES", True), ("on", True), ("0", False), ("No", False), ("OFF", False)],
+)
+def test_yes_and_no(raw: str, monkeypatch: pytest.MonkeyPatch, *, value: bool) -> None:
+    monkeypatch.setenv("HBRT_AUTOSTART", raw)
+    assert settings.flag("HBRT_AUTOSTART") is value
+
+
+BAD = (
+    ("HBRT_AUTOSTART", "maybe", "HBRT_AUTOSTART is 'maybe'; write 1 or 0. It sets: start a private board when no"),
+    ("HBRT_CORES", "two", "HBRT_CORES is 'two', which is not a whole number. It sets: cores of a board"),
+    ("HBRT_CORES", "2.5", "HBRT_CORES is '2.5', which is not a whole number."),
+    ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write one of coherent, strict."),
+    ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M or G, as in 512M or 2G."),
+)
+
+
+@pytest.mark.parametrize(("name", "raw", "text"), BAD)
+def test_bad_value_is_named_with_what_is_allowed(
+    name: str, raw: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, raw)
+    kind = next(setting.kind for setting in TABLE if setting.name == name).partition(":")[0]
+    reader = {"bool": settings.flag, "int": settings.integer, "size": settings.size_bytes, "choice": settings.choice}[
+        kind
+    ]
+    with pytest.raises(BadSettingError) as caught:
+        reader(name)
+    assert str(caught.value).startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("raw", "value"),
+    [
+        ("1", 1),
+        ("4096", 4096),
+        ("64k", 64 << 10),
+        ("64M", 64 << 20),
+        ("64MB", 64 << 20),
+        ("64MiB", 64 << 20),
+        ("2G", 2 << 30),
+        (" 2 g ", 2 << 30),
+        ("0.5G", 1 << 29),
+        ("1T", 1 << 40),
+    ],
+)
+def test_sizes(raw: str, value: int) -> None:
+    assert parse_size(raw) == value
+
+
+@pytest.mark.parametrize("raw", ["", "0", "-1", "-2G", "G", "2X", "1e999", "nan", "inf", "2GG", "0x10", "1,5G"])
+def test_what_is_no_size(raw: str) -> None:
+    with pytest.raises(BadSettingError, match="is not a size; write a number with K, M or G"):
+        parse_size(raw)
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1536, "1.5 KiB"),
+        (64 << 20, "64.0 MiB"),
+        (5 << 40, "5120.0 GiB"),
+    ],
+)
+def test_size_as_text(count: int, text: str) -> None:
+    assert format_size(count) == text
