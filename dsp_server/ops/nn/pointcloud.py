@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server import cycles
+from dsp_server.frame import ping_pong
 from dsp_server.ops.nn.pointcloud_encode import Encoder, encode_pillars, encode_points
 from dsp_server.ops.nn.pointcloud_tiles import Rectangle, run_rectangle
 from dsp_server.ops.nn.tiles import (
@@ -27,7 +28,6 @@ from dsp_server.ops.nn.tiles import (
     read_param,
     refuse_overlap,
 )
-from dsp_server.frame import ping_pong
 from hbrt.kernels import Kernel
 from hbrt.pointcloud_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,

@@ -1,0 +1,314 @@
+"""CenterPoint and PointPillars on a board: both plans and the CPU reference against a slow voxeliser of this file."""
+
+from __future__ import annotations
+
+import gc
+import math
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from arm_client import nn
+from arm_client.client import Board, BoardArray
+from arm_client.errors import CallerError, OpFailedError
+from arm_client.nn import pointcloud
+from arm_client.nn.pointcloud_config import PillarConfig
+from arm_client.nn.pointcloud_reference import preprocess
+from arm_client.nn.pointcloud_voxels import Voxeliser, coordinates
+from hbrt.kernels import Kernel, numba_module
+from hbrt.pointcloud_types import POINTCLOUD_TRANSPOSE
+
+NAN, INF = math.nan, math.inf
+# Four by three cells of 1 m, few places, so that every limit is met by a dozen points.
+SMALL = PillarConfig(
+    point_cloud_range=(-2.0, -1.5, -1.0, 2.0, 1.5, 1.0),
+    voxel_size=(1.0, 1.0),
+    intensity_range=(0.0, 10.0),
+    dims=5,
+    slot_major=True,
+    max_voxels=3,
+    max_points=2,
+    max_input_points=64,
+)
+SMALLS = {
+    "centerpoint": SMALL,
+    "pointpillars": SMALL.changed(dims=4, slot_major=False),
+    "pillar-major, 5 numbers": SMALL.changed(slot_major=False),
+    "slot-major, 4 numbers": SMALL.changed(dims=4, scale=0.3),
+}
+
+
+class Expected(NamedTuple):
+    features: NDArray[np.int8]
+    coordinates: list[list[int]]
+    counts: list[int]
+
+
+def oracle(points: NDArray[np.float32], config: PillarConfig) -> Expected:
+    """Point by point and number by number, in scalars of float32."""
+    f32 = np.float32
+    back, right, bottom, front, left, top = map(f32, config.point_cloud_range)
+    lower, upper = map(f32, config.intensity_range)
+    pillars: dict[tuple[int, int], int] = {}
+    rows: list[list[int]] = []
+    counts: list[int] = []
+    features = np.zeros(config.feature_shape[1:], np.int8)
+    with np.errstate(all="ignore"):
+        for point in points:
+            x, y, z = point[:3]
+            if not (back <= x < front and right <= y < left and bottom <= z < top):
+                continue
+            at = int((x - back) / f32(config.voxel_size[0])), int((y - right) / f32(config.voxel_size[1]))
+            if at[0] >= config.grid[0] or at[1] >= config.grid[1]:
+                continue
+            if at not in pillars:
+                if len(rows) < config.max_voxels:
+                    rows.append([0, 0, at[1], at[0]])
+                    counts.append(0)
+                pillars[at] = len(rows) - 1
+            pillar = pillars[at]
+            if counts[pillar] == config.max_points:
+                continue
+            encoded = [(x - back) / (front - back), (y - right) / (left - right), (z - bottom) / (top - bottom)]
+            encoded += [(point[3] - lower) / (upper - lower), *point[4:]]
+            for dim, value in enumerate(encoded):
+                steps = float(value / f32(config.scale))
+                number = 0 if math.isnan(steps) else round(min(max(steps, -128.0), 127.0))
+                place = (counts[pillar], pillar) if config.slot_major else (pillar, counts[pillar])
+                features[(dim, *place)] = number
+            counts[pillar] += 1
+    return Expected(features, rows, counts)
+
+
+def same(got: Any, expected: Expected) -> None:
+    count = len(expected.coordinates)
+    assert got.voxel_count == count
+    assert got.num_points_per_voxel.tolist() == expected.counts
+    assert got.coordinates.shape == (1, 1, len(got.coordinates[0, 0]), 4)
+    assert got.coordinates[0, 0, :count].tolist() == expected.coordinates
+    assert (np.asarray(got.coordinates)[0, 0, count:] == -1).all()
+    assert got.features.dtype == np.int8
+    assert np.array_equal(got.features[0], expected.features)
+
+
+def identical(got: Any, expected: Any) -> None:
+    for mine, theirs in zip(got, expected, strict=True):
+        assert np.array_equal(mine, theirs)
+
+
+def cloud(rows: list[list[float]], config: PillarConfig) -> NDArray[np.float32]:
+    return np.array(rows, np.float32).reshape(-1, 5)[:, : config.dims]
+
+
+def numbers() -> st.SearchStrategy[float]:
+    borders = [-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0, -0.0, float(np.nextafter(np.float32(1), np.float32(0)))]
+    return st.one_of(
+        st.sampled_from([*borders, NAN, INF, -INF, 3.4e38]), st.floats(-2.5, 2.5, width=32), st.floats(width=32)
+    )
+
+
+CLOUDS = st.lists(st.lists(numbers(), min_size=5, max_size=5), max_size=24)
+
+
+@pytest.fixture(params=["compiled", "numpy"])
+def arm_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How this process voxelises; the cores of the board decide for themselves."""
+    if request.param == "numpy":
+        monkeypatch.setattr(Kernel, "compiled", lambda _: None)
+    elif numba_module() is None:
+        pytest.skip("numba is not installed (extra pointcloud)")
+    return str(request.param)
+
+
+@pytest.mark.usefixtures("arm_way")
+@pytest.mark.parametrize("config", SMALLS.values(), ids=SMALLS)
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(sweeps=st.lists(CLOUDS, min_size=1, max_size=3))
+@example(sweeps=[[]])
+@example(sweeps=[[[0.1, 0.2, 0.3, 4, 0.5]]])  # one point
+@example(sweeps=[[[0.1, 0.2, 0.3, i, 0.5] for i in range(9)]])  # all in one cell
+@example(sweeps=[[[x - 1.5, y - 1.0, 0, 1, 0] for y in range(3) for x in range(4)], []])  # more cells than pillars
+@example(sweeps=[[[NAN] * 5, [INF] * 5, [-INF] * 5, [0, 0, 0, NAN, INF]]])
+def test_three_ways_and_a_slow_voxeliser_agree(dsp_board: Board, config: PillarConfig, sweeps: list[Any]) -> None:
+    pipelines = {plan: nn.PillarPipeline(dsp_board, config) for plan in (1, 2)}
+    mixed = nn.PillarPipeline(dsp_board, config)
+    for number, rows in enumerate(sweeps):  # one after the other, through the same buffers
+        points = cloud(rows, config)
+        expected = oracle(points, config)
+        same(preprocess(points, config), expected)
+        same(pipelines[1].process(points, plan=1), expected)
+        same(pipelines[2].process(points, plan=2), expected)
+        same(mixed.process(points, plan=1 + number % 2, from_ddr=number % 2 == 0), expected)  # type: ignore[arg-type]
+    pipelines.clear()
+    del mixed
+    gc.collect()
+
+
+@settings(max_examples=60)
+@given(rows=CLOUDS, cuts=st.lists(st.integers(0, 24), max_size=4), name=st.sampled_from(list(SMALLS)))
+def test_a_sweep_may_come_in_parts(rows: list[list[float]], cuts: list[int], name: str) -> None:
+    config = SMALLS[name]
+    points = cloud(rows, config)
+    expected = oracle(points, config)
+    for is_compiled in {False, numba_module() is not None}:
+        table = np.empty((config.max_voxels, 4), np.int32)
+        voxeliser = Voxeliser(config, table, compiled=is_compiled)
+        places = np.zeros((config.places, config.dims), np.float32)
+        edges = [0, *sorted(cuts), len(points)]
+        for start, end in pairwise(edges):
+            voxeliser.add_points(points[start:end], places)
+        assert table[: voxeliser.count].tolist() == expected.coordinates
+        assert voxeliser.num_points_per_voxel.tolist() == expected.counts
+
+
+@pytest.fixture(scope="module")
+def sweep() -> NDArray[np.float32]:
+    return nn.lidar_sweep(1, sweeps=2, azimuths=600)
+
+
+# Fewer pillars and places than the sweep wants, and more than one task a step.
+CENTERPOINT = nn.CENTERPOINT.changed(max_voxels=4000, max_points=6)
+POINTPILLARS = nn.POINTPILLARS.changed(max_voxels=2500, max_points=6, intensity_range=(0.0, 255.0))
+
+
+@pytest.mark.usefixtures("arm_way")
+@pytest.mark.parametrize(("call", "config"), [(nn.centerpoint, CENTERPOINT), (nn.pointpillars, POINTPILLARS)])
+@pytest.mark.parametrize("plan", [1, 2])
+@pytest.mark.parametrize("options", [{}, {"from_ddr": True}, {"core": 2, "priority": 7, "timeout": 30.0}])
+def test_a_sweep_of_many_parts(
+    dsp_board: Board,
+    monkeypatch: pytest.MonkeyPatch,
+    sweep: NDArray[np.float32],
+    call: Any,
+    config: PillarConfig,
+    plan: int,
+    options: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(pointcloud, "PART_POINTS", 7680)
+    points = sweep[:, : config.dims]
+    expected = preprocess(points, config)
+    assert expected.voxel_count == config.max_voxels
+    assert expected.num_points_per_voxel.max() == config.max_points
+    got = call(dsp_board, points, config, plan=plan, **options)
+    assert isinstance(got.features, BoardArray)
+    identical(got, expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "dims", "shape"), [(nn.centerpoint, 5, (1, 5, 20, 40000)), (nn.pointpillars, 4, (1, 4, 40000, 20))]
+)
+def test_the_models_own_shapes(dsp_board: Board, call: Any, dims: int, shape: tuple[int, ...]) -> None:
+    points = nn.lidar_sweep(2, dims=dims, sweeps=1)
+    got = call(dsp_board, points)
+    assert (got.features.shape, got.coordinates.shape) == (shape, (1, 1, 40000, 4))
+    config = nn.CENTERPOINT if dims == 5 else nn.POINTPILLARS
+    expected = preprocess(points, config)
+    assert got.voxel_count > 0
+    identical(got, expected)
+
+
+def test_the_cores_without_numba_give_the_same_bits(
+    dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch, sweep: NDArray[np.float32]
+) -> None:
+    monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
+    expected = preprocess(sweep, CENTERPOINT)
+    with dsp_board_factory(fresh=True) as board:
+        plan: pointcloud.Plan
+        for plan in (1, 2):
+            identical(nn.centerpoint(board, sweep, CENTERPOINT, plan=plan), expected)
+
+
+def test_a_board_array_is_used_where_it_is(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    pipeline = nn.PillarPipeline(dsp_board, SMALL)
+    points = np.array([[0.1, 0.2, 0.3, 4, 0.5], [1.1, 0.2, 0.3, 4, 0.5]], np.float32)
+    mine = pipeline.points[:2]
+    mine[:] = points
+    other = dsp_board.from_array(points)
+    pipeline.points[:] = NAN
+    same(pipeline.process(other), oracle(points, SMALL))
+    assert np.isnan(pipeline.points).all()  # nothing was copied there
+    mine[:] = points
+    same(pipeline.process(mine), oracle(points, SMALL))
+    same(pipeline.process(points.tolist()), oracle(points, SMALL))
+    same(pipeline.process(other[::-1]), oracle(points[::-1], SMALL))
+    del pipeline, mine, other
+
+
+def test_what_an_earlier_sweep_left_is_gone(dsp_board: Board, sweep: NDArray[np.float32]) -> None:
+    pipeline = nn.PillarPipeline(dsp_board, CENTERPOINT)
+    plan: pointcloud.Plan
+    for count, plan in ((len(sweep), 2), (50, 2), (20, 1), (len(sweep), 1), (50, 1), (0, 2)):
+        identical(pipeline.process(sweep[:count], plan=plan), preprocess(sweep[:count], CENTERPOINT))
+    del pipeline
+
+
+def test_nothing_is_left_on_the_board(dsp_board: Board) -> None:
+    before = dsp_board.live_bytes()
+    got = nn.centerpoint(dsp_board, [[0.1, 0.2, 0.3, 4, 0.5]], SMALL)
+    assert got.voxel_count == 1
+    del got
+    gc.collect()
+    assert dsp_board.live_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("points", "message"),
+    [
+        (np.zeros((3, 4)), r"points have the shape \(3, 4\), but a sweep of this model is \(n, 5\)\."),
+        (np.zeros(5), r"points have the shape \(5,\), but"),
+        (np.zeros((65, 5)), "65 points are more than max_input_points, 64: raise it in the configuration."),
+    ],
+)
+def test_points_that_do_not_fit(dsp_board: Board, points: Any, message: str) -> None:
+    with pytest.raises(CallerError, match=message):
+        nn.centerpoint(dsp_board, points, SMALL)
+
+
+def test_a_plan_that_is_none(dsp_board: Board) -> None:
+    with pytest.raises(CallerError, match=r"plan 3 is none: use 2 or 1\."):
+        nn.pointpillars(dsp_board, np.zeros((0, 5)), SMALL, plan=3)  # type: ignore[arg-type]
+    with pytest.raises(CallerError, match="points have the shape"):
+        preprocess(np.zeros((3, 4)), SMALL)
+
+
+@pytest.fixture
+def broken_transpose(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    param = PillarConfig.param
+
+    def wrong(self: PillarConfig, step: int, **fields: int) -> Any:
+        made = param(self, step, **fields)
+        if step == POINTCLOUD_TRANSPOSE:
+            made.dims = 3
+        return made
+
+    monkeypatch.setattr(PillarConfig, "param", wrong)
+    yield
+    monkeypatch.undo()
+
+
+@pytest.mark.usefixtures("broken_transpose")
+def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, sweep: NDArray[np.float32]) -> None:
+    with pytest.raises(OpFailedError, match="dims is 3"):
+        nn.centerpoint(dsp_board, sweep, CENTERPOINT)
+
+
+def test_a_time_limit_that_is_over(dsp_board: Board, sweep: NDArray[np.float32]) -> None:
+    pipeline = nn.PillarPipeline(dsp_board, CENTERPOINT)
+    with pytest.raises(TimeoutError):
+        pipeline.process(sweep, timeout=-1.0)
+    identical(pipeline.process(sweep), preprocess(sweep, CENTERPOINT))
+    del pipeline
+
+
+def test_coordinates_by_loop_and_by_numpy_are_the_same(sweep: NDArray[np.float32]) -> None:
+    with_nan = sweep.copy()
+    with_nan[::7, :3] = NAN
+    by_numpy = coordinates(with_nan, nn.CENTERPOINT, compiled=False)
+    assert np.array_equal(coordinates(with_nan, nn.CENTERPOINT), by_numpy)
+    assert (by_numpy == -1).sum() > len(sweep) // 8
