@@ -6,6 +6,7 @@ Only the supervisor writes the page table and the block table; everyone may read
 
 from __future__ import annotations
 
+import fcntl
 import mmap
 import os
 import struct
@@ -24,6 +25,9 @@ from hbrt.layout import (
     plan,
     read_header,
 )
+
+# Who maps the file leans on its length: were it shortened, touching what is gone would end every process of the board.
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -173,10 +177,11 @@ class Ddr:
 
 
 def _new_file(layout: Layout) -> int:
-    fd = os.memfd_create("hbrt-ddr", os.MFD_CLOEXEC)
+    fd = os.memfd_create("hbrt-ddr", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     try:
         os.ftruncate(fd, layout.file_bytes)
         os.pwrite(fd, layout.pack_header(), 0)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
     except BaseException:
         os.close(fd)
         raise
