@@ -32,6 +32,11 @@ class State(IntEnum):
     TIMED_OUT = 6
     LOST = 7
 
+    @classmethod
+    def _missing_(cls, value: object) -> State | None:
+        """A byte that no process of a board writes: whatever task was there is lost, and its slot can be used again."""
+        return cls.LOST if isinstance(value, int) and cls.LOST < value <= 255 else None
+
 
 FIRST_END = State.DONE
 
