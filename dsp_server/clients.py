@@ -7,6 +7,7 @@ import time
 from collections import deque
 from typing import TypeAlias
 
+from dsp_server.beat import has_room, ring
 from hbrt.layout import CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
 from hbrt.mailbox import Actor, Mailbox, State
 from hbrt.wire import TOKEN_BYTES
@@ -117,7 +118,17 @@ class Clients:
         os.close(client.doorbell)
 
     def ring(self, client_id: int) -> None:
-        """Wake a client whose task was settled for it."""
+        """Wake a client whose task was settled for it; one whose doorbell is full is awake."""
         client = self.by_id.get(client_id)
-        if client is not None:
-            os.eventfd_write(client.doorbell, 1)
+        if client is not None and has_room(client.doorbell):
+            ring(client.doorbell)
+
+    def ring_all(self) -> None:
+        """Wake every client: a core that died may have ended a task and not rung for it."""
+        for client_id in self.by_id:
+            self.ring(client_id)
+
+    @property
+    def free_slots(self) -> int:
+        """Task slots that no client leases."""
+        return len(self._free_slots)

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from time import monotonic_ns
 
 from dsp_server import cycles, descriptors, runtime
-from dsp_server.beat import Beat, ring
+from dsp_server.beat import Beat, empty, has_room, ring
 from dsp_server.builtin import answer_builtin, as_status, explain
 from dsp_server.cycles import CycleCounter
 from dsp_server.descriptors import Idma
@@ -24,7 +24,14 @@ from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, Entr
 from dsp_server.tile_manager import TileManager
 from dsp_server.views import Views
 from hbrt.ddr import Ddr
-from hbrt.layout import CLIENT_ASLEEP, CLIENT_RECORD_BYTES, CORE_ACTIVITY, CORE_TASKS, SLOT_RECORD_BYTES
+from hbrt.layout import (
+    CLIENT_ASLEEP,
+    CLIENT_COUNT,
+    CLIENT_RECORD_BYTES,
+    CORE_ACTIVITY,
+    CORE_TASKS,
+    SLOT_RECORD_BYTES,
+)
 from hbrt.mailbox import (
     ANSWER,
     ANSWER_OFFSET,
@@ -62,6 +69,8 @@ class Core:
         listen: Handles one message of the supervisor, without waiting; False when there is none.
         client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
     """
+
+    _ended_at_last_beat = -1  # tasks that had ended when the last beat found this core looking
 
     def __init__(
         self,
@@ -111,6 +120,8 @@ class Core:
         self._spinner = Spinner()
         self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
         self._clients = layout.clients + CLIENT_ASLEEP
+        # Ends with the client table: an owner that there cannot be finds no byte here.
+        self._asleep = ddr.bytes[self._clients : layout.client(CLIENT_COUNT)]
         self._epoll = select.epoll()
         # Edge-triggered: every ring wakes once, and nobody has to read the counter.
         self._epoll.register(doorbells[index], select.EPOLLIN | select.EPOLLET)
@@ -166,7 +177,9 @@ class Core:
         self._count()
         if mm[self._activity] == ASLEEP and self._unseen():
             self._is_rescan_due = True
+            empty(self._doorbells[self.index])  # a counter that somebody filled would take no ring
             ring(self._doorbells[self.index])
+        self._free_stuck_ring()
         is_every_core_busy = all(mm[at] == RUNNING for at in self._activities)
         if is_every_core_busy and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
             self._interrupt()  # an urgent bell may have been missed; a core that is free would be quicker
@@ -175,6 +188,15 @@ class Core:
             doorbell = self._client_doorbells.get(owner)
             if doorbell is not None and mm[self._clients + owner * CLIENT_RECORD_BYTES]:
                 ring(doorbell)
+
+    def _free_stuck_ring(self) -> None:
+        """A client that has filled its own doorbell's counter must not keep this core waiting in its ring for ever."""
+        ended = self._tasks if self._map[self._activity] == LOOKING else -1
+        if ended >= 0 and ended == self._ended_at_last_beat:
+            for doorbell in list(self._client_doorbells.values()):
+                if not has_room(doorbell):
+                    empty(doorbell)
+        self._ended_at_last_beat = ended
 
     def _count(self) -> None:
         _COUNTERS.pack_into(
@@ -371,13 +393,17 @@ class Core:
         mm[self._activity] = RUNNING if self._is_nested else LOOKING
         self._fence_in()
         self._fence_out()
-        asleep = self._clients + owner * CLIENT_RECORD_BYTES
-        if not mm[asleep]:
+        asleep = owner * CLIENT_RECORD_BYTES
+        try:
+            sleeps = self._asleep[asleep]
+        except IndexError:
+            return  # whoever wrote the slot wrote nonsense: there is nobody to ring
+        if not sleeps:
             self._not_rung.add(owner)
         elif self._is_alone and self._queue:
             self._owe(owner, done_ns)
         else:
-            mm[asleep] = 0  # rung: no other core need do so before it sleeps again
+            self._asleep[asleep] = 0  # rung: no other core need do so before it sleeps again
             doorbell = self._client_doorbells.get(owner)
             ring(self._late_doorbell(owner) if doorbell is None else doorbell)
 

@@ -6,6 +6,7 @@ import os
 import select
 from typing import Protocol
 
+from dsp_server.beat import ring
 from dsp_server.children import CoreChild, spawn
 from dsp_server.clients import Client, Clients
 from dsp_server.image import Image
@@ -75,7 +76,7 @@ class Fleet:
         """Wake every core but one, to look what there is."""
         for index, doorbell in enumerate(self.doorbells):
             if index != all_but:
-                os.eventfd_write(doorbell, 1)
+                ring(doorbell)
 
     def end_all(self) -> None:
         """End every process; returns when all have ended. Each has a grace for its task."""

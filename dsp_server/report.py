@@ -61,7 +61,11 @@ class Report:
             ],
             "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
             "oldest_waiting": self._oldest_waiting(now_ns),
-            "slots": {"total": SLOT_COUNT, "leased": sum(len(client.slots) for client in clients)},
+            "slots": {
+                "total": SLOT_COUNT,
+                "leased": sum(len(client.slots) for client in clients),
+                "free": self._clients.free_slots,
+            },
             "memory": self._memory.summary(),
             "clients": [self._client(client) for client in clients],
             "findings": list(self._journal.findings),
