@@ -47,6 +47,7 @@ class CoreSlot:
         self.retry: Timer | None = None  # its next start after a crash
         self._map = ddr.map
         self._record = ddr.layout.core(index)
+        self.activity_at = self._record + CORE_ACTIVITY  # offset in the DDR file
         self.publish(ACTIVITY_OFFLINE)
 
     def move(self, to: str) -> None:

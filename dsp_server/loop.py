@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Handler: TypeAlias = Callable[[], object]
+MOST_DEFECTS = 100  # a daemon that fails again and again had better end than spin
 
 
 class Timer:
@@ -49,6 +50,9 @@ class Loop:
         self._writers: dict[int, Handler] = {}
         self._timers: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
+        self._defects = 0
+        # Gets a traceback when a handler raises, which then costs that one event; unset, the exception ends the loop.
+        self.on_defect: Callable[[str], None] | None = None
 
     def watch(self, fd: int, handler: Handler) -> None:
         """Call ``handler`` whenever the descriptor is readable or its other end is closed."""
@@ -87,12 +91,23 @@ class Loop:
                 continue
             if mask & select.EPOLLOUT and (writer := self._writers.pop(fd, None)) is not None:
                 self._epoll.modify(fd, select.EPOLLIN)
-                writer()
+                self._call(writer)
             if mask & ~select.EPOLLOUT and self._readers.get(fd) is reader:
-                reader()
+                self._call(reader)
         now = time.monotonic()
         while self._timers and self._timers[0][0] <= now:
-            heapq.heappop(self._timers)[2].fire()
+            self._call(heapq.heappop(self._timers)[2].fire)
+
+    def _call(self, handler: Handler) -> None:
+        try:
+            handler()
+        except Exception:
+            self._defects += 1
+            if self.on_defect is None or self._defects > MOST_DEFECTS:
+                raise
+            import traceback
+
+            self.on_defect(traceback.format_exc())
 
     def close(self) -> None:
         """Forget everything."""

@@ -6,6 +6,7 @@ import time
 
 from dsp_server.children import CoreChild
 from dsp_server.clients import Clients
+from dsp_server.schedule import ASLEEP
 from hbrt.mailbox import Actor, Mailbox, State
 from hbrt.status import Status
 
@@ -34,7 +35,24 @@ class Settler:
                     end, status = State.LOST, Status.HB_DSP_CORE_LOST
                 if self._end(slot, status, f"{text}\n{child.trace}".rstrip(), end):
                     lost.append(text)
+        self._clients.ring_all()  # it may have ended a task, and died before it rang
         return lost
+
+    def lose_phantom(self, slot: int, sequence: int, core_activity: int) -> bool:
+        """End a task that says RUNNING and that no core runs: something other than a core wrote its state.
+
+        Args:
+            slot: Whose slot.
+            sequence: Which task.
+            core_activity: Offset of the activity byte of the core that the slot names; -1 when no process can run it.
+        """
+        mailbox = self._mailbox
+        # A core says LOOKING before it takes this lock to claim, and ASLEEP only after its task has ended.
+        with mailbox.claim_lock:
+            runs = core_activity >= 0 and mailbox.map[core_activity] != ASLEEP
+            same = mailbox.map[mailbox.states + slot] == State.RUNNING and mailbox.request(slot).sequence == sequence
+        text = "No core runs the task, although its slot says so: something other than a core wrote there."
+        return same and not runs and self._end(slot, Status.HB_DSP_CORE_LOST, text)
 
     def lose_unservable(self, served_by: set[int]) -> None:
         """End queued tasks that none of these cores may run."""

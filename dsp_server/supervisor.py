@@ -99,7 +99,7 @@ class Supervisor:
         )
         self.control_socket.open(self.control.handle)
         watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
-        self.watchdog = Watchdog(self.mailbox, cores, self.loop, self.journal, watchdog_ms)
+        self.watchdog = Watchdog(self.mailbox, self.settler, cores, self.loop, self.journal, watchdog_ms)
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
         self._name = paths.name
@@ -121,6 +121,8 @@ class Supervisor:
                 raise kind(text)
         if status:
             raise BoardError(text)
+        # From here on many lean on this process: a defect in one handler is a finding, not everybody's end.
+        self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
         self.leases.open()
         self.watchdog.open()
         if self.reloader is not None:
