@@ -57,13 +57,15 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
     ctrl.rpcCmd = hb.HB_DSP_RPC_CMD_NN_QUANTIZE
     ctrl.dspCoreId = core
 
-    start = time.perf_counter()
-    task = hb.hbDSPTask_t()
-    check(hb.hbDSPRpc(task, param_mem, output_mem, ctrl), "hbDSPRpc")
-    status = hb.hbDSPWaitTaskDone(task, 0)
-    check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
-    host_time_us = (time.perf_counter() - start) * 1e6
-    check(status, "hbDSPWaitTaskDone")
+    status, host_time_us = 0, 0.0
+    for _ in range(2):  # a core loads an op's libraries with its first call: the second is the one to time
+        start = time.perf_counter()
+        task = hb.hbDSPTask_t()
+        check(hb.hbDSPRpc(task, param_mem, output_mem, ctrl), "hbDSPRpc")
+        status = hb.hbDSPWaitTaskDone(task, 0)
+        check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
+        host_time_us = (time.perf_counter() - start) * 1e6
+        check(status, "hbDSPWaitTaskDone")
 
     steps = image / SCALES.reshape(1, 3, 1, 1) + ZERO_POINTS.astype(np.float32).reshape(1, 3, 1, 1)
     reference = np.clip(np.rint(steps), -128, 127)

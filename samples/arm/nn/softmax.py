@@ -45,15 +45,15 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
     param.data_size = data[0].nbytes
     param.input = input_mem.phyAddr
 
-    status, host_time_us = 0, 0.0
-    for row in range(ROWS):
+    status, times_us = 0, []
+    for row in (0, *range(ROWS)):  # a core loads an op's libraries with its first call: row 0 goes twice
         input_mem.array(np.float32)[:] = data[row]
         start = time.perf_counter()
         task = hb.hbDSPTask_t()
         check(hb.hbDSPRpc(task, param_mem, output_mem, ctrl), "hbDSPRpc")
         status = hb.hbDSPWaitTaskDone(task, 0)
         check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
-        host_time_us += (time.perf_counter() - start) * 1e6
+        times_us.append((time.perf_counter() - start) * 1e6)
         check(status, "hbDSPWaitTaskDone")
         results[row] = output_mem.array(np.float32)
 
@@ -69,7 +69,7 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
         "core": core,
         "status": status,
         "max_error": max_error,
-        "host_time_us": host_time_us,
+        "host_time_us": sum(times_us[1:]),
         "passed": max_error <= TOLERANCE,
     }
 
