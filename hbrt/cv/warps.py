@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImageType, refuse
 from hbrt.cv.rules import (
@@ -82,7 +83,7 @@ class hbDSPCvWarpAffineParam(CvParam):
         borderValue: What lies outside src with a constant border, 0..255, in every channel.
     """
 
-    transformMatrix: ctypes.Array[ctypes.c_double]
+    transformMatrix: Any
     interpolation: int
     borderType: int
     borderValue: int
@@ -118,7 +119,7 @@ class hbDSPCvWarpPerspectiveParam(CvParam):
         borderValue: What lies outside src with a constant border, 0..255, in every channel.
     """
 
-    transformMatrix: ctypes.Array[ctypes.c_double]
+    transformMatrix: Any
     interpolation: int
     borderType: int
     borderValue: int
