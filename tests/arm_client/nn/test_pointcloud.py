@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import gc
 import math
 from collections.abc import Iterator
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 from arm_client import nn
 from arm_client.client import Board, BoardArray
 from arm_client.errors import CallerError, OpFailedError
+from arm_client.future import Task
 from arm_client.nn import pointcloud
 from arm_client.nn.pointcloud_config import PillarConfig
 from arm_client.nn.pointcloud_reference import preprocess
@@ -126,28 +129,30 @@ def arm_way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return str(request.param)
 
 
+@pytest.fixture(params=SMALLS.values(), ids=list(SMALLS))
+def pipelines(request: pytest.FixtureRequest, dsp_board: Board) -> list[nn.PillarPipeline]:
+    """One for each plan, and one for both: all examples of a test go through the same buffers."""
+    return [nn.PillarPipeline(dsp_board, request.param) for _ in range(3)]
+
+
 @pytest.mark.usefixtures("arm_way")
-@pytest.mark.parametrize("config", SMALLS.values(), ids=SMALLS)
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(sweeps=st.lists(CLOUDS, min_size=1, max_size=3))
-@example(sweeps=[[]])
-@example(sweeps=[[[0.1, 0.2, 0.3, 4, 0.5]]])  # one point
-@example(sweeps=[[[0.1, 0.2, 0.3, i, 0.5] for i in range(9)]])  # all in one cell
-@example(sweeps=[[[x - 1.5, y - 1.0, 0, 1, 0] for y in range(3) for x in range(4)], []])  # more cells than pillars
-@example(sweeps=[[[NAN] * 5, [INF] * 5, [-INF] * 5, [0, 0, 0, NAN, INF]]])
-def test_three_ways_and_a_slow_voxeliser_agree(dsp_board: Board, config: PillarConfig, sweeps: list[Any]) -> None:
-    pipelines = {plan: nn.PillarPipeline(dsp_board, config) for plan in (1, 2)}
-    mixed = nn.PillarPipeline(dsp_board, config)
-    for number, rows in enumerate(sweeps):  # one after the other, through the same buffers
-        points = cloud(rows, config)
-        expected = oracle(points, config)
-        same(preprocess(points, config), expected)
-        same(pipelines[1].process(points, plan=1), expected)
-        same(pipelines[2].process(points, plan=2), expected)
-        same(mixed.process(points, plan=1 + number % 2, from_ddr=number % 2 == 0), expected)  # type: ignore[arg-type]
-    pipelines.clear()
-    del mixed
-    gc.collect()
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(rows=CLOUDS, plan=st.sampled_from([1, 2]), from_ddr=st.booleans())
+@example(rows=[], plan=1, from_ddr=False)
+@example(rows=[[0.1, 0.2, 0.3, 4, 0.5]], plan=2, from_ddr=False)  # one point
+@example(rows=[[0.1, 0.2, 0.3, i, 0.5] for i in range(9)], plan=1, from_ddr=False)  # all in one cell
+@example(rows=[[x - 1.5, y - 1.0, 0, 1, 0] for y in range(3) for x in range(4)], plan=2, from_ddr=True)  # many cells
+@example(rows=[[NAN] * 5, [INF] * 5, [-INF] * 5, [0, 0, 0, NAN, INF]], plan=1, from_ddr=True)
+def test_three_ways_and_a_slow_voxeliser_agree(
+    pipelines: list[nn.PillarPipeline], rows: list[list[float]], plan: pointcloud.Plan, *, from_ddr: bool
+) -> None:
+    config = pipelines[0].config
+    points = cloud(rows, config)
+    expected = oracle(points, config)
+    same(preprocess(points, config), expected)
+    same(pipelines[0].process(points, plan=1), expected)
+    same(pipelines[1].process(points, plan=2), expected)
+    same(pipelines[2].process(points, plan=plan, from_ddr=from_ddr), expected)
 
 
 @settings(max_examples=60)
@@ -292,18 +297,64 @@ def broken_transpose(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.undo()
 
 
+@pytest.fixture
+def submitted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Task]]:
+    """Every task that the test submits; the test's end waits for them, since a core may still run what was let go."""
+    tasks: list[Task] = []
+    submit = Board.submit
+
+    def spy(*args: Any, **kwargs: Any) -> Task:
+        tasks.append(submit(*args, **kwargs))
+        return tasks[-1]
+
+    monkeypatch.setattr(Board, "submit", spy)
+    yield tasks
+    monkeypatch.undo()
+
+
 @pytest.mark.usefixtures("broken_transpose")
-def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, sweep: NDArray[np.float32]) -> None:
+def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, submitted: list[Task], sweep: NDArray[np.float32]) -> None:
     with pytest.raises(OpFailedError, match="dims is 3"):
         nn.centerpoint(dsp_board, sweep, CENTERPOINT)
+    assert len(concurrent.futures.wait(submitted, timeout=30).not_done) == 0
+    submitted.clear()
 
 
-def test_a_time_limit_that_is_over(dsp_board: Board, sweep: NDArray[np.float32]) -> None:
-    pipeline = nn.PillarPipeline(dsp_board, CENTERPOINT)
-    with pytest.raises(TimeoutError):
-        pipeline.process(sweep, timeout=-1.0)
-    identical(pipeline.process(sweep), preprocess(sweep, CENTERPOINT))
-    del pipeline
+WAITS_FOR_ITS_POINTS = """
+import time
+from dsp_server import hb_dsp_env_init, hb_dsp_mem_map, hb_dsp_register_fn, hb_dsp_start
+from hbrt.pointcloud_types import hbDSPPointCloudParam
+
+def op(input, output, tm):
+    points = hb_dsp_mem_map(hbDSPPointCloudParam.from_buffer_copy(input).input, 1)
+    while not points[0]:
+        time.sleep(0.001)
+    return 0
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x403, op, 0)
+    hb_dsp_start()
+"""
+
+
+def test_what_a_core_still_uses_outlives_the_timeout(
+    dsp_board_factory: Any, tmp_path: Path, submitted: list[Task]
+) -> None:
+    image = tmp_path / "waits.py"
+    image.write_text(WAITS_FOR_ITS_POINTS, encoding="utf-8")
+    with dsp_board_factory(image=image, fresh=True) as board:
+        points = board.empty((3, 5), np.float32)
+        with pytest.raises(TimeoutError):
+            nn.centerpoint(board, points, SMALL, timeout=0.05)
+        gc.collect()
+        assert board.live_bytes() > points.nbytes
+        points.view(np.uint8)[:] = 1
+        assert len(concurrent.futures.wait(submitted, timeout=30).not_done) == 0
+        submitted.clear()
+        gc.collect()
+        assert board.live_bytes() == points.nbytes
+        del points
 
 
 def test_coordinates_by_loop_and_by_numpy_are_the_same(sweep: NDArray[np.float32]) -> None:
