@@ -99,15 +99,22 @@ def _nearest(origin: Floats, directions: Floats, scene: Floats) -> tuple[Floats,
     with np.errstate(divide="ignore"):
         distance = np.where(directions[:, 2] < 0, -SENSOR_HEIGHT_M / directions[:, 2], math.inf)
     surface = np.zeros(len(directions), np.int64)
+    ahead, aside = np.ascontiguousarray(directions[:, :2].T)
+    level = np.hypot(ahead, aside)
     for number, (x, y, z, *half, cosine, sine) in enumerate(scene, 1):
+        # Most rays pass by: seen from above, further from the box's centre than its corners are.
+        to_x, to_y = x - origin[0], y - origin[1]
+        is_near = np.abs(ahead * to_y - aside * to_x) <= math.hypot(half[0], half[1]) * level
+        near = np.flatnonzero(is_near & (ahead * to_x + aside * to_y > 0))
         into_box = np.array([[cosine, -sine, 0], [sine, cosine, 0], [0, 0, 1]])
         start = (origin - (x, y, z)) @ into_box
         with np.errstate(divide="ignore", invalid="ignore"):
-            slope = 1.0 / (directions @ into_box)
+            slope = 1.0 / (directions[near] @ into_box)
             sides = np.stack([(-np.array(half) - start) * slope, (np.array(half) - start) * slope])
         enter, leave = sides.min(axis=0).max(axis=1), sides.max(axis=0).min(axis=1)
-        is_hit = (enter > 0.5) & (enter <= leave) & (enter < distance)
-        distance[is_hit], surface[is_hit] = enter[is_hit], number
+        is_hit = (enter > 0.5) & (enter <= leave) & (enter < distance[near])
+        hit = near[is_hit]
+        distance[hit], surface[hit] = enter[is_hit], number
     return distance, surface
 
 
