@@ -368,13 +368,13 @@ class Tasks:
                 mm[asleep_at] = 1
                 self._fence_in()
                 self._fence_out()
+                if self._followers:
+                    self._wake_followers()  # after the flag: a core that did not see it has ended its task by now
                 if mm[at] < _DONE:
                     try:
                         eventfd_read(doorbell)
                     except InterruptedError:
                         continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
-                if self._followers:
-                    self._wake_followers()
         finally:
             mm[asleep_at] = 0
             self._leading.release()
@@ -407,6 +407,8 @@ class Tasks:
                 mm[asleep_at] = 1
                 self._fence_in()
                 self._fence_out()
+                if self._followers:
+                    self._wake_followers()  # after the flag, as in _sleep_alone
                 if (is_ready := ready()) or link.fault:
                     return is_ready
                 patience = None if deadline is None else deadline - time.monotonic()
@@ -428,8 +430,6 @@ class Tasks:
                         on_event()
                 if not events and self._beat is not None:
                     self._beat[1]()
-                if self._followers:
-                    self._wake_followers()
         finally:
             mm[asleep_at] = 0
 
