@@ -9,7 +9,8 @@ import subprocess
 import sys
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from multiprocessing import forkserver, resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -226,6 +227,15 @@ def work(board: str, numbers: list[int], results: Any) -> None:
         results.put(output.tolist())
 
 
+@pytest.fixture
+def helpers_of_multiprocessing() -> Iterator[None]:
+    """Its fork server and its resource tracker would live as long as the test run."""
+    yield
+    forkserver._forkserver._stop()  # type: ignore[attr-defined]
+    resource_tracker._resource_tracker._stop()  # type: ignore[attr-defined]
+
+
+@pytest.mark.usefixtures("helpers_of_multiprocessing")
 @pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
 def test_multiprocessing(chip: Chip, method: str) -> None:
     context: Any = multiprocessing.get_context(method)
