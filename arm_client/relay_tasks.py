@@ -62,6 +62,7 @@ class RelayTasks(Tasks):
         self._free = list(reversed(range(MOST_TASKS)))
         self._ddr_map = link.ddr.map
         self._channel: RelayChannel | None = None
+        self._parents: RelayChannel | None = None
         self._io = threading.Lock()  # the channel, and what it tells the table
         self._opening = threading.Lock()
         self._beat = (BEAT_SECONDS, self._on_beat)
@@ -336,4 +337,4 @@ class RelayTasks(Tasks):
         """In a fork's child: as ``Tasks.abandon_in_child``; the channel is the parent's."""
         super().abandon_in_child()
         self._io, self._opening = threading.Lock(), threading.Lock()
-        self._channel = None
+        self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import signal
 import sys
 import time
@@ -17,6 +18,7 @@ from hbrt.launch import open_log
 if TYPE_CHECKING:
     from dsp_server.relay.server import Relay
 
+MOST_FDS = 65536
 END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
@@ -46,6 +48,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     from dsp_server.relay.server import Relay
     from hbrt.link import Link
 
+    _raise_descriptor_limit()
     link = Link(paths)
     lock = None
     try:
@@ -137,6 +140,14 @@ def _refuse_second(paths: BoardPaths) -> None:
     holder = lock_holder(paths.relay_lock)
     if holder is not None:
         raise RelayBusyError(f"The board {paths.name} has a relay already: process {holder}. Nothing was changed.")
+
+
+def _raise_descriptor_limit() -> None:
+    """A process that is served takes two descriptors: its connection, and the one that tells of its end."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FDS if hard == resource.RLIM_INFINITY else min(hard, MOST_FDS)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _leave(paths: BoardPaths, lock: int) -> None:
