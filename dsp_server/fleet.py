@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import select
+import signal
+from collections.abc import Callable
 from typing import Protocol
 
 from dsp_server.beat import ring
@@ -78,11 +80,18 @@ class Fleet:
             if index != all_but:
                 ring(doorbell)
 
-    def end_all(self) -> None:
-        """End every process; returns when all have ended. Each has a grace for its task."""
+    def end_all(self, has_grace: Callable[[int], bool]) -> None:
+        """End every process; returns when all have ended.
+
+        Args:
+            has_grace: Whether a core, by index, is given time to end its task; asked again as clients go.
+        """
         for child in list(self.children):
             child.end()
         while self.children:
+            for child in self.children:
+                if not has_grace(child.index):
+                    child.signal(signal.SIGKILL)
             self._loop.step()
 
     def _on_message(self, child: CoreChild) -> None:

@@ -177,7 +177,7 @@ class Lifecycle:
         return self.cores[index]
 
     def close(self) -> None:
-        """End every process; returns when all have ended."""
+        """End every process, those that somebody waits for after their task; returns when all have ended."""
         self._is_closing = True
         for core in self.cores:
             core.is_wanted = False
@@ -185,7 +185,7 @@ class Lifecycle:
             self._abort(self._change, Status.HB_DSP_BOARD_LOST, "The board was stopped.")
         for core in self.cores:
             self._revival.drop(core)
-        self.fleet.end_all()
+        self.fleet.end_all(self._settler.is_awaited)
 
     # -- changes
 

@@ -54,6 +54,12 @@ class Settler:
         text = "No core runs the task, although its slot says so: something other than a core wrote there."
         return same and not runs and self._end(slot, Status.HB_DSP_CORE_LOST, text)
 
+    def is_awaited(self, core: int) -> bool:
+        """Whether a core runs a task whose owner is still there to hear of it."""
+        running = (slot for slot in self._mailbox.slots_in(State.RUNNING) if self._mailbox.answer(slot).core == core)
+        owners = (self._clients.by_id.get(self._mailbox.request(slot).owner) for slot in running)
+        return any(owner is not None and not owner.has_gone for owner in owners)
+
     def lose_unservable(self, served_by: set[int]) -> None:
         """End queued tasks that none of these cores may run."""
         # Whoever submits now either reads that the cores are offline, or has made its task READY before this lock.

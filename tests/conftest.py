@@ -1,7 +1,8 @@
-"""What all tests share: hypothesis profiles, and a home for boards that ends with the test run."""
+"""What all tests share: hypothesis profiles, a home for boards, and a check that nothing is left of a run."""
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import select
@@ -14,9 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from hypothesis import HealthCheck, settings
 
+from arm_client import testing
 from hbrt.board import BoardPaths, daemon_pid
 
 settings.register_profile("dev", deadline=None)
@@ -26,16 +29,78 @@ settings.register_profile(
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 
+# Every process that a test process starts inherits this variable, and can be told by it from all others.
+MARK = "PYTEST_HBRT_RUN"
+ENDING_S = 10.0
+
+
 def pytest_configure() -> None:
     """Give this process's boards a home of their own: short, since a socket's path is."""
     home = Path(tempfile.mkdtemp(prefix="hbrt-t-", dir="/tmp"))
     os.environ["HBRT_HOME"] = str(home)
     os.environ["HBRT_BOARD"] = "default"
+    os.environ[MARK] = home.name
 
 
 def pytest_unconfigure() -> None:
-    """Take the home away; a board that still lives in it is a defect that test_nothing_left.py names."""
+    """Take the home away; the check below has said what was in it."""
     shutil.rmtree(os.environ["HBRT_HOME"], ignore_errors=True)
+
+
+class Left:
+    """What the processes that carry a mark have left, once those that are ending have had their time."""
+
+    def __init__(self, mark: str, home: Path) -> None:
+        """``home`` is where their boards live, or would."""
+        self.mark = mark
+        self.home = home
+
+    def processes(self) -> list[psutil.Process]:
+        """Processes with the mark that still live, but for this one."""
+        marked = [process for process in psutil.process_iter() if process.pid != os.getpid() and self._is_ours(process)]
+        return psutil.wait_procs(marked, ENDING_S)[1]
+
+    def problems(self) -> list[str]:
+        """Sentences on all that is left: processes, files, shared memory."""
+        problems = [f"Process {process.pid} runs: {_command_of(process)}" for process in self.processes()]
+        if self.home.exists():
+            problems += [f"{path} is there." for path in sorted(self.home.rglob("*"))]
+        problems += [f"{path} is there." for path in Path("/dev/shm").glob("*hbrt*")]  # noqa: S108 - only looked at
+        return problems
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get(MARK) == self.mark
+        except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
+            return False
+
+
+def _command_of(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())[:300]
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return "?"
+
+
+@pytest.fixture
+def left() -> type[Left]:
+    """``left(mark, home).problems()``: see Left."""
+    return Left
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
+    """At the end of a test process: no process, board, file or DDR of it is left. Else its last test has an error."""
+    yield
+    testing._pool.close()  # the plugin keeps daemons for the next test until the run ends
+    gc.collect()
+    home = Path(os.environ["HBRT_HOME"])
+    problems = Left(os.environ[MARK], home).problems()
+    if not request.session.testsfailed:  # the frames of a failed test keep what it had
+        links = (path.readlink() for path in Path("/proc/self/fd").iterdir() if path.is_symlink())
+        problems += [f"This process still has {link} open." for link in links if "memfd:hbrt" in str(link)]
+    if problems:
+        pytest.fail("This test process left something behind:\n" + "\n".join(problems), pytrace=False)
 
 
 @pytest.fixture
