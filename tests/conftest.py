@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,7 +59,8 @@ class Left:
     def processes(self) -> list[psutil.Process]:
         """Processes with the mark that still live, but for this one."""
         marked = [process for process in psutil.process_iter() if process.pid != os.getpid() and self._is_ours(process)]
-        return psutil.wait_procs(marked, ENDING_S)[1]
+        deadline = time.monotonic() + ENDING_S
+        return [process for process in marked if not _ends(process.pid, deadline)]
 
     def problems(self) -> list[str]:
         """Sentences on all that is left: processes, files, shared memory."""
@@ -73,6 +75,18 @@ class Left:
             return process.environ().get(MARK) == self.mark
         except (psutil.NoSuchProcess, psutil.AccessDenied, psutil.ZombieProcess):
             return False
+
+
+def _ends(pid: int, deadline: float) -> bool:
+    """Whether a process ends in time; one that waits to be collected has ended."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        return bool(select.select([pidfd], [], [], max(0.0, deadline - time.monotonic()))[0])
+    finally:
+        os.close(pidfd)
 
 
 def _command_of(process: psutil.Process) -> str:
