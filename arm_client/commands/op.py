@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from hbrt.cli_options import json_option, to_command
+from hbrt.cli_options import board_option, json_option, timeout_option, to_command
+from hbrt.exits import Exit
+
+CASE_SECONDS = 30.0
 
 
-@click.group(short_help="Write an op of your own.")
+@click.group(short_help="Write an op of your own, or check one against a reference.")
 def command() -> None:
     """Ops of your own."""
 
@@ -60,3 +64,90 @@ Run them there:
   pytest {test}
   hbrt stop"""
     )
+
+
+@command.command()
+@click.argument("cmd", metavar="CMD", callback=to_command)
+@click.option(
+    "--against",
+    metavar="MODULE:FUNCTION",
+    required=True,
+    help="The reference: takes a 1-D numpy array, returns what the output block must hold. FILE.py:FUNCTION also does.",
+)
+@click.option(
+    "--params",
+    metavar="MODULE:FUNCTION",
+    help="Makes the input block from the board's array: bytes or a ctypes structure. "
+    "Default: {int32 data_size; uint64 input}, as softmax takes.",
+)
+@click.option("--cases", "count", metavar="N", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--dtype", default="float32", show_default=True, help="Type of the generated elements.")
+@click.option("--ulp", type=click.IntRange(min=0), default=0, show_default=True, help="Differences to let pass.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--special", is_flag=True, help="Put NaN and infinities into some cases.")
+@board_option
+@timeout_option(CASE_SECONDS)
+@json_option
+@click.pass_context
+def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, board: Any, **how: Any) -> None:
+    """Compare the op registered for CMD with a reference over generated inputs.
+
+    It runs on the running board, or on a private one (HBRT_IMAGE is its image). The first difference is printed with
+    its index, both values and their distance in ulp; the exit code is then 1. --timeout is for each case.
+    """
+    from arm_client.client import connect
+    from arm_client.commands import _op_check
+
+    as_json = how.pop("as_json")
+    timeout_s = how.pop("timeout")
+    try:
+        reference = _op_check.load_function(against)
+        pack = _op_check.load_function(params) if params else _op_check.default_params
+        how["dtype"] = _op_check.to_dtype(how["dtype"])
+    except _op_check.BadReferenceError as error:
+        raise click.UsageError(str(error)) from None
+    named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    with connect(str(board.path) if named else None) as connected:
+        name = connected.ops().get(cmd, "not registered")
+        found = _op_check.check(connected, cmd, reference, pack, timeout_s=timeout_s, **how)
+    if as_json:
+        from hbrt.tables import show_json
+
+        show_json(_as_data(cmd, name, against, found))
+    else:
+        click.echo(_as_text(cmd, name, against, found))
+    if found.difference is not None:
+        ctx.exit(Exit.FAILED)
+
+
+def _as_text(cmd: int, name: str, against: str, found: Any) -> str:
+    if found.difference is None:
+        return (
+            f"Command {cmd:#x} ({name}) agrees with {against} in {found.cases} cases; largest difference "
+            f"{found.largest_ulp} ulp."
+        )
+    case, difference = found.case, found.difference
+    where = f"Case {case.number} ({case.data.size} {case.data.dtype}, {case.kind})"
+    far = "not comparable" if difference.ulp is None else f"{difference.ulp} ulp apart"
+    return (
+        f"Command {cmd:#x} ({name}) differs from {against}. {where}: element {difference.at} is {difference.got}, "
+        f"the reference has {difference.expected}, {far}."
+    )
+
+
+def _as_data(cmd: int, name: str, against: str, found: Any) -> dict[str, Any]:
+    data = {"cmd": cmd, "name": name, "against": against, "cases": found.cases, "largest_ulp": found.largest_ulp}
+    if found.difference is None:
+        return {**data, "equal": True}
+    case, difference = found.case, found.difference
+    return {
+        **data,
+        "equal": False,
+        "case": case.number,
+        "kind": case.kind,
+        "size": case.data.size,
+        "index": difference.at,
+        "got": float(difference.got),
+        "expected": float(difference.expected),
+        "ulp": difference.ulp,
+    }

@@ -1,0 +1,115 @@
+"""``hbrt op check``: run a registered op and a reference on the same inputs, on a board, and say where they differ."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from arm_client.op_check import Case, Difference, cases, first_difference
+from hbrt.nn_types import hbDSPSoftmaxParam
+
+if TYPE_CHECKING:
+    from arm_client.client import Board, BoardArray
+
+Reference = Callable[[Any], Any]
+Params = Callable[[Any], Any]
+
+
+class BadReferenceError(ValueError):
+    """What was given as MODULE:FUNCTION is not a function; the message says what is wrong."""
+
+
+class Checked(NamedTuple):
+    """What a check found."""
+
+    cases: int
+    largest_ulp: int
+    case: Case | None = None  # the first that differs
+    difference: Difference | None = None
+
+
+def load_function(what: str) -> Callable[..., Any]:
+    """Function named as ``module:function`` or ``file.py:function``; modules are looked for here first.
+
+    Raises:
+        BadReferenceError: no such module, file or function; an import that fails says how.
+    """
+    where, _, name = what.rpartition(":")
+    if not where or not name:
+        raise BadReferenceError(f"{what!r} names no function; write MODULE:FUNCTION or FILE.py:FUNCTION.")
+    try:
+        if where.endswith(".py"):
+            spec = importlib.util.spec_from_file_location(Path(where).stem, where)
+            if spec is None or spec.loader is None:
+                raise BadReferenceError(f"{where} cannot be loaded as Python.")
+            module = importlib.util.module_from_spec(spec)
+            sys.path.insert(0, str(Path(where).resolve().parent))
+            spec.loader.exec_module(module)
+        else:
+            sys.path.insert(0, str(Path.cwd()))
+            module = importlib.import_module(where)
+    except (ImportError, OSError, SyntaxError) as error:
+        raise BadReferenceError(f"{where} cannot be imported: {error}.") from None
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise BadReferenceError(f"{where} has no function {name}.")
+    function: Callable[..., Any] = found
+    return function
+
+
+def to_dtype(name: str) -> np.dtype[Any]:
+    """Element type by numpy's name.
+
+    Raises:
+        BadReferenceError: no floating-point or integer type.
+    """
+    try:
+        dtype = np.dtype(name)
+    except TypeError:
+        dtype = np.dtype(object)
+    if dtype.kind not in "fiu":
+        raise BadReferenceError(f"{name!r} is no type to generate; write float32, int8, uint8, int16 or the like.")
+    return dtype
+
+
+def default_params(data: BoardArray) -> hbDSPSoftmaxParam:
+    """The parameter structure that softmax and many others take: {int32 data_size; uint64 input}, 16 bytes."""
+    return hbDSPSoftmaxParam(data_size=data.nbytes, input=data.phy_addr)
+
+
+def check(
+    board: Board,
+    cmd: int,
+    reference: Reference,
+    params: Params,
+    *,
+    count: int,
+    dtype: np.dtype[Any],
+    seed: int,
+    ulp: int,
+    special: bool,
+    timeout_s: float,
+    on_case: Callable[[], None] = lambda: None,
+) -> Checked:
+    """Compare case by case; stops at the first difference.
+
+    Raises:
+        HbrtError: the op failed. What the reference raises goes to the caller.
+    """
+    largest = 0
+    for case in cases(count, dtype, seed, special=special):
+        expected = np.asarray(reference(case.data.copy()))
+        data, output = board.from_array(case.data), board.empty(expected.shape, expected.dtype)
+        board.call(cmd, params(data), output, timeout=timeout_s)
+        difference, apart = first_difference(np.asarray(output), expected, ulp)
+        largest = max(largest, apart)
+        on_case()
+        if difference is not None:
+            return Checked(case.number + 1, largest, case, difference)
+    return Checked(count, largest)

@@ -1,0 +1,70 @@
+"""``hbrt op check`` through real processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+REFERENCES = """
+import numpy as np
+
+def softmax(x):
+    e = np.exp(x.astype(np.float64) - x.max())
+    return (e / e.sum()).astype(np.float32)
+
+def off_by_one(x):
+    y = softmax(x)
+    y[-1] = 3.0
+    return y
+"""
+
+
+@pytest.fixture
+def references(tmp_path: Path) -> Path:
+    path = tmp_path / "references.py"
+    path.write_text(REFERENCES, encoding="utf-8")
+    return path
+
+
+def test_an_op_that_agrees(running: Shell, references: Path) -> None:
+    said = running.good("op", "check", "0x400", "--against", f"{references}:softmax", "--ulp", 4, "--cases", 15)
+    assert said.startswith(f"Command 0x400 (softmax) agrees with {references}:softmax in 15 cases; largest difference ")
+
+
+def test_an_op_that_differs(running: Shell, references: Path) -> None:
+    answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:off_by_one", "--ulp", 4)
+    assert answer.returncode == 1
+    assert answer.stdout.startswith(
+        f"Command 0x400 (softmax) differs from {references}:off_by_one. Case 0 (1 float32, normal): element 0 is 1.0, "
+        "the reference has 3.0, "
+    )
+    answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:off_by_one", "--ulp", 4, "--json")
+    found = json.loads(answer.stdout)
+    assert (answer.returncode, found["equal"], found["index"], found["got"], found["expected"]) == (1, False, 0, 1, 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--against", "nothing"], "'nothing' names no function; write MODULE:FUNCTION or FILE.py:FUNCTION."),
+        (["--against", "no_such_module:f"], "no_such_module cannot be imported: No module named 'no_such_module'."),
+        (["--against", "math:nope"], "math has no function nope."),
+        (["--against", "math:sqrt", "--dtype", "object"], "'object' is no type to generate;"),
+    ],
+)
+def test_wrong_usage_is_a_sentence(shell: Shell, arguments: list[str], sentence: str) -> None:
+    answer = shell.hbrt("op", "check", "0x400", *arguments)
+    assert answer.returncode == 2
+    assert sentence in answer.stderr
+
+
+def test_an_unknown_command_is_the_users_failure(running: Shell, references: Path) -> None:
+    answer = running.hbrt("op", "check", "0x1abc", "--against", f"{references}:softmax")
+    assert answer.returncode == 1
+    assert "No op is registered for command 0x1abc." in answer.stderr
