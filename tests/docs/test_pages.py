@@ -144,7 +144,8 @@ def test_names_of_the_vendor_that_are_written_exist(page: Path) -> None:
     known = set(arm_client.__all__) | set(dsp_server.__all__) | set(Status.__members__)
     known |= {setting.name for setting in settings.TABLE}
     known |= {"hbSys", "hbDSP", "hbDNN", "HB_DNN_", "HB_SYS_", "HB_DSP_", "hb_dsp_"}
-    elsewhere = {name for file in ("nn_types.py", "types.py") for name in definitions(REPOSITORY / "hbrt" / file)}
+    shared = [*(REPOSITORY / "hbrt").glob("*types.py"), *(REPOSITORY / "hbrt" / "cv").glob("*.py")]
+    elsewhere = {name for file in shared for name in definitions(file)}
     elsewhere |= set(definitions(REPOSITORY / "dsp_server" / "ops" / "nn" / "softmax.py"))
     code = " ".join(_CODE.findall(text_of(page)))
     named = set(re.findall(r"\b(?:hbSys|hbDSP|HB_SYS_|HB_DSP_|HB_ERR_|hb_dsp_|xv|XV|idma_|xos_)\w*", code))
