@@ -41,6 +41,7 @@ class Encoder:
         spans: (5,) what each difference is divided by.
         cells: (4,) size of a cell along x and y, number of cells along x and y.
         scale: (1,) quantisation scale.
+        all: (18,) all of them, in this order: one argument for the loop.
     """
 
     lows: NDArray[np.float32]
@@ -48,6 +49,7 @@ class Encoder:
     spans: NDArray[np.float32]
     cells: NDArray[np.float32]
     scale: NDArray[np.float32]
+    all: NDArray[np.float32]
 
     @classmethod
     def of(cls, param: hbDSPPointCloudParam) -> Encoder:
@@ -57,7 +59,8 @@ class Encoder:
         with np.errstate(over="ignore", invalid="ignore"):
             spans = ends - lows
         cells = np.array([param.voxel_x, param.voxel_y, param.grid_x, param.grid_y], np.float32)
-        return cls(lows, ends[:3].copy(), spans, cells, np.array([param.scale], np.float32))
+        scale = np.array([param.scale], np.float32)
+        return cls(lows, ends[:3], spans, cells, scale, np.concatenate([lows, ends[:3], spans, cells, scale]))
 
 
 def encode_points(points: NDArray[np.float32], words: NDArray[np.int32], constants: Encoder) -> None:
@@ -126,8 +129,7 @@ def _encode_compiled(
     compiled = _encode.compiled()
     if compiled is None:
         return False
-    c, dims = constants, points.shape[1]
-    compiled(points.reshape(-1), words, places, dims, c.lows, c.highs, c.spans, c.cells, c.scale, _LANES, _STEPS)
+    compiled(points.reshape(-1), words, places, points.shape[1], constants.all, _LANES, _STEPS)
     return True
 
 
@@ -137,11 +139,7 @@ def _encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the c
     words: NDArray[np.int32],
     places: NDArray[np.int8],
     dims: int,
-    lows: NDArray[np.float32],
-    highs: NDArray[np.float32],
-    spans: NDArray[np.float32],
-    cells: NDArray[np.float32],
-    scales: NDArray[np.float32],
+    constants: NDArray[np.float32],
     lanes: NDArray[np.float32],
     steps: NDArray[np.int32],
 ) -> None:
@@ -149,7 +147,7 @@ def _encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the c
 
     Short straight loops, of which the compiler makes vectors: constant strides, a select for a condition, no call.
     """
-    scale = scales[0]
+    lows, highs, spans, cells, scale = constants[:5], constants[5:8], constants[8:13], constants[13:17], constants[17]
     p0, p1, p2, p3, p4 = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
     q0, q1, q2, q3, q4, coordinate = steps[0], steps[1], steps[2], steps[3], steps[4], steps[5]
     total = points.shape[0] // dims
