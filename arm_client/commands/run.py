@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import click
 
+from arm_client.commands._pictures import (
+    DEFAULT_DIRECTORY,
+    contact_sheet,
+    need_opencv,
+    take_pictures,
+)
 from arm_client.commands._samples import Outcome, arguments_of, chosen, groups, run_sample, summary_of
 from hbrt.board import BoardPaths, NotRunningError, daemon_pid
 from hbrt.cli_options import board_option, json_option, timeout_option
@@ -28,6 +35,7 @@ _COLUMNS = (
     Column("HOST TIME", is_number=True),
     Column("RESULT"),
 )
+_FILES = {"points_file": ("--points", "point-cloud"), "input_file": ("--input", "picture")}
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
@@ -40,7 +48,15 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     "-o",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write results.json, what each sample printed, and pictures into this directory.",
+    help="Write results.json, what each sample printed, and pictures into this directory; cv samples take output/.",
+)
+@click.option(
+    "--input",
+    "-i",
+    "picture",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Picture for the samples that take one; any file that OpenCV reads.",
 )
 @click.option(
     "--points",
@@ -57,6 +73,7 @@ def command(
     names: tuple[str, ...],
     board: BoardPaths,
     output: Path | None,
+    picture: Path | None,
     points: Path | None,
     timeout: float,
     *,
@@ -74,37 +91,62 @@ def command(
     if wants_help:
         _list(samples, as_json=as_json)
         return
-    options = _options(samples, points, output)
+    if has_pictures := take_pictures(samples):
+        need_opencv()
+        output = output or DEFAULT_DIRECTORY
+    options = _options(samples, {"points_file": points, "input_file": picture}, output)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with _running_board(board, must_run=was_named) as (directory, is_private):
-        outcomes = [run_sample(name, file, directory, timeout, options) for name, file in samples.items()]
-    document = {
+        outcomes = [
+            run_sample(name, file, directory, timeout, options)
+            for name, file in _with_progress(samples, group, is_shown=not as_json)
+        ]
+    document: dict[str, Any] = {
         "group": group,
         "board": None if is_private else board.name,
         "passed": all(outcome.has_passed for outcome in outcomes),
         "results": [outcome.document() for outcome in outcomes],
     }
     if output is not None:
+        made = [(outcome.name, Path(file)) for outcome in outcomes if (file := outcome.result.get("output_file"))]
+        sheet = contact_sheet(output, picture, made) if has_pictures else None
+        if sheet is not None:
+            document["contact_sheet"] = str(sheet)
         _write(output, document, outcomes)
     if as_json:
         show_json(document)
     else:
         _show(outcomes, "a private board" if is_private else f"board {board.name}")
+        if "contact_sheet" in document:
+            click.echo(f"All pictures: {document['contact_sheet']}")
     ctx.exit(_exit_code(outcomes))
 
 
-def _options(samples: dict[str, Path], points: Path | None, output: Path | None) -> dict[str, str]:
+def _options(samples: dict[str, Path], files: dict[str, Path | None], output: Path | None) -> dict[str, str]:
     """What the samples get as arguments of their ``run()``, as far as they take it.
 
     Raises:
-        click.UsageError: a point cloud, and no sample that takes one.
+        click.UsageError: a point cloud or a picture, and no sample that takes one.
     """
     options = {} if output is None else {"output_dir": str(output.absolute())}
-    if points is not None:
-        if not any("points_file" in arguments_of(file) for file in samples.values()):
-            raise click.UsageError(f"--points {points} is for point-cloud samples; {', '.join(samples)} takes none.")
-        options["points_file"] = str(points.absolute())
+    for argument, file in files.items():
+        if file is None:
+            continue
+        if not any(argument in arguments_of(sample) for sample in samples.values()):
+            option, kind = _FILES[argument]
+            raise click.UsageError(f"{option} {file} is for {kind} samples; {', '.join(samples)} takes none.")
+        options[argument] = str(file.absolute())
     return options
+
+
+def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> Iterable[tuple[str, Path]]:
+    """The samples, with a bar on the terminal while they run."""
+    if not is_shown or not sys.stderr.isatty():
+        return samples.items()
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(samples.items(), group, total=len(samples), console=Console(stderr=True), transient=True)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -48,6 +48,22 @@ class Options(TypedDict, total=False):
     priority: int
     core: int
     timeout: float | None
+
+
+Filled = TypeVar("Filled", bound=CvParam)
+
+
+def filled(structure: type[Filled], **fields: Any) -> Filled:
+    """A structure with these fields.
+
+    Raises:
+        CallerError: a whole number does not fit its field; ctypes would cut it in silence.
+    """
+    param = structure(**fields)
+    for name, value in fields.items():
+        if isinstance(value, int) and getattr(param, name) != value:
+            raise refusal(f"{name} is {value}, which does not fit its field of {structure.__name__}.")
+    return param
 
 
 def chosen(name: str, value: str, choices: dict[str, int]) -> int:

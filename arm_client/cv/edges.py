@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from arm_client.client import Board
-from arm_client.cv.calls import BORDERS, Border, Options, chosen, run
+from arm_client.cv.calls import BORDERS, Border, Options, chosen, filled, run
 from arm_client.cv.images import describe, kind_of, new_array, to_board
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.edges import (
@@ -54,7 +54,8 @@ def canny(
 
     Source: VP operator manual (J6), Canny.
     """
-    param = hbDSPCvCannyParam(
+    param = filled(
+        hbDSPCvCannyParam,
         threshold1=threshold1,
         threshold2=threshold2,
         kernelSize=kernel_size,
@@ -96,7 +97,8 @@ def corner_harris(
 
     Source: VP operator manual (J6), CornerHarris. docs/cv-ops.md has the divisor of the derivatives.
     """
-    param = hbDSPCvCornerHarrisParam(
+    param = filled(
+        hbDSPCvCornerHarrisParam,
         sensitivity=sensitivity,
         blockSize=block_size,
         kernelSize=kernel_size,
@@ -137,7 +139,8 @@ def sobel(
 
     Source: VP operator manual (J6), Sobel.
     """
-    param = hbDSPCvSobelParam(
+    param = filled(
+        hbDSPCvSobelParam,
         scale=scale,
         delta=delta,
         dx=dx,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.client import Board
-from arm_client.cv.calls import BORDERS, Border, Options, chosen, mask_on_board, run, weights_on_board
+from arm_client.cv.calls import BORDERS, Border, Options, chosen, filled, mask_on_board, run, weights_on_board
 from arm_client.cv.images import describe, kind_of, new_array, to_board
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.filters import (
@@ -40,7 +40,7 @@ def bilateral_filter(
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8. A board array whose rows are whole is used where it is.
-        kernel_size: Diameter of the disc, odd, 1..31.
+        kernel_size: Diameter of the disc, odd, 3..31.
         sigma_color: Standard deviation over differences of value, above 0.
         sigma_space: Standard deviation over distances in pixels, above 0.
         border: What lies outside: "replicate" the last pixel, "constant" 0.
@@ -54,7 +54,8 @@ def bilateral_filter(
 
     Source: VP operator manual (J6), BilateralFilter.
     """
-    param = hbDSPCvBilateralFilterParam(
+    param = filled(
+        hbDSPCvBilateralFilterParam,
         kernelSize=kernel_size,
         sigmaColor=sigma_color,
         sigmaSpace=sigma_space,
@@ -94,7 +95,8 @@ def box_filter(
 
     Source: VP operator manual (J6), BoxFilter.
     """
-    param = hbDSPCvBoxFilterParam(
+    param = filled(
+        hbDSPCvBoxFilterParam,
         kernelWidth=size[0],
         kernelHeight=size[1],
         pointLocX=anchor[0],
@@ -124,7 +126,7 @@ def dilate(board: Board, src: Array, mask: ArrayLike, border: Border = "constant
     Source: VP operator manual (J6), Dilate.
     """
     kernel, held = mask_on_board(board, mask)
-    param = hbDSPCvDilateParam(kernel=kernel, borderType=chosen("border", border, BORDERS))
+    param = filled(hbDSPCvDilateParam, kernel=kernel, borderType=chosen("border", border, BORDERS))
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_DILATE, param, src, None, options, held)
 
 
@@ -136,7 +138,7 @@ def erode(board: Board, src: Array, mask: ArrayLike, border: Border = "constant"
     Source: VP operator manual (J6), Erode.
     """
     kernel, held = mask_on_board(board, mask)
-    param = hbDSPCvErodeParam(kernel=kernel, borderType=chosen("border", border, BORDERS))
+    param = filled(hbDSPCvErodeParam, kernel=kernel, borderType=chosen("border", border, BORDERS))
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_ERODE, param, src, None, options, held)
 
 
@@ -172,7 +174,8 @@ def filter2d(
     Source: VP operator manual (J6), Filter2D.
     """
     weights, held = weights_on_board(board, kernel)
-    param = hbDSPCvFilter2DParam(
+    param = filled(
+        hbDSPCvFilter2DParam,
         kernel=weights,
         delta=delta,
         pointLocX=anchor[0],
@@ -202,7 +205,7 @@ def gaussian_blur(
 
     Source: VP operator manual (J6), GaussianBlur.
     """
-    param = hbDSPCvGaussianBlurParam(kernelSize=kernel_size, borderType=chosen("border", border, BORDERS))
+    param = filled(hbDSPCvGaussianBlurParam, kernelSize=kernel_size, borderType=chosen("border", border, BORDERS))
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, src, None, options)
 
 
@@ -223,7 +226,7 @@ def median_blur(board: Board, src: Array, mask_width: int = 3, **options: Unpack
 
     Source: VP operator manual (J6), MedianBlur.
     """
-    param = hbDSPCvMedianBlurParam(maskWidth=min(mask_width, 127) if mask_width % 2 else 0)
+    param = filled(hbDSPCvMedianBlurParam, maskWidth=mask_width)
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_MEDIAN_BLUR, param, src, None, options)
 
 
@@ -260,7 +263,8 @@ def sep_filter2d(
     """
     along_x, held_x = weights_on_board(board, np.reshape(kernel_x, (1, -1)))
     along_y, held_y = weights_on_board(board, np.reshape(kernel_y, (-1, 1)))
-    param = hbDSPCvSepFilter2DParam(
+    param = filled(
+        hbDSPCvSepFilter2DParam,
         kernelX=along_x,
         kernelY=along_y,
         delta=delta,

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.client import Board
-from arm_client.cv.calls import Options, chosen, run
+from arm_client.cv.calls import Options, chosen, filled, run
 from arm_client.cv.images import (
     COLOUR_CHANNELS,
     NAMES,
@@ -92,7 +92,7 @@ def cvt_color(
         result = new_array(board, shape, np.uint8, options.get("out"))
     given: Any = src
     source: Any = to_board(board, given)
-    param = hbDSPCvCvtColorParam(src=describe(source, kind), dst=describe(result, NAMES[to]))
+    param = filled(hbDSPCvCvtColorParam, src=describe(source, kind), dst=describe(result, NAMES[to]))
     cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_CVT_COLOR
     if isinstance(result, Nv12):
         return run(board, cmd, param, result, options, source)
@@ -117,7 +117,7 @@ def equalize_hist(board: Board, src: Array, **options: Unpack[Options]) -> Array
     """
     kind = kind_of(src)
     source, result = to_board(board, src), new_array(board, src.shape, np.uint8, options.get("out"))
-    param = hbDSPCvEqualizeHistParam(src=describe(source, kind), dst=describe(result, kind_of(result)))
+    param = filled(hbDSPCvEqualizeHistParam, src=describe(source, kind), dst=describe(result, kind_of(result)))
     return run(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_EQUALIZE_HIST, param, result, options, source)
 
 
@@ -140,7 +140,7 @@ def integral(board: Board, src: Array, **options: Unpack[Options]) -> Array:
     kind = kind_of(src)
     source = to_board(board, src)
     result = new_array(board, (src.shape[0] + 1, src.shape[1] + 1), np.int32, options.get("out"))
-    param = hbDSPCvIntegralParam(src=describe(source, kind), dst=describe(result, kind_of(result)))
+    param = filled(hbDSPCvIntegralParam, src=describe(source, kind), dst=describe(result, kind_of(result)))
     return run(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_INTEGRAL, param, result, options, source)
 
 
@@ -173,7 +173,8 @@ def threshold(
     """
     kind = kind_of(src)
     source, result = to_board(board, src), new_array(board, src.shape, src.dtype, options.get("out"))
-    param = hbDSPCvThresholdParam(
+    param = filled(
+        hbDSPCvThresholdParam,
         src=describe(source, kind),
         dst=describe(result, kind_of(result)),
         thresh=thresh,

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from arm_client.client import Board
-from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, run
+from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, filled, run
 from arm_client.cv.images import Nv12, Picture, describe, kind_of, new_array, new_image, to_board
 from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
@@ -51,7 +51,8 @@ def resize(
     kind = kind_of(src)
     source = to_board(board, src)
     result = new_image(board, src, size[1], size[0], options.get("out"))
-    param = hbDSPCvResizeParam(
+    param = filled(
+        hbDSPCvResizeParam,
         src=describe(source, kind),
         dst=describe(result, kind),
         interpolation=chosen("interpolation", interpolation, INTERPOLATIONS),
@@ -93,7 +94,8 @@ def roi_resize(
     results: Picture = _results(board, src, len(corners), size, options.get("out"))
     first, steps = _first_of(results)
     table = board.from_array(np.clip(corners, -(1 << 31), (1 << 31) - 1).astype(np.int32))
-    param = hbDSPCvRoiResizeParam(
+    param = filled(
+        hbDSPCvRoiResizeParam,
         src=describe(source, kind),
         dst=describe(first, kind),
         roiPhyAddr=table.phy_addr,
@@ -153,7 +155,7 @@ def pyr_down(
 
     Source: VP operator manual (J6), pyramid.
     """
-    param = hbDSPCvPyrDownParam(interpolation=_filter(interpolation))
+    param = filled(hbDSPCvPyrDownParam, interpolation=_filter(interpolation))
     return _pyramid(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_PYR_DOWN, param, src, options)
 
 
@@ -161,7 +163,7 @@ def pyr_up(
     board: Board, src: Picture, interpolation: PyramidFilter = "gaussian", **options: Unpack[Options]
 ) -> Picture:
     """Twice the size, smoothed, by the op at 0x80e; as `pyr_down` otherwise."""
-    param = hbDSPCvPyrUpParam(interpolation=_filter(interpolation))
+    param = filled(hbDSPCvPyrUpParam, interpolation=_filter(interpolation))
     return _pyramid(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_PYR_UP, param, src, options)
 
 

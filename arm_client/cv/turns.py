@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from arm_client.client import Board
-from arm_client.cv.calls import Options, run
+from arm_client.cv.calls import Options, filled, run
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
 from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
@@ -46,7 +46,7 @@ def flip(
     """
     if direction not in FLIPS:
         raise refusal(f"direction is {direction!r}: use one of {', '.join(map(repr, FLIPS))}.")
-    param = hbDSPCvFlipParam(flipCode=FLIPS[direction])
+    param = filled(hbDSPCvFlipParam, flipCode=FLIPS[direction])
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_FLIP, param, src, options, sideways=False)
 
 
@@ -69,7 +69,7 @@ def rotate(board: Board, src: Picture, degrees: Literal[90, 180, 270], **options
     """
     if degrees not in ROTATIONS:
         raise refusal(f"degrees is {degrees}: use 90, 180 or 270, clockwise.")
-    param = hbDSPCvRotateParam(rotateCode=ROTATIONS[degrees])
+    param = filled(hbDSPCvRotateParam, rotateCode=ROTATIONS[degrees])
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_ROTATE, param, src, options, sideways=degrees != HALF_TURN)
 
 

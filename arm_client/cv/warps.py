@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arm_client.client import Board
-from arm_client.cv.calls import BORDERS, INTERPOLATIONS, Border, Interpolation, Options, chosen, run
+from arm_client.cv.calls import BORDERS, INTERPOLATIONS, Border, Interpolation, Options, chosen, filled, run
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
 from arm_client.nn.arrays import is_on_board, refusal
 from hbrt.cv.commands import hbDSPCvCmd
@@ -58,7 +58,8 @@ def remap(
     source = to_board(board, src)
     places = map if is_on_board(map) and map.flags.c_contiguous else board.from_array(map)
     result = new_image(board, src, map.shape[0], map.shape[1], options.get("out"))
-    param = hbDSPCvRemapParam(
+    param = filled(
+        hbDSPCvRemapParam,
         src=describe(source, kind),
         dst=describe(result, kind),
         mapPhyAddr=places.phy_addr,
@@ -102,7 +103,7 @@ def warp_affine(
 
     Source: VP operator manual (J6), WarpAffine.
     """
-    param = hbDSPCvWarpAffineParam(transformMatrix=_numbers(matrix, (2, 3)))
+    param = filled(hbDSPCvWarpAffineParam, transformMatrix=_numbers(matrix, (2, 3)))
     cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_AFFINE
     return _warp(board, cmd, param, src, size, interpolation, border, border_value, options)
 
@@ -123,7 +124,7 @@ def warp_perspective(
 
     Source: VP operator manual (J6), WarpPerspective.
     """
-    param = hbDSPCvWarpPerspectiveParam(transformMatrix=_numbers(matrix, (3, 3)))
+    param = filled(hbDSPCvWarpPerspectiveParam, transformMatrix=_numbers(matrix, (3, 3)))
     cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_PERSPECTIVE
     return _warp(board, cmd, param, src, size, interpolation, border, border_value, options)
 

@@ -32,7 +32,7 @@ class hbDSPCvBilateralFilterParam(CvParam):
     Attributes:
         sigmaColor: Standard deviation over differences of value, above 0.
         sigmaSpace: Standard deviation over distances in pixels, above 0.
-        kernelSize: Diameter of the disc, odd, 1..31.
+        kernelSize: Diameter of the disc, odd, 3..31.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
@@ -56,7 +56,7 @@ class hbDSPCvBilateralFilterParam(CvParam):
         for name, sigma in (("sigmaColor", self.sigmaColor), ("sigmaSpace", self.sigmaSpace)):
             if not 0 < sigma <= 1e6:
                 refuse(f"{name} is {sigma}: use a number above 0 and up to 1e6.")
-        need_odd("kernelSize", self.kernelSize, LARGEST_BILATERAL)
+        need_odd("kernelSize", self.kernelSize, LARGEST_BILATERAL, smallest=3)
         need_choice("borderType", self.borderType, BORDERS)
 
 

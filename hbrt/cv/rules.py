@@ -94,10 +94,10 @@ def need_choice(name: str, value: int, choices: dict[int, str]) -> None:
         refuse(f"{name} is {value}: use one of {listed}.")
 
 
-def need_odd(name: str, value: int, largest: int) -> None:
-    """The value must be an odd number from 1 to `largest`."""
-    if not (0 < value <= largest and value % 2):
-        refuse(f"{name} is {value}: use an odd number from 1 to {largest}.")
+def need_odd(name: str, value: int, largest: int, smallest: int = 1) -> None:
+    """The value must be an odd number from `smallest` to `largest`."""
+    if not (smallest <= value <= largest and value % 2):
+        refuse(f"{name} is {value}: use an odd number from {smallest} to {largest}.")
 
 
 def need_range(name: str, value: float, smallest: float, largest: float) -> None:

@@ -207,7 +207,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         "dst is Y S32C1: this op takes Y U8C1.",
     ),
     # Parameters.
-    ("bilateral", {"kernelSize": 4}, f"kernelSize is 4: {NOT_ODD}"),
+    ("bilateral", {"kernelSize": 1}, "kernelSize is 1: use an odd number from 3 to 31."),
     ("bilateral", {"sigmaColor": 0}, "sigmaColor is 0.0: use a number above 0 and up to 1e6."),
     ("bilateral", {"sigmaSpace": float("nan")}, "sigmaSpace is nan: use a number above 0 and up to 1e6."),
     ("bilateral", {"borderType": 2}, "borderType is 2: use one of 0 HB_VP_BORDER_CONSTANT, 1 HB_VP_BORDER_REPLICATE."),

@@ -1,0 +1,87 @@
+"""A DSP image in the shape of the vendor's template: every packaged op, and one of its own on pixels, at 0x1800.
+
+Start a board with it; `hbrt ops` lists the packaged ops and `hb_dsp_invert`:
+
+    hbrt start --image cv_image.py
+
+The op takes the image descriptor of the packaged CV ops, so that an ARM program fills the same structure for it:
+src at 0, dst at 56. It writes 255 - src, row by row through TCM: each row comes in by iDMA, is turned over in one
+bank, and goes out again. Only `main`'s register calls and the op are meant to be edited.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dsp_server import (
+    HB_DSP_DRAM0_POOL_SIZE,
+    HB_DSP_DRAM1_POOL_SIZE,
+    HB_DSP_LOG_WARNING,
+    HB_DSP_REGISTER_CV_ALL,
+    HB_DSP_REGISTER_NN_ALL,
+    HB_ERR_MMAP_FAILED,
+    MAP_FAILED,
+    XV_MEM_BANK_COLOR_0,
+    TileManager,
+    hb_dsp_env_init,
+    hb_dsp_init_global_tm,
+    hb_dsp_mem_map,
+    hb_dsp_register_fn,
+    hb_dsp_set_log_level,
+    hb_dsp_start,
+    idma_copy_desc,
+    idma_desc_done,
+    xvAllocateBuffer,
+    xvFreeBuffer,
+)
+from hbrt.cv_types import CvParam
+from hbrt.status import HB_DSP_INVALID_ARGUMENT, HB_DSP_OUT_OF_TCM
+
+INVERT_CMD = 0x1800
+
+
+def hb_dsp_invert(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """255 - src for every byte of an image of one plane; dst has its format and size."""
+    param = CvParam.from_buffer_copy(input)
+    for name, image in (("src", param.src), ("dst", param.dst)):
+        image.check(name)  # format, type, size, stride, address: a ValueError with a sentence
+    if (param.src.width, param.src.height) != (param.dst.width, param.dst.height):
+        return HB_DSP_INVALID_ARGUMENT
+    src_plane, dst_plane = param.src.planes()[0], param.dst.planes()[0]
+    src = hb_dsp_mem_map(src_plane.phy_addr, src_plane.size_bytes)
+    dst = hb_dsp_mem_map(dst_plane.phy_addr, dst_plane.size_bytes)
+    if src is MAP_FAILED or dst is MAP_FAILED:
+        return HB_ERR_MMAP_FAILED
+
+    row_bytes = src_plane.row_bytes
+    row = xvAllocateBuffer(tm, row_bytes, XV_MEM_BANK_COLOR_0, 64)
+    if not row:
+        return HB_DSP_OUT_OF_TCM
+    pixels = np.frombuffer(row, np.uint8)[:row_bytes]
+    for y in range(src_plane.rows):
+        come, go = y * src_plane.stride, y * dst_plane.stride
+        wait_for(idma_copy_desc(row, src[come : come + row_bytes], row_bytes, 0))
+        np.subtract(255, pixels, out=pixels)
+        wait_for(idma_copy_desc(dst[go : go + row_bytes], row, row_bytes, 0))
+    xvFreeBuffer(tm, row)
+    return 0
+
+
+def wait_for(handle: int) -> None:
+    """Polls until a descriptor is done; an op with two buffers would compute meanwhile, as the softmax sample does."""
+    while not idma_desc_done(handle):
+        pass
+
+
+def main() -> int:
+    """Register and serve."""
+    hb_dsp_set_log_level(HB_DSP_LOG_WARNING)
+    hb_dsp_env_init()
+    hb_dsp_init_global_tm(None, HB_DSP_DRAM0_POOL_SIZE, None, HB_DSP_DRAM1_POOL_SIZE)
+
+    HB_DSP_REGISTER_NN_ALL()
+    HB_DSP_REGISTER_CV_ALL()  # OpenCV loads when a core runs its first CV op
+    hb_dsp_register_fn(INVERT_CMD, hb_dsp_invert, 0)
+
+    hb_dsp_start()
+    return -1  # never reached

@@ -1,0 +1,317 @@
+"""`arm_client.cv` on a board: every op, arrays used where they lie, NV12, in place, refusals, what a core loads."""
+
+from __future__ import annotations
+
+import gc
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import skimage.data
+from numpy.typing import NDArray
+
+from arm_client import cv
+from arm_client.client import Board, BoardArray
+from arm_client.cv.images import describe, has_whole_rows, kind_of
+from arm_client.errors import CallerError, OpFailedError
+from hbrt.cv_types import HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, hbDSPCvGaussianBlurParam
+from hbrt.status import Status
+
+Array = NDArray[Any]
+data: Any = skimage.data  # its functions have no types
+GREY: Array = data.camera()[100:137, 180:233].copy()
+COLOUR: Array = data.astronaut()[40:77, 170:223].copy()
+NV12 = cv.Nv12(data.camera()[100:136, 180:232].copy(), data.astronaut()[40:58, 170:196, :2].copy())
+TAPS = np.array([1, 2, 1])
+
+
+def blurred(image: Array) -> Array:
+    """1 2 1 both ways, the border replicated, ties up."""
+    wide = np.pad(image.astype(int), ((1, 1), (1, 1), *((0, 0),) * (image.ndim - 2)), mode="edge")
+    height, width = image.shape[:2]
+    total = sum(TAPS[j] * TAPS[i] * wide[j : j + height, i : i + width] for j in range(3) for i in range(3))
+    result: Array = ((total + 8) // 16).astype(np.uint8)
+    return result
+
+
+def window(image: Array, take: Callable[[list[Array]], Array]) -> Array:
+    """Something of the nine pixels around each, the border replicated."""
+    wide = np.pad(image, 1, mode="edge")
+    height, width = image.shape
+    return take([wide[j : j + height, i : i + width] for j in range(3) for i in range(3)])
+
+
+SQUARE = np.ones((3, 3))
+IDENTITY_MAP = np.dstack(np.meshgrid(np.arange(53.0), np.arange(37.0)))
+EXACT: dict[str, tuple[Callable[[Board], Array], Callable[[], Array]]] = {
+    "bilateral_filter": (lambda b: cv.bilateral_filter(b, GREY // 200 * 200, sigma_color=1), lambda: GREY // 200 * 200),
+    "box_filter": (
+        lambda b: cv.box_filter(b, GREY, normalize=False, dtype=np.int32),
+        lambda: window(GREY.astype(np.int32), lambda parts: np.sum(parts, axis=0)),
+    ),
+    "canny": (
+        lambda b: cv.canny(b, np.where(np.arange(8) > 3, 255, 0).astype(np.uint8)[None].repeat(6, 0)),
+        lambda: np.where(np.arange(8) == 3, 255, 0)[None].repeat(6, 0),
+    ),
+    "corner_harris": (lambda b: cv.corner_harris(b, np.full((6, 8), 9, np.uint8)), lambda: np.zeros((6, 8))),
+    "cvt_color": (lambda b: cv.cvt_color(b, COLOUR, "bgr"), lambda: COLOUR[..., ::-1]),
+    "dilate": (lambda b: cv.dilate(b, GREY, SQUARE), lambda: window(GREY, lambda parts: np.max(parts, axis=0))),
+    "equalize_hist": (
+        lambda b: cv.equalize_hist(b, np.array([[1, 2], [3, 4]], np.uint8)),
+        lambda: np.array([[0, 85], [170, 255]]),
+    ),
+    "erode": (lambda b: cv.erode(b, GREY, SQUARE), lambda: window(GREY, lambda parts: np.min(parts, axis=0))),
+    "filter2d": (
+        lambda b: cv.filter2d(b, GREY, [[0, 0, 0], [0, 0, 1], [0, 0, 0]], delta=-300.0, dtype=np.int16),
+        lambda: np.c_[GREY[:, 1:], GREY[:, -1]].astype(int) - 300,
+    ),
+    "flip": (lambda b: cv.flip(b, COLOUR, "vertical"), lambda: COLOUR[::-1]),
+    "gaussian_blur": (lambda b: cv.gaussian_blur(b, COLOUR), lambda: blurred(COLOUR)),
+    "integral": (
+        lambda b: cv.integral(b, GREY),
+        lambda: np.pad(GREY.astype(int).cumsum(0).cumsum(1), ((1, 0), (1, 0))),
+    ),
+    "median_blur": (
+        lambda b: cv.median_blur(b, GREY, 3),
+        lambda: window(GREY, lambda parts: np.median(parts, axis=0).astype(np.uint8)),
+    ),
+    "pyr_down": (lambda b: cv.pyr_down(b, np.full((5, 7), 9, np.uint8)), lambda: np.full((3, 4), 9)),
+    "pyr_up": (lambda b: cv.pyr_up(b, np.full((5, 7), 9, np.uint8), "linear"), lambda: np.full((10, 14), 9)),
+    "remap": (lambda b: cv.remap(b, GREY, IDENTITY_MAP[:, ::-1].copy()), lambda: GREY[:, ::-1]),
+    "resize": (lambda b: cv.resize(b, GREY, (106, 74), "nearest"), lambda: GREY.repeat(2, 0).repeat(2, 1)),
+    "roi_resize": (
+        lambda b: cv.roi_resize(b, COLOUR, [(1, 2, 8, 5), (11, 12, 18, 15)], (8, 4)),
+        lambda: np.stack([COLOUR[2:6, 1:9], COLOUR[12:16, 11:19]]),
+    ),
+    "rotate": (lambda b: cv.rotate(b, COLOUR, 270), lambda: np.rot90(COLOUR)),
+    "sep_filter2d": (
+        lambda b: cv.sep_filter2d(b, GREY, [0, 0, 2], [0, 1, 0], dtype=np.float32),
+        lambda: np.c_[GREY[:, 1:], GREY[:, -1]] * 2.0,
+    ),
+    "sobel": (
+        lambda b: cv.sobel(b, GREY, 1, 0, 1),
+        lambda: np.c_[GREY[:, 1:], GREY[:, -1]].astype(int) - np.c_[GREY[:, 0], GREY[:, :-1]],
+    ),
+    "threshold": (lambda b: cv.threshold(b, GREY, 90, type="tozero"), lambda: np.where(GREY > 90, GREY, 0)),
+    "transpose": (lambda b: cv.transpose(b, COLOUR), lambda: COLOUR.swapaxes(0, 1)),
+    "warp_affine": (
+        lambda b: cv.warp_affine(b, GREY, [[1, 0, 4], [0, 1, 2]], border_value=9),
+        lambda: np.pad(GREY, ((2, 0), (4, 0)), constant_values=9)[:37, :53],
+    ),
+    "warp_perspective": (
+        lambda b: cv.warp_perspective(b, GREY, [[1, 0, 4], [0, 1, 2], [0, 0, 1]], border="replicate"),
+        lambda: np.pad(GREY, ((0, 2), (0, 4)), mode="edge")[2:, 4:],
+    ),
+}
+
+
+def test_all_ops_are_here() -> None:
+    assert sorted(EXACT) == sorted(set(cv.__all__) - {"Nv12"})
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_every_op_answers(dsp_board: Board, name: str) -> None:
+    call, expected = EXACT[name]
+    got = call(dsp_board)
+    assert isinstance(got, BoardArray)
+    np.testing.assert_array_equal(got, expected())
+
+
+def test_the_board_lists_them(dsp_board: Board) -> None:
+    ops = dsp_board.ops()
+    assert {ops[cmd] for cmd in range(0x800, 0x819)} == set(EXACT)
+
+
+def no_copies(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Board, "from_array", lambda *_: pytest.fail("An image on the board must not be copied."))
+
+
+def test_board_arrays_are_used_where_they_lie(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = dsp_board.from_array(GREY)
+    frame, out_frame = dsp_board.empty((60, 80), np.uint8), dsp_board.empty((60, 80), np.uint8)
+    part, out = frame[5:42, 9:62], out_frame[1:38, 20:73]
+    part[...] = GREY
+    colour = dsp_board.from_array(COLOUR)
+    no_copies(monkeypatch)
+    np.testing.assert_array_equal(cv.gaussian_blur(dsp_board, whole), blurred(GREY))
+    np.testing.assert_array_equal(cv.gaussian_blur(dsp_board, part), blurred(GREY))
+    np.testing.assert_array_equal(cv.gaussian_blur(dsp_board, colour[3:30, 5:40]), blurred(COLOUR[3:30, 5:40]))
+    assert cv.gaussian_blur(dsp_board, part, out=out) is out
+    np.testing.assert_array_equal(out, blurred(GREY))
+    out[...] = 0
+    assert not out_frame.any(), "the op wrote outside of out"
+
+
+@pytest.mark.parametrize("view", [np.s_[:, ::2], np.s_[::-1], np.s_[:, ::-1]])
+def test_what_no_stride_describes_is_copied(dsp_board: Board, view: Any) -> None:
+    image = dsp_board.from_array(GREY)[view]
+    assert not has_whole_rows(image)
+    np.testing.assert_array_equal(cv.gaussian_blur(dsp_board, image), blurred(GREY[view]))
+    turned = dsp_board.from_array(GREY).T
+    np.testing.assert_array_equal(cv.gaussian_blur(dsp_board, turned), blurred(GREY.T))
+
+
+@pytest.mark.parametrize("view", [np.s_[:1], np.s_[:, :1], np.s_[4:5, 7:8]])
+def test_one_row_one_column_one_pixel(dsp_board: Board, monkeypatch: pytest.MonkeyPatch, view: Any) -> None:
+    image = dsp_board.from_array(GREY)[view]
+    no_copies(monkeypatch)
+    np.testing.assert_array_equal(cv.gaussian_blur(dsp_board, image), blurred(GREY[view]))
+
+
+def test_nv12_in_and_out(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    turned = cv.rotate(dsp_board, NV12, 90)
+    np.testing.assert_array_equal(turned.y, np.rot90(NV12.y, -1))
+    np.testing.assert_array_equal(turned.uv, np.rot90(NV12.uv, -1))
+    doubled = cv.resize(dsp_board, NV12, (104, 72), "nearest")
+    np.testing.assert_array_equal(doubled.y, NV12.y.repeat(2, 0).repeat(2, 1))
+    np.testing.assert_array_equal(doubled.uv, NV12.uv.repeat(2, 0).repeat(2, 1))
+    np.testing.assert_array_equal(cv.cvt_color(dsp_board, NV12, "y"), NV12.y)
+    cut = cv.roi_resize(dsp_board, NV12, [(2, 4, 9, 7), (10, 12, 17, 15)], (8, 4))
+    np.testing.assert_array_equal(cut.y, np.stack([NV12.y[4:8, 2:10], NV12.y[12:16, 10:18]]))
+    np.testing.assert_array_equal(cut.uv, np.stack([NV12.uv[2:4, 1:5], NV12.uv[6:8, 5:9]]))
+    back = cv.cvt_color(dsp_board, cv.cvt_color(dsp_board, np.full((4, 6, 3), (90, 60, 30), np.uint8), "nv12"), "rgb")
+    assert np.abs(back.astype(int) - (90, 60, 30)).max() <= 2
+    no_copies(monkeypatch)
+    out = cv.Nv12(dsp_board.empty((52, 36), np.uint8), dsp_board.empty((26, 18, 2), np.uint8))
+    same = cv.flip(dsp_board, turned, "both", out=out)
+    assert same.y is out.y
+    np.testing.assert_array_equal(out.y, np.rot90(NV12.y))
+    np.testing.assert_array_equal(out.uv, np.rot90(NV12.uv))
+
+
+def test_in_place_where_it_is_safe(dsp_board: Board) -> None:
+    image = dsp_board.from_array(GREY)
+    assert cv.threshold(dsp_board, image, 90, out=image) is image
+    np.testing.assert_array_equal(image, np.where(GREY > 90, 255, 0))
+    frame = dsp_board.from_array(COLOUR)
+    cv.cvt_color(dsp_board, frame, "bgr", out=frame)
+    np.testing.assert_array_equal(frame, COLOUR[..., ::-1])
+
+
+def test_in_place_where_it_is_not(dsp_board: Board) -> None:
+    image = dsp_board.from_array(GREY)
+    with pytest.raises(CallerError, match=r"overlaps src at 0x.*: this op reads pixels after it has written others"):
+        cv.gaussian_blur(dsp_board, image, out=image)
+    np.testing.assert_array_equal(image, GREY)
+
+
+untyped: Any = cv  # what its types forbid
+NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(height, width\) of uint8"
+
+
+@pytest.mark.parametrize(
+    ("call", "why"),
+    [
+        (lambda b: cv.gaussian_blur(b, GREY, 4), "^kernelSize is 4: use one of 3 for 1 2 1, 5 for 1 4 6 4 1"),
+        (lambda b: cv.gaussian_blur(b, np.zeros(5, np.uint8)), NOT_AN_IMAGE),
+        (lambda b: cv.gaussian_blur(b, GREY.astype(np.float64)), "type float64 is no image"),
+        (lambda b: cv.gaussian_blur(b, GREY.astype(np.float32)), "^src is Y F32C1: this op takes Y U8C1, RGB"),
+        (lambda b: cv.gaussian_blur(b, np.zeros((0, 4), np.uint8)), "has no pixels: give a size of 1 or more"),
+        (
+            lambda b: untyped.gaussian_blur(b, GREY, border="mirror"),
+            "border is 'mirror': use one of 'constant', 'replicate'",
+        ),
+        (
+            lambda b: cv.median_blur(b, GREY, 129),
+            "^maskWidth is 129, which does not fit its field of hbDSPCvMedianBlurParam",
+        ),
+        (lambda b: cv.resize(b, GREY, (0, 4)), "has no pixels: give a size of 1 or more"),
+        (
+            lambda b: untyped.resize(b, GREY, (4, 4), "cubic"),
+            "interpolation is 'cubic': use one of 'nearest', 'linear'",
+        ),
+        (lambda b: cv.resize(b, NV12, (5, 4)), "^The planes of NV12|^dst is 5 x 4 pixels: NV12 has a UV pair"),
+        (lambda b: cv.roi_resize(b, GREY, [(0, 0, 53, 5)], (4, 4)), r"^ROI 0, \(0, 0\) to \(53, 5\), leaves src"),
+        (lambda b: cv.roi_resize(b, GREY, [], (4, 4)), "rois has shape"),
+        (lambda b: cv.remap(b, GREY, np.zeros((4, 4))), r"^The map has shape \(4, 4\) and type float64"),
+        (lambda b: cv.warp_affine(b, GREY, np.zeros((2, 3))), "has the determinant 0"),
+        (lambda b: cv.warp_affine(b, GREY, np.eye(3)), r"^The matrix has shape \(3, 3\): this op takes \(2, 3\)"),
+        (lambda b: untyped.rotate(b, GREY, 45), "^degrees is 45: use 90, 180 or 270"),
+        (lambda b: untyped.flip(b, GREY, "up"), "^direction is 'up': use one of 'vertical', 'horizontal', 'both'"),
+        (lambda b: cv.dilate(b, GREY, [1, 1]), r"^A kernel of shape \(2,\) is none: use \(rows, columns\)"),
+        (lambda b: cv.cvt_color(b, GREY, "y"), "^dst is Y U8C1: this op takes RGB U8C3, BGR U8C3 or NV12 U8C1"),
+        (lambda b: untyped.cvt_color(b, GREY, "hsv"), "^to is 'hsv' and channels 'rgb': use"),
+        (lambda b: cv.threshold(b, GREY, 300), "^thresh is 300.0: use 0 to 255"),
+        (
+            lambda b: cv.gaussian_blur(b, GREY, out=GREY.copy()),
+            "^out is not in device memory: make it with board.empty",
+        ),
+        (lambda b: cv.gaussian_blur(b, GREY, out=b.empty((4, 4), np.uint8)), r"^out has shape \(4, 4\), type uint8"),
+        (
+            lambda b: cv.flip(b, cv.Nv12(NV12.y, NV12.uv[:3]), "both"),
+            r"^The planes of NV12 have shapes \(36, 52\) and \(3, 26, 2\)",
+        ),
+    ],
+)
+def test_a_broken_rule_is_refused_before_it_is_submitted(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch, call: Callable[[Board], Any], why: str
+) -> None:
+    monkeypatch.setattr(Board, "submit", lambda *_args, **_kwargs: pytest.fail("It must not be submitted."))
+    with pytest.raises(CallerError) as caught:
+        call(dsp_board)
+    assert caught.value.status == Status.HB_DSP_INVALID_ARGUMENT
+    assert re.search(why, caught.value.text), caught.value.text
+
+
+def raw(board: Board, **fields: Any) -> tuple[hbDSPCvGaussianBlurParam, BoardArray, BoardArray]:
+    dst, src = board.empty_like(GREY), board.from_array(GREY)
+    param = hbDSPCvGaussianBlurParam(
+        src=describe(src, kind_of(src)), dst=describe(dst, kind_of(dst)), kernelSize=3, borderType=1
+    )
+    for name, value in fields.items():
+        setattr(param, name, value)
+    return param, src, dst
+
+
+def test_the_raw_command(dsp_board: Board) -> None:
+    param, _src, dst = raw(dsp_board)
+    assert dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst) is dst
+    np.testing.assert_array_equal(dst, blurred(GREY))
+    dst[...] = 0
+    dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, None)  # without an output block
+    np.testing.assert_array_equal(dst, blurred(GREY))
+
+
+def test_the_op_refuses_what_reaches_it(dsp_board: Board) -> None:
+    param, src, dst = raw(dsp_board, kernelSize=9)
+    with pytest.raises(OpFailedError, match="kernelSize is 9: use one of 3") as caught:
+        dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
+    assert caught.value.status == Status.HB_DSP_RUN_TASK_FAILED
+    param.kernelSize = 3
+    with pytest.raises(OpFailedError, match=r"dst\.dataPhyAddr is not in the call's output block"):
+        dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, src)
+    param.src.dataPhyAddr = src.ctypes.data
+    with pytest.raises(OpFailedError, match="looks like a virtual address") as caught:
+        dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
+    assert caught.value.status == Status.HB_ERR_MMAP_FAILED
+    param.src.dataPhyAddr = src.phy_addr
+    param.src.stride = 1 << 20  # beyond its block
+    with pytest.raises(OpFailedError, match="bytes past the end of its block") as caught:
+        dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
+    assert caught.value.status == Status.HB_ERR_MMAP_FAILED
+
+
+def has_opencv(board: Board) -> list[bool]:
+    return ["cv2" in Path(f"/proc/{core['pid']}/maps").read_text() for core in board.status()["cores"]]
+
+
+@pytest.mark.dsp_board(fresh=True)
+def test_opencv_loads_only_in_a_core_that_runs_a_cv_op(dsp_board: Board) -> None:
+    from arm_client import nn
+
+    nn.softmax(dsp_board, [1.0, 2.0], core=1)
+    nn.softmax(dsp_board, [1.0, 2.0], core=2)
+    assert has_opencv(dsp_board) == [False, False]
+    cv.gaussian_blur(dsp_board, GREY, core=2)
+    assert has_opencv(dsp_board) == [False, True]
+
+
+def test_memory_comes_back(dsp_board: Board) -> None:
+    before = dsp_board.live_bytes()
+    for call, _ in EXACT.values():
+        call(dsp_board)
+    gc.collect()
+    assert dsp_board.live_bytes() == before

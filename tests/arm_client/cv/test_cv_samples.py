@@ -1,0 +1,154 @@
+"""The CV samples run as written, one by one and all together, on the picture beside them and on another."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cv2
+import numpy as np
+import pytest
+
+from arm_client.client import Board
+from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv_types import CvParam, hbVPImage
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+COMMANDS = {cmd.op_name: int(cmd) for cmd in hbDSPCvCmd}
+FIELDS = {"op", "command", "core", "status", "max_error", "host_time_us", "output_file", "passed"}
+BLACK = 0
+
+
+def sample(name: str) -> dict[str, Any]:
+    return runpy.run_path(str(SAMPLES / "arm" / "cv" / f"{name}.py"))
+
+
+def odd_picture(directory: Path) -> Path:
+    """A small colour picture of odd sides."""
+    file = directory / "odd.png"
+    pixels = np.random.default_rng(5).integers(0, 256, (61, 87, 3), np.uint8)
+    assert cv2.imwrite(str(file), pixels)
+    return file
+
+
+def test_there_is_one_for_each_op() -> None:
+    assert {file.stem for file in (SAMPLES / "arm" / "cv").glob("*.py")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_run_is_right_and_says_what_the_runner_shows(dsp_board: Board, tmp_path: Path, name: str) -> None:
+    got = sample(name)["run"](2, str(odd_picture(tmp_path)), str(tmp_path / "out"))
+    assert set(got) == FIELDS
+    assert (got["op"], got["command"], got["core"], got["status"]) == (name, COMMANDS[name], 2, 0)
+    assert (got["passed"], got["max_error"]) == (True, 0)
+    assert got["host_time_us"] > 0
+    assert got["output_file"] == str(tmp_path / "out" / f"{name}.png")
+    shown = cv2.imread(got["output_file"])
+    assert shown is not None
+    assert np.ptp(shown) > 0
+
+
+def test_without_a_directory_nothing_is_written(
+    dsp_board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert sample("flip")["run"]()["output_file"] == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_main_prints_one_line(
+    dsp_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["sobel.py"])
+    assert sample("sobel")["main"]() == 0
+    out, err = capsys.readouterr()
+    assert (out.count("\n"), err) == (1, "")
+    assert out.startswith("sobel: command 0x814, status 0, largest error 0, ")
+    assert (tmp_path / "output" / "sobel.png").exists()
+
+
+def test_a_file_that_is_no_picture(dsp_board: Board, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+    monkeypatch.setattr(sys, "argv", ["sobel.py", __file__])
+    assert sample("sobel")["main"]() == 1
+    assert capsys.readouterr().err == f"sobel: {__file__} is not a picture that OpenCV can read.\n"
+
+
+def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    threshold = sample("threshold")
+    real: Any = np.where
+    monkeypatch.setattr(np, "where", lambda *arguments: real(*arguments) + 1)
+    assert threshold["run"]()["passed"] is False
+
+
+def test_the_picture_is_what_its_program_draws() -> None:
+    drawn = runpy.run_path(str(SAMPLES / "arm" / "cv" / "data" / "make_input.py"))["draw"]()
+    shipped = cv2.imread(str(SAMPLES / "arm" / "cv" / "data" / "input.png"))
+    assert shipped is not None
+    # Text and anti-aliased edges are OpenCV's, and may differ by its version.
+    assert (np.abs(drawn.astype(int) - shipped) > 8).mean() < 0.01
+
+
+@pytest.mark.dsp_board(image=SAMPLES / "dsp" / "cv_image.py")
+def test_the_images_own_op_takes_the_same_descriptor(dsp_board: Board) -> None:
+    frame = dsp_board.empty((20, 40), np.uint8)
+    src: Any = frame[:, :17]
+    dst = dsp_board.empty((20, 17), np.uint8)
+    src[...] = np.random.default_rng(1).integers(0, 256, (20, 17))
+    param = CvParam(
+        src=hbVPImage(1, 1, 17, 20, 40, dataPhyAddr=src.phy_addr),
+        dst=hbVPImage(1, 1, 17, 20, 17, dataPhyAddr=dst.phy_addr),
+    )
+    dsp_board.call(0x1800, param, dst)
+    np.testing.assert_array_equal(dst, 255 - src)
+    param.dst.width = 16
+    with pytest.raises(RuntimeError) as caught:
+        dsp_board.call(0x1800, param, dst)
+    assert getattr(caught.value, "status", None) == Status.HB_DSP_INVALID_ARGUMENT
+    assert dsp_board.ops()[0x80A] == "gaussian_blur"
+
+
+def test_hbrt_run_cv(shell: Shell, tmp_path: Path) -> None:
+    names = ["threshold", "resize", "canny"]
+    heading, *rows, good, sheet = shell.good("run", "cv", *names, "--input", odd_picture(tmp_path)).splitlines()
+    assert heading.startswith("OP  ")
+    assert [row.split()[0] for row in rows] == ["canny", "resize", "threshold"]
+    assert good == "3 of 3 passed, on a private board."
+    assert sheet == f"All pictures: {Path('output') / 'contact_sheet.png'}"
+    made = {path.name for path in (shell.cwd / "output").iterdir()}
+    assert {f"{name}.png" for name in names} | {"contact_sheet.png", "results.json"} <= made
+    document = json.loads((shell.cwd / "output" / "results.json").read_text())
+    assert [set(result) >= FIELDS for result in document["results"]] == [True] * 3
+    whole = cv2.imread(str(shell.cwd / "output" / "contact_sheet.png"))
+    assert whole is not None
+    assert whole.shape == (222, 1010, 3)  # one row of four: the picture and three results
+
+
+def test_hbrt_run_cv_help_lists_the_ops(shell: Shell) -> None:
+    assert [row["sample"] for row in shell.json("run", "cv", "help")] == sorted(COMMANDS)
+
+
+def test_a_picture_is_for_samples_that_take_one(shell: Shell, tmp_path: Path) -> None:
+    answer = shell.hbrt("run", "nn", "softmax", "--input", odd_picture(tmp_path))
+    assert answer.returncode == 2
+    assert f"--input {tmp_path / 'odd.png'} is for picture samples; softmax takes none." in answer.stderr
+
+
+def test_without_opencv_no_board_is_started(shell: Shell) -> None:
+    program = (
+        "import sys, importlib.util as u; real = u.find_spec\n"
+        "u.find_spec = lambda name, *a: None if name == 'cv2' else real(name, *a)\n"
+        "sys.argv = ['hbrt', 'run', 'cv', 'flip']\nfrom hbrt.cli import main; main()"
+    )
+    answer: subprocess.CompletedProcess[str] = shell.python("-c", program)
+    assert answer.returncode == 3
+    assert answer.stderr.endswith("install hbrt with its extra 'cv', as in pip install 'hbrt[cv]'.\n")
+    assert list(shell.home.iterdir()) == []
