@@ -66,10 +66,11 @@ class RelayTasks(Tasks):
         self._io = threading.Lock()  # the channel, and what it tells the table
         self._opening = threading.Lock()
         self._beat = (BEAT_SECONDS, self._on_beat)
+        self._look = self._take_one  # also for who sleeps since before the first relay
         self._heard_at = 0.0
         self._pinged_at = 0.0  # 0 when no beat is owed
         self._numbers = itertools.count(1)
-        self._told: dict[int, int] = {}  # answers to CANCEL and ASK by number
+        self._told: dict[int, int] = {}  # answers to CANCEL, ASK and DROP by number
 
     # -- submit
 
@@ -315,7 +316,7 @@ class RelayTasks(Tasks):
             self._handles[slot] = 0
             self._map[self._states + slot] = State.EMPTY
         if not has_ended and not self._link.fault:
-            self._send(encode(Kind.DROP, handle))
+            self._ask(Kind.DROP, handle)  # and wait for it: a queued task must not run any more from here on
             if self._leading.locked():
                 eventfd_write(self._link.doorbell, 1)  # who waits for it must hear that there is nothing to wait for
         self._free.append(slot)

@@ -11,9 +11,9 @@ Rules
 
 Talk
     HELLO shows who the sender is (a client of the board, by a proof of its lease); WELCOME or REFUSED answers it.
-    SUBMIT is answered by one END when the task has ended, unless DROP came first. CANCEL and ASK are answered by STATE
-    with their number, after the END of a task that was cancelled. PING is answered by PONG. BYE has no answer. GONE
-    says that the relay ends, and why.
+    SUBMIT is answered by one END when the task has ended, unless DROP came first. CANCEL, ASK and DROP are answered by
+    STATE with their number, when it is done; before it comes the END of a task that was cancelled. PING is answered by
+    PONG. BYE has no answer. GONE says that the relay ends, and why.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ CLIENT_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
     Kind.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
     Kind.CANCEL: {"number": _NUMBER, "task": _TASK},
     Kind.ASK: {"number": _NUMBER, "task": _TASK},
-    Kind.DROP: {"task": _TASK},
+    Kind.DROP: {"number": _NUMBER, "task": _TASK},
     Kind.PING: {"number": _NUMBER},
     Kind.BYE: {},
 }

@@ -401,7 +401,7 @@ class Tasks:
         self.watch(fd, lambda: None)
 
     def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:  # noqa: C901, PLR0912 - one loop
-        mm, asleep_at, link = self._asleep_map, self._asleep_at, self._link
+        mm, asleep_at, link, look = self._asleep_map, self._asleep_at, self._link, self._look
         try:
             while True:
                 mm[asleep_at] = 1
@@ -416,7 +416,7 @@ class Tasks:
                     return False
                 if self._beat is not None:
                     patience = self._beat[0] if patience is None else min(patience, self._beat[0])
-                while self._look is not None and self._look():
+                while look is not None and look():
                     if ready():
                         return True
                     if self._followers:

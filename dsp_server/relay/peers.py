@@ -15,10 +15,10 @@ class Carried:
 
     __slots__ = ("handle", "number", "peer", "request", "slot")
 
-    def __init__(self, peer: Peer, number: int, request: list[int]) -> None:
+    def __init__(self, peer: Peer, number: int, request: tuple[int, ...]) -> None:
         self.peer = peer
         self.number = number  # what the peer calls it
-        self.request = request  # the fields of hbrt.mailbox.REQUEST
+        self.request = request  # the fields of hbrt.relay_wire.TASK_REQUEST
         self.handle = 0  # what the relay's own Tasks calls it; 0 while it waits for a slot
         self.slot = -1
 
@@ -40,6 +40,7 @@ class Peer:
         self.proof = proof
         self.tasks: dict[int, Carried] = {}  # those that have not ended, by number
         self.heard_at = time.monotonic()
+        self.is_heard = False  # since ``heard_at``
         try:
             self.pidfd = os.pidfd_open(pid)
         except OSError as error:

@@ -19,7 +19,7 @@ from typing import Any
 import zmq
 
 from dsp_server.relay.peers import MOST_TASKS, Carried, Peer
-from hbrt.layout import SLOT_COUNT
+from hbrt.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.link import Link
 from hbrt.mailbox import ANSWER, ANSWER_OFFSET, FIRST_END, State, shorten
 from hbrt.refusal import RequestRefusedError
@@ -56,7 +56,7 @@ class Relay:
         self._idle_since = time.monotonic()
         self._next_beat = 0.0
         self._tasks = Tasks(link, spins=False)
-        self._map, self._states, self._layout = link.ddr.map, link.ddr.layout.states, link.ddr.layout
+        self._map, self._states, self._records = link.ddr.map, link.ddr.layout.states, link.ddr.layout.records
         self._peers: dict[bytes, Peer] = {}
         self._carried: dict[int, Carried] = {}  # by the offset of their slot's state
         self._waiting: list[tuple[tuple[int, int, int], Carried]] = []
@@ -153,13 +153,13 @@ class Relay:
             carried = self._carried.pop(at, None)
             if carried is None:
                 continue  # its process went while another answer was sent
-            record = self._layout.record(carried.slot) + ANSWER_OFFSET
-            answer = mm[record : record + ANSWER.size]
-            state = mm[at]
+            record = self._records + carried.slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
+            answer, state = mm[record : record + ANSWER.size], mm[at]
             text = b"" if state == _DONE else shorten(self._tasks.text(carried.handle))
+            peer, number = carried.peer, carried.number
             self._tasks.release(carried.handle)
-            carried.peer.tasks.pop(carried.number, None)
-            self._send(carried.peer, encode_end(carried.number, state, answer, text))
+            peer.tasks.pop(number, None)
+            self._send(peer, encode_end(number, state, answer, text))
         if ended and self._waiting:
             self._fill()
 
@@ -172,6 +172,9 @@ class Relay:
         """Once a second: ask the daemon about processes that say nothing, and end when there is nobody."""
         now = time.monotonic()
         self._next_beat = now + BEAT_SECONDS
+        for peer in self._peers.values():
+            if peer.is_heard:
+                peer.is_heard, peer.heard_at = False, now
         silent = (peer for peer in self._peers.values() if now - peer.heard_at > SILENT_SECONDS)
         for peer in list(itertools.islice(silent, MOST_QUESTIONS)):
             peer.heard_at = now
@@ -223,7 +226,7 @@ class Relay:
         elif peer is None:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect anew.")
         else:
-            peer.heard_at = time.monotonic()
+            peer.is_heard = True
             self._on[message.kind](peer, message.fields)
 
     def _vouch(self, client: int, nonce: str, proof: str) -> int:
@@ -247,7 +250,8 @@ class Relay:
     # -- tasks
 
     def _on_submit(self, peer: Peer, fields: list[Any]) -> None:
-        number, *request = TASK_REQUEST.unpack(fields[0])
+        request = TASK_REQUEST.unpack(fields[0])
+        number = request[0]
         carried = Carried(peer, number, request)
         if number in peer.tasks:
             self._refuse(peer.identity, Status.HB_DSP_INVALID_ARGUMENT, f"The task {number:#x} has been submitted.")
@@ -264,7 +268,7 @@ class Relay:
                 self._fill()
 
     def _queue(self, carried: Carried) -> None:
-        _, custom_id, _, priority, *_ = carried.request
+        custom_id, priority = carried.request[2], carried.request[4]
         self._arrivals += 1
         heappush(self._waiting, ((-priority, custom_id, self._arrivals), carried))
 
@@ -272,7 +276,7 @@ class Relay:
         """Put a task into a slot, or end it when it cannot be one; False when there is no slot."""
         if carried.peer.tasks.get(carried.number) is not carried:
             return True  # let go while it waited
-        _, custom_id, cmd, priority, core_mask, _, _, in_phy, in_bytes, out_phy, out_bytes = carried.request
+        _, _, custom_id, cmd, priority, core_mask, _, _, in_phy, in_bytes, out_phy, out_bytes = carried.request
         handle = self._tasks.submit(
             cmd, priority, core_mask, custom_id, in_phy, in_bytes, out_phy, out_bytes, carried.peer.client
         )
@@ -315,9 +319,11 @@ class Relay:
         self._send(peer, encode(Kind.STATE, number, task, int(state)))
 
     def _on_drop(self, peer: Peer, fields: list[Any]) -> None:
-        carried = peer.tasks.pop(fields[0], None)
+        number, task = fields
+        carried = peer.tasks.pop(task, None)
         if carried is not None:
             self._drop(carried)
+        self._send(peer, encode(Kind.STATE, number, task, int(State.EMPTY)))
 
     def _drop(self, carried: Carried) -> None:
         """Cancel a queued task; let a running one finish and drop its result."""

@@ -178,6 +178,7 @@ class TestRelease:
         assert bytes(result.view()) == bytes(8)
 
     def test_of_a_running_task_drops_its_result_and_gives_the_slot_back(self, chip: Chip) -> None:
+        assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")  # in relay mode, there is a relay from now on
         slots = chip.board.status()["slots"]["leased"]
         for _ in range(24):  # more than a client's first slots
             held = chip.hold()

@@ -166,7 +166,8 @@ def test_nonsense_is_refused_and_the_connection_goes_on(relay: Callable[..., Rel
     assert talker.end() == (1, State.FAILED, Status.HB_DSP_INVALID_ARGUMENT)
     talker.say(Kind.CANCEL, 3, 12345)
     assert talker.hear() == (Kind.STATE, [3, 12345, State.EMPTY])
-    talker.say(Kind.DROP, 12345)
+    talker.say(Kind.DROP, 4, 12345)
+    assert talker.hear() == (Kind.STATE, [4, 12345, State.EMPTY])
     talker.submit(2)
     assert talker.end() == (2, State.DONE, 0)
 
