@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from dsp_server.ops.nn import NN_OPS, tiles
 from dsp_server.ops.nn.dequantize import hb_dsp_dequantize
+from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint, hb_dsp_pointpillars
 from dsp_server.ops.nn.quanti import DTYPES
 from dsp_server.ops.nn.quantize import hb_dsp_quantize
 from dsp_server.ops.nn.softmax import hb_dsp_softmax
@@ -199,4 +200,6 @@ def test_the_table_names_ops_that_exist() -> None:
         (0x400, "softmax", hb_dsp_softmax),
         (0x401, "quantize", hb_dsp_quantize),
         (0x402, "dequantize", hb_dsp_dequantize),
+        (0x403, "centerpoint", hb_dsp_centerpoint),
+        (0x404, "pointpillars", hb_dsp_pointpillars),
     ]
