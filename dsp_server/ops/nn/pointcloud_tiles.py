@@ -53,10 +53,10 @@ class Rectangle(NamedTuple):
                     self.pitch,
                 )
 
-    def bytes_of(self, buffer: memoryview, place_bytes: int) -> memoryview:
-        """The bytes of a buffer from this rectangle's first place to its last one's end."""
+    def extent(self, place_bytes: int) -> slice:
+        """Bytes of a buffer from this rectangle's first place to its last one's end."""
         places = (self.rows - 1) * self.pitch + self.columns
-        return buffer[self.first * place_bytes : (self.first + places) * place_bytes]
+        return slice(self.first * place_bytes, (self.first + places) * place_bytes)
 
     def shape(self, place_bytes: int, *, fetches: bool) -> Shape | None:
         """How iDMA moves it between DDR and a tile without gaps; None for a flat copy."""
@@ -132,7 +132,7 @@ def _by_ping_pong(
                 return 0
             tile = tiles[number]
             to = ins[number % 2][: tile.rows * tile.columns * in_bytes]
-            return idma.enqueue(to, tile.bytes_of(read_from, in_bytes), tile.shape(in_bytes, fetches=True))
+            return idma.enqueue(to, read_from[tile.extent(in_bytes)], tile.shape(in_bytes, fetches=True))
 
         stack.callback(idma.wait_all)  # before the buffers go
         filled, left = [fetch(0), fetch(1)], 0
@@ -143,9 +143,10 @@ def _by_ping_pong(
             tile_in = all_in[turn][: places * in_bytes // source.itemsize]
             tile_out = all_out[turn][: places * out_bytes // targets[0].itemsize]
             results, shape = outs[turn][: places * out_bytes], tile.shape(out_bytes, fetches=False)
+            extent = tile.extent(out_bytes)
             for index, target in enumerate(write_to):
                 if index:
                     idma.wait(left)
                 compute(tile_in, tile_out, index)
-                left = idma.enqueue(tile.bytes_of(target, out_bytes), results, shape)
+                left = idma.enqueue(target[extent], results, shape)
             filled[turn] = fetch(number + 2)
