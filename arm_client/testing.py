@@ -100,7 +100,21 @@ def pytest_runtest_makereport(
     return report
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
+    """Fail a test that left something on its board of what it took itself; what fixtures took, they may still free."""
+    board = pyfuncitem.stash.get(_BOARD, None)
+    if board is None:
+        return (yield)
+    earlier = _taken(board)
+    result = yield
+    if not board.session.link.is_lost():
+        _fail_for(left_behind(board, earlier=earlier))
+    return result
+
+
 _HAS_FAILED = pytest.StashKey[bool]()
+_BOARD: pytest.StashKey[Board] = pytest.StashKey()
 
 
 @pytest.fixture
@@ -115,7 +129,9 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
     elif configured:
         image = request.config.rootpath / configured
     with _board(image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options) as board:
+        request.node.stash[_BOARD] = board
         yield board
+        del request.node.stash[_BOARD]
         request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
 
 
@@ -158,9 +174,7 @@ def _board(
     try:
         yield board
         if not has_failed() and not session.link.is_lost():
-            problems = left_behind(board, may_keep_arrays=may_keep_arrays)
-            if problems:
-                pytest.fail("The test left its board in disorder:\n" + "\n".join(problems), pytrace=False)
+            _fail_for(left_behind(board, may_keep_arrays=may_keep_arrays))
             is_clean = all(core["crashes"] == 0 for core in board.status()["cores"])
     finally:
         sessions.set_default(before)
@@ -168,24 +182,42 @@ def _board(
         _pool.give_back(wanted, daemon, keep=is_clean and not fresh)
 
 
-def left_behind(board: Board, *, may_keep_arrays: bool = False) -> list[str]:
+def _fail_for(problems: list[str]) -> None:
+    if problems:
+        pytest.fail("The test left its board in disorder:\n" + "\n".join(problems), pytrace=False)
+
+
+def _taken(board: Board) -> frozenset[int]:
+    """Physical addresses and task handles that this process holds now."""
+    session = board.session
+    return frozenset((*(block.phy_addr for block in session.blocks.owned()), *session.tasks.live_handles()))
+
+
+def left_behind(
+    board: Board,
+    *,
+    may_keep_arrays: bool = False,
+    earlier: frozenset[int] = frozenset(),
+) -> list[str]:
     """Sentences on what this process has left on a board: tasks, memory, and the daemon's findings about it.
 
     Args:
         board: A live connection.
         may_keep_arrays: Whether arrays and buffers that still exist are in order.
+        earlier: Physical addresses and handles that are in order as well.
     """
     gc.collect()
     session = board.session
     problems = [
         f"- task {handle:#x} was not released (hbDSPReleaseTask); it is {_state_name(session.tasks.state(handle))}"
         for handle in session.tasks.live_handles()
+        if handle not in earlier
     ]
     spare = {buffer.phy_addr for buffer in board.spare_buffers()}
     problems += [
         f"- {block.size_bytes} bytes at {block.phy_addr:#x} were not freed"
         for block in session.blocks.owned()
-        if block.phy_addr not in spare and not (may_keep_arrays and block.is_managed)
+        if block.phy_addr not in spare | earlier and not (may_keep_arrays and block.is_managed)
     ]
     _look_at_free_memory(board)
     status = board.status()
