@@ -102,15 +102,17 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, object]:
-    """Fail a test that left something on its board of what it took itself; what fixtures took, they may still free."""
+    """Fail a test that leaves its board in disorder; when other fixtures use the board, they may still tidy up."""
     board = pyfuncitem.stash.get(_BOARD, None)
-    if board is None:
-        return (yield)
-    earlier = _taken(board)
     result = yield
-    if not board.session.link.is_lost():
-        _fail_for(left_behind(board, earlier=earlier))
+    if board is not None and not _fixtures_use_board(pyfuncitem) and not board.session.link.is_lost():
+        _fail_for(left_behind(board))
     return result
+
+
+def _fixtures_use_board(item: pytest.Function) -> bool:
+    definitions = item._fixtureinfo.name2fixturedefs.values()  # noqa: SLF001 - pytest has no public way to ask
+    return any("dsp_board" in definition.argnames for several in definitions for definition in several)
 
 
 _HAS_FAILED = pytest.StashKey[bool]()
@@ -187,37 +189,24 @@ def _fail_for(problems: list[str]) -> None:
         pytest.fail("The test left its board in disorder:\n" + "\n".join(problems), pytrace=False)
 
 
-def _taken(board: Board) -> frozenset[int]:
-    """Physical addresses and task handles that this process holds now."""
-    session = board.session
-    return frozenset((*(block.phy_addr for block in session.blocks.owned()), *session.tasks.live_handles()))
-
-
-def left_behind(
-    board: Board,
-    *,
-    may_keep_arrays: bool = False,
-    earlier: frozenset[int] = frozenset(),
-) -> list[str]:
+def left_behind(board: Board, *, may_keep_arrays: bool = False) -> list[str]:
     """Sentences on what this process has left on a board: tasks, memory, and the daemon's findings about it.
 
     Args:
         board: A live connection.
         may_keep_arrays: Whether arrays and buffers that still exist are in order.
-        earlier: Physical addresses and handles that are in order as well.
     """
     gc.collect()
     session = board.session
     problems = [
         f"- task {handle:#x} was not released (hbDSPReleaseTask); it is {_state_name(session.tasks.state(handle))}"
         for handle in session.tasks.live_handles()
-        if handle not in earlier
     ]
     spare = {buffer.phy_addr for buffer in board.spare_buffers()}
     problems += [
         f"- {block.size_bytes} bytes at {block.phy_addr:#x} were not freed"
         for block in session.blocks.owned()
-        if block.phy_addr not in spare | earlier and not (may_keep_arrays and block.is_managed)
+        if block.phy_addr not in spare and not (may_keep_arrays and block.is_managed)
     ]
     _look_at_free_memory(board)
     status = board.status()
