@@ -186,7 +186,8 @@ class Core:
         owners, self._not_rung = self._not_rung, set()
         for owner in owners:
             doorbell = self._client_doorbells.get(owner)
-            if doorbell is not None and mm[self._clients + owner * CLIENT_RECORD_BYTES]:
+            # Also one that does not seem to sleep: whoever said that it rings may have been stopped before it did.
+            if doorbell is not None and has_room(doorbell):
                 ring(doorbell)
 
     def _free_stuck_ring(self) -> None:

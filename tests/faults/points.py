@@ -1,0 +1,260 @@
+"""The points of a task's life at which somebody can die: what is about to happen, and in which line of whose code.
+
+A point is the line *before* which its actor dies: "READY is about to be written". A line is found by its text, so that
+the table follows the code; test_points.py fails when a line has gone. ``everywhere`` makes a point of every line of the
+same functions, for the exhaustive campaign (``pytest tests/faults --faults=all``).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from functools import cache
+from importlib import import_module
+from types import CodeType
+from typing import Any, NamedTuple
+
+
+class Point(NamedTuple):
+    """Where an actor dies.
+
+    ``outcome`` says what must become of the task that was in its hands: of a core's and a relay's victim "done" or
+    "lost", of a client's "" (nobody asks any more); of a daemon's, what makes it come by.
+    """
+
+    actor: str
+    number: str
+    what: str
+    target: str
+    anchor: str
+    outcome: str = ""
+    nth: int = 1
+    has_lock: bool = False
+
+    @property
+    def key(self) -> str:
+        """Name of its token."""
+        return f"{self.actor}-{self.number}"
+
+
+_COLLECT, _CLAIM, _RUN, _ANSWER, _WAIT = (
+    f"dsp_server.core:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
+)
+_OP = "tests.faults.ops:gated"
+_SUBMIT, _SLEEP, _AWAIT, _RELEASE, _CANCEL = (
+    f"hbrt.tasks:Tasks.{name}" for name in ("submit", "_sleep_alone", "wait", "release", "_cancel")
+)
+_LINK, _BLOCKS = "hbrt.link:Link", "arm_client.memory:Blocks"
+_HELLO, _ALLOC, _SETTLE = (
+    "dsp_server.leases:Leases._on_hello",
+    "dsp_server.memory:Memory.alloc",
+    "dsp_server.memory:Memory._settle",
+)
+_PLACE, _COLLECTED = "dsp_server.relay.server:Relay._place", "dsp_server.relay.server:Relay._collect"
+
+POINTS = [
+    # A core, with a task of one waiting client that only it may run, and another one behind it.
+    Point("core", "C01", "collect: the announce byte is about to be cleared", _COLLECT, "mm[at] = 0", "done"),
+    Point("core", "C02", "collect: the announce byte is cleared", _COLLECT, "if mm[self._states + slot] ==", "done"),
+    Point("core", "C03", "claim: the task is in its queue", _CLAIM, "while queue:", "done"),
+    Point("core", "C04", "claim: the lock is about to be taken", _CLAIM, "if refusal := lock.try", "done"),
+    Point("core", "C05", "claim: the lock is taken", _CLAIM, "if mm[at] == _READY and", "done", has_lock=True),
+    Point("core", "C06", "claim: the slot is marked", _CLAIM, "mm[at] = _RUNNING", "done", has_lock=True),
+    Point("core", "C07", "claim: RUNNING, the lock still held", _CLAIM, "lock.release(", "lost", has_lock=True),
+    Point("core", "C08", "claim: RUNNING, the lock let go", _CLAIM, "mm[self._activity] = RUNNING", "lost"),
+    Point("core", "C09", "run: the record is about to be read", _RUN, "cmd, owner, context.client_id", "lost"),
+    Point("core", "C10", "run: the op is about to start", _RUN, "result = function(", "lost"),
+    Point("core", "C11", "op: it has started", _OP, "input[0] = 1", "lost"),
+    Point("core", "C12", "op: it has done its work", _OP, "return 0", "lost"),
+    Point("core", "C13", "run: the op has returned", _RUN, "self._is_in_op = False", "lost"),
+    Point("core", "C14", "answer: about to be written", _ANSWER, "ANSWER.pack_into(", "lost"),
+    Point("core", "C15", "answer: written, the end state is not", _ANSWER, "] = _DONE", "lost"),
+    Point("core", "C16", "answer: the end state is written", _ANSWER, "self._tasks += 1", "done"),
+    Point("core", "C17", "answer: it looks again, the client is not rung", _ANSWER, "asleep = owner *", "done"),
+    Point(
+        "core", "C18", "answer: the client sleeps, about to be marked rung", _ANSWER, "self._asleep[asleep] = 0", "done"
+    ),
+    Point("core", "C19", "answer: marked rung, not rung", _ANSWER, "doorbell = self._client_doorbells", "done"),
+    Point("core", "C20", "answer: about to ring", _ANSWER, "ring(self._late_doorbell", "done"),
+    Point("core", "C21", "wait: nothing left, about to say ASLEEP", _WAIT, "mm[self._activity] = ASLEEP", "done"),
+    Point(
+        "core",
+        "C22",
+        "wait: it said ASLEEP, about to look once more",
+        _WAIT,
+        "if mm.find(ANNOUNCED, start, end) < 0:",
+        "done",
+    ),
+    # A client, from its first packet to its last.
+    Point("client", "A01", "attach: connected, about to say hello", "hbrt.link:_greet", "lease.send("),
+    Point("client", "A02", "attach: about to read the answer", "hbrt.link:_greet", "raw, fds, _, _ ="),
+    Point("client", "A03", "attach: has its descriptors", f"{_LINK}.__init__", "self.ddr = Ddr("),
+    Point("client", "M01", "alloc: about to ask", f"{_BLOCKS}.alloc", "phy_addr = self._link.request("),
+    Point("client", "M02", "alloc: has the address", f"{_BLOCKS}.alloc", "block = self._adopt("),
+    Point("client", "S01", "submit: a slot is taken", _SUBMIT, "sequence = monotonic_ns()"),
+    Point("client", "S02", "submit: the record is about to be written", _SUBMIT, "REQUEST.pack_into("),
+    Point("client", "S03", "submit: the record is written", _SUBMIT, "] = _READY"),
+    Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in targets[0]"),
+    Point("client", "S05", "submit: announced, nobody rung", _SUBMIT, "doorbell, offline = -1, 0"),
+    Point("client", "S06", "submit: about to ring", _SUBMIT, "eventfd_write(doorbell, 1)"),
+    Point("client", "X01", "cancel: about to take the lock", _CANCEL, "with mailbox.claim_lock:"),
+    Point("client", "X02", "cancel: the lock is taken", _CANCEL, "if mailbox.state(slot)", has_lock=True),
+    Point("client", "X03", "cancel: the answer is written", _CANCEL, "mailbox.move(", has_lock=True),
+    Point("client", "X04", "cancel: CANCELLED, the lock still held", _CANCEL, "return True", has_lock=True),
+    Point("client", "W01", "wait: about to say that it sleeps", _SLEEP, "mm[asleep_at] = 1"),
+    Point("client", "W02", "wait: said so, about to look once more", _SLEEP, "if mm[at] < _DONE:"),
+    Point("client", "W03", "wait: about to sleep", _SLEEP, "eventfd_read(doorbell)"),
+    Point("client", "W04", "wait: woken", _SLEEP, "if self._followers:"),
+    Point("client", "W05", "wait: about to read the result", _AWAIT, "if mm[at] == _DONE:"),
+    Point("client", "R01", "release: about to let the handle go", _RELEASE, "self._handles[slot] = 0"),
+    Point("client", "R02", "release: about to empty the slot", _RELEASE, "mm[at] = _EMPTY"),
+    Point("client", "R03", "release: EMPTY", _RELEASE, "self._free.append(slot)"),
+    Point("client", "M03", "free: about to ask", f"{_BLOCKS}.free", 'self._link.request("free"'),
+    Point("client", "M04", "free: done, not noted", f"{_BLOCKS}.free", "with self._lock:"),
+    Point("client", "L01", "slots: about to ask for more", "hbrt.tasks:Tasks._more_slots", "self._free.extend("),
+    Point("client", "E01", "detach: about to close", f"{_LINK}.close", "self.detach()"),
+    Point("client", "E02", "detach: control closed, the lease open", f"{_LINK}.close", "self._close_descriptors()"),
+    # The daemon, in what somebody made it do.
+    Point("daemon", "D01", "attach: the client has an id", _HELLO, "self._greeting.pop(", "attach"),
+    Point(
+        "daemon", "D02", "attach: the lease is about to be accepted", _HELLO, "self._connections[client.id] =", "attach"
+    ),
+    Point("daemon", "D03", "attach: the cores know, the client does not", _HELLO, "answer = wire.pack(", "attach"),
+    Point("daemon", "D04", "attach: the descriptors are about to be sent", _HELLO, "socket.send_fds(", "attach"),
+    Point("daemon", "D05", "alloc: taken from the heap", _ALLOC, "touched = self._tables", "alloc"),
+    Point(
+        "daemon",
+        "D06",
+        "alloc: the record is written, the pages are not",
+        "hbrt.ddr:DdrTables.add",
+        "self._mark(",
+        "alloc",
+    ),
+    Point("daemon", "D07", "alloc: published, not answered", _ALLOC, "return block.phy_addr", "alloc"),
+    Point("daemon", "D08", "free: about to be withdrawn", _SETTLE, "self._tables.remove(", "free", has_lock=True),
+    Point("daemon", "D09", "free: withdrawn", _SETTLE, "self._look_behind(block)", "free"),
+    Point("daemon", "D10", "free: about to return to the heap", _SETTLE, "self._heap.free(", "free"),
+    Point(
+        "daemon",
+        "D11",
+        "slots: taken, not noted",
+        "dsp_server.clients:Clients.lease_slots",
+        "client.slots.extend(",
+        "slots",
+    ),
+    Point(
+        "daemon",
+        "D12",
+        "client gone: its queued task is about to be cancelled",
+        "dsp_server.clients:Clients.withdraw_tasks",
+        "mailbox.move(",
+        "client",
+        1,
+        True,
+    ),
+    Point(
+        *("daemon", "D13", "client gone: its memory is back, its id is not"),
+        *("dsp_server.leases:Leases._forget", "self._tell_gone(client)", "client"),
+    ),
+    Point(
+        "daemon",
+        "D14",
+        "core dead: its state is about to be published",
+        "dsp_server.lifecycle:Lifecycle._on_core_death",
+        "core.publish(ACTIVITY_BETWEEN",
+        "core",
+    ),
+    Point(
+        "daemon",
+        "D15",
+        "core dead: its task's answer is written, the end state is not",
+        "dsp_server.settle:Settler._end",
+        "mailbox.move(",
+        "core",
+        1,
+        True,
+    ),
+    Point(
+        "daemon",
+        "D16",
+        "core dead: its task is ended, the client not rung",
+        "dsp_server.settle:Settler._end",
+        "self._clients.ring(",
+        "core",
+    ),
+    Point(
+        "daemon",
+        "D17",
+        "core dead: the next is about to start",
+        "dsp_server.fleet:Fleet.start",
+        "child = spawn(",
+        "core",
+    ),
+    Point(
+        "daemon", "D18", "core dead: the next is about to go", "dsp_server.cores:CoreSlot.promote", "child.go(", "core"
+    ),
+    # The relay, with one process's task.
+    Point(
+        "relay",
+        "R11",
+        "hello: about to be known",
+        "dsp_server.relay.server:Relay._on_hello",
+        "self._peers[identity] =",
+        "any",
+    ),
+    Point(
+        "relay",
+        "R12",
+        "submit: has the descriptor",
+        "dsp_server.relay.server:Relay._on_submit",
+        "request = TASK_REQUEST.unpack",
+        "lost",
+    ),
+    Point("relay", "R13", "submit: in a slot, not noted", _PLACE, "carried.handle, carried.slot =", "lost"),
+    Point("relay", "R14", "submit: noted", _PLACE, "return True", "lost", 2),
+    Point("relay", "R15", "end: about to read the answer", _COLLECTED, "answer, state = mm[", "lost"),
+    Point("relay", "R16", "end: the slot is released, nothing sent", _COLLECTED, "peer.tasks.pop(number", "lost"),
+    Point("relay", "R17", "end: about to send", _COLLECTED, "self._send(peer", "lost"),
+    Point("relay", "R18", "end: sent", _COLLECTED, "if ended and self._waiting:", "any"),
+]
+
+
+@cache
+def code_of(target: str) -> CodeType:
+    """Code of ``module:Class.function``."""
+    module, _, path = target.partition(":")
+    found: Any = import_module(module)
+    for name in path.split("."):
+        found = getattr(found, name)
+    code: CodeType = found.__code__
+    return code
+
+
+def line_of(point: Point) -> int:
+    """Number of the point's line.
+
+    Raises:
+        LookupError: the function has no such line any more.
+    """
+    code = code_of(point.target)
+    if not point.anchor:
+        return code.co_firstlineno + point.nth
+    lines, first = inspect.getsourcelines(code)
+    found = [first + at for at, line in enumerate(lines) if point.anchor in line]
+    if len(found) < point.nth:
+        raise LookupError(f"{point.key}: {point.target} has no line {point.nth} with {point.anchor!r}")
+    return found[point.nth - 1]
+
+
+def everywhere(actor: str) -> Iterator[Point]:
+    """A point for every line of the functions that an actor's points lie in."""
+    for target in dict.fromkeys(point.target for point in POINTS if point.actor == actor):
+        code = code_of(target)
+        for line in sorted({line for *_, line in code.co_lines() if line and line > code.co_firstlineno}):
+            at, name = line - code.co_firstlineno, target.partition(":")[2]
+            yield Point(actor, f"{name}+{at}", inspect.getsourcelines(code)[0][at].strip(), target, "", nth=at)
+
+
+def of(actor: str) -> list[Point]:
+    """The numbered points of an actor."""
+    return [point for point in POINTS if point.actor == actor]

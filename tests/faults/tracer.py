@@ -1,0 +1,59 @@
+"""Death at a line: a trace function that ends, or stops, its process just before a line whose token it finds.
+
+The code under test knows nothing of it. A token is a file in ``$HBRT_FAULTS_DIR``, named for the point and for how to
+die; taking it is renaming it, so that exactly one process dies of one token, and its successor goes on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import CodeType, FrameType
+from typing import Any
+
+from tests.faults.points import everywhere, line_of, of
+
+DIRECTORY = "HBRT_FAULTS_DIR"
+EVERYWHERE = "HBRT_FAULTS_EVERYWHERE"
+HOW = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP}
+
+
+class Tracer:
+    """Watches the functions in which an actor's points lie."""
+
+    def __init__(self, actor: str, directory: str) -> None:
+        self._directory = directory
+        self._points: dict[CodeType, dict[int, list[str]]] = {}
+        for point in [*of(actor), *(everywhere(actor) if os.environ.get(EVERYWHERE) else ())]:
+            from tests.faults.points import code_of
+
+            lines = self._points.setdefault(code_of(point.target), {})
+            lines.setdefault(line_of(point), []).append(point.key)
+
+    def on_call(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002 - a trace function
+        """Trace function: follow the watched functions alone."""
+        return self.on_line if frame.f_code in self._points else None
+
+    def on_line(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002 - a trace function
+        """Local trace function: die when there is a token."""
+        if event == "line":
+            for key in self._points[frame.f_code].get(frame.f_lineno, ()):
+                self._reach(key)
+        return self.on_line
+
+    def _reach(self, key: str) -> None:
+        for how, number in HOW.items():
+            token = f"{self._directory}/{key}.{how}"
+            try:
+                os.rename(token, f"{token}.taken")  # noqa: PTH104 - a trace function had better be short
+            except FileNotFoundError:
+                continue
+            os.kill(os.getpid(), number)
+
+
+def install(actor: str) -> None:
+    """Watch this thread from the next call on; without a directory of tokens, do nothing."""
+    directory = os.environ.get(DIRECTORY)
+    if directory:
+        sys.settrace(Tracer(actor, directory).on_call)

@@ -1,0 +1,76 @@
+"""Processes that are to die: ``python -m tests.faults.victims nursery|daemon|relay ...``.
+
+A nursery has everything loaded and forks a client for each word that it reads, so that a client costs no interpreter.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from arm_client.session import Session
+from hbrt.board import BoardPaths
+from tests.faults import ops, tracer
+
+
+def live(board: str, voice: socket.socket) -> None:
+    """A client's whole life: attach, allocate, submit, cancel, wait, release, free, more slots, detach."""
+    session = Session(BoardPaths(Path(board)))
+    tasks, blocks = session.tasks, session.blocks
+    block = blocks.alloc(64)
+    other = blocks.alloc(64)
+    other.view[1] = 1
+    hello = {"client": session.link.client_id, "phy_addr": block.phy_addr}
+    voice.send(json.dumps(hello).encode())
+    voice.recv(16)
+    handle = tasks.submit(ops.GATED, 0, 1, 0, block.phy_addr, 64, 0, 0)
+    queued = tasks.submit(ops.GATED, 0, 1, 0, other.phy_addr, 64, 0, 0)
+    tasks.cancel(queued)
+    tasks.release(queued)
+    status = tasks.wait(handle, 0)
+    tasks.release(handle)
+    blocks.free(other.phy_addr)
+    blocks.free(block.phy_addr)
+    tasks._free.clear()
+    tasks.release(tasks.submit(ops.GATED, 0, 1, 0, 0, 0, 0, 0))
+    session.close()
+    voice.send(json.dumps({"status": status}).encode())
+
+
+def nursery(board: str, address: str) -> None:
+    """Fork a client for every line of standard input; it says what it has to say at ``address``."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to collect them
+    tracer.install("client")
+    for _ in sys.stdin:
+        if os.fork() == 0:
+            voice = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            voice.connect(address)
+            try:
+                live(board, voice)
+            finally:
+                os._exit(0)
+
+
+def daemon(config: str, ready_fd: str) -> int:
+    """A board's daemon; see ``hbrt.launch``."""
+    from dsp_server.supervisor import serve_and_announce
+    from hbrt.launch import DaemonConfig
+
+    tracer.install("daemon")
+    return serve_and_announce(DaemonConfig(**json.loads(config)), int(ready_fd))
+
+
+def relay(board: str) -> None:
+    """A board's relay in this process; says so when it serves."""
+    from dsp_server.relay.serve import serve
+
+    tracer.install("relay")
+    serve(BoardPaths(Path(board)), 0, lambda: print("running", flush=True))
+
+
+if __name__ == "__main__":
+    sys.exit({"nursery": nursery, "daemon": daemon, "relay": relay}[sys.argv[1]](*sys.argv[2:]))  # type: ignore[operator]
