@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server import cycles
+from dsp_server.ops.cv.plans import Plan, Plans
 from dsp_server.runtime import hb_dsp_mem_map
 from hbrt.cv.image import Plane
 from hbrt.cv.rules import CvParam
@@ -48,21 +49,31 @@ def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], obj
     """
     size_bytes = ctypes.sizeof(structure)
 
-    def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
-        if len(input) < size_bytes:
+    plans: Plans[Param] = Plans()
+
+    def plan_of(raw: bytes, output: memoryview) -> Plan[Param]:
+        if len(raw) < size_bytes:
             raise ValueError(
-                f"The input block has {len(input)} bytes, but {structure.__name__} has {size_bytes}: "
+                f"The input block has {len(raw)} bytes, but {structure.__name__} has {size_bytes}: "
                 "allocate a block of its size and fill the structure there."
             )
-        param = structure.from_buffer_copy(input)
+        param = structure.from_buffer_copy(raw)
         param.check()
+        sources, targets = view_all(param.src.planes()), view_all(param.dst.planes())
+        need_in_block(targets[0], output)
+        return Plan(param, sources, targets, cost(sources, targets, instructions), output)
+
+    def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
+        raw = bytes(input[:size_bytes])
         try:
-            sources, targets = view_all(param.src.planes()), view_all(param.dst.planes())
-            need_in_block(targets[0], output)
-            compute(param, sources, targets)
+            plan = plans.get(raw, output)
+            if plan is None:
+                plan = plan_of(raw, output)
+                plans.put(raw, plan)
+            compute(plan.param, plan.sources, plan.targets)
         except NotMapped:
             return Status.HB_ERR_MMAP_FAILED
-        charge(sources, targets, instructions)
+        cycles.current().charge(plan.modelled_cycles)
         return 0
 
     op.__doc__ = f"{compute.__doc__ or ''}\n\nInput block: {structure.__name__}."
@@ -116,8 +127,8 @@ def need_in_block(target: NDArray[Any], output: memoryview) -> None:
         )
 
 
-def charge(sources: Planes, targets: Planes, instructions: int) -> None:
-    """Spend modelled cycles: compute and iDMA overlap by ping-pong, so the longer of the two counts."""
+def cost(sources: Planes, targets: Planes, instructions: int) -> int:
+    """Modelled cycles: compute and iDMA overlap by ping-pong, so the longer of the two counts."""
     in_bytes, out_bytes = sum(plane.nbytes for plane in sources), sum(plane.nbytes for plane in targets)
     compute = -(-max(in_bytes, out_bytes) // cycles.LANES_8BIT) * instructions
-    cycles.current().charge(max(compute, cycles.idma_cycles(in_bytes + out_bytes)))
+    return max(compute, cycles.idma_cycles(in_bytes + out_bytes))

@@ -294,6 +294,31 @@ def test_the_op_refuses_what_reaches_it(dsp_board: Board) -> None:
     assert caught.value.status == Status.HB_ERR_MMAP_FAILED
 
 
+def test_what_was_mapped_before_is_looked_up_again_when_a_block_has_gone(dsp_board: Board) -> None:
+    param, src, dst = raw(dsp_board)
+    for _ in range(3):
+        dst[...] = 0
+        dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
+        np.testing.assert_array_equal(dst, blurred(GREY))
+    src[...] = src[::-1].copy()  # the pixels are read anew each time
+    dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
+    np.testing.assert_array_equal(dst, blurred(GREY[::-1]))
+    buffer = src.board_buffer
+    assert buffer is not None
+    buffer.free()
+    with pytest.raises(OpFailedError, match="is in no live block; it was freed or never allocated") as caught:
+        dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
+    assert caught.value.status == Status.HB_ERR_MMAP_FAILED
+
+
+def test_a_plan_is_for_one_output_block(dsp_board: Board) -> None:
+    param, src, dst = raw(dsp_board)
+    dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst, core=1)
+    with pytest.raises(OpFailedError, match="is not in the call's output block"):
+        dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, src, core=1)
+    dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst, core=1)
+
+
 def has_opencv(board: Board) -> list[bool]:
     return ["cv2" in Path(f"/proc/{core['pid']}/maps").read_text() for core in board.status()["cores"]]
 
