@@ -107,8 +107,8 @@ def _nothing_is_left(request: pytest.FixtureRequest) -> Iterator[None]:
     """At the end of a test process: no process, board, file or DDR of it is left. Else its last test has an error."""
     yield
     testing._pool.close()  # the plugin keeps daemons for the next test until the run ends
-    for item in request.session.items:
-        (getattr(item, "funcargs", None) or {}).clear()  # the last test's are still there, with the boards that they hold
+    for item in request.session.items:  # the last test's arguments are still there, with the boards that they hold
+        (getattr(item, "funcargs", None) or {}).clear()
     gc.collect()
     home = Path(os.environ["HBRT_HOME"])
     problems = Left(os.environ[MARK], home).problems()

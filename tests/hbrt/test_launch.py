@@ -121,22 +121,27 @@ def test_process_that_another_thread_starts_inherits_nothing_of_a_launch(
     config: DaemonConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A copy of the lifeline or of the ready pipe in a stranger would keep the board, or its starter, waiting."""
-    seen: list[str] = []
+    seen: list[int] = []
     real = os.posix_spawn
+    before = _pipes_of_a_stranger()
 
     def spawn(path: str, argv: list[str], *args: object, **options: object) -> int:
         monkeypatch.setattr(os, "posix_spawn", real)
-        listing = "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')[:-1]])"
-        with subprocess.Popen([sys.executable, "-c", listing], stdout=subprocess.PIPE, close_fds=False) as stranger:
-            seen.append(stranger.communicate()[0].decode())
+        seen.append(_pipes_of_a_stranger())
         return real(path, argv, *args, **options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(os, "posix_spawn", spawn)
     launched = launch(config)
-    assert "pipe:" in seen[0]  # its own output
-    assert seen[0].count("pipe:") == 1
+    assert seen == [before]
     os.close(launched.lifeline)
     os.waitpid(launched.pid, 0)
+
+
+def _pipes_of_a_stranger() -> int:
+    """How many pipes a process has that is started now and closes nothing; its own output is one."""
+    listing = "import os; print([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd')[:-1]])"
+    with subprocess.Popen([sys.executable, "-c", listing], stdout=subprocess.PIPE, close_fds=False) as stranger:
+        return stranger.communicate()[0].decode().count("pipe:")
 
 
 def test_log_tail_is_the_end_or_a_note(tmp_path: Path) -> None:
