@@ -8,6 +8,8 @@ import struct
 from typing import Any
 
 from dsp_server import (
+    HB_ERR_MMAP_FAILED,
+    MAP_FAILED,
     hb_dsp_env_init,
     hb_dsp_init_global_tm,
     hb_dsp_mem_map,
@@ -33,8 +35,13 @@ def add(input: memoryview, output: memoryview, tm: Any) -> int:
     import numpy as np
 
     *addresses, size_bytes = struct.unpack_from("<4Q", input)
-    views = [hb_dsp_mem_map(address, size_bytes) for address in addresses]
-    first, second, total = (np.frombuffer(view, np.float32) for view in views)
+    arrays = []
+    for address in addresses:
+        view = hb_dsp_mem_map(address, size_bytes)
+        if view is MAP_FAILED:
+            return HB_ERR_MMAP_FAILED
+        arrays.append(np.frombuffer(view, np.float32))
+    first, second, total = arrays
     np.add(first, second, out=total)
     for address in addresses:
         hb_dsp_mem_unmap(address)
