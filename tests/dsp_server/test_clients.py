@@ -38,6 +38,7 @@ def table() -> Iterator[Table]:
     yield table
     for client in list(table.clients.by_id.values()):
         table.clients.forget(client)
+    table.ddr.close()
 
 
 def test_attached_client_has_id_token_doorbell_slots_and_a_record(table: Table) -> None:

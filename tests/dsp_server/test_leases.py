@@ -58,6 +58,7 @@ class Door:
         )
         self.leases.open()
         self.peers: list[socket.socket] = []
+        self.received: list[int] = []  # descriptors that the peers were given
 
     def _tell(self, what: str, client: Client) -> None:
         self.told.append((what, client.id))
@@ -86,6 +87,7 @@ class Door:
             except BlockingIOError:
                 return False
             got.append((raw, fds))
+            self.received += fds
             return True
 
         self.turn(has_come)
@@ -103,8 +105,9 @@ class Door:
         self.loop.close()
         for client in list(self.clients.by_id.values()):
             self.clients.forget(client)
-        for fd in (*self.bells, self.journal.log_fd):
+        for fd in (*self.bells, *self.received, self.journal.log_fd):
             os.close(fd)
+        self.ddr.close()
         remove_files(self.paths, keep_log=False)
 
 
@@ -133,8 +136,6 @@ def test_hello_is_answered_with_a_lease_and_descriptors(door: Door) -> None:
     assert client.pid == os.getpid()  # the kernel's word, not the hello's
     assert client.name == "test"
     assert door.told == [("came", 1)]
-    for fd in fds:
-        os.close(fd)
 
 
 HELLOS = {

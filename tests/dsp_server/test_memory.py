@@ -68,6 +68,7 @@ def bench() -> Iterator[Bench]:
     yield bench
     for client in list(bench.clients.by_id.values()):
         bench.clients.forget(client)
+    bench.ddr.close()
 
 
 def _refusal(call: Callable[[], object]) -> MemoryRefusedError:
