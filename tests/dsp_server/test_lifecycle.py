@@ -171,7 +171,10 @@ def test_task_that_outlives_the_grace_of_a_stop_is_lost(start: Start) -> None:
     running.ask("stop_core", core=0)
     error = held.task.exception()
     assert isinstance(error, CoreLostError)
-    assert "was stopped, and killed when its task had not ended after 3 s, while it ran hold (command 0x1001)." in error.text
+    assert (
+        "was stopped, and killed when its task had not ended after 3 s, while it ran hold (command 0x1001)."
+        in error.text
+    )
     core = running.core(0)
     assert (core["state"], core["crashes"]) == ("offline", 0)
 
