@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import signal
@@ -21,6 +22,7 @@ from hbrt import wire
 
 STOP_GRACE_SECONDS = 3.0
 _HIGH_FD = 100
+_RETRY_SECONDS = 0.1
 _TRACE_BYTES = 16 * 1024
 _MESSAGE_BYTES = wire.MAX_REQUEST_BYTES * 16
 OpRow: TypeAlias = tuple[int, str, str, int]
@@ -97,8 +99,11 @@ class CoreChild:
             except BlockingIOError:
                 self._loop.when_writable(self.control.fileno(), self._flush)
                 return
-            except OSError:
-                self._unsent.clear()  # it has ended
+            except OSError as error:
+                if error.errno == errno.ETOOMANYREFS:  # this user has too many descriptors under way
+                    self._loop.later(_RETRY_SECONDS, self._flush)
+                else:
+                    self._unsent.clear()  # it has ended
                 return
             self._unsent.popleft()
 
