@@ -149,6 +149,7 @@ class Core:
                 self._wait()
             else:
                 self._run(slot)
+        self._count()  # the next process of this core goes on from here
 
     # -- wait
 
