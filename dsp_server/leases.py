@@ -219,7 +219,8 @@ def _hello_of(connection: socket.socket) -> tuple[int, str]:
     name = hello.get("name", "")
     if not isinstance(name, str):
         raise wire.MalformedMessageError(f"The name in the hello is a {type(name).__name__}, not text.")
-    return pid, name[:MOST_NAME]
+    # It is shown on terminals, which must not take it for a command.
+    return pid, "".join(letter if letter.isprintable() else "?" for letter in name[:MOST_NAME])
 
 
 def _peer(connection: socket.socket) -> tuple[int, int, int]:

@@ -201,6 +201,10 @@ class World:
             time.sleep(0.002)
         return time.monotonic() - begin
 
+    def settle_clients(self, count: int) -> None:
+        """Wait until so many clients are attached, those that leave included."""
+        until(lambda: len(self.ask("status")["clients"]) == count, f"{count} clients")
+
     def open_files(self) -> int:
         """Descriptors of the daemon."""
         return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))

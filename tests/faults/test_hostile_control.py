@@ -1,0 +1,260 @@
+"""Whoever speaks to the daemon as no program would gets a refusal with a reason, and the daemon speaks on."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import msgpack
+import pytest
+import zmq
+
+from arm_client.session import Session
+from hbrt import wire
+from hbrt.status import Status
+from hbrt.wire import ControlReply
+from tests.faults.world import PATIENCE_S, World
+
+U32, U64 = (1 << 32) - 1, (1 << 64) - 1
+BAD, GONE, REFUSED = (
+    Status.HB_SYS_INVALID_ARGUMENT,
+    Status.HB_SYS_NOT_ALLOCATED,
+    Status.HB_SYS_REGISTER_MEM_FAILED,
+)
+
+
+class Intruder:
+    """A raw control connection, and the leases of two clients whose names it may use."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.mine, self.other = world.attach(), world.attach()
+        self.own = self.mine.blocks.alloc(4096).phy_addr
+        self.foreign = self.other.blocks.alloc(4096).phy_addr
+        self.freed = self.mine.blocks.alloc(4096).phy_addr
+        self.mine.blocks.free(self.freed)
+        self.context = zmq.Context()
+        self.socket = self.context.socket(zmq.DEALER)
+        self.socket.linger = 0
+        self.socket.rcvtimeo = int(PATIENCE_S * 1000)
+        self.socket.connect(world.paths.control_endpoint)
+
+    def send(self, *frames: bytes) -> ControlReply:
+        """What the daemon answers to these frames."""
+        self.socket.send_multipart(frames)
+        return wire.decode_reply(self.socket.recv())
+
+    def ask(self, verb: str, session: Session | None = None, **args: Any) -> ControlReply:
+        """A request with a lease's client and token, and whatever arguments."""
+        session = session or self.mine
+        body = {"v": 1, "id": 7, "verb": verb, "client": session.link.client_id, "token": session.link._token}
+        return self.send(msgpack.packb({**body, "args": args}))
+
+    def close(self) -> None:
+        self.socket.close()
+        self.context.term()
+        self.mine.blocks.free(self.own)
+        self.other.blocks.free(self.foreign)
+        self.mine.close()
+        self.other.close()
+
+
+@pytest.fixture
+def intruder(world: World) -> Iterator[Intruder]:
+    """Such a connection; afterwards the board is whole and both leases still hold."""
+    made = Intruder(world)
+    yield made
+    assert made.ask("status").status == 0  # the connection goes on
+    assert world.serves() == []
+    made.close()
+    world.settle()
+
+
+def frame(**fields: Any) -> bytes:
+    """A request's bytes with some fields replaced."""
+    good = {"v": 1, "id": 1, "verb": "status", "client": 0, "token": b"", "args": {}}
+    raw: bytes = msgpack.packb({**good, **fields})
+    return raw
+
+
+FRAMES: dict[str, tuple[bytes, ...]] = {
+    "empty": (b"",),
+    "never used byte": (b"\xc1",),
+    "no map": (b"\x93\x01\x02\x03",),
+    "a map that ends early": (b"\xdf\xff\xff\xff\xff",),
+    "a list of 2^32-1": (b"\xdd\xff\xff\xff\xff",),
+    "bytes of 2^32-1": (b"\xc6\xff\xff\xff\xff",),
+    "nested 10000 deep": (b"\x91" * 10_000,),
+    "maps nested 1000 deep": (b"\x81\xa1v" * 1000,),
+    "an integer as key": (b"\x81\x01\x01",),
+    "one byte too many": (frame() + b"\0",),
+    "truncated": (frame()[:-3],),
+    "over the limit": (frame(verb="x" * wire.MAX_REQUEST_BYTES),),
+    "two frames": (frame(), frame()),
+    "a hundred frames": (frame(),) * 100,
+    "version 0": (frame(v=0),),
+    "version 2": (frame(v=2),),
+    "version true": (frame(v=True),),
+    "version 1.0": (frame(v=1.0),),
+    "no version": (msgpack.packb({"id": 1, "verb": "status"}),),
+    "negative id": (frame(id=-1),),
+    "text as id": (frame(id="1"),),
+    "negative client": (frame(client=-1),),
+    "client 2^32": (frame(client=1 << 32),),
+    "long token": (frame(token=b"x" * 17),),
+    "text as token": (frame(token="x"),),  # noqa: S106 - a token that is none
+    "unknown verb": (frame(verb="eval"),),
+    "bytes as verb": (frame(verb=b"status"),),
+    "no text as verb": (b"\x86\xa1v\x01\xa2id\x01\xa4verb\xa2\xff\xfe\xa6client\x00\xa5token\xc4\x00\xa4args\x80",),
+    "list as arguments": (frame(args=[1]),),
+    "argument that nobody takes": (frame(args={"x": 1}),),
+    "field that nobody knows": (frame(more=1),),
+    "a date": (frame(args=msgpack.Timestamp(0)),),
+    "an extension": (frame(args=msgpack.ExtType(5, b"x")),),
+}
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frame_that_is_none(intruder: Intruder, name: str) -> None:
+    reply = intruder.send(*FRAMES[name])
+    assert (reply.status, reply.id, reply.data) == (BAD, 0, None)
+    assert reply.text.endswith((".", "sides."))
+
+
+class Case(NamedTuple):
+    """A verb, its arguments, and what comes back."""
+
+    verb: str
+    args: dict[str, Any] | Callable[[Intruder], dict[str, Any]]
+    status: int
+    text: str = ""
+
+
+CASES: dict[str, Case] = {
+    "alloc of 0": Case("alloc", {"size": 0, "cached": 0}, BAD, "is 0, outside 1..4294967295"),
+    "alloc of -1": Case("alloc", {"size": -1, "cached": 0}, BAD, "is -1, outside"),
+    "alloc of 2^32": Case("alloc", {"size": 1 << 32, "cached": 0}, BAD, "outside"),
+    "alloc of all there is and more": Case("alloc", {"size": U32, "cached": 0}, Status.HB_SYS_OUT_OF_MEMORY, "free"),
+    "alloc of 1.5": Case("alloc", {"size": 1.5, "cached": 0}, BAD, "must be an integer, not float"),
+    "alloc of true": Case("alloc", {"size": True, "cached": 0}, BAD, "must be an integer, not bool"),
+    "alloc, cached 2": Case("alloc", {"size": 1, "cached": 2}, BAD, "is 2, outside 0..1"),
+    "alloc without a size": Case("alloc", {"cached": 0}, BAD, "alloc needs the argument 'size'"),
+    "free of nothing": Case("free", {"phy": 0}, GONE),
+    "free of -1": Case("free", {"phy": -1}, BAD),
+    "free of 2^64-1": Case("free", {"phy": U64}, GONE),
+    "free of the middle": Case("free", lambda i: {"phy": i.own + 64}, GONE),
+    "free twice": Case("free", lambda i: {"phy": i.freed}, GONE),
+    "free of another's": Case("free", lambda i: {"phy": i.foreign}, GONE, "it frees its own"),
+    "free of a virtual address": Case("free", {"phy": 0x7F12_3456_7000}, GONE),
+    "register past the end": Case(
+        "register", lambda i: {"phy": i.foreign, "size": 4097}, REFUSED, "1 bytes past the end"
+    ),
+    "register 2^32-1": Case("register", lambda i: {"phy": i.foreign, "size": U32}, REFUSED, "past the end"),
+    "register that wraps": Case("register", {"phy": U64, "size": U32}, REFUSED),
+    "register of the freed": Case("register", lambda i: {"phy": i.freed, "size": 8}, REFUSED),
+    "register of the guard page": Case("register", lambda i: {"phy": i.own + 4096, "size": 8}, REFUSED),
+    "register nothing": Case("register", lambda i: {"phy": i.own, "size": 0}, BAD, "is 0, outside"),
+    "unregister what never was": Case("unregister", lambda i: {"phy": i.foreign}, BAD, "has registered no block"),
+    "unregister of 2^64-1": Case("unregister", {"phy": U64}, BAD, "has registered no block"),
+    "0 slots": Case("slots", {"count": 0}, BAD),
+    "1025 slots": Case("slots", {"count": 1025}, BAD),
+    "vouch for nobody": Case(
+        "vouch", {"peer": 1000, "nonce": "", "proof": ""}, Status.HB_DSP_PERMISSION, "Client 1000"
+    ),
+    "vouch, not ASCII": Case("vouch", {"peer": 1, "nonce": "\u2603", "proof": "\u2603"}, Status.HB_DSP_PERMISSION),
+    "vouch, long": Case("vouch", {"peer": 1, "nonce": "x" * 65, "proof": ""}, BAD, "too long"),
+    "listing of -1 blocks": Case("mem", {"most": -1}, BAD),
+    "listing of 10^12 blocks": Case("mem", {"most": 10**12}, BAD),
+    "core 63": Case("start_core", {"core": 63}, Status.HB_DSP_INVALID_ARGUMENT, "There is no core 63"),
+    "core 64": Case("stop_core", {"core": 64}, BAD),
+    "core that runs": Case("start_core", {"core": 0}, Status.HB_DSP_INVALID_ARGUMENT, "already running"),
+    "image with a NUL": Case("restart", {"image": "/etc/\0passwd"}, BAD, "NUL"),
+    "image that is a directory": Case("restart", {"image": "/"}, Status.HB_DSP_INVALID_ARGUMENT, "is not a file"),
+    "image that is a device": Case("restart", {"image": "/dev/zero"}, Status.HB_DSP_INVALID_ARGUMENT, "is not a file"),
+    "image that is not there": Case("restart", {"image": "/no/such.py"}, Status.HB_DSP_INVALID_ARGUMENT),
+    "image of 10000 letters": Case("restart", {"image": "x" * 10_000}, BAD, "too long"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_request_that_cannot_be_granted(intruder: Intruder, name: str) -> None:
+    case = CASES[name]
+    reply = intruder.ask(case.verb, **(case.args if isinstance(case.args, dict) else case.args(intruder)))
+    assert (reply.status, case.text in reply.text) == (case.status, True), reply
+    assert reply.text
+
+
+@pytest.mark.parametrize("verb", [verb for verb, spec in wire.VERBS.items() if spec.leased])
+@pytest.mark.parametrize("forge", ["no token", "a wrong token", "another's token", "nobody's id"])
+def test_request_in_another_clients_name(intruder: Intruder, verb: str, forge: str) -> None:
+    values = {"size": 64, "cached": 0, "phy": intruder.own, "count": 1, "peer": 1, "nonce": "", "proof": ""}
+    args = {name: values[name] for name in wire.VERBS[verb].args}
+    token = {"no token": b"", "another's token": intruder.other.link._token}.get(forge, bytes(16))
+    client = 1000 if forge == "nobody's id" else intruder.mine.link.client_id
+    reply = intruder.send(frame(verb=verb, client=client, token=token, args=args))
+    assert reply.status == Status.HB_DSP_PERMISSION
+    assert f"client {client} is not attached with that token" in reply.text
+
+
+def test_no_client_takes_all_slots(intruder: Intruder) -> None:
+    refusals = 0
+    for _ in range(8):
+        refusals += intruder.ask("slots", count=1024).status == Status.HB_DSP_TASK_NUM_EXCEED_LIMIT
+    assert refusals == 7
+    intruder.world.attach().close()
+
+
+HELLOS: dict[str, bytes] = {
+    "never used byte": b"\xc1",
+    "another version": wire.pack(name="x").replace(b"\xa1v\x01", b"\xa1v\x09"),
+    "a list": msgpack.packb([1, 2]),
+    "a number as name": wire.pack(name=1),
+    "bytes as name": wire.pack(name=b"\xff"),
+    "too long": wire.pack(name="x" * 5000),
+    "nested": b"\x91" * 4000,
+    "random": bytes(range(256)),
+}
+
+
+@pytest.mark.parametrize("name", HELLOS)
+def test_hello_that_is_none(world: World, name: str) -> None:
+    with _connected(world) as peer:
+        peer.send(HELLOS[name])
+        reply = wire.unpack_map(peer.recv(65536), 65536)
+        assert reply["ok"] == 0
+        assert reply["text"].endswith(".")
+        assert peer.recv(1) == b""
+    assert world.serves() == []
+
+
+def test_hello_with_descriptors_leaves_none_behind(world: World) -> None:
+    world.settle()
+    before = world.open_files()
+    for _ in range(20):
+        with _connected(world) as peer:
+            socket.send_fds(peer, [wire.pack(name="generous")], [0, 1, 2] * 20)
+            raw, fds, _, _ = socket.recv_fds(peer, 65536, 64)
+            assert wire.unpack_map(raw, 65536)["ok"] == 1
+            for fd in fds:
+                os.close(fd)
+    world.settle()
+    assert world.open_files() <= before
+
+
+def test_name_of_a_client_cannot_command_a_terminal(world: World) -> None:
+    with _connected(world) as peer:
+        peer.send(wire.pack(name="\x1b[2Jgone\n\x07" + "x" * 100))
+        for fd in socket.recv_fds(peer, 65536, 64)[1]:
+            os.close(fd)
+        names = {client["name"] for client in world.ask("status")["clients"]}
+        assert "?[2Jgone??" + "x" * 54 in names
+    world.settle()
+
+
+def _connected(world: World) -> socket.socket:
+    peer = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    peer.settimeout(PATIENCE_S)
+    peer.connect(world.paths.attach_address)
+    return peer
