@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # The caller of an allocation or a transfer is the first frame outside these.
 _NOT_CALLERS = {"contextlib"} | {
-    f"dsp_server.{name}" for name in ("buffers", "descriptors", "idma", "ping_pong", "tile_manager")
+    f"dsp_server.{name}" for name in ("buffers", "descriptors", "idma", "frame", "tile_manager")
 }
 
 

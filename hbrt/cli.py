@@ -37,7 +37,7 @@ VERBS: dict[str, Verb] = {
         "dsp_server.commands.relay:command", "Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay)."
     ),
     "run": Verb("arm_client.commands.run:command", "Run the sample programs of a group and compare their results."),
-    "op": Verb("arm_client.commands.op:command", "Write an op of your own."),
+    "op": Verb("arm_client.commands.op:command", "Write an op of your own, or check one against a reference."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
     "doctor": Verb("dsp_server.commands.doctor:command", "Check the installation and what dead boards left."),
 }

@@ -13,6 +13,7 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     import zmq
 
+LAST_WORD_MS = 200
 REQUEST_SECONDS = 10.0
 PRIVATE_PREFIXES = ("private-", "test-")  # boards that end with the process that started them
 
@@ -64,6 +65,8 @@ class Daemon:
         poller.register(socket, zmq.POLLIN)
         poller.register(self._pidfd, zmq.POLLIN)
         ready = dict(poller.poll(int(timeout_s * 1000)))
+        if socket not in ready and ready and socket.poll(LAST_WORD_MS):
+            ready = {socket: zmq.POLLIN}  # it answered and ended: its end is known at once, its answer a moment later
         if socket in ready:
             try:
                 reply = wire.decode_reply(socket.recv())
