@@ -37,7 +37,7 @@ class Hostile:
         self.link = self.session.link
         self.mailbox = self.link.mailbox
         self.map = self.mailbox.map
-        self.slot = self.link.first_slots[0]  # the last that this session would use itself
+        self.slot = self.link.first_slots[-1]  # the last that this session would take itself
         self.own = self.session.blocks.alloc(4096).phy_addr
         self.second = self.session.blocks.alloc(4096).phy_addr
         self.foreign = self.other.blocks.alloc(4096).phy_addr
