@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from dsp_server.daemon import serve_and_announce
 from dsp_server.inherited import close_all_but
-from dsp_server.supervisor import serve_and_announce
 from hbrt.board import BoardPaths, make_directory
 from hbrt.launch import DaemonConfig, Launched, await_running, open_log
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
+from dsp_server.changes import Done
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.cores import CoreStateError
 from dsp_server.image import ImageError
 from dsp_server.journal import Journal
-from dsp_server.lifecycle import Done, Lifecycle
+from dsp_server.lifecycle import Lifecycle
 from dsp_server.memory import Memory, MemoryRefusedError
 from dsp_server.report import Report
 from hbrt import wire

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from dsp_server.supervisor import serve
+from dsp_server.daemon import serve
 from hbrt.board import BoardPaths, make_directory
 from hbrt.launch import DaemonConfig, open_log
 from hbrt.log_file import Follower

@@ -66,7 +66,7 @@ def launch(config: DaemonConfig) -> Launched:
     ready_read, ready_write = _pipe(write_high=True)
     life_read, life_write = _pipe(write_high=False)
     root = str(Path(__file__).resolve().parent.parent)
-    program = f"import sys; sys.path.append({root!r}); from dsp_server.supervisor import main; main()"
+    program = f"import sys; sys.path.append({root!r}); from dsp_server.daemon import main; main()"
     argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), str(READY_FD), str(LIFELINE_FD)]
     # Given by place: a process that another thread starts at the same time inherits nothing of it.
     places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}

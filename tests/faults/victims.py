@@ -57,7 +57,7 @@ def nursery(board: str, address: str) -> None:
 
 def daemon(config: str, ready_fd: str) -> int:
     """A board's daemon; see ``hbrt.launch``."""
-    from dsp_server.supervisor import serve_and_announce
+    from dsp_server.daemon import serve_and_announce
     from hbrt.launch import DaemonConfig
 
     tracer.install("daemon")

@@ -1,0 +1,151 @@
+"""The process of a board's daemon: its signals, its limits, the board's lock and files, and what its starter hears."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dsp_server.image import ImageError, read_image
+from dsp_server.loop import Loop
+from dsp_server.supervisor import Stop, Supervisor, origin_of
+from hbrt.board import BoardError, BoardPaths, WrongUseError, leftovers, remove_files, take_lock
+from hbrt.ddr import Ddr
+from hbrt.launch import DaemonConfig
+from hbrt.layout import LayoutError
+from hbrt.status import Status
+
+MOST_FDS = 65536
+END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
+    """Be the daemon of a board until told to end.
+
+    Args:
+        config: What to serve.
+        on_running: Called once, when the board runs, with the names of files that a dead daemon had left.
+        lifeline_fd: Its end of file ends a private board, and any board that has not come to run; -1 for none.
+
+    Raises:
+        BoardError: the board's directory or its state forbids it. ImageError: the image does not load.
+        LayoutError: the number of cores or the size of the DDR is out of range.
+    """
+    paths = BoardPaths(Path(config.directory))
+    # What can be wrong with the request is found before there is something to take away again.
+    read_image(origin_of(config))
+    ddr = Ddr.create(config.ddr_bytes, config.cores)
+    loop, stop = Loop(), Stop()
+    with _signals(loop, stop), _lock(paths, keep_log=not config.is_private) as removed:
+        _raise_descriptor_limit()
+        if lifeline_fd >= 0:
+            loop.watch(lifeline_fd, stop.ask)
+        supervisor = Supervisor(config, paths, ddr, loop, stop)
+        try:
+            for name in removed:
+                supervisor.journal.say(f"Removed what an earlier daemon left: {name}.")
+            supervisor.open()
+            if not config.is_private:
+                loop.unwatch(lifeline_fd)
+            supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")
+            on_running(removed)
+            supervisor.run()
+        finally:
+            supervisor.close()
+
+
+def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -1) -> int:
+    """``serve`` for a process that another one waits for; returns an exit code.
+
+    Args:
+        config: What to serve.
+        ready_fd: Gets one JSON line ``{ok, status, text, removed}`` when the board runs or cannot (see hbrt.launch).
+        lifeline_fd: As for ``serve``.
+    """
+
+    def announce(**fields: Any) -> None:
+        nonlocal ready_fd
+        fd, ready_fd = ready_fd, -1
+        if fd >= 0:
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                os.write(fd, json.dumps(fields).encode())
+            os.close(fd)
+
+    try:
+        serve(config, lambda removed: announce(ok=True, removed=removed), lifeline_fd)
+    except (BoardError, ImageError, LayoutError) as error:
+        announce(ok=False, status=int(_status_of(error)), text=str(error))
+        return 3
+    except Exception:
+        import traceback  # the log of a private board, with the same text, goes with the board
+
+        announce(ok=False, status=int(Status.HB_SYS_NOT_RUNNING), text=traceback.format_exc())
+        raise
+    return 0
+
+
+@contextlib.contextmanager
+def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
+    """Hold the board's lock; gives the names of files that a dead daemon had left, and removes all files at the end."""
+    lock_fd = take_lock(paths)
+    try:
+        removed = []
+        for path in leftovers(paths):
+            path.unlink(missing_ok=True)
+            removed.append(path.name)
+        yield removed
+    finally:
+        remove_files(paths, keep_log=keep_log)
+        os.close(lock_fd)
+
+
+@contextlib.contextmanager
+def _signals(loop: Loop, stop: Stop) -> Iterator[None]:
+    """Have signals end the board, and wake the loop."""
+    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    loop.watch(wake_read, lambda: os.read(wake_read, 512))
+    before_wakeup = signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+    before = {
+        number: signal.signal(number, lambda *_: stop.ask())
+        for number in END_SIGNALS
+        if signal.getsignal(number) is not signal.SIG_IGN  # nohup(1) asks for that
+    }
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(before_wakeup)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        loop.unwatch(wake_read)
+        os.close(wake_read)
+        os.close(wake_write)
+
+
+def _raise_descriptor_limit() -> None:
+    """A client takes three descriptors of the daemon and one of each core, which inherit the limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FDS if hard == resource.RLIM_INFINITY else min(hard, MOST_FDS)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _status_of(error: BoardError | ImageError | LayoutError) -> Status:
+    if isinstance(error, ImageError):
+        return error.status
+    is_wrong_use = isinstance(error, (WrongUseError, LayoutError))
+    return Status.HB_SYS_INVALID_ARGUMENT if is_wrong_use else Status.HB_SYS_NOT_RUNNING
+
+
+def main() -> None:
+    """Entry of a launched daemon: ``config ready_fd lifeline_fd`` (see hbrt.launch)."""
+    config = DaemonConfig(**json.loads(sys.argv[1]))
+    ready_fd, lifeline_fd = int(sys.argv[2]), int(sys.argv[3])
+    for fd in (ready_fd, lifeline_fd):
+        os.set_inheritable(fd, False)
+    sys.exit(serve_and_announce(config, ready_fd, lifeline_fd))
