@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
-from hbrt.board import BoardError, BoardPaths, lock_holder
+from hbrt.board import BoardError, BoardPaths
+from hbrt.board_files import lock_holder
 from hbrt.refusal import RequestRefusedError
 from hbrt.relay_wire import MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode, encode
 from hbrt.status import Status

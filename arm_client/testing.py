@@ -253,7 +253,8 @@ def _start(wanted: _Wanted) -> _Daemon:
 
 
 def _end(daemon: _Daemon) -> None:
-    from hbrt.board import BoardPaths, remove_files
+    from hbrt.board import BoardPaths
+    from hbrt.board_files import remove_files
 
     os.close(daemon.launched.lifeline)
     with contextlib.suppress(ChildProcessError):

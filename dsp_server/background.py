@@ -13,7 +13,8 @@ from typing import NoReturn
 
 from dsp_server.daemon import serve_and_announce
 from dsp_server.inherited import close_all_but
-from hbrt.board import BoardPaths, make_directory
+from hbrt.board import BoardPaths
+from hbrt.board_files import make_directory
 from hbrt.launch import DaemonConfig, Launched, await_running, open_log
 
 

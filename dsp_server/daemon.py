@@ -15,7 +15,8 @@ from typing import Any
 from dsp_server.image import ImageError, read_image
 from dsp_server.loop import Loop
 from dsp_server.supervisor import Stop, Supervisor, origin_of
-from hbrt.board import BoardError, BoardPaths, WrongUseError, leftovers, remove_files, take_lock
+from hbrt.board import BoardError, BoardPaths, WrongUseError
+from hbrt.board_files import leftovers, remove_files, take_lock
 from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig
 from hbrt.layout import LayoutError

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dsp_server.daemon import serve
-from hbrt.board import BoardPaths, make_directory
+from hbrt.board import BoardPaths
+from hbrt.board_files import make_directory
 from hbrt.launch import DaemonConfig, open_log
 from hbrt.log_file import Follower
 

@@ -1,14 +1,9 @@
-"""Where a board lives: its directory, sockets, lock and log; who owns them; what a dead one left behind."""
+"""Which board is meant, and where its files are. What may be done with them is in board_files.py."""
 
 from __future__ import annotations
 
-import errno
-import fcntl
 import os
 import re
-import stat
-import struct
-import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,14 +15,8 @@ LOCK = "lock"
 RELAY = "relay.sock"
 RELAY_LOCK = "relay.lock"
 LOG = "log"
-_MOST_TRIES = 10
-_MOST_LOOKS = 100
-_LOOK_SECONDS = 0.01
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-# struct flock of a 64-bit Linux: type, whence, start, length, pid.
-_FLOCK = struct.Struct("hhqqi4x")
-_WHOLE_FILE = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
 
 
 class BoardError(RuntimeError):
@@ -153,196 +142,3 @@ def board_paths(name: str | None = None) -> BoardPaths:
     else:
         raise WrongUseError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
     return BoardPaths(path)
-
-
-def make_directory(paths: BoardPaths) -> None:
-    """Make the board's directory, or accept an existing one that is ours alone.
-
-    Raises:
-        BoardError: it is a link, another user's, or open to others.
-    """
-    path, why = paths.path, ""
-    for _ in range(_MOST_TRIES):
-        try:
-            for path in (paths.path.parent, paths.path):
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            check_directory(paths)
-            return
-        except FileExistsError:
-            raise BoardError(f"{path} is not a directory; remove it or choose another board name.") from None
-        except OSError as error:
-            why = error.strerror or str(error)
-            if not isinstance(error, FileNotFoundError):
-                break  # else the last board of this home ended just now and took the empty directories with it
-    raise BoardError(f"The board directory {path} cannot be made: {why}.")
-
-
-def check_directory(paths: BoardPaths) -> None:
-    """Refuse a board directory that is a link, another user's, or open to others, or that others could replace.
-
-    Raises:
-        BoardError: as said; FileNotFoundError is left to the caller.
-    """
-    _check_ours(paths.path, "board directory")
-    parent = paths.path.parent
-    if parent == default_home():
-        _check_ours(parent, "home of the boards")
-        return
-    info = parent.stat()
-    if info.st_uid not in {0, os.getuid()} and os.getuid() != 0:
-        raise BoardError(
-            f"The directory {parent} belongs to user {info.st_uid}, who could replace the board in it; choose another."
-        )
-    if info.st_mode & stat.S_IWOTH and not info.st_mode & stat.S_ISVTX:
-        raise BoardError(
-            f"The directory {parent} can be written by everybody, who could replace the board in it; "
-            f"run 'chmod o-w {parent}'."
-        )
-
-
-def _check_ours(path: Path, what: str) -> None:
-    info = path.lstat()
-    if stat.S_ISLNK(info.st_mode):
-        raise BoardError(f"The {what} {path} is a symbolic link; name the real directory.")
-    if not stat.S_ISDIR(info.st_mode):
-        raise BoardError(f"{path} is not a directory; remove it or choose another board name.")
-    if info.st_uid != os.getuid():
-        raise BoardError(f"The {what} {path} belongs to user {info.st_uid}; choose another.")
-    if info.st_mode & 0o077:
-        raise BoardError(
-            f"The {what} {path} has mode {stat.S_IMODE(info.st_mode):o}, open to others; run 'chmod 700 {path}'."
-        )
-
-
-def take_lock(paths: BoardPaths) -> int:
-    """Become the board's one daemon; the returned descriptor holds the lock until it is closed.
-
-    Raises:
-        BoardBusyError: a daemon runs; the message names its process.
-    """
-    fd = lock_file(paths.lock)
-    if fd is None:
-        raise BoardBusyError(already_running(paths, _holder_soon(paths.lock)))
-    return fd
-
-
-def lock_file(path: Path) -> int | None:
-    """Lock a file, made when it is not there, and write this process's id into it; None when another process has it.
-
-    Returns:
-        Descriptor that holds the lock until it is closed.
-
-    Raises:
-        BoardError: the file cannot be opened, or is a link.
-    """
-    while True:
-        fd = _open_lock(path)
-        try:
-            fcntl.fcntl(fd, fcntl.F_OFD_SETLK, _WHOLE_FILE)
-        except BlockingIOError:
-            os.close(fd)
-            return None
-        if _is_still(fd, path):
-            break
-        os.close(fd)  # the daemon before us removed the file between our open and our lock
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-    return fd
-
-
-def _holder_soon(path: Path) -> int | str:
-    """Process that holds a lock; one that took it just now has not written its id yet, over a dead one's maybe."""
-    for _ in range(_MOST_LOOKS):
-        holder = lock_holder(path)
-        if holder is not None and Path(f"/proc/{holder}").exists():
-            return holder
-        time.sleep(_LOOK_SECONDS)
-    return "unknown"
-
-
-def already_running(paths: BoardPaths, holder: int | str) -> str:
-    """Sentence for a start while the daemon ``holder`` runs."""
-    return (
-        f"The board {paths.name} is already running: its daemon is process {holder}. Nothing was changed; "
-        "'hbrt restart' loads its image anew, 'hbrt stop' ends it."
-    )
-
-
-def _open_lock(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-    try:
-        return os.open(path, flags, 0o600)
-    except OSError as error:
-        why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
-        raise BoardError(f"The lock {path} {why}.") from None
-
-
-def _is_still(fd: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(fd), path.lstat())
-    except FileNotFoundError:
-        return False
-
-
-def daemon_pid(paths: BoardPaths) -> int | None:
-    """Process id of the running daemon, or None; asks the lock, not the file's text alone.
-
-    Raises:
-        BoardError: the directory is not ours alone, or cannot be looked into.
-    """
-    try:
-        check_directory(paths)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BoardError(f"The board {paths.path} cannot be looked at: {error.strerror}.") from None
-    return lock_holder(paths.lock)
-
-
-def lock_holder(path: Path) -> int | None:
-    """Id of the process that holds a lock of ``lock_file``, or None.
-
-    Raises:
-        BoardError: the file cannot be looked into.
-    """
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise BoardError(f"The lock {path} cannot be looked at: {error.strerror}.") from None
-    try:
-        # Only a question: a look must not hold the lock while a daemon that starts wants it.
-        found = _FLOCK.unpack(fcntl.fcntl(fd, fcntl.F_OFD_GETLK, _WHOLE_FILE))
-        text = os.pread(fd, 32, 0).decode("ascii", "replace").strip()
-    finally:
-        os.close(fd)
-    return int(text) if found[0] != fcntl.F_UNLCK and text.isdigit() else None
-
-
-def leftovers(paths: BoardPaths) -> list[Path]:
-    """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
-    named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_lock]
-    found = [*named, *sorted(paths.path.glob("image-*.py"))]
-    return [path for path in found if path.exists() or path.is_socket()]
-
-
-def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
-    """Remove a board's files and, when nothing else is in it, its directory; returns what was removed."""
-    targets = [*leftovers(paths), paths.lock]
-    if not keep_log:
-        targets.append(paths.log)
-    removed = []
-    for path in targets:
-        try:
-            path.unlink()
-        except FileNotFoundError:
-            continue
-        removed.append(path)
-    try:
-        paths.path.rmdir()
-        if paths.path.parent == default_home():
-            paths.path.parent.rmdir()
-    except OSError:
-        pass  # the log, or something of the user's, or another board, is still there
-    return removed

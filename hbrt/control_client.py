@@ -7,7 +7,8 @@ import select
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hbrt.board import BoardError, BoardPaths, NotRunningError, daemon_pid, leftovers
+from hbrt.board import BoardError, BoardPaths, NotRunningError
+from hbrt.board_files import daemon_pid, leftovers
 from hbrt.status import Status
 
 if TYPE_CHECKING:

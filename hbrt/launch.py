@@ -12,7 +12,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hbrt.board import BoardError, BoardPaths, daemon_pid, make_directory, remove_files
+from hbrt.board import BoardError, BoardPaths
+from hbrt.board_files import daemon_pid, make_directory, remove_files
 from hbrt.status import Status
 
 LOAD_SECONDS = 60.0

@@ -10,7 +10,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from hbrt import wire
-from hbrt.board import BoardError, BoardPaths, check_directory
+from hbrt.board import BoardError, BoardPaths
+from hbrt.board_files import check_directory
 from hbrt.ddr import Ddr
 from hbrt.layout import LayoutError
 from hbrt.mailbox import Mailbox

@@ -21,7 +21,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from arm_client import testing
-from hbrt.board import BoardPaths, daemon_pid
+from hbrt.board import BoardPaths
+from hbrt.board_files import daemon_pid
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(

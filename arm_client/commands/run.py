@@ -19,7 +19,8 @@ from arm_client.commands._pictures import (
     take_pictures,
 )
 from arm_client.commands._samples import Outcome, arguments_of, chosen, groups, run_sample, summary_of
-from hbrt.board import BoardPaths, NotRunningError, daemon_pid
+from hbrt.board import BoardPaths, NotRunningError
+from hbrt.board_files import daemon_pid
 from hbrt.cli_options import board_option, json_option, timeout_option
 from hbrt.exits import Exit
 from hbrt.status import name_of

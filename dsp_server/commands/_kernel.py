@@ -13,7 +13,8 @@ from pathlib import Path
 
 from dsp_server.commands._checks import Check, Level
 from hbrt import settings
-from hbrt.board import BoardBusyError, BoardPaths, home, take_lock
+from hbrt.board import BoardBusyError, BoardPaths, home
+from hbrt.board_files import take_lock
 from hbrt.settings import format_size
 
 FEW_DESCRIPTORS = 256

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dsp_server.commands._checks import Check, Level
-from hbrt.board import BoardError, BoardPaths, daemon_pid, home, leftovers, remove_files, take_lock
+from hbrt.board import BoardError, BoardPaths, home
+from hbrt.board_files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.control_client import PRIVATE_PREFIXES
 
 

@@ -9,7 +9,8 @@ import sys
 
 import click
 
-from hbrt.board import BoardPaths, NotRunningError, daemon_pid
+from hbrt.board import BoardPaths, NotRunningError
+from hbrt.board_files import daemon_pid
 from hbrt.cli_options import board_option, json_option
 from hbrt.control_client import why_not_running
 from hbrt.log_file import Follower, last_lines

@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 import click
 
 from hbrt import settings
-from hbrt.board import BoardBusyError, BoardPaths, already_running, daemon_pid
+from hbrt.board import BoardBusyError, BoardPaths
+from hbrt.board_files import already_running, daemon_pid
 from hbrt.cli_options import board_option, json_option, timeout_option, to_bytes
 from hbrt.launch import LOAD_SECONDS, DaemonConfig, Launched
 from hbrt.layout import MAX_CORES

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from dsp_server.commands.mem import memory_line
-from hbrt.board import BoardPaths, NotRunningError, daemon_pid, leftovers
+from hbrt.board import BoardPaths, NotRunningError
+from hbrt.board_files import daemon_pid, leftovers
 from hbrt.cli_options import board_option, json_option, timeout_option
 from hbrt.control_client import ask, why_not_running
 from hbrt.exits import Exit

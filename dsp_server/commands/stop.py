@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from hbrt.board import BoardPaths, daemon_pid, leftovers, remove_files, take_lock
+from hbrt.board import BoardPaths
+from hbrt.board_files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.cli_options import board_option, json_option, timeout_option
 from hbrt.control_client import Daemon, RefusedError, ask
 from hbrt.status import Status

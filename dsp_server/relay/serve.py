@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from hbrt.board import BoardError, BoardPaths, WrongUseError, lock_file, lock_holder
+from hbrt.board import BoardError, BoardPaths, WrongUseError
+from hbrt.board_files import lock_file, lock_holder
 from hbrt.launch import open_log
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from arm_client.client import Board
 from arm_client.errors import BoardLostError
 from arm_client.relay_tasks import RelayTasks
 from hbrt import settings
-from hbrt.board import lock_holder
+from hbrt.board_files import lock_holder
 from hbrt.tasks import Tasks
 from tests.arm_client.conftest import PATIENCE_S, Chip, Hold, Peer
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.board import BoardPaths, daemon_pid
+from hbrt.board import BoardPaths
+from hbrt.board_files import daemon_pid
 from hbrt.control_client import Daemon
 
 OURS = ("HBRT_", "HB_", "PYTHON", "PYTEST_", "VIRTUAL_ENV", "PIP_")

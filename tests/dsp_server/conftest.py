@@ -16,7 +16,8 @@ import pytest
 
 from arm_client.client import Board
 from arm_client.session import Session
-from hbrt.board import BoardPaths, home, remove_files
+from hbrt.board import BoardPaths, home
+from hbrt.board_files import remove_files
 from hbrt.control_client import ask
 from hbrt.launch import DaemonConfig, Launched, launch
 

@@ -101,20 +101,10 @@ def test_frame_that_nobody_would_hold_is_hung_up_on_and_the_daemon_goes_on(runni
 
 
 def test_every_verb_of_the_schema_is_answered(running: Running, peer: Peer) -> None:
-    args: dict[str, dict[str, Any]] = {
-        "alloc": {"size": 1, "cached": 0},
-        "free": {"phy": 1},
-        "register": {"phy": 1, "size": 1},
-        "unregister": {"phy": 1},
-        "slots": {"count": 1},
-        "vouch": {"peer": 1, "nonce": "", "proof": ""},
-        "mem": {"most": 5},
-        "restart": {},
-        "start_core": {"core": 0},
-        "stop_core": {"core": 5},
-    }
     for number, verb in enumerate(sorted(set(wire.VERBS) - {"stop"}), 1):
-        reply = peer.ask(verb, number=number, **args.get(verb, {}))
+        kinds = {name: kind for name, kind in wire.VERBS[verb].args.items() if name not in wire.VERBS[verb].optional}
+        smallest = {name: kind.low if isinstance(kind, wire.Int) else "" for name, kind in kinds.items()}
+        reply = peer.ask(verb, number=number, **smallest)
         assert reply.id == number
         assert (reply.status == Status.HB_DSP_PERMISSION) == wire.VERBS[verb].leased
     assert peer.ask("stop", number=99).status == 0

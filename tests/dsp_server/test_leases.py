@@ -18,7 +18,8 @@ from dsp_server.leases import HELLO_BYTES, Leases
 from dsp_server.loop import Loop
 from dsp_server.memory import Memory
 from hbrt import wire
-from hbrt.board import BoardPaths, make_directory, remove_files
+from hbrt.board import BoardPaths
+from hbrt.board_files import make_directory, remove_files
 from hbrt.ddr import Ddr
 from hbrt.layout import CLIENT_COUNT
 from hbrt.mailbox import REQUEST, Mailbox, State

@@ -13,7 +13,7 @@ import msgpack
 import pytest
 import zmq
 
-from hbrt.board import lock_holder
+from hbrt.board_files import lock_holder
 from hbrt.link import Link
 from hbrt.mailbox import ANSWER, State
 from hbrt.relay_wire import RELAY_SAYS, TASK_END, Kind, Message, decode, encode, encode_submit

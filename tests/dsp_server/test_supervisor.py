@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from arm_client.errors import BoardLostError, HbrtError
-from hbrt.board import BoardPaths, daemon_pid
+from hbrt.board import BoardPaths
+from hbrt.board_files import daemon_pid
 from hbrt.launch import DidNotStartError, launch
 from hbrt.status import Status
 

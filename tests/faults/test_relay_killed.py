@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 import pytest  # noqa: TC002 - the fixtures' types
 
-from hbrt.board import lock_holder
+from hbrt.board_files import lock_holder
 from hbrt.mailbox import State
 from hbrt.status import Status
 from tests.faults import ops

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hbrt import board
+from hbrt import board_files
 from hbrt.board import (
     SOCKET_PATH_MAX,
     BoardBusyError,
@@ -19,15 +19,10 @@ from hbrt.board import (
     BoardPaths,
     WrongUseError,
     board_paths,
-    check_directory,
-    daemon_pid,
     default_home,
     home,
-    leftovers,
-    make_directory,
-    remove_files,
-    take_lock,
 )
+from hbrt.board_files import check_directory, daemon_pid, leftovers, make_directory, remove_files, take_lock
 
 
 @pytest.fixture
@@ -132,7 +127,7 @@ def test_home_in_which_others_could_replace_the_board_is_refused(made: BoardPath
 
 @pytest.mark.parametrize("how", ["link", "open"])
 def test_default_home_must_be_ours_alone_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    monkeypatch.setattr(board, "default_home", lambda: tmp_path / "hbrt-0")
+    monkeypatch.setattr(board_files, "default_home", lambda: tmp_path / "hbrt-0")
     paths = BoardPaths(tmp_path / "hbrt-0" / "default")
     make_directory(paths)
     if how == "link":
@@ -164,7 +159,8 @@ def test_lock_is_one_processs_and_names_it(made: BoardPaths) -> None:
 
 def test_lock_is_let_go_when_its_holder_is_killed(made: BoardPaths) -> None:
     program = (
-        "import sys; from pathlib import Path; from hbrt.board import BoardPaths, take_lock; "
+        "import sys; from pathlib import Path; from hbrt.board import BoardPaths; "
+        "from hbrt.board_files import take_lock; "
         "take_lock(BoardPaths(Path(sys.argv[1]))); print('locked', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(
@@ -242,7 +238,7 @@ def test_files_of_a_dead_daemon_are_found_and_removed_and_others_are_not(made: B
 def test_directory_goes_with_its_last_file_and_the_default_home_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(board, "default_home", lambda: tmp_path / "home")
+    monkeypatch.setattr(board_files, "default_home", lambda: tmp_path / "home")
     one, two = BoardPaths(tmp_path / "home" / "one"), BoardPaths(tmp_path / "home" / "two")
     for paths in (one, two):
         make_directory(paths)

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from hbrt import launch as launch_module
-from hbrt.board import BoardPaths, daemon_pid
+from hbrt.board import BoardPaths
+from hbrt.board_files import daemon_pid
 from hbrt.launch import DaemonConfig, DidNotStartError, launch, log_tail
 from hbrt.status import Status
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from hbrt.board import daemon_pid
+from hbrt.board_files import daemon_pid
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
