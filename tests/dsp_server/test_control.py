@@ -103,7 +103,9 @@ def test_frame_that_nobody_would_hold_is_hung_up_on_and_the_daemon_goes_on(runni
 def test_every_verb_of_the_schema_is_answered(running: Running, peer: Peer) -> None:
     for number, verb in enumerate(sorted(set(wire.VERBS) - {"stop"}), 1):
         kinds = {name: kind for name, kind in wire.VERBS[verb].args.items() if name not in wire.VERBS[verb].optional}
-        smallest = {name: kind.low if isinstance(kind, wire.Int) else "" for name, kind in kinds.items()}
+        smallest: dict[str, Any] = {
+            name: kind.low if isinstance(kind, wire.Int) else "" for name, kind in kinds.items()
+        }
         reply = peer.ask(verb, number=number, **smallest)
         assert reply.id == number
         assert (reply.status == Status.HB_DSP_PERMISSION) == wire.VERBS[verb].leased
