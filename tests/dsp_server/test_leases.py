@@ -292,3 +292,23 @@ def _raw(kind: int, address: str) -> socket.socket:
         peer.close()
         raise
     return peer
+
+
+def test_clients_come_and_go_while_a_core_does_not_listen(start: Start) -> None:
+    """More than fit into the socket to that core; it hears of them, in order, when its op has ended."""
+    running = start()
+    board = running.attach()
+    held = running.hold(board, core=1)
+    for _ in range(600):
+        with _raw(socket.SOCK_SEQPACKET, running.paths.attach_address) as peer:
+            peer.send(HELLO)
+            raw, fds, _, _ = socket.recv_fds(peer, 65536, 64)
+            assert wire.unpack_map(raw, 65536)["ok"] == 1
+            for fd in fds:
+                os.close(fd)
+    late = running.attach()
+    running.until(lambda: len(running.ask("status")["clients"]) == 2, "the end of those who went")
+    held.let_go()
+    assert held.task.exception() is None
+    assert [running.which(late, core=mask).core for mask in (1, 2)] == [0, 1]
+    assert running.core(0)["crashes"] == 0
