@@ -82,6 +82,7 @@ class Control:
             "mem": lambda r, _: {"summary": memory.summary(), "blocks": memory.listing(r.args["most"])},
             "stop": lambda _r, _: end(),
             "restart": self._restart,
+            "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
             "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
             "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
         }
@@ -156,6 +157,12 @@ class Control:
         let_go(request.args["phy"], self._lease(request).id)
         if self._memory.is_waiting:
             self._settle_soon()
+
+    def _recovery(self, enabled: int | None) -> bool:
+        if enabled is not None:
+            self._lifecycle.is_recovering = bool(enabled)
+            self._journal.say(f"Recovery of crashed cores is {'enabled' if enabled else 'disabled'}.")
+        return self._lifecycle.is_recovering
 
     def _restart(self, request: ControlRequest, pending: Pending) -> object:
         args = request.args

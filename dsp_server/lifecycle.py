@@ -24,6 +24,7 @@ from dsp_server.fleet import Fleet
 from dsp_server.image import Snapshots
 from dsp_server.journal import Journal
 from dsp_server.loop import Loop
+from dsp_server.recovery import History
 from dsp_server.revival import Revival
 from dsp_server.settle import Settler
 from hbrt.status import Status
@@ -135,12 +136,18 @@ class Lifecycle:
 
     @property
     def is_recovering(self) -> bool:
-        """Whether a crashed core starts again by itself; may be set."""
+        """Whether a crashed core starts again by itself; setting it starts those that have crashed before."""
         return self._revival.is_enabled
 
     @is_recovering.setter
     def is_recovering(self, enabled: bool) -> None:
         self._revival.is_enabled = enabled
+        for core in self.cores:
+            if enabled and core.state == CRASHED and not (core.is_wanted or core.candidate or self._is_closing):
+                core.is_wanted = True
+                core.history = History()
+                core.publish(ACTIVITY_BETWEEN)
+                self._revival.start(core, 0.0)
 
     @property
     def is_changing(self) -> bool:

@@ -29,6 +29,9 @@ VERBS: dict[str, Verb] = {
     "start": Verb("dsp_server.commands.start:command", "Start a board, or an offline core of a running one."),
     "stop": Verb("dsp_server.commands.stop:command", "Stop a board, or one of its cores."),
     "restart": Verb("dsp_server.commands.restart:command", "Load the image anew, or another one, on running cores."),
+    "recovery": Verb(
+        "dsp_server.commands.recovery:command", "Show or set whether a core that crashed starts again by itself."
+    ),
     "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),

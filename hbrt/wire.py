@@ -74,6 +74,7 @@ VERBS: dict[str, Verb] = {
         {"core": Int(-1, 63), "image": Text(), "load_ms": Int(1, _U32)},
         optional=frozenset({"core", "image", "load_ms"}),
     ),
+    "recovery": Verb({"enabled": Int(0, 1)}, optional=frozenset({"enabled"})),
     "start_core": Verb({"core": Int(0, 63)}),
     "stop_core": Verb({"core": Int(0, 63)}),
 }

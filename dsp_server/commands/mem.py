@@ -13,6 +13,7 @@ from hbrt.settings import format_size
 from hbrt.tables import Column, show_json, show_table
 
 MOST_BLOCKS = 100
+MOST_LISTED = 1_000_000
 _COLUMNS = (
     Column("PHYSICAL ADDRESS"),
     Column("BYTES", is_number=True),
@@ -25,6 +26,7 @@ _COLUMNS = (
 
 @click.command(short_help="Show a board's DDR and the blocks that are allocated.")
 @board_option
+@click.argument("what", type=click.Choice(["blocks", "owners", "leaks"]), default="blocks")
 @click.option(
     "--blocks",
     "-n",
@@ -35,11 +37,22 @@ _COLUMNS = (
     help="List at most so many blocks, by address.",
 )
 @json_option
-def command(board: BoardPaths, blocks: int, *, as_json: bool) -> None:
-    """Show how much of the DDR is in use, and the live blocks with their owners."""
+def command(board: BoardPaths, what: str, blocks: int, *, as_json: bool) -> None:
+    """Show how much of the DDR is in use, and the live blocks with their owners.
+
+    'hbrt mem owners' adds up what each program holds. 'hbrt mem leaks' lists what programs that have ended had not
+    freed (the board took it back), and blocks that others keep after their owner freed them; exit code 1 then.
+    """
     with Daemon(board) as daemon:
-        clients = {client["id"]: client for client in daemon.request("status")["clients"]}
-        memory: dict[str, Any] = daemon.request("mem", most=blocks)
+        status: dict[str, Any] = daemon.request("status")
+        memory: dict[str, Any] = daemon.request("mem", most=blocks if what == "blocks" else MOST_LISTED)
+    clients = {client["id"]: client for client in status["clients"]}
+    if what != "blocks":
+        from dsp_server.commands._mem_views import show_leaks, show_owners
+
+        show = show_owners if what == "owners" else show_leaks
+        show(status, memory, as_json=as_json)
+        return
     for block in memory["blocks"]:
         owner = clients.get(block["client"])
         block["pid"], block["program"] = (owner["pid"], owner["name"]) if owner else (None, None)

@@ -1,0 +1,31 @@
+"""``hbrt recovery``: whether a core that crashed starts again by itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hbrt.board import BoardPaths
+from hbrt.cli_options import board_option, json_option
+from hbrt.control_client import ask
+
+
+@click.command(short_help="Show or set whether a core that crashed starts again by itself.")
+@board_option
+@json_option
+@click.argument("wanted", type=click.Choice(["enabled", "disabled"]), required=False)
+def command(board: BoardPaths, wanted: str | None, *, as_json: bool) -> None:
+    """Show, or set while the board runs, what 'hbrt start --recovery' sets when it starts.
+
+    As in Linux remoteproc: disabled leaves a crashed core as it is, to be looked at; enabled starts it again, also one
+    that has crashed before.
+    """
+    args: dict[str, Any] = {} if wanted is None else {"enabled": int(wanted == "enabled")}
+    state = "enabled" if ask(board, "recovery", **args) else "disabled"
+    if as_json:
+        from hbrt.tables import show_json
+
+        show_json({"board": board.name, "recovery": state})
+        return
+    click.echo(f"Recovery of board {board.name} is {state}.")
