@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from arm_client.client import Board
 from hbrt.layout import SLOT_TEXT
 from hbrt.mailbox import FIRST_END, REQUEST, Request, State
+from hbrt.status import Status
 
 PATIENCE_S = 20.0
 U64 = (1 << 64) - 1
@@ -136,3 +137,22 @@ def test_any_state_of_any_leased_slot_is_outlived(scribe: Scribe, writes: list[t
         scribe.board.call(0, core=1 << core, timeout=PATIENCE_S)
     for slot in used:
         mailbox.map[mailbox.states + slot] = State.EMPTY
+
+
+WORDS = st.one_of(st.integers(0, (1 << 32) - 1), st.integers(0, 9), st.sampled_from([64, 4096, 1 << 31, (1 << 32) - 1]))
+
+
+@ONE_BOARD
+@given(data=st.data(), words=st.lists(WORDS, min_size=1, max_size=64), size=st.integers(0, 4096))
+def test_any_parameters_of_any_op_are_answered(
+    scribe: Scribe, data: st.DataObject, words: list[int], size: int
+) -> None:
+    """The packaged ops with parameters that no wrapper would write: a status comes back, from the same core."""
+    cmd = data.draw(st.sampled_from(sorted(scribe.board.ops())))
+    scribe.buffer.view()[: 4 * len(words)] = b"".join(word.to_bytes(4, "little") for word in words)
+    handle = scribe.board.session.tasks.submit(
+        cmd, 0, 0, 0, scribe.buffer.phy_addr, size, scribe.buffer.phy_addr, 4096 - size
+    )
+    status = scribe.board.session.tasks.wait(handle, PATIENCE_S * 1000)
+    scribe.board.session.tasks.release(handle)
+    assert status not in {Status.HB_DSP_TIMEOUT, Status.HB_DSP_CORE_LOST, Status.HB_DSP_WATCHDOG}
