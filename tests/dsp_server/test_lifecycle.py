@@ -100,9 +100,9 @@ def test_board_that_lost_a_core_loses_no_call_that_was_rung_to_it(start: Start) 
 
 
 def test_core_that_dies_again_and_again_with_no_task_stays_crashed(start: Start, write_image: WriteImage) -> None:
-    bomb = "threading.Timer(0.05, os._exit, (5,)).start()"
-    running = start(write_image(before=f"if hb_dsp_core_id() == 1: {bomb}"))
+    running = start(write_image(before="if hb_dsp_core_id() == 1: go_off_when_armed()"))
     board = running.attach()
+    Path(f"{running.config.image}.armed").touch()
     core = running.until(lambda: _is_out_for_good(running), "the end of a crash loop")
     assert 1 <= core["crashes"] <= 5  # on a slow machine some go off before the core serves
     assert "exited with code 5" in core["last_crash"]
@@ -113,7 +113,7 @@ def test_core_that_dies_again_and_again_with_no_task_stays_crashed(start: Start,
     assert caught.value.status == Status.HB_DSP_NOT_RUNNING
     assert running.which(board).core == 0
     assert running.ask("status")["state"] == "running"
-    write_image(2)
+    write_image(2)  # without the bomb
     running.ask("restart", core=1)
     assert running.which(board, core=2).value == 2
     assert running.which(board, core=1).value == 1

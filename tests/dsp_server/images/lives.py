@@ -7,6 +7,7 @@ import os
 import signal
 import threading
 import time
+from pathlib import Path
 
 from dsp_server import (
     HB_DSP_REGISTER_NN_ALL,
@@ -59,6 +60,18 @@ def touch(input: memoryview, output: memoryview, tm: object) -> int:
         return 1
     view[:] = b"\xa5" * 64
     return 0
+
+
+def go_off_when_armed() -> None:
+    """End the process a moment after a file beside the image says so."""
+
+    def wait() -> None:
+        while not Path(f"{__file__}.armed").exists():
+            time.sleep(0.05)
+        time.sleep(0.05)
+        os._exit(5)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def main() -> None:
