@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 
 from dsp_server.children import CoreChild
 from dsp_server.clients import Clients
@@ -38,21 +39,23 @@ class Settler:
         self._clients.ring_all()  # it may have ended a task, and died before it rang
         return lost
 
-    def lose_phantom(self, slot: int, sequence: int, core_activity: int) -> bool:
+    def lose_phantom(self, slot: int, activities: Mapping[int, int]) -> bool:
         """End a task that says RUNNING and that no core runs: something other than a core wrote its state.
 
         Args:
             slot: Whose slot.
-            sequence: Which task.
-            core_activity: Offset of the activity byte of the core that the slot names; -1 when no process can run it.
+            activities: Offset of the activity byte of each core that has a process.
         """
         mailbox = self._mailbox
-        # A core says LOOKING before it takes this lock to claim, and ASLEEP only after its task has ended.
+        # A core says LOOKING before it takes this lock to claim, marks the slot before it says RUNNING, and says ASLEEP
+        # only after its task has ended: under the lock the three fit together.
         with mailbox.claim_lock:
-            runs = core_activity >= 0 and mailbox.map[core_activity] != ASLEEP
-            same = mailbox.map[mailbox.states + slot] == State.RUNNING and mailbox.request(slot).sequence == sequence
+            activity_at = activities.get(mailbox.answer(slot).core)
+            runs = activity_at is not None and mailbox.map[activity_at] != ASLEEP
+            is_phantom = mailbox.map[mailbox.states + slot] == State.RUNNING and not runs
+            sequence = mailbox.request(slot).sequence
         text = "No core runs the task, although its slot says so: something other than a core wrote there."
-        return same and not runs and self._end(slot, Status.HB_DSP_CORE_LOST, text)
+        return is_phantom and self._end(slot, Status.HB_DSP_CORE_LOST, text, sequence=sequence)
 
     def is_awaited(self, core: int) -> bool:
         """Whether a core runs a task whose owner is still there to hear of it."""
@@ -65,23 +68,26 @@ class Settler:
         # Whoever submits now either reads that the cores are offline, or has made its task READY before this lock.
         with self._mailbox.claim_lock:
             pass
+        text = "No core that may run the task is running; see 'hbrt status'."
         for slot in self._mailbox.slots_in(State.READY):
-            mask = self._mailbox.request(slot).core_mask
-            if not any(mask == 0 or mask >> core & 1 for core in served_by):
-                self._end(
-                    slot, Status.HB_DSP_NOT_RUNNING, "No core that may run the task is running; see 'hbrt status'."
-                )
+            task = self._mailbox.request(slot)
+            if not any(task.core_mask == 0 or task.core_mask >> core & 1 for core in served_by):
+                self._end(slot, Status.HB_DSP_NOT_RUNNING, text, sequence=task.sequence)
 
     def lose(self, *states: State) -> None:
         """End every task in these states, since the board ends."""
         for slot in self._mailbox.slots_in(*states):
             self._end(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.")
 
-    def _end(self, slot: int, status: Status, text: str, end: State = State.LOST) -> bool:
+    def _end(
+        self, slot: int, status: Status, text: str, end: State = State.LOST, *, sequence: int | None = None
+    ) -> bool:
+        """End what is queued or runs in a slot, when it is still the task with that sequence (None: whichever)."""
         mailbox = self._mailbox
         with mailbox.claim_lock:
             state = mailbox.map[mailbox.states + slot]
-            if state not in {State.READY, State.RUNNING}:
+            is_another = sequence is not None and mailbox.request(slot).sequence != sequence
+            if is_another or state not in {State.READY, State.RUNNING}:
                 return False
             answer = mailbox.answer(slot)
             if state == State.READY:  # what an earlier task left there says nothing of this one

@@ -66,18 +66,17 @@ class Watchdog:
         self._loop.later(IDLE_LOOK_SECONDS, self._look)
 
     def _look(self) -> None:
-        running = self._mailbox.slots_in(State.RUNNING)
         now_ns = time.monotonic_ns()
-        interrupted: dict[TaskKey, int] = {}
+        seen = [(slot, self._seen_running(slot)) for slot in self._mailbox.slots_in(State.RUNNING)]
+        running = [(slot, *found) for slot, found in seen if found is not None]
         newest: dict[int, int] = {}  # core -> claim of what it runs now
-        for slot in running:
-            answer = self._mailbox.answer(slot)
+        for _, _, answer in running:
             newest[answer.core] = max(answer.claim_ns, newest.get(answer.core, 0))
-        for slot in running:
-            request, answer = self._mailbox.request(slot), self._mailbox.answer(slot)
+        interrupted: dict[TaskKey, int] = {}
+        for slot, request, answer in running:
             task = (slot, request.sequence)
             spent_ns = self._interrupted_ns.get(task, 0)
-            if answer.claim_ns < newest.get(answer.core, 0):
+            if answer.claim_ns < newest[answer.core]:
                 spent_ns += now_ns - max(self._looked_ns, answer.claim_ns)
             else:
                 self._check(slot, request, answer, now_ns - answer.claim_ns - spent_ns)
@@ -85,13 +84,22 @@ class Watchdog:
         self._interrupted_ns, self._looked_ns = interrupted, now_ns
         self._loop.later(LOOK_SECONDS if running else IDLE_LOOK_SECONDS, self._look)
 
+    def _seen_running(self, slot: int) -> tuple[Request, Answer] | None:
+        """Both parts of one task: it was RUNNING before and after they were read, else they may be of two tasks."""
+        mailbox = self._mailbox
+        request = mailbox.request(slot)
+        if mailbox.state(slot) is not State.RUNNING:
+            return None
+        answer = mailbox.answer(slot)
+        is_same = mailbox.request(slot).sequence == request.sequence and mailbox.state(slot) is State.RUNNING
+        return (request, answer) if is_same else None
+
     def _check(self, slot: int, request: Request, answer: Answer, took_ns: int) -> None:
-        core = self._cores[answer.core] if 0 <= answer.core < len(self._cores) else None
-        child = core.child if core is not None else None
-        if core is None or child is None:
-            self._settler.lose_phantom(slot, request.sequence, -1)
+        serving = {core.index: core.activity_at for core in self._cores if core.child is not None}
+        if self._settler.lose_phantom(slot, serving) or answer.core not in serving:
             return
-        if child.overdue is not None or self._settler.lose_phantom(slot, request.sequence, core.activity_at):
+        child = self._cores[answer.core].child
+        if child is None or child.overdue is not None:
             return
         limit_ns = child.budget_us(request.cmd) * 1000 or self._default_ns
         if not limit_ns or took_ns <= limit_ns or self._mailbox.state(slot) is not State.RUNNING:
