@@ -13,5 +13,6 @@ def main() -> int:
     hb_dsp_register_fn(ops.GATED, ops.gated)
     hb_dsp_register_fn(ops.SPIN, ops.spin)
     hb_dsp_register_fn(ops.TOUCH, ops.touch)
+    hb_dsp_register_fn(ops.LIMITED, ops.spin, ops.LIMIT_US)
     hb_dsp_start()
     return -1

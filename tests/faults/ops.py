@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-GATED, SPIN, TOUCH = range(0x1000, 0x1003)
+GATED, SPIN, TOUCH, LIMITED = range(0x1000, 0x1004)
+LIMIT_US = 1_000_000  # of LIMITED, which is SPIN with a budget
 
 
 def gated(input: memoryview, output: memoryview, tm: object) -> int:

@@ -12,6 +12,7 @@ import pytest
 import zmq
 
 from arm_client.session import Session
+from dsp_server.loop import MOST_DEFECTS, Loop
 from hbrt import wire
 from hbrt.status import Status
 from hbrt.wire import ControlReply
@@ -258,3 +259,28 @@ def _connected(world: World) -> socket.socket:
     peer.settimeout(PATIENCE_S)
     peer.connect(world.paths.attach_address)
     return peer
+
+
+def test_defect_in_a_handler_is_a_finding() -> None:
+    """The daemon's loop outlives what nobody foresaw, and ends when it meets nothing else any more."""
+    loop = Loop()
+    found: list[str] = []
+    reader, writer = os.pipe()
+    nothing: dict[str, str] = {}
+    loop.watch(reader, lambda: nothing["no such key"])
+    os.write(writer, b"x")
+    with pytest.raises(KeyError):
+        loop.step()
+    loop.on_defect = found.append
+    loop.step()
+    loop.later(0.0, lambda: 1 // 0)
+    loop.step()
+    assert "KeyError: 'no such key'" in found[0]
+    assert "ZeroDivisionError" in "".join(found)
+    while len(found) < MOST_DEFECTS - 1:
+        loop.step()
+    with pytest.raises(KeyError):
+        loop.step()
+    loop.close()
+    os.close(reader)
+    os.close(writer)

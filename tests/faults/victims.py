@@ -41,16 +41,35 @@ def live(board: str, voice: socket.socket) -> None:
     voice.send(json.dumps({"status": status}).encode())
 
 
+def work(board: str, voice: socket.socket) -> None:
+    """A client of a crowd: a hundred calls when it is told to; says how many it got through, and what its bytes say."""
+    session = Session(BoardPaths(Path(board)))
+    block = session.blocks.alloc(64)
+    voice.send(b"{}")
+    voice.recv(16)
+    good = 0
+    for _ in range(100):
+        handle = session.tasks.submit(ops.TOUCH, 0, 0, 0, block.phy_addr, 64, 0, 0)
+        good += session.tasks.wait(handle, 0) == 0
+        session.tasks.release(handle)
+    voice.send(json.dumps({"good": good, "counted": block.view[0]}).encode())
+    voice.recv(16)  # until the other end closes
+    session.close()
+
+
+LIVES = {"live": live, "work": work}
+
+
 def nursery(board: str, address: str) -> None:
-    """Fork a client for every line of standard input; it says what it has to say at ``address``."""
+    """Fork a client for every line of standard input, which names its life; it speaks at ``address``."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody has to collect them
     tracer.install("client")
-    for _ in sys.stdin:
+    for line in sys.stdin:
         if os.fork() == 0:
             voice = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             voice.connect(address)
             try:
-                live(board, voice)
+                LIVES[line.strip()](board, voice)
             finally:
                 os._exit(0)
 

@@ -256,7 +256,7 @@ class Nursery:
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         address = str(world.home / f"voice-{secrets.token_hex(4)}")
         self._listener.bind(address)
-        self._listener.listen(8)
+        self._listener.listen(64)
         self._listener.settimeout(PATIENCE_S)
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.faults.victims", "nursery", str(world.paths.path), address],
@@ -265,10 +265,10 @@ class Nursery:
             stdin=subprocess.PIPE,
         )
 
-    def bear(self) -> tuple[int, socket.socket]:
-        """A new client: its process, and the connection over which it speaks."""
+    def bear(self, life: str = "live") -> tuple[int, socket.socket]:
+        """A new client (see victims.LIVES): its process, and the connection over which it speaks."""
         assert self._process.stdin is not None
-        self._process.stdin.write(b"\n")
+        self._process.stdin.write(f"{life}\n".encode())
         self._process.stdin.flush()
         voice, _ = self._listener.accept()
         voice.settimeout(PATIENCE_S)

@@ -1,0 +1,288 @@
+"""Weeks of a team's test load in minutes: ``python -m benchmarks.soak --minutes N``.
+
+Clients with the C names and with the Python habits, direct and through the relay, call ops that answer, fail, hang or
+end their core, and cancel, abandon and allocate meanwhile. All the while clients and a core are killed at random. Ends:
+
+    calls C ended E lost L hung H
+
+where L are tasks of living clients that have no end, and H calls whose wait took longer than a minute. Sizes and
+handles are taken when no client is attached, after a warm-up and at the end; size is anonymous resident memory. One
+core is never killed, so that its size says something. Exit code 1 when anything was lost or hung, or grew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import mmap
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks._measure import ROOT
+from benchmarks._soak_client import COUNTERS_BYTES, ENDS, Count
+from hbrt.board import BoardPaths, home
+from hbrt.control_client import ask
+from hbrt.launch import DaemonConfig, launch
+from hbrt.tables import Column, plain_lines
+
+IMAGE = Path(__file__).parent / "_soak_image.py"
+KINDS = (("python", "direct"), ("c", "direct"), ("python", "relay"), ("c", "relay"))
+MOST_GROWTH_BYTES = 1 << 20
+WARM_UP = 0.3  # of the time, and no longer than
+MOST_WARM_UP_SECONDS = 30.0
+KILL_EVERY_SECONDS = 0.5
+VICTIM = "core 0"
+END_SECONDS = 90.0  # longer than a wait that counts as hung
+
+
+class Worker:
+    """A client process and its counters, which outlive it."""
+
+    def __init__(self, api: str, mode: str, seed: int) -> None:
+        self.api, self.mode = api, mode
+        fd = os.memfd_create("soak", os.MFD_CLOEXEC)
+        os.ftruncate(fd, COUNTERS_BYTES)
+        self._map = mmap.mmap(fd, COUNTERS_BYTES)
+        self.counters = (ctypes.c_uint64 * len(Count)).from_buffer(self._map)
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks._soak_client", api, str(fd), str(seed)],
+            cwd=ROOT,
+            env={**os.environ, "HB_DSP_RPC_MODE": mode, "HBRT_AUTOSTART": "0"},
+            pass_fds=[fd],
+        )
+        os.close(fd)
+
+    def kill(self) -> None:
+        """End it as kill -9 does."""
+        self.process.kill()
+        self.process.wait()
+
+    def finish(self) -> int:
+        """Have it end by itself; returns its exit code."""
+        self.process.terminate()
+        try:
+            return self.process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            return -1
+
+
+class Totals:
+    """Sums over all clients that were."""
+
+    def __init__(self) -> None:
+        self.sums = [0] * len(Count)
+        self.with_client = 0  # tasks that ended with their client
+        self.lost = 0
+        self.bad_exits = 0
+
+    def add(self, worker: Worker, *, was_killed: bool) -> None:
+        """Take in the counters of a client that has ended."""
+        for kind in Count:
+            self.sums[kind] += worker.counters[kind]
+        left = worker.counters[Count.CALLS] - sum(worker.counters[kind] for kind in ENDS) - worker.counters[Count.HUNG]
+        if was_killed:
+            self.with_client += left
+        else:
+            self.lost += left
+
+    @property
+    def ended(self) -> int:
+        """Tasks whose end is known."""
+        return sum(self.sums[kind] for kind in ENDS) + self.with_client
+
+
+class Process(NamedTuple):
+    """What is watched: anonymous resident bytes and open descriptors of one process."""
+
+    pid: int
+    size_bytes: int
+    handles: int
+
+
+def look_at(pid: int) -> Process:
+    """Size and handles of a process now."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
+    size = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
+    return Process(pid, size * 1024, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+
+
+class Soak:
+    """A board, its clients, and who kills them."""
+
+    def __init__(self, directory: Path, count: int, seed: int) -> None:
+        self.paths = BoardPaths(directory)
+        self.chance = random.Random(seed)
+        self.totals = Totals()
+        self.clients_killed = self.cores_killed = 0
+        self.launched = launch(DaemonConfig(str(directory), str(IMAGE), 2, 64 << 20, is_private=True))
+        self._count = count
+        self.workers: list[Worker] = []
+
+    def ask(self, verb: str, **args: Any) -> Any:
+        """A request to the daemon."""
+        return ask(self.paths, verb, END_SECONDS, **args)
+
+    def load(self, seconds: float) -> None:
+        """Run the clients for so long, killing at random; none is attached afterwards."""
+        self.workers = [self._worker(index) for index in range(self._count)]
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, self.chance.uniform(0.5, 1.5) * KILL_EVERY_SECONDS))
+            if self.chance.random() < 0.6:
+                self._kill_client()
+            else:
+                self._kill_core()
+        for worker in self.workers:
+            if worker.finish():
+                self.totals.bad_exits += 1
+            self.totals.add(worker, was_killed=False)
+        self.workers = []
+        deadline = time.monotonic() + END_SECONDS
+        while self._is_busy() and time.monotonic() < deadline:
+            time.sleep(0.01)
+
+    def _is_busy(self) -> bool:
+        status = self.ask("status")
+        clients = [client for client in status["clients"] if client["pid"] != self.relay_pid()]
+        return bool(clients or status["tasks"]["running"] or status["tasks"]["ready"] or not status["healthy"])
+
+    def _worker(self, index: int) -> Worker:
+        return Worker(*KINDS[index % len(KINDS)], self.chance.getrandbits(30))
+
+    def _kill_client(self) -> None:
+        index = self.chance.randrange(len(self.workers))
+        self.workers[index].kill()
+        self.totals.add(self.workers[index], was_killed=True)
+        self.workers[index] = self._worker(index)
+        self.clients_killed += 1
+
+    def _kill_core(self) -> None:
+        pid = self.ask("status")["cores"][0]["pid"]
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+                self.cores_killed += 1
+
+    def relay_pid(self) -> int | None:
+        """The relay's process, when one runs."""
+        names = {client["pid"]: client["name"] for client in self.ask("status")["clients"]}
+        own = {worker.process.pid for worker in self.workers}
+        return next((pid for pid in names if pid not in own and _is_relay(pid)), None)
+
+    def processes(self) -> dict[str, Process]:
+        """What is watched, by name."""
+        cores = self.ask("status")["cores"]
+        found = {"daemon": look_at(self.launched.pid)}
+        for core in cores:
+            found[f"core {core['core']}"] = look_at(core["pid"])
+        relay = self.relay_pid()
+        if relay is not None:
+            found["relay"] = look_at(relay)
+        return found
+
+    def story_of(self, name: str) -> str:
+        """What the board's log says of a process."""
+        lines = self.paths.log.read_text(encoding="utf-8", errors="replace").splitlines()
+        at = [number for number, line in enumerate(lines) if name in line.lower()]
+        return "\n".join(line for number in at for line in lines[number : number + 6])
+
+    def close(self) -> None:
+        """End everybody."""
+        for worker in self.workers:
+            worker.kill()
+        os.close(self.launched.lifeline)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(self.launched.pid, 0)
+
+
+def _is_relay(pid: int) -> bool:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+    return b"relay" in command
+
+
+def report(soak: Soak, before: dict[str, Process], after: dict[str, Process]) -> bool:
+    """Print what was found; True when all is well."""
+    totals, status, memory = soak.totals, soak.ask("status"), soak.ask("mem", most=10)
+    rows = [(kind.name.lower().replace("_", " "), str(totals.sums[kind])) for kind in ENDS]
+    rows.append(("ended with a client that was killed", str(totals.with_client)))
+    rows.append(("(refused, never a task)", str(totals.sums[Count.REFUSED])))
+    print("\n".join(plain_lines((Column("TASKS ENDED AS"), Column("NUMBER", is_number=True)), rows)))
+    print(f"\nkilled at random: {soak.clients_killed} clients, core 0 {soak.cores_killed} times")
+    is_well = True
+    lines = []
+    for name, then in before.items():
+        now = after.get(name)
+        if now is None:
+            continue
+        is_same = now.pid == then.pid
+        grown = now.size_bytes - then.size_bytes
+        if not is_same and name != VICTIM:
+            print(f"{name} has ended although nobody killed it:\n{soak.story_of(name)}")
+            is_well = False
+        has_leaked = is_same and (grown > MOST_GROWTH_BYTES or now.handles > then.handles)
+        is_well = is_well and not has_leaked
+        note = "grew" if has_leaked else "" if is_same else "another process"
+        sizes = (f"{then.size_bytes >> 10}", f"{now.size_bytes >> 10}")
+        lines.append((name, *sizes, str(then.handles), str(now.handles), note))
+    columns = [Column("PROCESS")]
+    columns += [Column(name, is_number=True) for name in ("KIB, START", "KIB, END", "HANDLES, START", "HANDLES, END")]
+    print("\n" + "\n".join(plain_lines([*columns, Column("")], lines)))
+    relay = {client["id"] for client in status["clients"]}
+    slots, blocks = status["slots"], [block for block in memory["blocks"] if block["client"] not in relay]
+    if slots["leased"] + slots["free"] != slots["total"] or blocks:
+        print(f"not everything came back: {slots}, {memory['summary']}")
+        is_well = False
+    defects = [finding["text"] for finding in status["findings"] if finding["kind"] != "leak"]
+    for text in defects:
+        print(f"finding: {text}")
+    if totals.bad_exits:
+        print(f"{totals.bad_exits} clients did not end well when told to")
+    return is_well and not (defects or totals.bad_exits or totals.sums[Count.WRONG])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Soak, report, exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=3.0, help="how long; default 3")
+    parser.add_argument("--clients", type=int, default=4, help="client processes at a time; default 4")
+    parser.add_argument("--seed", type=int, default=None, help="of the chances; default a new one, which is printed")
+    options = parser.parse_args(arguments)
+    seed = random.randrange(1 << 30) if options.seed is None else options.seed
+    seconds = options.minutes * 60
+    warm_up = min(seconds * WARM_UP, MOST_WARM_UP_SECONDS)
+    with tempfile.TemporaryDirectory(prefix="hbrt-s-", dir="/tmp") as directory:
+        os.environ["HBRT_HOME"] = directory
+        os.environ["HBRT_BOARD"] = str(home() / "soak")
+        print(f"{options.minutes:g} minutes, {options.clients} clients at a time, --seed {seed}", flush=True)
+        soak = Soak(home() / "soak", options.clients, seed)
+        try:
+            soak.load(warm_up)
+            before, warmed = soak.processes(), soak.totals
+            soak.totals = Totals()
+            soak.load(seconds - warm_up)
+            after = soak.processes()
+            soak.totals.lost += warmed.lost
+            is_well = report(soak, before, after)
+            totals = soak.totals
+        finally:
+            soak.close()
+    calls, hung = totals.sums[Count.CALLS], totals.sums[Count.HUNG]
+    print(f"\ncalls {calls} ended {totals.ended} lost {totals.lost} hung {hung}")
+    return 0 if is_well and not totals.lost and not hung else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
