@@ -73,18 +73,17 @@ def launch(config: DaemonConfig) -> Launched:
     places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}
     actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
     try:
-        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
-    except BaseException:
-        os.close(ready_read)
-        os.close(life_write)
-        raise
-    finally:
-        for fd in (log, null, ready_write, life_read):
-            os.close(fd)
-    try:
+        try:
+            pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
+        except BaseException:
+            os.close(ready_read)
+            raise
+        finally:
+            for fd in (log, null, ready_write, life_read):
+                os.close(fd)
         removed = await_running(pid, ready_read, config)
     except BaseException:
-        os.close(life_write)
+        os.close(life_write)  # which ends a daemon that has not come to run, however far this one has come
         raise
     if not config.is_private:
         os.close(life_write)

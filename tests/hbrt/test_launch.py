@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -104,17 +103,15 @@ def test_daemon_that_does_not_come_to_run_is_told_and_leaves_nothing(
 def test_starter_that_is_interrupted_ends_the_daemon(config: DaemonConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     pids = _pretend(monkeypatch, "import time; time.sleep(1000)")
     main = threading.get_ident()
+    real = launch_module._read_to_end
 
-    def interrupt() -> None:
-        while not pids:
-            time.sleep(0.001)
-        signal.pthread_kill(main, signal.SIGINT)
+    def read_interrupted(fd: int, timeout_s: float) -> bytes | None:
+        threading.Timer(0.05, signal.pthread_kill, (main, signal.SIGINT)).start()
+        return real(fd, timeout_s)
 
-    interrupter = threading.Thread(target=interrupt)
-    interrupter.start()
+    monkeypatch.setattr(launch_module, "_read_to_end", read_interrupted)
     with pytest.raises(KeyboardInterrupt):
         launch(config)
-    interrupter.join()
     assert _has_ended(pids[0])
 
 
