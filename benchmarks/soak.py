@@ -40,6 +40,7 @@ MOST_GROWTH_BYTES = 1 << 20
 WARM_UP = 0.3  # of the time, and no longer than
 MOST_WARM_UP_SECONDS = 30.0
 KILL_EVERY_SECONDS = 0.5
+LOOKS, SECONDS_BETWEEN_LOOKS = 5, 0.05
 VICTIM = "core 0"
 END_SECONDS = 90.0  # longer than a wait that counts as hung
 
@@ -66,14 +67,15 @@ class Worker:
         self.process.kill()
         self.process.wait()
 
-    def finish(self) -> int:
-        """Have it end by itself; returns its exit code."""
+    def finish(self) -> bool:
+        """Have it end by itself; whether it did, or had not begun yet."""
         self.process.terminate()
         try:
-            return self.process.wait(END_SECONDS)
+            code = self.process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
             self.kill()
-            return -1
+            return False
+        return code == 0 or (code == -signal.SIGTERM and not self.counters[Count.CALLS])
 
 
 class Totals:
@@ -110,10 +112,14 @@ class Process(NamedTuple):
 
 
 def look_at(pid: int) -> Process:
-    """Size and handles of a process now."""
+    """Size and handles of a process that has nothing to do: the least of a few looks, since some are still closing."""
+    handles = []
+    for _ in range(LOOKS):
+        handles.append(len(list(Path(f"/proc/{pid}/fd").iterdir())))
+        time.sleep(SECONDS_BETWEEN_LOOKS)
     status = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     size = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("RssAnon"))
-    return Process(pid, size * 1024, len(list(Path(f"/proc/{pid}/fd").iterdir())))
+    return Process(pid, size * 1024, min(handles))
 
 
 class Soak:
@@ -143,7 +149,7 @@ class Soak:
             else:
                 self._kill_core()
         for worker in self.workers:
-            if worker.finish():
+            if not worker.finish():
                 self.totals.bad_exits += 1
             self.totals.add(worker, was_killed=False)
         self.workers = []

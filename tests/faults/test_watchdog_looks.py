@@ -1,0 +1,102 @@
+"""The watchdog never mixes up two tasks, nor a task with what somebody wrote by hand: rules without processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from dsp_server.clients import Clients
+from dsp_server.journal import Journal
+from dsp_server.loop import Loop
+from dsp_server.settle import Settler
+from dsp_server.watchdog import Watchdog
+from hbrt.ddr import Ddr
+from hbrt.layout import CORE_ACTIVITY
+from hbrt.mailbox import ANSWER, ANSWER_OFFSET, REQUEST, Answer, Mailbox, Request, State
+from hbrt.status import Status
+
+ASLEEP, RUNNING = 0, 2
+
+
+class Table(Mailbox):
+    """A task table in which a slot is used again while somebody reads it."""
+
+    slips = False
+
+    def put(self, slot: int, state: State, sequence: int, core: int = 0) -> None:
+        """Another task in a slot."""
+        REQUEST.pack_into(self.map, self.layout.record(slot), sequence, 0, 0x1000, 0, 0, 1, 1, 0, 0, 0, 0)
+        ANSWER.pack_into(self.map, self.layout.record(slot) + ANSWER_OFFSET, core, 0, 0, 0, 5, 5, 0, 0)
+        self.map[self.states + slot] = state
+
+    def answer(self, slot: int) -> Answer:
+        """As it is; then the slot is used again."""
+        found = super().answer(slot)
+        if self.slips:
+            self.put(slot, State.READY, 99)
+        return found
+
+
+@pytest.fixture
+def table() -> Iterator[Table]:
+    ddr = Ddr.create(1 << 20, 2)
+    yield Table(ddr)
+    ddr.close()
+
+
+@pytest.fixture
+def settler(table: Table) -> Settler:
+    return Settler(table, Clients(table))
+
+
+def watchdog(table: Table, settler: Settler) -> Watchdog:
+    return Watchdog(table, settler, [], Loop(), Journal(os.open(os.devnull, os.O_WRONLY)), 0)
+
+
+def test_a_running_task_is_seen_whole(table: Table, settler: Settler) -> None:
+    table.put(3, State.RUNNING, 7)
+    seen = watchdog(table, settler)._seen_running(3)
+    assert seen is not None
+    assert (seen[0].sequence, seen[1].claim_ns) == (7, 5)
+
+
+@pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
+def test_one_that_has_ended_is_not_seen(table: Table, settler: Settler, state: State) -> None:
+    table.put(3, state, 7)
+    assert watchdog(table, settler)._seen_running(3) is None
+
+
+def test_a_slot_that_is_used_again_meanwhile_is_not_seen(table: Table, settler: Settler) -> None:
+    table.put(3, State.RUNNING, 7)
+    table.slips = True
+    assert watchdog(table, settler)._seen_running(3) is None
+
+
+@pytest.mark.parametrize(
+    ("activity", "has_process", "is_phantom"), [(RUNNING, True, False), (ASLEEP, True, True), (RUNNING, False, True)]
+)
+def test_a_phantom_is_told_by_its_core(
+    table: Table,
+    settler: Settler,
+    activity: int,
+    has_process: bool,  # noqa: FBT001
+    is_phantom: bool,  # noqa: FBT001
+) -> None:
+    table.put(3, State.RUNNING, 7, core=1)
+    at = table.layout.core(1) + CORE_ACTIVITY
+    table.map[at] = activity
+    assert settler.lose_phantom(3, {1: at} if has_process else {}) is is_phantom
+    assert table.state(3) is (State.LOST if is_phantom else State.RUNNING)
+    assert not is_phantom or table.answer(3).result == Status.HB_DSP_CORE_LOST
+
+
+def test_only_the_task_that_was_meant_is_ended(table: Table, settler: Settler) -> None:
+    """Between the look and the lock its owner may have taken it back and queued another one, for another core."""
+    table.put(3, State.READY, 7)
+    before: Request = table.request(3)
+    assert not settler._end(3, Status.HB_DSP_NOT_RUNNING, "", sequence=before.sequence + 1)
+    assert table.state(3) is State.READY
+    assert settler._end(3, Status.HB_DSP_NOT_RUNNING, "", sequence=before.sequence)
+    assert table.state(3) is State.LOST
