@@ -19,6 +19,9 @@ from dsp_server.health import BEAT_SECONDS
 from hbrt.layout import CORE_HEARTBEAT
 
 _U64 = struct.Struct("<Q")
+# Held by the beat's thread while it uses the clients' doorbells, and by whoever closes one: else a descriptor's number
+# could be somebody's file by the time that it is rung.
+doorbells_in_use = threading.Lock()
 
 
 class Beat:

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from time import monotonic_ns
 
 from dsp_server import cycles, descriptors, runtime
-from dsp_server.beat import Beat, empty, has_room, ring
+from dsp_server.beat import Beat, doorbells_in_use, empty, has_room, ring
 from dsp_server.builtin import answer_builtin, as_status, explain
 from dsp_server.cycles import CycleCounter
 from dsp_server.descriptors import Idma
@@ -185,19 +185,21 @@ class Core:
         if is_every_core_busy and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
             self._interrupt()  # an urgent bell may have been missed; a core that is free would be quicker
         owners, self._not_rung = self._not_rung, set()
-        for owner in owners:
-            doorbell = self._client_doorbells.get(owner)
-            # Also one that does not seem to sleep: whoever said that it rings may have been stopped before it did.
-            if doorbell is not None and has_room(doorbell):
-                ring(doorbell)
+        with doorbells_in_use:
+            for owner in owners:
+                doorbell = self._client_doorbells.get(owner)
+                # Also one that does not seem to sleep: whoever said that it rings may have been stopped before it did.
+                if doorbell is not None and has_room(doorbell):
+                    ring(doorbell)
 
     def _free_stuck_ring(self) -> None:
         """A client that has filled its own doorbell's counter must not keep this core waiting in its ring for ever."""
         ended = self._tasks if self._map[self._activity] == LOOKING else -1
         if ended >= 0 and ended == self._ended_at_last_beat:
-            for doorbell in list(self._client_doorbells.values()):
-                if not has_room(doorbell):
-                    empty(doorbell)
+            with doorbells_in_use:
+                for doorbell in list(self._client_doorbells.values()):
+                    if not has_room(doorbell):
+                        empty(doorbell)
         self._ended_at_last_beat = ended
 
     def _count(self) -> None:

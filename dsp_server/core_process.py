@@ -12,6 +12,7 @@ import traceback
 from typing import NoReturn
 
 from dsp_server import runtime
+from dsp_server.beat import doorbells_in_use
 from dsp_server.core import Core
 from dsp_server.image import load_and_run
 from hbrt import wire
@@ -84,7 +85,8 @@ class CoreProcess:
     def _forget(self, client: int) -> None:
         doorbell = self.client_doorbells.pop(client, None)
         if doorbell is not None:
-            os.close(doorbell)
+            with doorbells_in_use:
+                os.close(doorbell)
 
 
 def _image_files() -> list[str]:
