@@ -6,12 +6,12 @@ import contextlib
 import json
 import os
 import resource
-import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from dsp_server.end_signals import ended_by_signals
 from dsp_server.image import ImageError, read_image
 from dsp_server.loop import Loop
 from dsp_server.supervisor import Stop, Supervisor, origin_of
@@ -23,7 +23,6 @@ from hbrt.layout import LayoutError
 from hbrt.status import Status
 
 MOST_FDS = 65536
-END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
@@ -43,7 +42,7 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
     read_image(origin_of(config))
     ddr = Ddr.create(config.ddr_bytes, config.cores)
     loop, stop = Loop(), Stop()
-    with _signals(loop, stop), _lock(paths, keep_log=not config.is_private) as removed:
+    with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as removed:
         _raise_descriptor_limit()
         if lifeline_fd >= 0:
             loop.watch(lifeline_fd, stop.ask)
@@ -104,28 +103,6 @@ def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
     finally:
         remove_files(paths, keep_log=keep_log)
         os.close(lock_fd)
-
-
-@contextlib.contextmanager
-def _signals(loop: Loop, stop: Stop) -> Iterator[None]:
-    """Have signals end the board, and wake the loop."""
-    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    loop.watch(wake_read, lambda: os.read(wake_read, 512))
-    before_wakeup = signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    before = {
-        number: signal.signal(number, lambda *_: stop.ask())
-        for number in END_SIGNALS
-        if signal.getsignal(number) is not signal.SIG_IGN  # nohup(1) asks for that
-    }
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before_wakeup)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        loop.unwatch(wake_read)
-        os.close(wake_read)
-        os.close(wake_write)
 
 
 def _raise_descriptor_limit() -> None:

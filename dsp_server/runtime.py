@@ -15,7 +15,6 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias
 
-from dsp_server import cycles
 from dsp_server.registry import Op, Registry
 from dsp_server.tile_manager import TileManager
 from hbrt.ddr import Ddr
@@ -261,8 +260,3 @@ def xos_get_clock_freq() -> int:
 def xos_start_system_timer(timer: int, tick_cycles: int) -> int:
     """Start the RTOS tick; there is none here, so this checks its arguments only. Returns 0, or an error value."""
     return 0 if timer >= 0 and tick_cycles >= 0 else Status.HB_DSP_INVALID_ARGUMENT
-
-
-def modelled_cycles() -> int:
-    """Modelled cycles of this core since it started (see dsp_server.cycles)."""
-    return cycles.current().cycles

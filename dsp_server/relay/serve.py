@@ -5,22 +5,18 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
+from dsp_server.end_signals import ended_by_signals
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import lock_file, lock_holder
 from hbrt.launch import open_log
 
-if TYPE_CHECKING:
-    from dsp_server.relay.server import Relay
-
 MOST_FDS = 65536
-END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class RelayBusyError(WrongUseError):
@@ -60,7 +56,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
             raise RelayBusyError(f"The board {paths.name} has a relay already.")
         relay = Relay(link, idle_seconds, say)
         try:
-            with _signals(relay):
+            with ended_by_signals(relay, relay.stop):
                 on_running()
                 relay.run()
         finally:
@@ -158,30 +154,3 @@ def _leave(paths: BoardPaths, lock: int) -> None:
             paths.relay.unlink(missing_ok=True)
             paths.relay_lock.unlink(missing_ok=True)
     os.close(lock)
-
-
-@contextlib.contextmanager
-def _signals(relay: Relay) -> Iterator[None]:
-    """Have signals end the relay, and wake its loop."""
-    wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-
-    def stop() -> None:
-        os.read(wake_read, 512)
-        relay.stop()
-
-    relay.watch(wake_read, stop)
-    before_wakeup = signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-    before = {
-        number: signal.signal(number, lambda *_: relay.stop())
-        for number in END_SIGNALS
-        if signal.getsignal(number) is not signal.SIG_IGN  # nohup(1) asks for that
-    }
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before_wakeup)
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        relay.unwatch(wake_read)
-        os.close(wake_read)
-        os.close(wake_write)
