@@ -398,7 +398,12 @@ class TestAfterTheEnd:
             for thread in threads:
                 thread.start()
             chip_until(lambda: bool(flags[0]))
-            held.add_done_callback(lambda _: flags.__setitem__(1, 1))  # a core that stops lets its op end
+
+            def let_go(_: object) -> None:  # a core that stops lets its op end
+                chip_until(lambda: len(outcome) == len(threads))  # not before: a wait may find its task ended instead
+                flags[1] = 1
+
+            held.add_done_callback(let_go)
         for thread in threads:
             thread.join(PATIENCE_S)
         assert not any(thread.is_alive() for thread in threads)
