@@ -1,0 +1,87 @@
+"""What a model says of its tensors: the records that loading makes, and that every other part reads. Pure data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType, hbDNNTensorLayout
+
+DYNAMIC = -1  # a size that the data decides
+
+
+@dataclass(frozen=True)
+class Quantization:
+    """How stored integers stand for real numbers.
+
+    Attributes:
+        kind: SCALE: real = (stored - zero_point) * scale. SHIFT: real = stored / 2^shift.
+        scale: (n,) float32; n is 1 per tensor, else the size of dimension ``axis``. Empty for SHIFT.
+        zero_point: (n,) int32, as the model has them; the C structure holds them as int8.
+        shift: (n,) uint8. Empty for SCALE.
+        axis: Dimension of the valid shape; meaningless when n is 1.
+    """
+
+    kind: hbDNNQuantiType
+    scale: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    zero_point: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
+    shift: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    axis: int = 0
+
+
+@dataclass(frozen=True)
+class ImageSpec:
+    """How an image that the caller gives becomes the numbers that the graph was trained on.
+
+    Attributes:
+        train_type: Colour order of the graph's input: "bgr", "rgb", "yuv444", "gray"; as input_type_train.
+        train_layout: NHWC or NCHW; as input_layout_train.
+        mean: (1,) or (C,) float32, subtracted first; of zeros for none.
+        scale: (1,) or (C,) float32, multiplied next; of ones for none.
+        is_resizer: The source is "resizer": only hbDNNRoiInfer can run it.
+    """
+
+    train_type: str
+    train_layout: hbDNNTensorLayout
+    mean: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    is_resizer: bool = False
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """One input or output of a model, as hbDNNGetInputTensorProperties tells it.
+
+    Attributes:
+        name: As in the graph.
+        tensor_type: What lies in memory.
+        layout: Order of the dimensions.
+        valid_shape: Sizes of the data; DYNAMIC where the data decides. At most 8.
+        aligned_shape: Sizes as they lie in memory; equal to valid_shape where nothing is padded.
+        stride: Bytes between neighbours along each dimension of valid_shape; all 0 for NV12 images and dynamic shapes.
+        aligned_bytes: Bytes to allocate; for NV12_SEPARATE of both planes together; DYNAMIC when the data decides.
+        quantization: None for real numbers and images.
+        image: For images alone.
+        graph_dtype: Type of the graph's own tensor, after conversion.
+        graph_shape: Shape of the graph's own tensor, DYNAMIC where it is open.
+    """
+
+    name: str
+    tensor_type: hbDNNDataType
+    layout: hbDNNTensorLayout
+    valid_shape: tuple[int, ...]
+    aligned_shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    aligned_bytes: int
+    graph_dtype: np.dtype[Any]
+    graph_shape: tuple[int, ...]
+    quantization: Quantization | None = None
+    image: ImageSpec | None = None
+
+    @property
+    def is_dynamic(self) -> bool:
+        """Whether the data decides a size."""
+        return DYNAMIC in self.valid_shape

@@ -1,0 +1,227 @@
+"""C structures and enums of the DNN runtime's public API, as ctypes.
+
+Field order and values follow the DNN API manual (J5). Enums whose numbers the manual does not print are numbered as C
+does, in the order of the manual; a vendor's log confirms the image types. Sizes are those of an LP64 C compiler.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from enum import IntEnum
+from typing import Any
+
+from hbrt.types import HB_DSP_CORE_ANY, hbSysMem
+
+HB_DNN_VERSION_MAJOR = 1
+HB_DNN_VERSION_MINOR = 1
+HB_DNN_VERSION_PATCH = 0
+HB_DNN_TENSOR_MAX_DIMENSIONS = 8
+MEMS_PER_TENSOR = 4
+
+
+class hbDNNTensorLayout(IntEnum):
+    """Order of a tensor's dimensions."""
+
+    HB_DNN_LAYOUT_NHWC = 0
+    HB_DNN_LAYOUT_NCHW = 2
+    HB_DNN_LAYOUT_NONE = 255
+
+
+class hbDNNQuantiType(IntEnum):
+    """How stored numbers stand for real ones."""
+
+    NONE = 0
+    SHIFT = 1
+    SCALE = 2
+
+
+class hbDNNTaskPriority(IntEnum):
+    """Priorities of model tasks; larger first."""
+
+    HB_DNN_PRIORITY_LOWEST = 0
+    HB_DNN_PRIORITY_HIGHEST = 255
+    HB_DNN_PRIORITY_PREEMP = 255
+
+
+class hbBPUCore(IntEnum):
+    """Which BPU core runs a task; bit i stands for core i, 0 for any."""
+
+    HB_BPU_CORE_ANY = 0
+    HB_BPU_CORE_0 = 1
+    HB_BPU_CORE_1 = 2
+
+
+class hbDNNResizeType(IntEnum):
+    """Interpolation of a resizer."""
+
+    HB_DNN_RESIZE_TYPE_BILINEAR = 0
+
+
+class hbDNNDataType(IntEnum):
+    """Types of tensors: images, then numbers."""
+
+    HB_DNN_IMG_TYPE_Y = 0
+    HB_DNN_IMG_TYPE_NV12 = 1
+    HB_DNN_IMG_TYPE_NV12_SEPARATE = 2
+    HB_DNN_IMG_TYPE_YUV444 = 3
+    HB_DNN_IMG_TYPE_RGB = 4
+    HB_DNN_IMG_TYPE_BGR = 5
+    HB_DNN_TENSOR_TYPE_S4 = 6
+    HB_DNN_TENSOR_TYPE_U4 = 7
+    HB_DNN_TENSOR_TYPE_S8 = 8
+    HB_DNN_TENSOR_TYPE_U8 = 9
+    HB_DNN_TENSOR_TYPE_F16 = 10
+    HB_DNN_TENSOR_TYPE_S16 = 11
+    HB_DNN_TENSOR_TYPE_U16 = 12
+    HB_DNN_TENSOR_TYPE_F32 = 13
+    HB_DNN_TENSOR_TYPE_S32 = 14
+    HB_DNN_TENSOR_TYPE_U32 = 15
+    HB_DNN_TENSOR_TYPE_F64 = 16
+    HB_DNN_TENSOR_TYPE_S64 = 17
+    HB_DNN_TENSOR_TYPE_U64 = 18
+    HB_DNN_TENSOR_TYPE_MAX = 19
+
+
+class hbPackedDNNHandle_t(ctypes.c_void_p):
+    """Opaque handle of the models that one call loaded."""
+
+
+class hbDNNHandle_t(ctypes.c_void_p):
+    """Opaque handle of one model."""
+
+
+class hbDNNTaskHandle_t(ctypes.c_void_p):
+    """Opaque handle of a model task; ``value`` is None until hbDNNInfer fills it."""
+
+
+class hbDNNTensorShape(ctypes.Structure):
+    """Sizes of a tensor's dimensions (36 bytes)."""
+
+    _fields_ = (
+        ("dimensionSize", ctypes.c_int32 * HB_DNN_TENSOR_MAX_DIMENSIONS),
+        ("numDimensions", ctypes.c_int32),
+    )
+    dimensionSize: Any
+    numDimensions: int
+
+
+class hbDNNQuantiShift(ctypes.Structure):
+    """Shifts: real = stored / 2^shift (16 bytes)."""
+
+    _fields_ = (("shiftLen", ctypes.c_int32), ("shiftData", ctypes.POINTER(ctypes.c_uint8)))
+    shiftLen: int
+    shiftData: Any
+
+
+class hbDNNQuantiScale(ctypes.Structure):
+    """Scales and zero points: real = (stored - zero point) * scale (32 bytes)."""
+
+    _fields_ = (
+        ("scaleLen", ctypes.c_int32),
+        ("scaleData", ctypes.POINTER(ctypes.c_float)),
+        ("zeroPointLen", ctypes.c_int32),
+        ("zeroPointData", ctypes.POINTER(ctypes.c_int8)),
+    )
+    scaleLen: int
+    scaleData: Any
+    zeroPointLen: int
+    zeroPointData: Any
+
+
+class hbDNNTensorProperties(ctypes.Structure):
+    """What a tensor looks like in memory (176 bytes). A caller may change alignedShape and tensorType alone."""
+
+    _fields_ = (
+        ("validShape", hbDNNTensorShape),
+        ("alignedShape", hbDNNTensorShape),
+        ("tensorLayout", ctypes.c_int32),
+        ("tensorType", ctypes.c_int32),
+        ("shift", hbDNNQuantiShift),
+        ("scale", hbDNNQuantiScale),
+        ("quantiType", ctypes.c_int32),
+        ("quantizeAxis", ctypes.c_int32),
+        ("alignedByteSize", ctypes.c_int32),
+        ("stride", ctypes.c_int32 * HB_DNN_TENSOR_MAX_DIMENSIONS),
+    )
+    validShape: hbDNNTensorShape
+    alignedShape: hbDNNTensorShape
+    tensorLayout: int
+    tensorType: int
+    shift: hbDNNQuantiShift
+    scale: hbDNNQuantiScale
+    quantiType: int
+    quantizeAxis: int
+    alignedByteSize: int
+    stride: Any
+
+
+class hbDNNTensor(ctypes.Structure):
+    """Memory and properties of a tensor; NV12_SEPARATE uses sysMem[0] for Y and [1] for UV, all others sysMem[0]."""
+
+    _fields_ = (("sysMem", hbSysMem * MEMS_PER_TENSOR), ("properties", hbDNNTensorProperties))
+    sysMem: Any
+    properties: hbDNNTensorProperties
+
+
+class hbDNNRoi(ctypes.Structure):
+    """A region with inclusive corners: width = right - left + 1 (16 bytes)."""
+
+    _fields_ = (
+        ("left", ctypes.c_int32),
+        ("top", ctypes.c_int32),
+        ("right", ctypes.c_int32),
+        ("bottom", ctypes.c_int32),
+    )
+    left: int
+    top: int
+    right: int
+    bottom: int
+
+
+class hbDNNInferCtrlParam(ctypes.Structure):
+    """How a model task is scheduled (32 bytes)."""
+
+    _fields_ = (
+        ("bpuCoreId", ctypes.c_int32),
+        ("dspCoreId", ctypes.c_int32),
+        ("priority", ctypes.c_int32),
+        ("more", ctypes.c_int32),
+        ("customId", ctypes.c_int64),
+        ("reserved1", ctypes.c_int32),
+        ("reserved2", ctypes.c_int32),
+    )
+    bpuCoreId: int
+    dspCoreId: int
+    priority: int
+    more: int
+    customId: int
+    reserved1: int
+    reserved2: int
+
+
+class hbDNNResizeCtrlParam(ctypes.Structure):
+    """How a resize task is scheduled (28 bytes; X3's call, kept for the name)."""
+
+    _fields_ = (
+        ("bpuCoreId", ctypes.c_int32),
+        ("priority", ctypes.c_int32),
+        ("resizeType", ctypes.c_int32),
+        ("reserved1", ctypes.c_int32),
+        ("reserved2", ctypes.c_int32),
+        ("reserved3", ctypes.c_int32),
+        ("reserved4", ctypes.c_int32),
+    )
+    bpuCoreId: int
+    priority: int
+    resizeType: int
+
+
+def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
+    """Set the manual's defaults: any BPU core, any DSP core, priority LOWEST, no chain. A macro in C, a call here."""
+    ctrl.bpuCoreId = hbBPUCore.HB_BPU_CORE_ANY
+    ctrl.dspCoreId = HB_DSP_CORE_ANY
+    ctrl.priority = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
+    ctrl.more = 0
+    ctrl.customId = 0
+    ctrl.reserved1 = 0
+    ctrl.reserved2 = 0
