@@ -20,10 +20,10 @@ TEST_LIMIT ?= 600
 # A test that runs make itself must not inherit our flags or job slots.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test lint bench venv wheel clean
+.PHONY: help demo test lint docs bench venv wheel clean
 
 help:
-	@echo "make demo | test | lint | bench | venv | wheel | clean"
+	@echo "make demo | test | lint | docs | bench | venv | wheel | clean"
 
 demo: $(VENV)/.installed-base
 	@$(BIN)/hbrt run nn
@@ -42,6 +42,9 @@ lint: $(VENV)/.installed-dev
 	@$(BIN)/lint-imports --no-logo >$(VENV)/import-rules.log 2>&1 \
 	  || { cat $(VENV)/import-rules.log; exit 1; }
 	@echo "format, lint, types, import rules: good"
+
+docs: $(VENV)/.installed-dev
+	@$(BIN)/python -m tools.docs_tables
 
 bench: $(VENV)/.installed-bench
 	@$(BIN)/python -m benchmarks.rpc $(BENCH_ARGS)

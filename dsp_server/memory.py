@@ -242,7 +242,7 @@ class Memory:
             self._find(
                 "overrun",
                 f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of client {block.owner} was written past its "
-                f"end: the first byte found is {over:#x}, {over - end} bytes behind the end.",
+                f"end: byte {over - end + 1} behind it, at {over:#x}, is the first that was found.",
             )
 
     def _guard_bytes(self, block: Block) -> int:

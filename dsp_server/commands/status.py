@@ -65,7 +65,7 @@ def command(
     if as_json:
         show_json(status["clients"] if only_clients else status)
     elif status["pid"] is None:
-        click.echo(f"Board {board.name} is {status['state']}. {why_not_running(board)}")
+        click.echo(why_not_running(board))
     elif only_clients:
         _show_clients(status)
     else:

@@ -166,14 +166,14 @@ DISORDER = {
     ctypes.memset(mem.virAddr, 0x55, 101)
     assert hb.hbSysFreeMem(mem) == 0
 """,
-        "- overrun: The block 0x*+0x64 of client * was written past its end: *, 0 bytes behind the end.",
+        "- overrun: The block 0x*+0x64 of client * was written past its end: byte 1 behind it, at 0x*, is the first that was found.",
     ),
     "overrun_into_the_guard": (
         """
     array = dsp_board.empty(1024, np.float32)
     ctypes.memset(array.ctypes.data + 4096 + 17, 0x55, 4)
 """,
-        "- overrun: *the first byte found is 0x*, 17 bytes behind the end.",
+        "- overrun: *byte 18 behind it, at 0x*, is the first that was found.",
     ),
     "write_after_free": (
         """

@@ -127,4 +127,4 @@ def test_traceback_shows_the_lines_that_ran_though_the_file_has_changed(tmp_path
 def test_image_without_main_says_so(tmp_path: Path) -> None:
     origin = tmp_path / "mine.py"
     origin.write_text("main = 5\n")
-    assert f"ImageError: The image {origin} has no main(); write one" in _load(Snapshots(tmp_path).take(origin)).stderr
+    assert f"ImageError: The image {origin} has no main(): define one" in _load(Snapshots(tmp_path).take(origin)).stderr

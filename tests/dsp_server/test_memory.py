@@ -123,7 +123,7 @@ def test_free_of_what_is_not_ones_own_is_refused_with_the_reason(bench: Bench) -
     bench.memory.free(gone, bench.one.id)
     cases = {
         other: f"The block at {other:#x} belongs to client 2, not to client 1; it frees its own.",
-        gone: f"{gone:#x} was freed already: it was the block at {gone:#x} (100 bytes, owner 1); the nearest block is",
+        gone: f"{gone:#x} was freed already, and a block is freed once: it was the block at {gone:#x} (100 bytes, owner 1); the nearest block is",
         phy_addr + 8: f"{phy_addr + 8:#x} lies 8 bytes inside the block at {phy_addr:#x} (100 bytes, owner 1): pass",
         0x1234: "0x1234 is outside DDR",
     }
@@ -300,8 +300,8 @@ def test_write_past_the_end_is_found_when_the_block_goes(bench: Bench) -> None:
     bench.write(phy_addr + 107, b"\x01")
     assert bench.found == []
     bench.memory.free(phy_addr, bench.one.id)
-    text = f"The block {phy_addr:#x}+0x64 of client 1 was written past its end: the first byte found is "
-    assert bench.found == [("overrun", f"{text}{phy_addr + 107:#x}, 7 bytes behind the end.")]
+    text = f"The block {phy_addr:#x}+0x64 of client 1 was written past its end: byte "
+    assert bench.found == [("overrun", f"{text}8 behind it, at {phy_addr + 107:#x}, is the first that was found.")]
 
 
 def test_write_into_the_page_behind_is_found_too(bench: Bench) -> None:

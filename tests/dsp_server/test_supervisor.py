@@ -175,7 +175,7 @@ FILES: dict[str, tuple[Callable[[Path], object], Status, str]] = {
     "a pipe": (os.mkfifo, Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
     "not text": (lambda p: p.write_bytes(b"\xff\xfe"), Status.HB_DSP_RUN_TASK_FAILED, "is not UTF-8 text"),
     "not Python": (lambda p: p.write_text("x = (\n"), Status.HB_DSP_RUN_TASK_FAILED, "line 1, is not valid Python"),
-    "no main": (lambda p: p.write_text("x = 1\n"), Status.HB_DSP_RUN_TASK_FAILED, "has no main(); write one"),
+    "no main": (lambda p: p.write_text("x = 1\n"), Status.HB_DSP_RUN_TASK_FAILED, "has no main(): define one"),
 }
 
 

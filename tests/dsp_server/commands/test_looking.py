@@ -113,13 +113,13 @@ def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
 
 
 def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
-    assert shell.hbrt("status").stdout.startswith("Board default is offline. There is no board default in ")
+    assert shell.hbrt("status").stdout.startswith("There is no board default in ")
     shell.good("start")
     shell.good("stop")
     status = shell.status()
     assert (status["state"], status["pid"], status["cores"]) == ("offline", None, [])
     assert shell.hbrt("status").stdout == (
-        "Board default is offline. The board default is offline. Start it with 'hbrt start'.\n"
+        "The board default is offline. Start it with 'hbrt start'.\n"
     )
 
 

@@ -194,7 +194,7 @@ def test_an_image_that_raises_fails_the_start_with_its_traceback(shell: Shell) -
     ("text", "sentence"),
     [
         ("def main(:\n", "line 1, is not valid Python: invalid syntax."),
-        ("x = 1\n", "has no main(); write one as in docs/custom-ops.md."),
+        ("x = 1\n", "has no main(): define one that registers its ops"),
         ("def main():\n    return 0\n", "returned; it must end with hb_dsp_start(), which never returns."),
         ("import os\nos._exit(7)\n", "exited with code 7 while it loaded the image."),
     ],
@@ -281,7 +281,7 @@ def test_what_a_killed_daemon_left_is_found_and_removed(shell: Shell) -> None:
         "The daemon of board default has died and left its files. Start it anew with 'hbrt start', or remove them with "
         "'hbrt stop'."
     )
-    assert shell.hbrt("status").stdout == f"Board default is crashed. {dead}\n"
+    assert shell.hbrt("status").stdout == f"{dead}\n"
     assert shell.hbrt("ops").stderr == f"Error: {dead}\n"
 
     removed, running = shell.good("start").splitlines()
