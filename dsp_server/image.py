@@ -120,6 +120,8 @@ def load_and_run(snapshot: str, origin: str) -> None:
     exec(code, module.__dict__)  # noqa: S102 - an image is the user's own program, run as the user
     main = getattr(module, "main", None)
     if not callable(main):
-        raise ImageError(f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(), as the file that "
-            "'hbrt op new NAME' writes does.")
+        raise ImageError(
+            f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(), as the "
+            "file that 'hbrt op new NAME' writes does."
+        )
     main()

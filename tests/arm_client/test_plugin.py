@@ -166,7 +166,7 @@ DISORDER = {
     ctypes.memset(mem.virAddr, 0x55, 101)
     assert hb.hbSysFreeMem(mem) == 0
 """,
-        "- overrun: The block 0x*+0x64 of client * was written past its end: byte 1 behind it, at 0x*, is the first that was found.",
+        "- overrun: The block 0x*+0x64 of client * was written past its end: byte 1 behind it, at 0x*, is the first *",
     ),
     "overrun_into_the_guard": (
         """
