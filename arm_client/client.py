@@ -247,16 +247,7 @@ class Board:
         Raises:
             CallerError: a bad argument or address. OutOfMemoryError: no task slot left. BoardLostError: no board.
         """
-        session = self._live()
-        held = self._parameter_block(params)
-        in_phy, in_bytes = _place(held, "params", session)
-        out_phy, out_bytes = _place(output, "output", session)
-        submit_ns = monotonic_ns()
-        handle = session.tasks.submit(
-            index(cmd), index(priority), index(core), _int64(custom_id), in_phy, in_bytes, out_phy, out_bytes
-        )
-        if handle < 0:
-            raise error_for(handle, session.tasks.why(), cmd)
+        session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         return Task(session, handle, int(cmd), output, held, submit_ns)
 
     def call(
@@ -269,18 +260,57 @@ class Board:
         core: int = ANY,
         custom_id: int = 0,
         timeout: float | None = None,
+        keep: object = None,
     ) -> Any:
         """Submit and wait; returns ``output``. On TimeoutError the task is let go. Arguments as for ``submit``.
+
+        Args:
+            cmd: As for ``submit``, like all that is not named here.
+            params: The input block.
+            output: The output block.
+            priority: 0..255.
+            core: Core mask.
+            custom_id: Smaller first.
+            timeout: Seconds; None waits for ever.
+            keep: What must stay alive for as long as a core may touch it, even when this call ends before.
 
         Raises:
             OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
         """
-        task = self.submit(cmd, params, output, priority=priority, core=core, custom_id=custom_id)
+        session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
+        if timeout is None:
+            # A future costs as much as the rest of the call; who just waits for a success needs none.
+            try:
+                if session.tasks.wait(handle, 0) == 0:
+                    session.tasks.release(handle)
+                    return output
+            except BaseException:
+                session.tasks.release_later(handle, (held, output, keep))
+                raise
+        task = Task(session, handle, int(cmd), output, (held, keep), submit_ns)
         try:
             return task.result(timeout)
         except TimeoutError:
             task.cancel()
             raise
+        finally:
+            del task, held  # the task holds the exception, which holds this frame: no cycle may keep device memory
+
+    def _queue(
+        self, cmd: int, params: Params, output: Output, priority: int, core: int, custom_id: int
+    ) -> tuple[sessions.Session, int, BoardArray | Buffer | _Spare | None, int]:
+        """Queue a task; returns its handle, the input block, and when."""
+        session = self._live()
+        held = self._parameter_block(params)
+        in_phy, in_bytes = _place(held, "params", session)
+        out_phy, out_bytes = _place(output, "output", session)
+        submit_ns = monotonic_ns()
+        handle = session.tasks.submit(
+            index(cmd), index(priority), index(core), _int64(custom_id), in_phy, in_bytes, out_phy, out_bytes
+        )
+        if handle < 0:
+            raise error_for(handle, session.tasks.why(), cmd)
+        return session, handle, held, submit_ns
 
     def ping(self, core: int = ANY) -> float:
         """Seconds that one PING took, there and back.

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.client import ANY, Board, BoardArray
 from arm_client.cv.images import Picture, first_plane
-from arm_client.nn.arrays import finish, refusal
+from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
 from hbrt.cv.rules import (
@@ -94,10 +94,15 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
         param.check()
     except CvRuleError as error:
         raise refusal(str(error)) from None
-    task = board.submit(
-        cmd, param, first_plane(result).board_buffer, priority=options.get("priority", 0), core=options.get("core", ANY)
+    board.call(
+        cmd,
+        param,
+        first_plane(result).board_buffer,
+        priority=options.get("priority", 0),
+        core=options.get("core", ANY),
+        timeout=options.get("timeout"),
+        keep=(result, used),
     )
-    finish(task, options.get("timeout"), result, *used)
     return result
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.client import ANY, Board, BoardArray
-from arm_client.nn.arrays import as_array, finish, per_channel, refusal, result_array, to_board
+from arm_client.nn.arrays import as_array, per_channel, refusal, result_array, to_board
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
@@ -210,11 +210,13 @@ def _run(
     param.input = source.phy_addr
     if options.get("from_ddr"):
         param.flags |= HB_DSP_QUANTI_DDR_PATH
-    finish(
-        board.submit(cmd, param, results, priority=options.get("priority", 0), core=options.get("core", ANY)),
-        options.get("timeout"),
-        source,
+    board.call(
+        cmd,
+        param,
         results,
-        tables,
+        priority=options.get("priority", 0),
+        core=options.get("core", ANY),
+        timeout=options.get("timeout"),
+        keep=(source, tables),
     )
     return results
