@@ -1,0 +1,106 @@
+"""Tables of opaque handles. A handle is a kind and a serial, so that a stale one is told from a foreign one.
+
+Serials never come back, also not in a fork's child: a handle that the child inherited is known as its parent's.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from enum import IntEnum
+from typing import Generic, TypeVar
+
+from arm_client.dnn.errors import ModelError
+from hbrt.status import Status
+
+_Value = TypeVar("_Value")
+_SERIAL_BITS = 44
+_STEP = 16  # so that a handle looks like a pointer, and one that arithmetic was done on is no handle
+
+
+class Kind(IntEnum):
+    """What a handle stands for."""
+
+    PACKED = 0xD1
+    MODEL = 0xD2
+    TASK = 0xD3
+
+
+_SAID = {Kind.PACKED: "packed model", Kind.MODEL: "model", Kind.TASK: "task"}
+_STATUS = {
+    Kind.PACKED: Status.HB_DNN_INVALID_PACKED_DNN_HANDLE,
+    Kind.MODEL: Status.HB_DNN_INVALID_DNN_HANDLE,
+    Kind.TASK: Status.HB_DNN_INVALID_TASK_HANDLE,
+}
+_MADE_BY = {
+    Kind.PACKED: "hbDNNInitializeFromFiles or hbDNNInitializeFromDDR",
+    Kind.MODEL: "hbDNNGetModelHandle",
+    Kind.TASK: "hbDNNInfer or hbDNNRoiInfer",
+}
+
+
+class Handles(Generic[_Value]):
+    """The live handles of one kind."""
+
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
+        self._first = kind << _SERIAL_BITS
+        self._serials = itertools.count(1)
+        self._live: dict[int, _Value] = {}
+        self._last = self._first
+        self._last_of_parent = self._first
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def add(self, value: _Value) -> int:
+        """A new handle."""
+        handle = self._first + next(self._serials) * _STEP
+        self._live[handle] = value
+        self._last = max(self._last, handle)
+        return handle
+
+    def get(self, handle: int | None) -> _Value:
+        """What a handle stands for.
+
+        Raises:
+            ModelError: INVALID_..._HANDLE: null, released, of another kind, or of the parent of this process.
+        """
+        found = self._live.get(handle) if handle else None
+        if found is None:
+            raise ModelError(_STATUS[self.kind], self._why(handle))
+        return found
+
+    def find(self, handle: int | None) -> _Value | None:
+        """What a handle stands for, or None."""
+        return self._live.get(handle) if handle else None
+
+    def remove(self, handle: int) -> _Value | None:
+        """Take a handle out; None when another thread did before."""
+        return self._live.pop(handle, None)
+
+    def values(self) -> list[_Value]:
+        """What all live handles stand for, the oldest first."""
+        return list(self._live.values())
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: what is live is the parent's."""
+        self._live = {}
+        self._last_of_parent = self._last
+
+    def _why(self, handle: int | None) -> str:
+        said, made_by = _SAID[self.kind], _MADE_BY[self.kind]
+        if not handle:
+            return f"The {said} handle is null; {made_by} fills one."
+        kind = handle >> _SERIAL_BITS
+        if kind != self.kind:
+            other = f"a {_SAID[Kind(kind)]} handle" if kind in _SAID else "no handle of this runtime"
+            return f"{handle:#x} is {other}, and a {said} handle is wanted; {made_by} fills one."
+        if handle <= self._last_of_parent:
+            return (
+                f"The {said} handle {handle:#x} is of the parent of this process ({os.getpid()}); "
+                f"after a fork the child makes its own by {made_by}."
+            )
+        if handle <= self._last and not handle % _STEP:
+            return f"The {said} handle {handle:#x} was released before."
+        return f"{handle:#x} is no {said} handle of this process; {made_by} fills one."

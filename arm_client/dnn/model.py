@@ -1,0 +1,64 @@
+"""A loaded model: what it says of its tensors, and how it is run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arm_client.dnn import model_file
+from arm_client.dnn.executor import Plan
+from arm_client.dnn.properties import spec_of
+
+if TYPE_CHECKING:
+    from arm_client.dnn.spec import TensorSpec
+
+
+@dataclass(eq=False)
+class Model:
+    """One model.
+
+    Attributes:
+        name: What hbDNNGetModelHandle finds it by.
+        inputs: Specs of the inputs, in the graph's order; initializers are not among them.
+        outputs: Specs of the outputs, in the graph's order.
+        plan: Runs it.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    plan: Plan
+
+
+def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
+    """Load models from files (a path) and memory (bytes), in order.
+
+    Raises:
+        ModelError: the first that is refused: CAN_NOT_OPEN_FILE, INVALID_MODEL or INCOMPATIBLE_MODEL with the reason.
+    """
+    models: list[Model] = []
+    for at, source in enumerate(sources):
+        model = _load_one(source, at)
+        taken = {other.name for other in models}
+        number = 2
+        name = model.name
+        while model.name in taken:  # a handle is found by its name
+            model.name = f"{name}_{number}"
+            number += 1
+        models.append(model)
+    return models
+
+
+def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
+    if isinstance(source, Path):
+        read = model_file.read_file(source)
+        label = str(source)
+    else:
+        label = f"the model in memory at index {at}"
+        read = model_file.read_bytes(source, label)
+    graph = read.proto.graph
+    constants = {tensor.name for tensor in graph.initializer}
+    inputs = tuple(spec_of(value) for value in graph.input if value.name not in constants)
+    outputs = tuple(spec_of(value) for value in graph.output)
+    return Model(read.name, inputs, outputs, Plan(read.proto, label))
