@@ -1,271 +1,61 @@
 """What a CV op costs on the board, over calling OpenCV directly on the same arrays.
 
-    python -m benchmarks.cv [--rounds N] [--size WxH ...] [--op NAME ...] [--json FILE]
+    python -m benchmarks.cv [--rounds N] [--size WxH ...] [--op NAME ...] [--regime one|free|both] [--json FILE]
 
-Both read and write the same arrays in device memory, on one thread: OpenCV in this process, and the op through a remote
-call whose parameters are filled already. They take turns call by call. Of each round counts the fastest call of both,
-because other work on the machine delays a process that has to be woken more than one that runs; a ratio is the median
-of the ratios within a round. For one CPU, run it under ``taskset -c 0``.
+Both read and write the same arrays in device memory, on one thread, and keep what OpenCV frees (see
+dsp_server/ops/cv/opencv.py): OpenCV in this process, and the op through a remote call whose parameters are filled
+already. They take turns block by block, each block about a twentieth of a second of the same call over and over, as a
+program would make it; which comes first changes from round to round. Of a block counts the median call, and a ratio is
+the median of the ratios within a round.
 
-A ratio below 1 is no mistake: a core keeps the memory that OpenCV frees (see dsp_server/ops/cv/opencv.py), while here
-each call asks the kernel for it again, as it does in a program that does nothing about it.
+All is measured twice: with every process on one CPU, where a ratio is what the remote call costs; and free to run on
+every CPU, where two wake-ups of a CPU that sleeps come on top, which on a virtual machine are most of it.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import click
-import cv2
-import numpy as np
 
-from arm_client import cv
-from arm_client.client import Board, BoardArray, private_board
-from benchmarks._measure import ROOT, Rounds, machine, private_directory, raise_on_sigterm, table
+from arm_client.client import private_board
+from benchmarks._cv_cases import Arrays, Case, Maker, case_of, cases
+from benchmarks._measure import (
+    Rounds,
+    machine,
+    pinned,
+    private_directory,
+    raise_on_sigterm,
+    table,
+    usable_cpus,
+)
 from benchmarks._report import Goal
-from hbrt.cv.commands import hbDSPCvCmd
+from dsp_server.ops.cv.opencv import cv2  # with the core's settings: threads, and memory that is kept
 
-PICTURE = ROOT / "samples" / "arm" / "cv" / "data" / "input.png"
 SIZES = ((64, 64), (640, 480), (1920, 1080))
 JUDGED = (1920, 1080)
 LIMIT, LONG_US = 1.05, 1000.0
 ROUND_S = 0.05
-MOST_CALLS = 200
-REPLICATE = cv2.BORDER_REPLICATE
-SQUARE = np.ones((3, 3), np.uint8)
-WEIGHTS = np.full((5, 5), 1 / 25, np.float32)
-TAPS = np.full(5, 1 / 5, np.float32)
+LEAST_CALLS, MOST_CALLS = 9, 200
+REGIMES = {"one": "All processes on one CPU", "free": "Free to run on every CPU"}
 
 
-class Recorder:
-    """A board that remembers the last call, so that it can be made again with nothing else around it."""
-
-    def __init__(self, board: Board) -> None:
-        self._board = board
-        self.cmd = 0
-        self.params = b""
-        self.output: Any = None
-        self._held: list[BoardArray] = []
-
-    def from_array(self, array: Any) -> BoardArray:
-        """Kernels and lists stay alive for the calls to come."""
-        self._held.append(self._board.from_array(array))
-        return self._held[-1]
-
-    def submit(self, cmd: int, params: Any, output: Any, **options: Any) -> Any:
-        """Remember, and go on."""
-        self.cmd, self.params, self.output = int(cmd), bytes(params), output
-        return self._board.submit(cmd, params, output, **options)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._board, name)
-
-
-@dataclass(frozen=True)
-class Case:
-    """One op on arrays in device memory: by a remote call, and by OpenCV here. Both write `dst`."""
-
-    on_board: Callable[[], object]
-    directly: Callable[[], object]
-
-
-class Arrays:
-    """The picture in device memory, grey and in colour, and what ops need besides."""
-
-    def __init__(self, board: Board, width: int, height: int) -> None:
-        self.board = board
-        self.size = (width, height)
-        picture = cv2.imread(str(PICTURE))
-        if picture is None:
-            raise FileNotFoundError(f"{PICTURE} cannot be read.")
-        self.colour = board.from_array(cv2.resize(picture, self.size))
-        self.grey = board.from_array(cv2.cvtColor(np.asarray(self.colour), cv2.COLOR_BGR2GRAY))
-        x, y = np.meshgrid(np.arange(width, dtype=np.float32), np.arange(height, dtype=np.float32))
-        self.map = board.from_array(np.dstack([x + 3 * np.sin(y / 9), y]).astype(np.float32))
-        self.rois = [(width // 8, height // 8, width // 2, height // 2), (0, 0, width - 1, height - 1)]
-
-    def new(self, height: int, width: int, dtype: Any = np.uint8) -> Any:
-        """An array for results."""
-        return self.board.empty((height, width), dtype)
-
-
-Maker = Callable[[Any, Arrays], tuple[Callable[[Any], object], Callable[[], object]]]
-
-
-def cases() -> dict[str, Maker]:
-    """How each op is called: through `arm_client.cv`, and as OpenCV. A maker gets an array of the picture's size."""
-    turn = np.array([[0.94, -0.34, 90.0], [0.34, 0.94, -40.0]])
-    tilt = np.array([[1.05, 0.1, -2.4], [-0.08, 0.95, 1.6], [0.0001, -0.0001, 1.0]])
-    backwards = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-
-    def same(ours: Callable[..., object], theirs: Callable[..., object]) -> Maker:
-        """An op whose result has the size of its grey source."""
-        return lambda out, a: (lambda b: ours(b, a.grey, out=out), lambda: theirs(a.grey, dst=out))
-
-    def sized(
-        height: Callable[[int, int], tuple[int, int]],
-        dtype: Any,
-        ours: Callable[..., object],
-        theirs: Callable[..., object],
-    ) -> Maker:
-        def make(_: Any, a: Arrays) -> tuple[Callable[[Any], object], Callable[[], object]]:
-            out = a.new(*height(*a.size), dtype)
-            return lambda b: ours(b, a, out), lambda: theirs(a, out)
-
-        return make
-
-    def harris(a: Arrays, out: Any) -> object:
-        response = cv2.cornerHarris(a.grey, 3, 3, 0.04, borderType=REPLICATE)
-        return cv2.addWeighted(response, 2.0**30, response, 0, 0, dst=out, dtype=cv2.CV_32S)
-
-    def rois(a: Arrays, out: Any) -> None:
-        for index, (left, top, right, bottom) in enumerate(a.rois):
-            part = a.grey[top : bottom + 1, left : right + 1]
-            cv2.resize(part, out.shape[:0:-1], dst=out[index])
-
-    def regions(_: Any, a: Arrays) -> tuple[Callable[[Any], object], Callable[[], object]]:
-        width, height = max(a.size[0] // 2, 1), max(a.size[1] // 2, 1)
-        out = a.board.empty((len(a.rois), height, width), np.uint8)
-        return lambda b: cv.roi_resize(b, a.grey, a.rois, (width, height), out=out), lambda: rois(a, out)
-
-    def whole(width: int, height: int) -> tuple[int, int]:
-        return height, width
-
-    def turned(width: int, height: int) -> tuple[int, int]:
-        return width, height
-
-    remap: Any = cv2.remap
-    return {
-        "bilateral_filter": same(
-            lambda b, s, out: cv.bilateral_filter(b, s, 5, out=out),
-            lambda s, dst: cv2.bilateralFilter(s, 5, 15.0, 2.0, dst=dst, borderType=REPLICATE),
-        ),
-        "box_filter": same(
-            lambda b, s, out: cv.box_filter(b, s, out=out),
-            lambda s, dst: cv2.boxFilter(s, -1, (3, 3), dst=dst, borderType=REPLICATE),
-        ),
-        "canny": same(lambda b, s, out: cv.canny(b, s, out=out), lambda s, dst: cv2.Canny(s, 100, 400, edges=dst)),
-        "corner_harris": sized(whole, np.int32, lambda b, a, out: cv.corner_harris(b, a.grey, out=out), harris),
-        "cvt_color": sized(
-            whole,
-            np.uint8,
-            lambda b, a, out: cv.cvt_color(b, a.colour, "y", "bgr", out=out),
-            lambda a, out: cv2.cvtColor(a.colour, cv2.COLOR_BGR2GRAY, dst=out),
-        ),
-        "dilate": same(
-            lambda b, s, out: cv.dilate(b, s, SQUARE, out=out), lambda s, dst: cv2.dilate(s, SQUARE, dst=dst)
-        ),
-        "equalize_hist": same(cv.equalize_hist, cv2.equalizeHist),
-        "erode": same(lambda b, s, out: cv.erode(b, s, SQUARE, out=out), lambda s, dst: cv2.erode(s, SQUARE, dst=dst)),
-        "filter2d": same(
-            lambda b, s, out: cv.filter2d(b, s, WEIGHTS, out=out),
-            lambda s, dst: cv2.filter2D(s, -1, WEIGHTS, dst=dst, borderType=REPLICATE),
-        ),
-        "flip": same(lambda b, s, out: cv.flip(b, s, "horizontal", out=out), lambda s, dst: cv2.flip(s, 1, dst=dst)),
-        "gaussian_blur": same(
-            lambda b, s, out: cv.gaussian_blur(b, s, 5, out=out),
-            lambda s, dst: cv2.GaussianBlur(s, (5, 5), 0, dst=dst, borderType=REPLICATE),
-        ),
-        "integral": sized(
-            lambda w, h: (h + 1, w + 1),
-            np.int32,
-            lambda b, a, out: cv.integral(b, a.grey, out=out),
-            lambda a, out: cv2.integral(a.grey, sum=out, sdepth=cv2.CV_32S),
-        ),
-        "median_blur": same(
-            lambda b, s, out: cv.median_blur(b, s, 5, out=out), lambda s, dst: cv2.medianBlur(s, 5, dst=dst)
-        ),
-        "pyr_down": sized(
-            lambda w, h: ((h + 1) // 2, (w + 1) // 2),
-            np.uint8,
-            lambda b, a, out: cv.pyr_down(b, a.grey, out=out),
-            lambda a, out: cv2.pyrDown(a.grey, dst=out),
-        ),
-        "pyr_up": sized(
-            lambda w, h: (h * 2, w * 2),
-            np.uint8,
-            lambda b, a, out: cv.pyr_up(b, a.grey, out=out),
-            lambda a, out: cv2.pyrUp(a.grey, dst=out),
-        ),
-        "remap": sized(
-            whole,
-            np.uint8,
-            lambda b, a, out: cv.remap(b, a.grey, a.map, out=out),
-            lambda a, out: remap(a.grey, a.map, None, cv2.INTER_LINEAR, dst=out),
-        ),
-        "resize": sized(
-            lambda w, h: (h * 2 // 3, w * 2 // 3),
-            np.uint8,
-            lambda b, a, out: cv.resize(b, a.grey, out.shape[::-1], out=out),
-            lambda a, out: cv2.resize(a.grey, out.shape[::-1], dst=out),
-        ),
-        "roi_resize": regions,
-        "rotate": sized(
-            turned,
-            np.uint8,
-            lambda b, a, out: cv.rotate(b, a.grey, 90, out=out),
-            lambda a, out: cv2.rotate(a.grey, cv2.ROTATE_90_CLOCKWISE, dst=out),
-        ),
-        "sep_filter2d": same(
-            lambda b, s, out: cv.sep_filter2d(b, s, TAPS, TAPS, out=out),
-            lambda s, dst: cv2.sepFilter2D(s, -1, TAPS, TAPS, dst=dst, borderType=REPLICATE),
-        ),
-        "sobel": sized(
-            whole,
-            np.int16,
-            lambda b, a, out: cv.sobel(b, a.grey, out=out),
-            lambda a, out: cv2.Sobel(a.grey, cv2.CV_16S, 1, 0, dst=out, borderType=REPLICATE),
-        ),
-        "threshold": same(
-            lambda b, s, out: cv.threshold(b, s, 100, out=out),
-            lambda s, dst: cv2.threshold(s, 100, 255, cv2.THRESH_BINARY, dst=dst),
-        ),
-        "transpose": sized(
-            turned,
-            np.uint8,
-            lambda b, a, out: cv.transpose(b, a.grey, out=out),
-            lambda a, out: cv2.transpose(a.grey, dst=out),
-        ),
-        "warp_affine": same(
-            lambda b, s, out: cv.warp_affine(b, s, turn, out=out),
-            lambda s, dst: cv2.warpAffine(s, turn, s.shape[::-1], dst=dst),
-        ),
-        "warp_perspective": same(
-            lambda b, s, out: cv.warp_perspective(b, s, tilt, out=out),
-            lambda s, dst: cv2.warpPerspective(s, tilt, s.shape[::-1], dst=dst, flags=backwards),
-        ),
-    }
-
-
-def case_of(make: Maker, arrays: Arrays) -> Case:
-    """Fill the parameters by one call through the wrapper; see that both ways give the same bytes."""
-    result = arrays.new(*arrays.size[::-1])
-    recorder = Recorder(arrays.board)
-    by_wrapper, directly = make(result, arrays)
-    by_wrapper(recorder)
-    params = arrays.board.alloc(256)
-    params.view()[: len(recorder.params)] = recorder.params
-    case = Case(lambda: arrays.board.call(recorder.cmd, params, recorder.output), directly)
-    case.on_board()
-    on_board = bytes(recorder.output.view())
-    case.directly()
-    if bytes(recorder.output.view()) != on_board:
-        raise ValueError(f"{hbDSPCvCmd(recorder.cmd).op_name} on the board differs from OpenCV here.")
-    return case
-
-
-def took_us(action: Callable[[], object]) -> float:
-    """Return how long ``action`` took, in microseconds."""
-    before_ns = time.perf_counter_ns()
+def block_us(action: Callable[[], object], times: int) -> float:
+    """Return the median of so many calls in a row, in microseconds; the first one, which warms up, does not count."""
     action()
-    return (time.perf_counter_ns() - before_ns) / 1e3
+    took = []
+    for _ in range(times):
+        before_ns = time.perf_counter_ns()
+        action()
+        took.append(time.perf_counter_ns() - before_ns)
+    return statistics.median(took) / 1e3
 
 
 @dataclass(frozen=True)
@@ -274,6 +64,7 @@ class Measured:
 
     op: str
     size: tuple[int, int]
+    regime: str
     board_us: Rounds
     direct_us: Rounds
 
@@ -283,24 +74,28 @@ class Measured:
         return self.board_us.ratio_to(self.direct_us).median
 
 
-def measure(op: str, case: Case, size: tuple[int, int], rounds: int) -> Measured:
-    """Take turns call by call; a round is about a twentieth of a second of each."""
-    for _ in range(3):
-        took_us(case.on_board)
-    shortest_us = min(took_us(case.directly) for _ in range(3))
-    times = max(MOST_CALLS // 20, min(MOST_CALLS, int(ROUND_S * 1e6 / shortest_us)))
-    board_us, direct_us = [], []
-    for _ in range(rounds):
-        pairs = [(took_us(case.directly), took_us(case.on_board)) for _ in range(times)]
-        direct_us.append(min(direct for direct, _ in pairs))
-        board_us.append(min(board for _, board in pairs))
-    return Measured(op, size, Rounds(tuple(board_us)), Rounds(tuple(direct_us)))
+def measure(op: str, case: Case, size: tuple[int, int], regime: str, rounds: int) -> Measured:
+    """Take turns block by block."""
+    once_us = block_us(case.directly, 3)
+    times = max(LEAST_CALLS, min(MOST_CALLS, int(ROUND_S * 1e6 / once_us)))
+    board_us: list[float] = []
+    direct_us: list[float] = []
+    for index in range(rounds):
+        turns = [(case.directly, direct_us), (case.on_board, board_us)]
+        for action, into in turns if index % 2 else reversed(turns):
+            into.append(block_us(action, times))
+    return Measured(op, size, regime, Rounds(tuple(board_us)), Rounds(tuple(direct_us)))
 
 
 def judge(found: Sequence[Measured]) -> list[Goal]:
     """The goal is for ops that take a millisecond or more at 1920 x 1080."""
     return [
-        Goal(f"{one.op} at 1920x1080 <= {LIMIT:g}x OpenCV directly", one.ratio, LIMIT, one.ratio <= LIMIT)
+        Goal(
+            f"{one.op} at 1920x1080 <= {LIMIT:g}x OpenCV directly [{REGIMES[one.regime]}]",
+            one.ratio,
+            LIMIT,
+            one.ratio <= LIMIT,
+        )
         for one in found
         if one.size == JUDGED and one.direct_us.median > LONG_US
     ]
@@ -310,7 +105,7 @@ def as_table(found: Sequence[Measured], *, markdown: bool) -> str:
     """One row an op; for each size OpenCV's own time, the board's, and their ratio."""
     sizes = list(dict.fromkeys(one.size for one in found))
     by_key = {(one.op, one.size): one for one in found}
-    head = ["fastest call, us"]
+    head = ["median call, us"]
     for width, height in sizes:
         head += [f"OpenCV {width}x{height}", "board", "ratio"]
     rows = []
@@ -335,26 +130,31 @@ def to_size(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
 @click.option("--rounds", default=9, show_default=True, help="How often each takes its turn.")
 @click.option("--size", "sizes", multiple=True, callback=to_size, help="Only these sizes, such as 640x480.")
 @click.option("--op", "ops", multiple=True, type=click.Choice(sorted(cases())), help="Only these ops.")
-@click.option("--markdown", is_flag=True, help="Print the table as Markdown.")
+@click.option("--regime", type=click.Choice([*REGIMES, "both"]), default="both", show_default=True)
+@click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write every round here.")
 def main(
-    *, rounds: int, sizes: list[tuple[int, int]], ops: tuple[str, ...], markdown: bool, json_file: Path | None
+    *,
+    rounds: int,
+    sizes: list[tuple[int, int]],
+    ops: tuple[str, ...],
+    regime: str,
+    markdown: bool,
+    json_file: Path | None,
 ) -> None:
     """Measure what the CV ops cost over calling OpenCV directly."""
     raise_on_sigterm()
-    cv2.setNumThreads(1)
     makers = {op: make for op, make in cases().items() if not ops or op in ops}
-    found = []
+    found: list[Measured] = []
     with private_directory() as directory:
         os.environ["HBRT_HOME"] = str(directory)
-        with private_board(cores=1) as board:
-            for width, height in sizes:
-                arrays = Arrays(board, width, height)
-                for op, make in makers.items():
-                    found.append(measure(op, case_of(make, arrays), (width, height), rounds))
-                del arrays
+        for name in REGIMES if regime == "both" else (regime,):
+            with pinned({min(usable_cpus())} if name == "one" else usable_cpus()):
+                found += measure_all(makers, sizes, name, rounds)
+            print(f"{REGIMES[name]}:", "", sep="\n")
+            print(as_table([one for one in found if one.regime == name], markdown=markdown), "", sep="\n")
     verdict = judge(found)
-    print(as_table(found, markdown=markdown), "", *verdict, sep="\n")
+    print(*verdict, sep="\n")
     if verdict:
         print(f"goals met: {sum(goal.is_met for goal in verdict)} of {len(verdict)}")
     if json_file:
@@ -362,12 +162,30 @@ def main(
             "machine": machine(),
             "opencv": cv2.__version__,
             "us": [
-                {"op": one.op, "size": one.size, "board": one.board_us.values, "direct": one.direct_us.values}
+                {
+                    "op": one.op,
+                    "size": one.size,
+                    "regime": one.regime,
+                    "board": one.board_us.values,
+                    "direct": one.direct_us.values,
+                }
                 for one in found
             ],
             "goals": [asdict(goal) for goal in verdict],
         }
         json_file.write_text(json.dumps(report, indent=1) + "\n")
+
+
+def measure_all(makers: dict[str, Maker], sizes: list[tuple[int, int]], regime: str, rounds: int) -> list[Measured]:
+    """Every op at every size, on a board of its own, whose processes run where this one may."""
+    found = []
+    with private_board(cores=1) as board:
+        for width, height in sizes:
+            arrays = Arrays(board, width, height)
+            for op, make in makers.items():
+                found.append(measure(op, case_of(make, arrays), (width, height), regime, rounds))
+            del arrays
+    return found
 
 
 if __name__ == "__main__":
