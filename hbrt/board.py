@@ -17,6 +17,7 @@ RELAY_LOCK = "relay.lock"
 LOG = "log"
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
 
 class BoardError(RuntimeError):
@@ -96,6 +97,28 @@ class BoardPaths(NamedTuple):
         return socket_path(self.attach)
 
 
+class RemoteBoard(BoardPaths):
+    """A board on another machine, by the address of its relay: it has no files here.
+
+    ``path`` is ``tcp:/HOST:PORT``, which names it wherever a board's directory would.
+    """
+
+    @property
+    def name(self) -> str:
+        """Address of its relay."""
+        return f"tcp://{self.path.name}"
+
+    @property
+    def host(self) -> str:
+        """Host of its relay, a name or an address."""
+        return self.path.name.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """TCP port of its relay."""
+        return int(self.path.name.rpartition(":")[2])
+
+
 def socket_path(path: Path) -> str:
     """A path for the same socket that fits the kernel's 108 bytes, through an open directory when it must.
 
@@ -129,12 +152,19 @@ def default_home() -> Path:
 
 
 def board_paths(name: str | None = None) -> BoardPaths:
-    """Paths of a board by name (default: HBRT_BOARD), or by directory when the name has a slash.
+    """Paths of a board by name (default: HBRT_BOARD), by directory when the name has a slash, or by ``tcp://HOST:PORT``.
 
     Raises:
         WrongUseError: the name is not one, or its sockets' paths would be too long for the kernel.
     """
     name = name or settings.text("HBRT_BOARD")
+    if name.startswith("tcp:/"):
+        address = name.removeprefix("tcp:").lstrip("/")
+        if not _ADDRESS.fullmatch(address) or not 0 < int(address.rpartition(":")[2]) < 1 << 16:
+            raise WrongUseError(
+                f"{name!r} is not the address of a relay: write tcp://HOST:PORT, as in tcp://10.0.0.7:5557."
+            )
+        return RemoteBoard(Path(f"tcp:/{address}"))
     if "/" in name:
         path = Path(name).absolute()
     elif _NAME.fullmatch(name):

@@ -33,15 +33,15 @@ class NoDaemonError(BoardError):
 class Link:
     """One process's attachment to one board."""
 
-    def __init__(self, paths: BoardPaths) -> None:
-        """Attach.
+    def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
+        """Attach; ``name`` is what the board shows, this program's by default.
 
         Raises:
             NoDaemonError: nobody serves the board. BoardError: the daemon refused, or is another version.
         """
         self.paths = paths
         self.lease = _connect(paths)
-        name = os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
+        name = name or program_name()
         try:
             hello, fds = _greet(self.lease, name[:64], paths.name)
             self.client_id: int = hello["client"]
@@ -195,6 +195,11 @@ class Link:
         self.ddr.close()
         for fd in (self.doorbell, *self.core_doorbells, *self.urgent_bells):
             os.close(fd)
+
+
+def program_name() -> str:
+    """What this program is called, as a board shows it."""
+    return os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
 
 
 def _greet(lease: socket.socket, name: str, board: str) -> tuple[dict[str, Any], list[int]]:

@@ -24,7 +24,15 @@ TABLE: tuple[Setting, ...] = (
         "",
         "directory that holds boards; else $XDG_RUNTIME_DIR/hbrt, else /tmp/hbrt-<uid>",
     ),
-    Setting("HBRT_BOARD", "text", "default", "name of the board that a client attaches to"),
+    Setting(
+        "HBRT_BOARD", "text", "default", "name of the board that a client attaches to, or tcp://HOST:PORT of its relay"
+    ),
+    Setting(
+        "HBRT_KEYS",
+        "path",
+        "",
+        "directory of keys for a board over TCP; else hbrt/keys in the user's settings directory",
+    ),
     Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores"),

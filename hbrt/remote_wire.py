@@ -1,0 +1,167 @@
+"""What an ARM process and the relay of a board on another machine say to each other: schema, codec. Pure functions.
+
+Rules
+    A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
+    of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
+    Nothing is ever evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol, and is let go.
+
+Talk
+    HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.wire``), PULL and CHECK are answered
+    by one REPLY with their number, CANCEL, ASK and DROP by one STATE, CLOCK by NOW.
+    PUSH and DATA carry changed bytes, up and down, numbered from 1; ACK says up to which number the other side has
+    taken them in. A sender never has more than WINDOW_BYTES of them without an ACK, so that nobody holds more.
+    SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
+    was taken in before they were made: see ``hbrt.shadow.merge``.
+    BEAT comes every BEAT_SECONDS. GONE says that the relay lets go, and why; BYE that the program does.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+import msgpack
+
+from hbrt.layout import MAX_CORES, SLOT_TEXT_BYTES
+from hbrt.mailbox import ANSWER, REQUEST, State
+from hbrt.relay_wire import Raw
+from hbrt.shadow import CHUNK_BYTES
+from hbrt.wire import MAX_REQUEST_BYTES, Int, MalformedMessageError, Text
+
+VERSION = 1
+MAX_REPLY_BYTES = 1 << 20
+MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
+WINDOW_BYTES = 8 << 20
+BEAT_SECONDS = 1.0
+HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 1000, 4000  # of ZeroMQ, both ways: they need no interpreter to be answered
+_U32 = (1 << 32) - 1
+_U64 = (1 << 64) - 1
+_I32 = Int(-(1 << 31), (1 << 31) - 1)
+_NUMBER = Int(0, _U64)
+_TASK = Int(1, _U64)
+_PHY = Int(0, _U64)
+
+# Field of SUBMIT: the sender's number of the task, then REQUEST. Field of END: that number, state, then ANSWER.
+TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
+TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
+
+# Control requests that a program on another machine may make; the others are for who sits at the board's machine.
+FORWARDED = frozenset({"alloc", "free", "register", "unregister", "status", "ops", "mem"})
+
+
+class Kind(IntEnum):
+    """Kinds of frames: up to BYE a program's, from WELCOME on the relay's."""
+
+    HELLO = 1
+    REQUEST = 2
+    PUSH = 3
+    SUBMIT = 4
+    CANCEL = 5
+    ASK = 6
+    DROP = 7
+    PULL = 8
+    CHECK = 9
+    ACK = 10
+    CLOCK = 11
+    BYE = 12
+    WELCOME = 32
+    REFUSED = 33
+    REPLY = 34
+    DATA = 35
+    END = 36
+    STATE = 37
+    TAKEN = 38
+    NOW = 39
+    BEAT = 40
+    GONE = 41
+
+
+_CHANGE: dict[str, Int | Text | Raw] = {
+    "phy": _PHY,
+    "size": Int(1, CHUNK_BYTES),
+    "mask": Raw(0, CHUNK_BYTES // 8),
+    "data": Raw(0, CHUNK_BYTES),
+}
+_CORES = Raw(1, MAX_CORES)  # the activity byte of each core
+PROGRAM_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
+    Kind.HELLO: {"program": Text(64), "pid": Int(1, _U32)},
+    Kind.REQUEST: {"request": Raw(1, MAX_REQUEST_BYTES)},
+    Kind.PUSH: {"number": _NUMBER, **_CHANGE},
+    Kind.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
+    Kind.CANCEL: {"number": _NUMBER, "task": _TASK},
+    Kind.ASK: {"number": _NUMBER, "task": _TASK},
+    Kind.DROP: {"number": _NUMBER, "task": _TASK},
+    Kind.PULL: {"number": _NUMBER, "phy": _PHY, "size": Int(0, _U64)},
+    Kind.CHECK: {"number": _NUMBER, "what": Text(16), "phy": _PHY, "size": Int(0, _U64)},
+    Kind.ACK: {"number": _NUMBER},
+    Kind.CLOCK: {"number": _NUMBER},
+    Kind.BYE: {},
+}
+RELAY_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
+    Kind.WELCOME: {
+        "client": Int(1, _U32),
+        "cores": _CORES,
+        "heap": Int(1, _U64),
+        "daemon": Int(1, _U32),
+        "relay": Int(1, _U32),
+        "board": Text(64),
+    },
+    Kind.REFUSED: {"status": _I32, "text": Text()},
+    Kind.REPLY: {"reply": Raw(1, MAX_REPLY_BYTES)},
+    Kind.DATA: {"number": _NUMBER, "seen": _NUMBER, **_CHANGE},
+    Kind.END: {"task": Raw(TASK_END.size, TASK_END.size), "text": Raw(0, SLOT_TEXT_BYTES)},
+    Kind.STATE: {"number": _NUMBER, "task": _TASK, "state": Int(0, max(State))},
+    Kind.TAKEN: {"number": _NUMBER},
+    Kind.NOW: {"number": _NUMBER, "now_ns": _NUMBER},
+    Kind.BEAT: {"cores": _CORES},
+    Kind.GONE: {"status": _I32, "text": Text()},
+}
+
+
+class Message(NamedTuple):
+    """A frame that was checked: its kind and its fields, in the order of the tables above."""
+
+    kind: int
+    fields: list[Any]
+
+
+def encode(kind: Kind, *fields: Any) -> bytes:
+    """Bytes of a frame. The fields are not checked here: the receiver does that."""
+    raw: bytes = msgpack.packb((VERSION, int(kind), *fields))
+    return raw
+
+
+def decode(raw: bytes, says: dict[int, dict[str, Int | Text | Raw]]) -> Message:
+    """Message from bytes.
+
+    Args:
+        raw: One frame.
+        says: What the sender may say: PROGRAM_SAYS or RELAY_SAYS.
+
+    Raises:
+        MalformedMessageError: not a frame of this protocol, or not one that this sender may send; names the field.
+    """
+    if len(raw) > MAX_FRAME_BYTES:
+        raise MalformedMessageError(f"The frame has {len(raw)} bytes; the limit is {MAX_FRAME_BYTES}.")
+    try:
+        body = msgpack.unpackb(raw, raw=False)
+    except (ValueError, msgpack.exceptions.UnpackException, RecursionError, TypeError) as error:
+        raise MalformedMessageError(f"The frame is not msgpack: {str(error)[:200] or type(error).__name__}.") from None
+    if type(body) is not list or len(body) < 2:
+        raise MalformedMessageError("The frame is not a list of a version, a kind and fields.")
+    if type(body[0]) is not int or body[0] != VERSION:
+        raise MalformedMessageError(
+            f"The frame has remote protocol version {body[0]!r:.40}; this side speaks {VERSION}. "
+            "Use the same installation on both sides."
+        )
+    spec = says.get(body[1]) if type(body[1]) is int else None
+    if spec is None:
+        raise MalformedMessageError(f"The kind {body[1]!r:.40} is not one that this sender may send.")
+    kind, fields = Kind(body[1]), body[2:]
+    if len(fields) != len(spec):
+        raise MalformedMessageError(f"{kind.name} has {len(spec)} fields; {len(fields)} came.")
+    for value, (name, field) in zip(fields, spec.items(), strict=True):
+        if problem := field.problem(value):
+            raise MalformedMessageError(f"The field {name!r} of {kind.name} {problem}.")
+    return Message(kind, fields)
