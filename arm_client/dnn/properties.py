@@ -1,4 +1,4 @@
-"""Rules of alignment, stride and byte size: what a tensor looks like in memory, and the C structure that tells it. Pure.
+"""Rules of alignment, stride and byte size, as a TensorSpec, and the C structure that tells it. Pure.
 
 docs/dnn-tensors.md has the rules with their reasons.
 """
