@@ -220,8 +220,57 @@ if TYPE_CHECKING:
     )
     from arm_client.errors import HbrtError as HbrtError
 
-# What needs numpy or concurrent.futures is imported when it is first named: the C names alone need neither.
+# What needs numpy, onnx or concurrent.futures is imported when it is first named: the C names of memory and DSP need none.
 _LAZY = {
+    **dict.fromkeys(
+        (
+            "hbDNNGetErrorDesc",
+            "hbDNNGetInputCount",
+            "hbDNNGetInputName",
+            "hbDNNGetInputTensorProperties",
+            "hbDNNGetModelHandle",
+            "hbDNNGetModelNameList",
+            "hbDNNGetOutputCount",
+            "hbDNNGetOutputName",
+            "hbDNNGetOutputTensorProperties",
+            "hbDNNGetVersion",
+            "hbDNNInfer",
+            "hbDNNInitializeFromDDR",
+            "hbDNNInitializeFromFiles",
+            "hbDNNRelease",
+            "hbDNNReleaseTask",
+            "hbDNNSetTaskDoneCb",
+            "hbDNNWaitTaskDone",
+        ),
+        "arm_client.dnn.api",
+    ),
+    **dict.fromkeys(
+        (
+            "HB_DNN_INITIALIZE_INFER_CTRL_PARAM",
+            "HB_DNN_TENSOR_MAX_DIMENSIONS",
+            "HB_DNN_VERSION_MAJOR",
+            "HB_DNN_VERSION_MINOR",
+            "HB_DNN_VERSION_PATCH",
+            "hbBPUCore",
+            "hbDNNDataType",
+            "hbDNNHandle_t",
+            "hbDNNInferCtrlParam",
+            "hbDNNQuantiScale",
+            "hbDNNQuantiShift",
+            "hbDNNQuantiType",
+            "hbDNNResizeCtrlParam",
+            "hbDNNResizeType",
+            "hbDNNRoi",
+            "hbDNNTaskHandle_t",
+            "hbDNNTaskPriority",
+            "hbDNNTensor",
+            "hbDNNTensorLayout",
+            "hbDNNTensorProperties",
+            "hbDNNTensorShape",
+            "hbPackedDNNHandle_t",
+        ),
+        "hbrt.dnn_types",
+    ),
     "ANY": "arm_client.client",
     "Board": "arm_client.client",
     "BoardArray": "arm_client.client",

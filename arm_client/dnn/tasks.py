@@ -1,0 +1,311 @@
+"""Model tasks: made, queued, run, waited for, released. Every misuse has its own status and sentence."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import threading
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from enum import IntEnum
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any
+
+from arm_client.dnn.bpu import ALL_CORES, Bpu
+from arm_client.dnn.errors import ModelError, one_line
+from arm_client.dnn.executor import Stop
+from arm_client.dnn.handles import Handles, Kind
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.dnn.model import Model
+
+MOST_TASKS = 32
+MOST_CHAINED = 255
+Job = Callable[[Stop], None]
+Callback = Callable[[int], None]
+
+
+class State(IntEnum):
+    """Life of a task."""
+
+    OPEN = 0  # more inferences are to be added
+    READY = 1
+    RUNNING = 2
+    DONE = 3
+
+
+class Task:
+    """One task: a chain of inferences that run one after the other, on one core."""
+
+    __slots__ = (
+        "_tasks",
+        "callback",
+        "core",
+        "core_mask",
+        "count",
+        "done",
+        "handle",
+        "is_released",
+        "jobs",
+        "models",
+        "order",
+        "runner",
+        "state",
+        "status",
+        "stop",
+        "text",
+        "where",
+    )
+
+    def __init__(self, tasks: Tasks, where: str) -> None:
+        self._tasks = tasks
+        self.where = where
+        self.jobs: list[Job] = []
+        self.models: list[Model] = []
+        self.count = 0
+        self.stop = Stop()
+        self.done = threading.Event()
+        self.state = State.OPEN
+        self.status = 0
+        self.text = ""
+        self.core_mask = ALL_CORES
+        self.core = -1
+        self.order = (0, 0, 0)
+        self.handle = 0
+        self.runner = 0
+        self.callback: Callback | None = None
+        self.is_released = False
+
+    def run(self, core: int) -> None:
+        """Run all inferences; the first that fails ends the task."""
+        self.core = core
+        self.runner = threading.get_ident()
+        self.state = State.RUNNING
+        status, text = 0, ""
+        try:
+            for job in self.jobs:
+                if self.stop.is_set:
+                    break
+                job(self.stop)
+        except ModelError as error:
+            status, text = error.status, str(error)
+        except BaseException as error:  # noqa: BLE001 - whatever a layer raises: a core outlives it
+            status = Status.HB_DNN_RUN_TASK_FAILED
+            text = f"The inference raised {type(error).__name__}: {one_line(error)}\n{traceback.format_exc()}"
+        self._tasks.end(self, status, text)
+
+
+class Tasks:
+    """All tasks of this process."""
+
+    def __init__(self) -> None:
+        self.bpu = Bpu()
+        self._handles: Handles[Task] = Handles(Kind.TASK)
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._uses: Counter[Model] = Counter()
+        self._callbacks: SimpleQueue[tuple[Callback, int] | None] = SimpleQueue()
+        self._caller: threading.Thread | None = None
+
+    def add(
+        self,
+        handle: int | None,
+        job: Job,
+        model: Model,
+        *,
+        count: int = 1,
+        is_last: bool = True,
+        core_mask: int = 0,
+        priority: int = 0,
+        custom_id: int = 0,
+    ) -> int:
+        """Add an inference to a new task, or to one that awaits more; submit the task when it is the last one.
+
+        Args:
+            handle: None or 0 for a new task; else one whose inferences so far were all added with ``more``.
+            job: Runs the inference; given the Stop of the task.
+            model: Counted as in use until the task has ended.
+            count: What the inference counts for in a chain: one, or one a ROI.
+            is_last: Submit now; else the task awaits more.
+            core_mask: Cores that may run it, 0 for any. As priority and custom_id, that of the last call holds.
+            priority: 0..255, larger first.
+            custom_id: Smaller first.
+
+        Returns:
+            The task's handle.
+
+        Raises:
+            ModelError: API_USE_ERROR: the handle is not null and awaits nothing; TASK_NUM_EXCEED_LIMIT: 32 are alive;
+                TASK_BATCH_SIZE_EXCEED_LIMIT: a chain of more than 255.
+        """
+        with self._lock:
+            task = self._awaiting(handle) if handle else self._new()
+            if task.count + count > MOST_CHAINED:
+                raise ModelError(
+                    Status.HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT,
+                    f"The task would have {task.count + count} inferences; a chain has at most {MOST_CHAINED}. "
+                    "Set more to 0 on the last one.",
+                )
+            if not handle:
+                task.handle = self._handles.add(task)
+            task.jobs.append(job)
+            task.models.append(model)
+            task.count += count
+            self._uses[model] += 1
+            if is_last:
+                task.core_mask = core_mask or ALL_CORES
+                task.order = (-priority, custom_id, next(self._numbers))
+                task.state = State.READY
+        if is_last:
+            self.bpu.submit(task)
+        return task.handle
+
+    def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
+        """Wait for a task; <= 0 for ever. Its status and sentence.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE; API_USE_ERROR: it still awaits inferences, or waits for itself; TIMEOUT.
+        """
+        task = self._handles.get(handle)
+        if task.state == State.OPEN:
+            raise ModelError(
+                Status.HB_DNN_API_USE_ERROR,
+                f"The task {task.handle:#x} still awaits inferences: it was made with more = 1 at {task.where}. "
+                "Add the last one with more = 0 first.",
+            )
+        if task.runner == threading.get_ident() and task.state == State.RUNNING:
+            raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
+        if not task.done.wait(timeout_ms / 1000 if timeout_ms > 0 else None):
+            raise ModelError(
+                Status.HB_DNN_TIMEOUT,
+                f"The task {task.handle:#x} did not end within {timeout_ms} ms; it goes on, and must be released.",
+            )
+        return task.status, task.text
+
+    def release(self, handle: int | None) -> None:
+        """Give a task back. A queued one is cancelled; one that runs is ended at the next node, which is waited for.
+
+        So after a release nobody writes to the task's tensors any more.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE.
+        """
+        task = self._handles.get(handle)
+        if self._handles.remove(task.handle) is None:
+            self._handles.get(handle)  # another thread released it: says so
+        task.is_released = True
+        if task.state == State.OPEN or self.bpu.cancel(task):
+            self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
+        elif not task.done.is_set():
+            task.stop.set()
+            if task.runner != threading.get_ident():
+                task.done.wait()
+
+    def set_callback(self, handle: int | None, callback: Callback) -> None:
+        """Have ``callback(status)`` called, in a thread of the runtime, when the task has ended; the last one set is.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE.
+        """
+        task = self._handles.get(handle)
+        with self._lock:
+            task.callback = callback
+            if self._caller is None:
+                self._caller = threading.Thread(target=self._call_back, name="hbrt-dnn-callbacks", daemon=True)
+                self._caller.start()
+            if task.done.is_set():
+                self._tell(task)
+
+    def check(self, handle: int | None) -> None:
+        """Whether a handle is a live one.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE.
+        """
+        self._handles.get(handle)
+
+    def is_used(self, model: Model) -> bool:
+        """Whether a task that has not ended uses a model."""
+        with self._lock:
+            return self._uses[model] > 0
+
+    def end(self, task: Task, status: int, text: str) -> None:
+        """A task has ended: tell all who wait for it."""
+        if task.is_released:
+            status = Status.HB_DNN_RUN_TASK_FAILED
+            text = f"The task {task.handle:#x} was released before it ended."
+        with self._lock:
+            for model in task.models:
+                self._uses[model] -= 1
+                if not self._uses[model]:
+                    del self._uses[model]
+            task.jobs.clear()
+            task.models.clear()
+            task.status, task.text = status, text
+            task.state = State.DONE
+            task.done.set()
+            self._tell(task)
+
+    def close(self) -> None:
+        """End everything: what runs is stopped, what waits is told."""
+
+        def give_up() -> None:
+            for task in self._handles.values():
+                task.is_released = True
+                task.stop.set()
+
+        self.bpu.close(give_up)
+        if self._caller is not None and self._caller is not threading.current_thread():
+            self._callbacks.put(None)
+            self._caller.join()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: tasks and threads are the parent's."""
+        handles = self._handles
+        self.__init__()  # type: ignore[misc]  # all but the serials begins anew
+        self._handles = handles
+        handles.abandon_in_child()
+
+    def _new(self) -> Task:
+        if len(self._handles) >= MOST_TASKS:
+            places = Counter(task.where for task in self._handles.values()).most_common(3)
+            held = ", ".join(f"{count} by {place}" for place, count in places)
+            raise ModelError(
+                Status.HB_DNN_TASK_NUM_EXCEED_LIMIT,
+                f"{MOST_TASKS} tasks are alive, made at: {held}. Release each with hbDNNReleaseTask.",
+            )
+        return Task(self, _call_site())
+
+    def _awaiting(self, handle: int) -> Task:
+        task = self._handles.find(handle)
+        if task is None or task.state != State.OPEN:
+            state = "no live task" if task is None else f"a task that is {task.state.name.lower()}"
+            raise ModelError(
+                Status.HB_DNN_API_USE_ERROR,
+                f"*task is {handle:#x}, {state}; it must be null for a new task, or a task whose inferences so far "
+                "were added with more = 1. Set it to null after hbDNNReleaseTask.",
+            )
+        return task
+
+    def _tell(self, task: Task) -> None:
+        callback, task.callback = task.callback, None
+        if callback is not None:
+            self._callbacks.put((callback, task.status))
+
+    def _call_back(self) -> None:
+        while (item := self._callbacks.get()) is not None:
+            callback, status = item
+            try:
+                callback(status)
+            except BaseException:  # noqa: BLE001 - one bad callback must not silence the others
+                traceback.print_exc()
+
+
+def _call_site() -> str:
+    """File and line of the program that called the runtime."""
+    frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("arm_client."):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
