@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import resource
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from dsp_server.end_signals import ended_by_signals
+from dsp_server.fd_limit import raise_descriptor_limit
 from dsp_server.image import ImageError, read_image
 from dsp_server.loop import Loop
 from dsp_server.supervisor import Stop, Supervisor, origin_of
@@ -21,8 +21,6 @@ from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig
 from hbrt.layout import LayoutError
 from hbrt.status import Status
-
-MOST_FDS = 65536
 
 
 def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
@@ -43,7 +41,7 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
     ddr = Ddr.create(config.ddr_bytes, config.cores)
     loop, stop = Loop(), Stop()
     with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as removed:
-        _raise_descriptor_limit()
+        raise_descriptor_limit()
         if lifeline_fd >= 0:
             loop.watch(lifeline_fd, stop.ask)
         supervisor = Supervisor(config, paths, ddr, loop, stop)
@@ -103,14 +101,6 @@ def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
     finally:
         remove_files(paths, keep_log=keep_log)
         os.close(lock_fd)
-
-
-def _raise_descriptor_limit() -> None:
-    """A client takes three descriptors of the daemon and one of each core, which inherit the limit."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FDS if hard == resource.RLIM_INFINITY else min(hard, MOST_FDS)
-    if soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _status_of(error: BoardError | ImageError | LayoutError) -> Status:

@@ -39,6 +39,9 @@ VERBS: dict[str, Verb] = {
     "relay": Verb(
         "dsp_server.commands.relay:command", "Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay)."
     ),
+    "keys": Verb(
+        "dsp_server.commands.keys:command", "Make keys for programs on other machines (hbrt relay --listen --keys DIR)."
+    ),
     "run": Verb("arm_client.commands.run:command", "Run the sample programs of a group and compare their results."),
     "op": Verb("arm_client.commands.op:command", "Write an op of your own, or check one against a reference."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from hbrt import settings
-from hbrt.board import BoardPaths, WrongUseError, board_paths
+from hbrt.board import BoardPaths, RemoteBoard, WrongUseError, board_paths
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +30,16 @@ def to_command(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
 
 
 def _to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
+    board = _to_any_board(_ctx, _param, value)
+    if isinstance(board, RemoteBoard):
+        raise WrongUseError(
+            f"The board at {board.name} is on another machine, and this verb looks at boards of this one: call it there, "
+            "or name one of this machine with --board. Programs, 'hbrt run' and 'hbrt op check' use it from here."
+        )
+    return board
+
+
+def _to_any_board(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
     try:
         return board_paths(value)
     except WrongUseError as error:
@@ -44,6 +54,18 @@ def board_option(function: F) -> F:
         metavar="NAME",
         callback=_to_paths,
         help="Name of the board, or its directory when it has a slash. Default: HBRT_BOARD, else 'default'.",
+    )(function)
+
+
+def any_board_option(function: F) -> F:
+    """Add ``--board`` for boards of other machines, too; ``board`` is a RemoteBoard then."""
+    return click.option(
+        "--board",
+        "-b",
+        metavar="NAME",
+        callback=_to_any_board,
+        help="Name of the board, its directory when it has a slash, or tcp://HOST:PORT of its relay. Default: "
+        "HBRT_BOARD, else 'default'.",
     )(function)
 
 

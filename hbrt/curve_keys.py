@@ -127,8 +127,8 @@ def _make_private(directory: Path) -> None:
         raise KeysError(f"The directory {directory} for keys cannot be made: {error.strerror}.") from None
     if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
         raise KeysError(
-            f"The directory {directory} is not this user's alone, and keys would lie open in it; choose another one, or "
-            f"run 'chmod 700 {directory}'."
+            f"The directory {directory} is not this user's alone, and keys would lie open in it; choose another one, "
+            f"or run 'chmod 700 {directory}'."
         )
 
 

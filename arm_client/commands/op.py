@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from hbrt.cli_options import board_option, json_option, timeout_option, to_command
+from hbrt.cli_options import any_board_option, json_option, timeout_option, to_command
 from hbrt.exits import Exit
 
 CASE_SECONDS = 30.0
@@ -85,7 +85,7 @@ Run them there:
 @click.option("--ulp", type=click.IntRange(min=0), default=0, show_default=True, help="Differences to let pass.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--special", is_flag=True, help="Put NaN and infinities into some cases.")
-@board_option
+@any_board_option
 @timeout_option(CASE_SECONDS)
 @json_option
 @click.pass_context

@@ -19,9 +19,9 @@ from arm_client.commands._pictures import (
     take_pictures,
 )
 from arm_client.commands._samples import Outcome, arguments_of, chosen, groups, run_sample, summary_of
-from hbrt.board import BoardPaths, NotRunningError
+from hbrt.board import BoardPaths, NotRunningError, RemoteBoard
 from hbrt.board_files import daemon_pid
-from hbrt.cli_options import board_option, json_option, timeout_option
+from hbrt.cli_options import any_board_option, json_option, timeout_option
 from hbrt.exits import Exit
 from hbrt.status import name_of
 from hbrt.tables import Column, show_json, show_table
@@ -43,7 +43,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
 @click.command(short_help="Run the sample programs of a group and compare their results.")
 @click.argument("group", required=False)
 @click.argument("names", metavar="[help | NAME...]", nargs=-1)
-@board_option
+@any_board_option
 @click.option(
     "--output",
     "-o",
@@ -153,7 +153,7 @@ def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> I
 @contextmanager
 def _running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, bool]]:
     """Directory of a board that runs meanwhile, and whether it is a private one."""
-    if daemon_pid(board) is not None:
+    if isinstance(board, RemoteBoard) or daemon_pid(board) is not None:
         yield str(board.path), False
         return
     if must_run:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import click
 
@@ -23,11 +24,25 @@ from hbrt.cli_options import board_option
     default=lambda: float(settings.integer("HBRT_RELAY_IDLE_S")),
     help="End after this time without programs; 0 for never. Default: HBRT_RELAY_IDLE_S, else 60.",
 )
+@click.option(
+    "--listen",
+    metavar="tcp://HOST:PORT",
+    help="Serve programs of other machines there, and not those of this one. HOST * is every address, PORT 0 any.",
+)
+@click.option(
+    "--keys",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="With --listen: directory of keys ('hbrt keys new'). Without it only loopback addresses are taken.",
+)
 @click.option("--detach", is_flag=True, help="Return when it serves; it goes on without this terminal.")
-def command(board: BoardPaths, idle: float, *, detach: bool) -> None:
+def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
     """Be the relay of a board: programs that run with HB_DSP_RPC_MODE=relay give it their tasks.
 
     Programs start one themselves when there is none. It ends with its board, on Ctrl-C, and when nobody needs it.
+
+    With --listen it serves programs of other machines instead, which name it by HBRT_BOARD=tcp://HOST:PORT, and ends
+    with its board or on Ctrl-C only.
     """
     from dsp_server.relay.serve import serve, start_detached
     from hbrt.board import NotRunningError
@@ -37,13 +52,33 @@ def command(board: BoardPaths, idle: float, *, detach: bool) -> None:
     if not board.path.is_dir():
         raise NotRunningError(why_not_running(board))
     try:
-        if detach:
+        if listen is not None:
+            _listen(board, listen, keys, detach=detach)
+        elif keys is not None:
+            raise click.UsageError("--keys says who may come in over TCP: give --listen tcp://HOST:PORT as well.")
+        elif detach:
             pid = start_detached(board, idle)
             click.echo(f"The relay of board {board.name} is process {pid}.")
         else:
             serve(board, idle, lambda: click.echo(f"The relay of board {board.name} serves; Ctrl-C ends it."))
     except NoDaemonError:
         raise NotRunningError(why_not_running(board)) from None
+
+
+def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool) -> None:
+    from dsp_server.relay.remote.listening import parse
+    from dsp_server.relay.remote.serve import serve, start_detached
+
+    place = parse(endpoint, keys)
+    if detach:
+        pid, where = start_detached(board, place)
+        click.echo(f"The relay of board {board.name} listens at {where}: process {pid}.")
+    else:
+        serve(
+            board,
+            place,
+            lambda where: click.echo(f"The relay of board {board.name} listens at {where}; Ctrl-C ends it."),
+        )
 
 
 def main() -> None:

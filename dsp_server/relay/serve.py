@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable
@@ -12,11 +11,10 @@ from pathlib import Path
 from typing import NoReturn
 
 from dsp_server.end_signals import ended_by_signals
+from dsp_server.fd_limit import raise_descriptor_limit
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import lock_file, lock_holder
 from hbrt.launch import open_log
-
-MOST_FDS = 65536
 
 
 class RelayBusyError(WrongUseError):
@@ -45,7 +43,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     from dsp_server.relay.server import Relay
     from hbrt.link import Link
 
-    _raise_descriptor_limit()
+    raise_descriptor_limit()
     link = Link(paths)
     lock = None
     try:
@@ -73,6 +71,23 @@ def start_detached(paths: BoardPaths, idle_seconds: float) -> int:
     Raises:
         BoardError: it did not come to serve; has its own sentence.
     """
+    pid, word = detach(paths, lambda announce: serve(paths, idle_seconds, lambda: announce("running")))
+    if word == "running":
+        return pid
+    os.waitpid(pid, 0)
+    holder = lock_holder(paths.relay_lock)
+    if word == "busy" and holder is not None:
+        return holder
+    raise BoardError(word or f"The relay of board {paths.name} ended before it served; see 'hbrt log'.")
+
+
+def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> tuple[int, str]:
+    """Run ``body(announce)`` in a process that goes on without this terminal.
+
+    Returns:
+        Its process id, and the word that it announced: its own, ``busy`` for a RelayBusyError, the sentence of another
+        BoardError, or nothing when it ended without one.
+    """
     log = open_log(paths)
     ready_read, ready_write = os.pipe()
     sys.stdout.flush()
@@ -80,21 +95,14 @@ def start_detached(paths: BoardPaths, idle_seconds: float) -> int:
     pid = os.fork()
     if pid == 0:
         os.close(ready_read)
-        _be_relay(paths, idle_seconds, ready_write, log)
+        _be_relay(body, ready_write, log)
     os.close(log)
     os.close(ready_write)
     with open(ready_read, "rb") as ready:  # noqa: PTH123 - a descriptor, not a path
-        answer = ready.read().decode()
-    if answer == "running":
-        return pid
-    os.waitpid(pid, 0)
-    holder = lock_holder(paths.relay_lock)
-    if answer == "busy" and holder is not None:
-        return holder
-    raise BoardError(answer or f"The relay of board {paths.name} ended before it served; see 'hbrt log'.")
+        return pid, ready.read().decode()
 
 
-def _be_relay(paths: BoardPaths, idle_seconds: float, ready_fd: int, log: int) -> NoReturn:
+def _be_relay(body: Callable[[Callable[[str], None]], None], ready_fd: int, log: int) -> NoReturn:
     """The child's life: nothing of the parent's terminal and descriptors is kept, nor does it return to its stack."""
     code = 3
     try:
@@ -106,7 +114,7 @@ def _be_relay(paths: BoardPaths, idle_seconds: float, ready_fd: int, log: int) -
             if int(entry.name) not in {0, 1, 2, ready_fd}:
                 with contextlib.suppress(OSError):  # the descriptor of this listing is closed by now
                     os.close(int(entry.name))
-        code = _serve_and_announce(paths, idle_seconds, ready_fd)
+        code = _serve_and_announce(body, ready_fd)
     except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
         import traceback
 
@@ -116,14 +124,14 @@ def _be_relay(paths: BoardPaths, idle_seconds: float, ready_fd: int, log: int) -
         os._exit(code)
 
 
-def _serve_and_announce(paths: BoardPaths, idle_seconds: float, ready_fd: int) -> int:
+def _serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: int) -> int:
     def announce(word: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
             os.write(ready_fd, word.encode())
         os.close(ready_fd)
 
     try:
-        serve(paths, idle_seconds, lambda: announce("running"))
+        body(announce)
     except RelayBusyError:
         announce("busy")
         return 0
@@ -137,14 +145,6 @@ def _refuse_second(paths: BoardPaths) -> None:
     holder = lock_holder(paths.relay_lock)
     if holder is not None:
         raise RelayBusyError(f"The board {paths.name} has a relay already: process {holder}. Nothing was changed.")
-
-
-def _raise_descriptor_limit() -> None:
-    """A process that is served takes two descriptors: its connection, and the one that tells of its end."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = MOST_FDS if hard == resource.RLIM_INFINITY else min(hard, MOST_FDS)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def _leave(paths: BoardPaths, lock: int) -> None:

@@ -1,0 +1,49 @@
+"""``hbrt keys``: who may come in over TCP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.group(short_help="Make keys for programs on other machines (hbrt relay --listen --keys DIR).")
+def command() -> None:
+    """Make and list the keys with which programs of other machines come in over TCP."""
+
+
+_DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+
+
+@command.command(short_help="Make a relay's keys, and those of one more program.")
+@click.option("--name", metavar="NAME", help="Make keys for a program as well, and let it in under this name.")
+@_DIRECTORY
+def new(directory: Path, name: str | None) -> None:
+    """Make the relay's keys in DIR when it has none, and with --NAME those of one more program.
+
+    What the program's machine needs is in DIR/for-NAME afterwards: move it there, to the directory that HBRT_KEYS names
+    (else hbrt/keys in the user's settings directory). To shut a program out, remove DIR/clients/NAME.key.
+    """
+    from hbrt.curve_keys import add_client, make_server
+
+    directory = directory.absolute()
+    if make_server(directory):
+        click.echo(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")
+    elif name is None:
+        click.echo(
+            f"{directory} has a relay's keys already; nothing was changed. --name NAME lets one more program in."
+        )
+    if name is not None:
+        where = add_client(directory, name)
+        click.echo(f"Made keys for {name}: move {where} to its machine, and name it there by HBRT_KEYS.")
+
+
+@command.command("list", short_help="List the programs that may come in.")
+@_DIRECTORY
+def list_(directory: Path) -> None:
+    """List the programs that may come in with DIR: name and public key."""
+    from hbrt.curve_keys import clients_by_key, server_pair
+
+    server_pair(directory)  # refuses a directory that is none
+    for key, name in sorted(clients_by_key(directory).items(), key=lambda item: item[1]):
+        click.echo(f"{name}  {key.decode()}")

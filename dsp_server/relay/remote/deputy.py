@@ -1,0 +1,327 @@
+"""A remote program's deputy on the board: a client of its own, with a lease, memory and tasks, in a thread of its own.
+
+What comes is done in the order in which it came; what goes leaves in the order in which it was decided. Changed bytes
+wait while WINDOW_BYTES of them are on their way, so that a program that does not read costs no more than that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+
+from dsp_server.relay.remote.memory import DeputyMemory
+from dsp_server.relay.remote.outbox import Outbox
+from hbrt.board import BoardError, BoardPaths
+from hbrt.layout import CORE_ACTIVITY
+from hbrt.link import Link
+from hbrt.mailbox import ANSWER, Answer, State, shorten
+from hbrt.refusal import RequestRefusedError
+from hbrt.remote_wire import (
+    FORWARDED,
+    MAX_FRAME_BYTES,
+    MAX_REPLY_BYTES,
+    PROGRAM_SAYS,
+    TASK_END,
+    TASK_REQUEST,
+    WINDOW_BYTES,
+    Kind,
+    decode,
+    encode,
+)
+from hbrt.shadow import Change
+from hbrt.status import Status
+from hbrt.tasks import Tasks
+from hbrt.wire import ControlReply, MalformedMessageError, decode_request, encode_reply
+
+MOST_TASKS = 1024  # of one program, that have not ended
+MOST_UNREAD = 4096  # frames of a program that wait for its deputy
+MOST_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
+LOOK_MS = 1000.0
+_Job = Iterator[tuple[int, bytes]]  # (number of a DATA or 0, frame)
+
+
+class _Tasks(Tasks):
+    def check_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
+        """Status with which a submission would refuse a block, 0 when it would not; ``why`` has the sentence."""
+        return self._refuse_range(what, phy_addr, size_bytes)
+
+
+class Deputy(threading.Thread):
+    """One remote program on the board.
+
+    Args:
+        identity: Of its connection, on the gate's socket.
+        name: What the board is to call it.
+        paths: The board.
+        outbox: Takes what it has to say.
+        say: Gets a sentence for the log.
+    """
+
+    def __init__(
+        self, identity: bytes, name: str, paths: BoardPaths, outbox: Outbox, say: Callable[[str], None]
+    ) -> None:
+        super().__init__(name=f"hbrt-deputy-{name}", daemon=True)
+        self.identity = identity
+        self.program = name
+        self.unread_bytes = 0
+        self._paths = paths
+        self._outbox = outbox
+        self._say = say
+        self._inbox: deque[bytes] = deque()
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
+        self._is_over = False
+        self._jobs: deque[_Job] = deque()
+        self._on_their_way: deque[tuple[int, int]] = deque()  # DATA without ACK: number, bytes
+        self._window = 0
+        self._carried: dict[int, int] = {}  # handle -> the program's number of the task
+        self._handles: dict[int, int] = {}  # and back
+        self._link: Link
+        self._tasks: _Tasks
+        self._memory: DeputyMemory
+
+    # -- for the gate's thread
+
+    def put(self, frame: bytes) -> bool:
+        """A frame of the program; False when it has sent more than it may."""
+        if len(self._inbox) >= MOST_UNREAD or self.unread_bytes + len(frame) > MOST_UNREAD_BYTES:
+            return False
+        self.unread_bytes += len(frame)
+        self._inbox.append(frame)
+        self._ring()
+        return True
+
+    def stop(self) -> None:
+        """Have it let its program go soon: its memory and tasks with it."""
+        self._is_over = True
+        self._ring()
+
+    def _ring(self) -> None:
+        with self._bell_lock:
+            if self._bell >= 0:
+                os.eventfd_write(self._bell, 1)
+
+    # -- its own thread
+
+    def run(self) -> None:
+        """Attach, serve, let go."""
+        try:
+            self._link = Link(self._paths, self.program)
+        except BoardError as error:
+            self._send(encode(Kind.REFUSED, int(Status.HB_DSP_NOT_RUNNING), str(error)))
+            self._part()
+            return
+        self._tasks = _Tasks(self._link, spins=False)
+        self._memory = DeputyMemory(self._link, self._tasks)
+        try:
+            self._tasks.watch(self._bell, self._hush)
+            self._welcome()
+            self._serve()
+        except MalformedMessageError as error:
+            self._say(f"The relay lets {self.program} go, which broke the protocol: {error}")
+            self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
+        except Exception:  # noqa: BLE001 - a defect here must cost this program alone, and be told
+            import traceback
+
+            self._say(f"The deputy of {self.program} failed, which is a defect of it:\n{traceback.format_exc()}")
+            self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback."))
+        finally:
+            self._tasks.unwatch(self._bell)
+            self._memory.close()
+            self._tasks.close()
+            self._link.close()
+            self._part()
+
+    def _part(self) -> None:
+        with self._bell_lock:
+            os.close(self._bell)
+            self._bell = -1
+        self._outbox.part(self.identity)
+
+    def _hush(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_read(self._bell)
+
+    def _welcome(self) -> None:
+        link = self._link
+        self._send(
+            encode(
+                Kind.WELCOME,
+                link.client_id,
+                activity_of(link),
+                link.ddr.layout.heap_bytes,
+                link.daemon_pid,
+                os.getpid(),
+                self._paths.name[:64],
+            )
+        )
+
+    def _serve(self) -> None:
+        while not self._is_over:
+            self._tasks.sleep_until(self._has_work, LOOK_MS)
+            if self._link.fault:
+                self._send(encode(Kind.GONE, int(self._link.fault), self._link.why_faulty()))
+                return
+            for _ in range(len(self._inbox)):
+                frame = self._inbox.popleft()
+                self.unread_bytes -= len(frame)
+                self._on_frame(frame)
+            self._collect()
+            self._pump()
+
+    def _has_work(self) -> bool:
+        return (
+            self._is_over
+            or bool(self._inbox)
+            or (bool(self._jobs) and self._window < WINDOW_BYTES)
+            or any(map(self._tasks_ended, self._carried))
+        )
+
+    def _tasks_ended(self, handle: int) -> bool:
+        state = self._tasks.state(handle)
+        return state is None or state >= State.DONE
+
+    def _send(self, frame: bytes) -> None:
+        self._outbox.put(self.identity, frame)
+
+    def _later(self, *frames: bytes) -> None:
+        """Send frames after all that was decided before, which may wait for an ACK."""
+        self._jobs.append(iter([(0, frame) for frame in frames]))
+
+    def _pump(self) -> None:
+        """Send what may be sent now."""
+        while self._jobs and self._window < WINDOW_BYTES:
+            number, frame = next(self._jobs[0], (-1, b""))
+            if number < 0:
+                self._jobs.popleft()
+                continue
+            if number:
+                self._on_their_way.append((number, len(frame)))
+                self._window += len(frame)
+            self._send(frame)
+
+    def _collect(self) -> None:
+        """Tell the ends of tasks, after the bytes that they wrote."""
+        ended = [handle for handle in self._carried if self._tasks_ended(handle)]
+        if not ended:
+            return
+        frames = []
+        for handle in ended:
+            number = self._forget(handle)
+            answer, state = self._tasks.answer(handle), self._tasks.state(handle) or State.LOST
+            text = b"" if state is State.DONE else shorten(self._tasks.text(handle))
+            frames.append(_end(number, state, answer, text))
+            self._tasks.release(handle)
+        self._jobs.append(self._memory.everything())
+        self._later(*frames)
+
+    def _forget(self, handle: int) -> int:
+        number = self._carried.pop(handle)
+        del self._handles[number]
+        return number
+
+    # -- frames
+
+    def _on_frame(self, raw: bytes) -> None:
+        kind, fields = decode(raw, PROGRAM_SAYS)
+        match kind:
+            case Kind.SUBMIT:
+                self._on_submit(fields[0])
+            case Kind.PUSH:
+                number, phy_addr, *change = fields
+                self._memory.push(number, phy_addr, Change(*change))
+                self._send(encode(Kind.TAKEN, number))
+            case Kind.ACK:
+                self._on_ack(fields[0])
+            case Kind.REQUEST:
+                self._on_request(fields[0])
+            case Kind.PULL:
+                self._on_pull(*fields)
+            case Kind.CHECK:
+                self._on_check(*fields)
+            case Kind.CANCEL | Kind.ASK | Kind.DROP:
+                self._on_question(kind, *fields)
+            case Kind.CLOCK:
+                self._send(encode(Kind.NOW, fields[0], time.monotonic_ns()))
+            case Kind.BYE:
+                self._is_over = True
+            case _:
+                raise MalformedMessageError(f"{Kind(kind).name} comes once, first.")
+
+    def _on_submit(self, raw: bytes) -> None:
+        number, _, custom_id, cmd, priority, core_mask, _, _, *blocks = TASK_REQUEST.unpack(raw)
+        if number in self._handles:
+            raise MalformedMessageError(f"The task {number:#x} has been submitted before.")
+        if len(self._carried) >= MOST_TASKS:
+            status = int(Status.HB_DSP_TASK_NUM_EXCEED_LIMIT)
+            why = f"The relay carries {MOST_TASKS} tasks of this process that have not ended, which is the most."
+        else:
+            in_phy, in_bytes, out_phy, out_bytes = blocks
+            status = self._tasks.submit(cmd, priority, core_mask, custom_id, in_phy, in_bytes, out_phy, out_bytes)
+            if status > 0:
+                self._carried[status], self._handles[number] = number, status
+                return
+            why = self._tasks.why()
+        answer = Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)
+        self._later(_end(number, State.FAILED, answer, shorten(why)))
+
+    def _on_ack(self, number: int) -> None:
+        while self._on_their_way and self._on_their_way[0][0] <= number:
+            self._window -= self._on_their_way.popleft()[1]
+
+    def _on_request(self, raw: bytes) -> None:
+        request = decode_request(raw)
+        if request.verb not in FORWARDED:
+            why = f"{request.verb} is for programs on the board's own machine."
+            self._reply(ControlReply(request.id, int(Status.HB_DSP_PERMISSION), why))
+            return
+        try:
+            self._reply(ControlReply(request.id, 0, "", self._memory.ask(request)))
+        except RequestRefusedError as error:
+            self._reply(ControlReply(request.id, int(error.status), str(error)))
+
+    def _on_pull(self, number: int, phy_addr: int, size_bytes: int) -> None:
+        try:
+            self._jobs.append(self._memory.pull(phy_addr, size_bytes))
+        except RequestRefusedError as error:
+            self._reply(ControlReply(number, int(error.status), str(error)))
+        else:
+            self._reply(ControlReply(number, 0))
+
+    def _on_check(self, number: int, what: str, phy_addr: int, size_bytes: int) -> None:
+        status = self._tasks.check_range(what, phy_addr, size_bytes)
+        self._reply(ControlReply(number, status, self._tasks.why() if status else ""))
+
+    def _on_question(self, kind: int, number: int, task: int) -> None:
+        handle = self._handles.get(task, 0)
+        if handle and kind == Kind.CANCEL:
+            self._tasks.cancel(handle)
+        elif handle and kind == Kind.DROP:
+            self._forget(handle)
+            self._tasks.release(handle)
+        self._collect()
+        handle = self._handles.get(task, 0)
+        state = (self._tasks.state(handle) if handle else None) or State.EMPTY
+        self._later(encode(Kind.STATE, number, task, int(state)))
+
+    def _reply(self, reply: ControlReply) -> None:
+        raw = encode_reply(reply)
+        if len(raw) > MAX_REPLY_BYTES:
+            why = f"The answer has {len(raw)} bytes; {MAX_REPLY_BYTES} travel to another machine at most. Ask for less."
+            raw = encode_reply(ControlReply(reply.id, int(Status.HB_SYS_INVALID_ARGUMENT), why))
+        self._later(encode(Kind.REPLY, raw))
+
+
+def activity_of(link: Link) -> bytes:
+    """The activity byte of each core."""
+    layout = link.ddr.layout
+    return bytes(link.ddr.map[layout.core(core) + CORE_ACTIVITY] for core in range(link.core_count))
+
+
+def _end(number: int, state: State, answer: Answer, text: bytes) -> bytes:
+    raw = ANSWER.pack(*answer._replace(text_bytes=len(text)))
+    return encode(Kind.END, TASK_END.pack(number, int(state), raw), text)

@@ -1,0 +1,140 @@
+"""Where a relay listens, who may come in there, and the refusal of what would let anybody in."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import socket
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hbrt.board import BoardError, WrongUseError
+from hbrt.curve_keys import KeyPair, clients_by_key, server_pair
+from hbrt.remote_wire import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES
+
+if TYPE_CHECKING:
+    import zmq
+    from zmq.auth.thread import ThreadAuthenticator
+
+HANDSHAKE_MS = 5000
+MOST_UNREAD = 4096  # frames that the gate's thread has not looked at, of one connection
+_ENDPOINT = re.compile(r"tcp://(\*|[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
+
+
+class Listen(NamedTuple):
+    """A place to listen at that was found good.
+
+    Args:
+        host: Address or ``*``.
+        port: TCP port; 0 takes one that is free.
+        keys: The relay's directory of keys; None lets in whoever can reach it, which is this machine alone.
+        pair: The relay's own keys.
+    """
+
+    host: str
+    port: int
+    keys: Path | None = None
+    pair: KeyPair | None = None
+
+
+def parse(endpoint: str, keys: Path | None) -> Listen:
+    """Where to listen.
+
+    Args:
+        endpoint: ``tcp://HOST:PORT``; ``*`` is every address of this machine, port 0 one that is free.
+        keys: Directory of keys, or None.
+
+    Raises:
+        WrongUseError: not an endpoint, or one that others can reach, without keys. KeysError: the keys are no good.
+    """
+    found = _ENDPOINT.fullmatch(endpoint)
+    if found is None or int(found[2]) >= 1 << 16:
+        raise WrongUseError(
+            f"{endpoint!r} is no place to listen at: write tcp://HOST:PORT, as in tcp://127.0.0.1:5557."
+        )
+    host, port = found[1], int(found[2])
+    if keys is not None:
+        return Listen(host, port, keys, server_pair(keys))
+    address = _loopback(host)
+    if address is None:
+        raise WrongUseError(
+            f"Without keys a relay listens on loopback only (tcp://127.0.0.1:{port}), and {host} can be reached from "
+            "elsewhere. Make keys with 'hbrt keys new --name NAME DIR' and give --keys DIR."
+        )
+    return Listen(address, port)
+
+
+def _loopback(host: str) -> str | None:
+    """The host as a loopback address, or None when it is another one."""
+    try:
+        address = ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        if host != "localhost":
+            return None  # whatever a name leads to now, it may lead elsewhere tomorrow
+        return "127.0.0.1"
+    return host if address.is_loopback else None
+
+
+class Door:
+    """A listening socket, and who looks at keys.
+
+    Args:
+        context: ZeroMQ context of the gate.
+        listen: Where, and for whom.
+
+    Raises:
+        BoardError: the address is in use, or not one of this machine.
+    """
+
+    def __init__(self, context: zmq.Context[Any], listen: Listen) -> None:
+        import zmq
+
+        self._listen = listen
+        self._guard: ThreadAuthenticator | None = None
+        self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
+        self.socket.linger = 500
+        self.socket.maxmsgsize = MAX_FRAME_BYTES
+        self.socket.sndhwm = self.socket.rcvhwm = MOST_UNREAD
+        self.socket.router_mandatory = 1
+        self.socket.handshake_ivl = HANDSHAKE_MS
+        self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
+        self.socket.ipv6 = int(listen.host.startswith("["))
+        if listen.pair is not None:
+            from zmq.auth.thread import ThreadAuthenticator
+
+            self._guard = ThreadAuthenticator(context)
+            self._guard.start()
+            self._guard.configure_curve_callback("*", self)
+            self.socket.curve_server = 1
+            self.socket.curve_publickey, self.socket.curve_secretkey = listen.pair
+        try:
+            self.socket.bind(f"tcp://{listen.host}:{listen.port or '*'}")
+        except zmq.ZMQError as error:
+            self.close()
+            raise BoardError(
+                f"The relay cannot listen at tcp://{listen.host}:{listen.port}: {zmq.strerror(error.errno or 0)}."
+            ) from None
+        self.endpoint: str = self.socket.last_endpoint.decode().rstrip("\0")
+
+    def callback(self, _domain: str, key: bytes) -> bool:
+        """Whether a public key may come in; ZeroMQ's authenticator asks, in a thread of its own."""
+        return self.name_of(key) is not None
+
+    def name_of(self, key: bytes) -> str | None:
+        """Name of the program that has a key, None when it may not come in (any more)."""
+        return clients_by_key(self._listen.keys).get(key) if self._listen.keys is not None else None
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self.socket.close()
+        if self._guard is not None:
+            self._guard.stop()
+
+
+def peer_name(socket_: socket.socket) -> str:
+    """``HOST:PORT`` of the other end of a connection."""
+    try:
+        host, port, *_ = socket_.getpeername()
+    except OSError:
+        return "?"
+    return f"{host}:{port}"
