@@ -220,7 +220,7 @@ if TYPE_CHECKING:
     )
     from arm_client.errors import HbrtError as HbrtError
 
-# What needs numpy, onnx or concurrent.futures is imported when it is first named: the C names of memory and DSP need none.
+# What needs numpy, onnx or concurrent.futures is imported when it is first named: memory and DSP need none of them.
 _LAZY = {
     **dict.fromkeys(
         (

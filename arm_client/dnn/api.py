@@ -1,25 +1,34 @@
 """``hbDNN*``: models, in the vendor's names, argument order and codes. No call raises; each returns a status.
 
-Out-parameters are objects that get filled, as in C: hbPackedDNNHandle_t, hbDNNHandle_t and hbDNNTaskHandle_t for handles,
-c_int32 for counts, c_char_p for a name, hbDNNTensorProperties; each itself, by ``byref()`` or by pointer.
+Out-parameters are objects that get filled, as in C: hbPackedDNNHandle_t, hbDNNHandle_t and hbDNNTaskHandle_t for
+handles, c_int32 for counts, c_char_p for a name, hbDNNTensorProperties; each itself, by ``byref()`` or by pointer.
 """
 
 from __future__ import annotations
 
 import ctypes
-import math
 import os
 from collections.abc import Callable, Sequence
-from functools import wraps
 from pathlib import Path
-from typing import Any, ParamSpec, cast
+from typing import Any
 
-from arm_client.dnn.errors import bad_argument, one_line
+from arm_client.dnn.arguments import (
+    checked_ctrl,
+    filled,
+    first_of,
+    handle_behind,
+    milliseconds,
+    out_behind,
+    returns_status,
+    tensors_behind,
+    text_behind,
+)
+from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.infer import job_of
 from arm_client.dnn.properties import fill_properties
 from arm_client.dnn.runtime import Loaded, device_memory, runtime
-from arm_client.pointers import behind, bytes_of, integer, shown
-from arm_client.refusal import RequestRefusedError, note
+from arm_client.pointers import bytes_of, integer, shown
+from arm_client.refusal import RequestRefusedError
 from hbrt import status as codes
 from hbrt.dnn_types import (
     HB_DNN_VERSION_MAJOR,
@@ -28,36 +37,9 @@ from hbrt.dnn_types import (
     hbDNNHandle_t,
     hbDNNInferCtrlParam,
     hbDNNTaskHandle_t,
-    hbDNNTensor,
     hbDNNTensorProperties,
     hbPackedDNNHandle_t,
 )
-from hbrt.status import Status
-
-_P = ParamSpec("_P")
-_MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
-_CORES = 3  # bits of a mask
-
-
-def _status(call: Callable[_P, None]) -> Callable[_P, int]:
-    """C's habit: the status of a refusal is returned, its sentence kept for last_error()."""
-
-    @wraps(call)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
-        try:
-            call(*args, **kwargs)
-        except RequestRefusedError as error:
-            return note(error.status, str(error))
-        except MemoryError as error:
-            return note(Status.HB_DNN_OUT_OF_MEMORY, f"{call.__name__}: the host has no memory left: {one_line(error)}")
-        except Exception as error:  # noqa: BLE001 - an object that the caller passed may raise anything
-            return note(
-                Status.HB_DNN_INVALID_ARGUMENT,
-                f"{call.__name__} cannot use an argument: {type(error).__name__}: {one_line(error)}",
-            )
-        return 0
-
-    return wrapped
 
 
 def hbDNNGetVersion() -> str:
@@ -73,7 +55,7 @@ def hbDNNGetErrorDesc(code: int) -> str:
     return codes.describe(number) if number is not None else f"{shown(code)} is no status code."
 
 
-@_status
+@returns_status
 def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Sequence[str | bytes | Path], count: int) -> None:
     """Load models from ONNX files.
 
@@ -86,12 +68,12 @@ def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Sequence[str | 
         0; HB_DNN_CAN_NOT_OPEN_FILE, _INVALID_MODEL or _INCOMPATIBLE_MODEL with the reason, _INVALID_ARGUMENT,
         _MODEL_NUMBER_EXCEED_LIMIT. One that is refused leaves nothing loaded.
     """
-    out = _out(packed, hbPackedDNNHandle_t, "packed")
-    paths = [Path(os.fsdecode(_filled(name, "file name"))) for name in _first(files, count, "files")]
+    out = out_behind(packed, hbPackedDNNHandle_t, "packed")
+    paths = [Path(os.fsdecode(filled(name, "file name"))) for name in first_of(files, count, "files")]
     out.value = runtime.initialize(paths)
 
 
-@_status
+@returns_status
 def hbDNNInitializeFromDDR(
     packed: hbPackedDNNHandle_t, data: Sequence[Any], lengths: Sequence[int], count: int
 ) -> None:
@@ -106,10 +88,10 @@ def hbDNNInitializeFromDDR(
     Returns:
         As hbDNNInitializeFromFiles, but for files.
     """
-    out = _out(packed, hbPackedDNNHandle_t, "packed")
+    out = out_behind(packed, hbPackedDNNHandle_t, "packed")
     sources = []
-    sizes = _first(lengths, count, "lengths")
-    for at, (given, length) in enumerate(zip(_first(data, count, "data"), sizes, strict=True)):
+    sizes = first_of(lengths, count, "lengths")
+    for at, (given, length) in enumerate(zip(first_of(data, count, "data"), sizes, strict=True)):
         size_bytes = integer(length)
         if size_bytes is None or size_bytes <= 0:
             raise bad_argument(f"lengths[{at}] is {shown(length)}; write the bytes of the model.")
@@ -120,17 +102,17 @@ def hbDNNInitializeFromDDR(
     out.value = runtime.initialize(sources)
 
 
-@_status
+@returns_status
 def hbDNNRelease(packed: hbPackedDNNHandle_t) -> None:
     """Release the models of a packed handle; their model handles end with it.
 
     Returns:
         0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_MODEL_IS_RUNNING while a task that has not ended uses one.
     """
-    runtime.release(_handle(packed, hbPackedDNNHandle_t))
+    runtime.release(handle_behind(packed, hbPackedDNNHandle_t))
 
 
-@_status
+@returns_status
 def hbDNNGetModelNameList(names: Any, count: ctypes.c_int32, packed: hbPackedDNNHandle_t) -> None:
     """Names of the models of a packed handle.
 
@@ -142,17 +124,17 @@ def hbDNNGetModelNameList(names: Any, count: ctypes.c_int32, packed: hbPackedDNN
     Returns:
         0; HB_DNN_INVALID_PACKED_DNN_HANDLE, HB_DNN_INVALID_ARGUMENT.
     """
-    found = runtime.packed.get(_handle(packed, hbPackedDNNHandle_t))
-    number = _out(count, ctypes.c_int32, "count")
+    found = runtime.packed.get(handle_behind(packed, hbPackedDNNHandle_t))
+    number = out_behind(count, ctypes.c_int32, "count")
     if isinstance(names, list):
         names[:] = [one.model.name for one in found.models]
     else:
-        target = _out(names, ctypes.POINTER(ctypes.c_char_p), "names")
+        target = out_behind(names, ctypes.POINTER(ctypes.c_char_p), "names")
         target.contents = ctypes.cast(found.name_list, ctypes.POINTER(ctypes.c_char_p)).contents
     number.value = len(found.models)
 
 
-@_status
+@returns_status
 def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name: str | bytes) -> None:
     """Handle of one model, by its name.
 
@@ -164,9 +146,9 @@ def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name:
     Returns:
         0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT when no model has that name.
     """
-    found = runtime.packed.get(_handle(packed, hbPackedDNNHandle_t))
-    out = _out(model, hbDNNHandle_t, "model")
-    wanted = _text(name)
+    found = runtime.packed.get(handle_behind(packed, hbPackedDNNHandle_t))
+    out = out_behind(model, hbDNNHandle_t, "model")
+    wanted = text_behind(name)
     for one in found.models:
         if one.model.name == wanted:
             out.value = one.handle
@@ -175,7 +157,7 @@ def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name:
     raise bad_argument(f"No model is named {wanted!r}; there is {known}.")
 
 
-@_status
+@returns_status
 def hbDNNGetInputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
     """Number of a model's inputs.
 
@@ -185,13 +167,13 @@ def hbDNNGetInputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
     _count(count, model, "inputs")
 
 
-@_status
+@returns_status
 def hbDNNGetOutputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
     """Number of a model's outputs; as hbDNNGetInputCount."""
     _count(count, model, "outputs")
 
 
-@_status
+@returns_status
 def hbDNNGetInputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -> None:
     """Name of an input.
 
@@ -206,13 +188,13 @@ def hbDNNGetInputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -
     _name(name, model, index, "inputs")
 
 
-@_status
+@returns_status
 def hbDNNGetOutputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -> None:
     """Name of an output; as hbDNNGetInputName."""
     _name(name, model, index, "outputs")
 
 
-@_status
+@returns_status
 def hbDNNGetInputTensorProperties(properties: hbDNNTensorProperties, model: hbDNNHandle_t, index: int) -> None:
     """What an input looks like in memory.
 
@@ -228,13 +210,13 @@ def hbDNNGetInputTensorProperties(properties: hbDNNTensorProperties, model: hbDN
     _properties(properties, model, index, "inputs")
 
 
-@_status
+@returns_status
 def hbDNNGetOutputTensorProperties(properties: hbDNNTensorProperties, model: hbDNNHandle_t, index: int) -> None:
     """What an output looks like in memory; as hbDNNGetInputTensorProperties."""
     _properties(properties, model, index, "outputs")
 
 
-@_status
+@returns_status
 def hbDNNInfer(
     task: hbDNNTaskHandle_t, output: Any, input: Any, model: hbDNNHandle_t, ctrl: hbDNNInferCtrlParam
 ) -> None:
@@ -249,10 +231,10 @@ def hbDNNInfer(
         ctrl: Cores, priority, customId; more = 1 when further inferences are to be added.
 
     Returns:
-        0; HB_DNN_INVALID_ARGUMENT with the tensor and the rule; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_API_USE_ERROR: *task is
-        not null and awaits nothing; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive; HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT.
+        0; HB_DNN_INVALID_ARGUMENT with the tensor and the rule; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_API_USE_ERROR: *task
+        is not null and awaits nothing; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive; HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT.
     """
-    out = _out(task, hbDNNTaskHandle_t, "task")
+    out = out_behind(task, hbDNNTaskHandle_t, "task")
     loaded = model_behind(model)
     how = checked_ctrl(ctrl)
     job = job_of(loaded, tensors_behind(output, "output"), tensors_behind(input, "input"), how, device_memory())
@@ -267,7 +249,7 @@ def hbDNNInfer(
     )
 
 
-@_status
+@returns_status
 def hbDNNWaitTaskDone(task: hbDNNTaskHandle_t, timeout: int) -> None:
     """Wait for a task.
 
@@ -279,22 +261,22 @@ def hbDNNWaitTaskDone(task: hbDNNTaskHandle_t, timeout: int) -> None:
         0; HB_DNN_TIMEOUT, and the task goes on; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
         HB_DNN_API_USE_ERROR: the task still awaits inferences.
     """
-    status, text = runtime.tasks.wait(_handle(task, hbDNNTaskHandle_t), _milliseconds(timeout))
+    status, text = runtime.tasks.wait(handle_behind(task, hbDNNTaskHandle_t), milliseconds(timeout))
     if status:
         raise RequestRefusedError(status, text)
 
 
-@_status
+@returns_status
 def hbDNNReleaseTask(task: hbDNNTaskHandle_t) -> None:
     """Release a task; once for each. A queued one is cancelled; one that runs is ended at a node's boundary first.
 
     Returns:
         0; HB_DNN_INVALID_TASK_HANDLE. Afterwards nothing writes to the task's tensors.
     """
-    runtime.tasks.release(_handle(task, hbDNNTaskHandle_t))
+    runtime.tasks.release(handle_behind(task, hbDNNTaskHandle_t))
 
 
-@_status
+@returns_status
 def hbDNNSetTaskDoneCb(
     task: hbDNNTaskHandle_t, callback: Callable[[hbDNNTaskHandle_t, int, Any], None], userdata: Any = None
 ) -> None:
@@ -306,7 +288,7 @@ def hbDNNSetTaskDoneCb(
     Returns:
         0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT when the callback is not callable.
     """
-    handle = _handle(task, hbDNNTaskHandle_t)
+    handle = handle_behind(task, hbDNNTaskHandle_t)
     given: object = callback  # a C program that passes no function would crash later
     if not callable(given):
         runtime.tasks.check(handle)
@@ -321,68 +303,12 @@ def model_behind(model: object) -> Loaded:
     Raises:
         ModelError: INVALID_DNN_HANDLE.
     """
-    return runtime.models.get(_handle(model, hbDNNHandle_t))
-
-
-def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
-    """A copy of how a task is to be scheduled.
-
-    Raises:
-        ModelError: INVALID_ARGUMENT.
-    """
-    given = behind(ctrl, hbDNNInferCtrlParam)
-    if given is None:
-        raise bad_argument(f"The control parameter is {shown(ctrl)}; pass an hbDNNInferCtrlParam.")
-    if not 0 <= given.bpuCoreId <= _CORES:
-        raise bad_argument(
-            f"bpuCoreId is {given.bpuCoreId}; write HB_BPU_CORE_ANY (0), HB_BPU_CORE_0 (1), HB_BPU_CORE_1 (2) or both (3)."
-        )
-    if not 0 <= given.dspCoreId <= _CORES:
-        raise bad_argument(f"dspCoreId is {given.dspCoreId}; write HB_DSP_CORE_ANY (0), or bits of cores.")
-    if not 0 <= given.priority <= 255:
-        raise bad_argument(f"The priority is {given.priority}; write 0 to 255.")
-    return hbDNNInferCtrlParam.from_buffer_copy(given)
-
-
-def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
-    """The caller's tensors, to be indexed: of an array, a list, one structure, a pointer, or a pointer to a pointer.
-
-    Raises:
-        ModelError: INVALID_ARGUMENT for NULL and for what is no tensor.
-    """
-    found = getattr(given, "_obj", given)  # byref
-    if isinstance(found, hbDNNTensor):
-        return [found] if found is given else cast("Sequence[hbDNNTensor]", ctypes.pointer(found))
-    if isinstance(found, (list, tuple)):
-        return [behind(one, hbDNNTensor) or one for one in found]
-    for _ in range(2):
-        if isinstance(found, ctypes.Array) and issubclass(found._type_, hbDNNTensor):
-            return cast("Sequence[hbDNNTensor]", found)
-        if not isinstance(found, ctypes._Pointer) or not found:  # noqa: SLF001 - the base of all pointer types
-            break
-        if isinstance(found.contents, hbDNNTensor):
-            return cast("Sequence[hbDNNTensor]", found)
-        found = found.contents
-    raise bad_argument(f"The {what} is {shown(given)}; pass an array of hbDNNTensor.")
-
-
-def _out(given: Any, kind: Any, name: str) -> Any:
-    found = behind(given, kind)
-    if found is None:
-        raise bad_argument(f"{name} is {shown(given)}; pass a {kind.__name__} to be filled.")
-    return found
-
-
-def _handle(given: object, kind: type[ctypes.c_void_p]) -> int | None:
-    found = behind(given, kind)
-    if found is not None:
-        return found.value
-    return integer(given) if given is not None else None
+    return runtime.models.get(handle_behind(model, hbDNNHandle_t))
 
 
 def _count(count: object, model: object, which: str) -> None:
     specs = getattr(model_behind(model).model, which)
-    _out(count, ctypes.c_int32, "count").value = len(specs)
+    out_behind(count, ctypes.c_int32, "count").value = len(specs)
 
 
 def _spec(model: object, index: object, which: str) -> tuple[Loaded, Any]:
@@ -397,43 +323,9 @@ def _spec(model: object, index: object, which: str) -> tuple[Loaded, Any]:
 def _name(name: Any, model: object, index: object, which: str) -> None:
     loaded, spec = _spec(model, index, which)
     kept = loaded.names.setdefault(spec.name, ctypes.c_char_p(spec.name.encode()))
-    _out(name, ctypes.c_char_p, "name").value = kept.value
+    out_behind(name, ctypes.c_char_p, "name").value = kept.value
 
 
 def _properties(properties: object, model: object, index: object, which: str) -> None:
     _, spec = _spec(model, index, which)
-    fill_properties(spec, _out(properties, hbDNNTensorProperties, "properties"))
-
-
-def _first(given: Any, count: object, name: str) -> list[Any]:
-    number = integer(count)
-    if number is None or number < 1:
-        raise bad_argument(f"The count is {shown(count)}; write how many models there are, at least 1.")
-    if given is None or isinstance(given, (str, bytes)):
-        raise bad_argument(f"{name} is {shown(given)}; pass an array or a list of {number}.")
-    found = getattr(given, "_obj", given)
-    try:
-        return [found[at] for at in range(number)]
-    except IndexError:
-        raise bad_argument(f"{name} has {len(found)} entries, fewer than the count of {number}.") from None
-
-
-def _filled(given: Any, what: str) -> Any:
-    value = given.value if isinstance(given, ctypes.c_char_p) else given
-    if not value:
-        raise bad_argument(f"A {what} is null or empty.")
-    return value
-
-
-def _text(given: Any) -> str:
-    value = _filled(given, "model name")
-    return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _milliseconds(timeout: object) -> int:
-    whole = integer(timeout)
-    if whole is None:
-        if isinstance(timeout, (str, bytes)) or timeout is None:
-            raise bad_argument(f"The timeout is {shown(timeout)}; write milliseconds.")
-        whole = math.ceil(min(float(cast("Any", timeout)), _MOST_WAIT_MS))
-    return min(whole, _MOST_WAIT_MS)
+    fill_properties(spec, out_behind(properties, hbDNNTensorProperties, "properties"))

@@ -1,4 +1,4 @@
-"""Element types: ONNX's, numpy's and the vendor's, each to the others. What the vendor's enum lacks is refused by name."""
+"""Element types: ONNX's, numpy's and the vendor's. What the vendor's enum lacks is refused by name."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.model import Model, load
 from arm_client.dnn.tasks import Tasks
-from arm_client.dnn.tensors import Memo
+from arm_client.dnn.places import Memo
 from arm_client.process import process
 from hbrt.status import Status
 
