@@ -1,0 +1,43 @@
+"""What ``hrt_model_exec infer`` writes of tensors: their bytes, or their numbers as text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def as_text(values: NDArray[Any], axis: int, precision: int) -> str:
+    """Numbers as text, a blank between two.
+
+    Args:
+        values: Any shape.
+        axis: Where lines break: numbers that differ only in dimensions from ``axis`` on share a line. 0 puts all of
+            them on one line; the number of dimensions, or more, each on its own.
+        precision: Decimals of real numbers.
+    """
+    lines = values.reshape(int(np.prod(values.shape[:axis])), -1) if values.size else values.reshape(0, 0)
+    is_real = np.issubdtype(values.dtype, np.floating)
+    form = f"%.{precision}f" if is_real else "%d"
+    numbers = lines.astype(np.float64) if is_real else lines.astype(object)  # of any width, 64 bits without a sign too
+    return "".join(" ".join(form % number for number in line) + "\n" for line in numbers.tolist())
+
+
+def file_name(*parts: object) -> str:
+    """Parts joined to a file's name; what a file system or a shell might mind becomes ``_``."""
+    return "_".join(re.sub(r"[^A-Za-z0-9.-]+", "_", str(part)).strip("_") for part in parts)
+
+
+def write_text(file: Path, values: NDArray[Any], axis: int, precision: int) -> None:
+    """Write numbers as text; see as_text."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(as_text(values, axis, precision), encoding="utf-8")
+
+
+def write_bytes(file: Path, data: bytes) -> None:
+    """Write a tensor's bytes as they lie in memory."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(data)

@@ -1,0 +1,72 @@
+"""The manner of gflags for a click command: ``--flag=value``, ``-flag value``, ``--bool``, ``--nobool``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+_WORDS = {"true": True, "t": True, "yes": True, "y": True, "1": True}
+_WORDS |= {"false": False, "f": False, "no": False, "n": False, "0": False}
+
+
+def as_click(arguments: list[str], booleans: Collection[str]) -> list[str]:
+    """Arguments as gflags takes them, in the form that click takes.
+
+    One dash before a long name becomes two, ``--noname`` of a boolean becomes ``--name=false``, and a boolean with
+    nothing behind it ``--name=true``. What is no flag is left alone.
+
+    Args:
+        arguments: Behind the subcommand.
+        booleans: Names of the boolean flags.
+    """
+    result: list[str] = []
+    for at, argument in enumerate(arguments):
+        if argument == "--":
+            return result + arguments[at:]
+        name, equals, value = argument.lstrip("-").partition("=")
+        if not argument.startswith("-") or len(name) < 2 or name[0].isdigit():
+            result.append(argument)
+        elif name in booleans and not equals:
+            following = arguments[at + 1] if at + 1 < len(arguments) else ""
+            result.append(f"--{name}" if following.lower() in _WORDS else f"--{name}=true")
+        elif not equals and name.startswith("no") and name[2:] in booleans:
+            result.append(f"--{name[2:]}=false")
+        else:
+            result.append(f"--{name}{equals}{value}")
+    return result
+
+
+class BooleanOption(click.Option):
+    """An option that is true or false."""
+
+
+def _to_bool(_ctx: click.Context, _param: click.Parameter, value: Any) -> bool:
+    word = value if isinstance(value, bool) else _WORDS.get(str(value).lower())
+    if word is None:
+        raise click.BadParameter(f"{value!r} is neither true nor false.")
+    return word
+
+
+class FlagCommand(click.Command):
+    """A command whose flags are written as gflags writes them. The last of several wins, as there."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Translate, then parse."""
+        booleans = {param.name for param in self.params if isinstance(param, BooleanOption) and param.name}
+        return super().parse_args(ctx, as_click(args, booleans))
+
+
+def flag(name: str, type: Any, default: Any, text: str, **more: Any) -> Callable[[F], F]:
+    """An option ``--name`` that shows its default; the function gets ``name``."""
+    return click.option(
+        f"--{name}", name, type=type, default=default, help=text, show_default=default not in {None, ""}, **more
+    )
+
+
+def boolean_flag(name: str, text: str, *, default: bool = False) -> Callable[[F], F]:
+    """An option that is true or false."""
+    word = "true" if default else "false"
+    return flag(name, str, word, text, cls=BooleanOption, callback=_to_bool, metavar="[true|false]")
