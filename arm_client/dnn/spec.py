@@ -42,6 +42,7 @@ class ImageSpec:
         mean: (1,) or (C,) float32, subtracted first; of zeros for none.
         scale: (1,) or (C,) float32, multiplied next; of ones for none.
         is_resizer: The source is "resizer": only hbDNNRoiInfer can run it.
+        video_range: NV12 of 16..235 (input_space_and_range bt601_video); else of 0..255 (regular).
     """
 
     train_type: str
@@ -49,6 +50,7 @@ class ImageSpec:
     mean: NDArray[np.float32]
     scale: NDArray[np.float32]
     is_resizer: bool = False
+    video_range: bool = False
 
 
 @dataclass(frozen=True)
