@@ -9,12 +9,13 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import cast
 
 from arm_client.memory import Blocks
 from arm_client.notifier import Notifier
 from arm_client.process import process
 from hbrt import settings
-from hbrt.board import BoardPaths, board_paths, home
+from hbrt.board import BoardPaths, RemoteBoard, board_paths, home
 from hbrt.launch import DaemonConfig, Launched, launch
 from hbrt.link import Link, NoDaemonError
 from hbrt.status import Status
@@ -30,13 +31,13 @@ class Session:
         self.users = 0
         self._is_closed = False
         try:
-            self.link = Link(paths)
+            self.link = _link(paths)
         except BaseException:
             self._end_daemon()
             raise
         try:
             self.tasks = _tasks(self.link)
-            self.blocks = Blocks(self.link, self.tasks)
+            self.blocks = _blocks(self.link, self.tasks)
         except BaseException:  # a setting with a wrong value
             self.link.close()
             self._end_daemon()
@@ -78,7 +79,29 @@ class Session:
             self.daemon = None
 
 
+def _link(paths: BoardPaths) -> Link:
+    if not isinstance(paths, RemoteBoard):
+        return Link(paths)
+    from arm_client.remote_link import RemoteLink
+
+    return RemoteLink(paths)
+
+
+def _blocks(link: Link, tasks: Tasks) -> Blocks:
+    if not isinstance(link.paths, RemoteBoard):
+        return Blocks(link, tasks)
+    from arm_client.remote_link import RemoteLink
+    from arm_client.remote_memory import RemoteBlocks
+
+    return RemoteBlocks(cast("RemoteLink", link), tasks)
+
+
 def _tasks(link: Link) -> Tasks:
+    if isinstance(link.paths, RemoteBoard):
+        from arm_client.remote_link import RemoteLink
+        from arm_client.remote_tasks import RemoteTasks
+
+        return RemoteTasks(cast("RemoteLink", link))
     if not settings.is_relayed():
         return Tasks(link)
     from arm_client.relay_tasks import RelayTasks

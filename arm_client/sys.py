@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _OK = 0
 _SYS_TWIN: dict[int, int] = {
     Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
+    Status.HB_DSP_RELAY_LOST: Status.HB_SYS_BOARD_LOST,  # of a board on another machine: the memory went with it
     Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
     Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
 }

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from dsp_server.relay.remote.memory import DeputyMemory
 from dsp_server.relay.remote.outbox import Outbox
@@ -20,6 +20,7 @@ from hbrt.layout import CORE_ACTIVITY
 from hbrt.link import Link
 from hbrt.mailbox import ANSWER, Answer, State, shorten
 from hbrt.refusal import RequestRefusedError
+from hbrt.remote_pump import Pump
 from hbrt.remote_wire import (
     FORWARDED,
     MAX_FRAME_BYTES,
@@ -41,7 +42,6 @@ MOST_TASKS = 1024  # of one program, that have not ended
 MOST_UNREAD = 4096  # frames of a program that wait for its deputy
 MOST_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
 LOOK_MS = 1000.0
-_Job = Iterator[tuple[int, bytes]]  # (number of a DATA or 0, frame)
 
 
 class _Tasks(Tasks):
@@ -75,9 +75,7 @@ class Deputy(threading.Thread):
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
         self._is_over = False
-        self._jobs: deque[_Job] = deque()
-        self._on_their_way: deque[tuple[int, int]] = deque()  # DATA without ACK: number, bytes
-        self._window = 0
+        self._pump = Pump()
         self._carried: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # and back
         self._link: Link
@@ -171,15 +169,11 @@ class Deputy(threading.Thread):
                 self.unread_bytes -= len(frame)
                 self._on_frame(frame)
             self._collect()
-            self._pump()
+            for frame in self._pump.frames():
+                self._send(frame)
 
     def _has_work(self) -> bool:
-        return (
-            self._is_over
-            or bool(self._inbox)
-            or (bool(self._jobs) and self._window < WINDOW_BYTES)
-            or any(map(self._tasks_ended, self._carried))
-        )
+        return self._is_over or bool(self._inbox) or self._pump.has_frames or any(map(self._tasks_ended, self._carried))
 
     def _tasks_ended(self, handle: int) -> bool:
         state = self._tasks.state(handle)
@@ -187,22 +181,6 @@ class Deputy(threading.Thread):
 
     def _send(self, frame: bytes) -> None:
         self._outbox.put(self.identity, frame)
-
-    def _later(self, *frames: bytes) -> None:
-        """Send frames after all that was decided before, which may wait for an ACK."""
-        self._jobs.append(iter([(0, frame) for frame in frames]))
-
-    def _pump(self) -> None:
-        """Send what may be sent now."""
-        while self._jobs and self._window < WINDOW_BYTES:
-            number, frame = next(self._jobs[0], (-1, b""))
-            if number < 0:
-                self._jobs.popleft()
-                continue
-            if number:
-                self._on_their_way.append((number, len(frame)))
-                self._window += len(frame)
-            self._send(frame)
 
     def _collect(self) -> None:
         """Tell the ends of tasks, after the bytes that they wrote."""
@@ -216,8 +194,8 @@ class Deputy(threading.Thread):
             text = b"" if state is State.DONE else shorten(self._tasks.text(handle))
             frames.append(_end(number, state, answer, text))
             self._tasks.release(handle)
-        self._jobs.append(self._memory.everything())
-        self._later(*frames)
+        self._pump.add(self._memory.everything())
+        self._pump.add_frames(*frames)
 
     def _forget(self, handle: int) -> int:
         number = self._carried.pop(handle)
@@ -236,7 +214,7 @@ class Deputy(threading.Thread):
                 self._memory.push(number, phy_addr, Change(*change))
                 self._send(encode(Kind.TAKEN, number))
             case Kind.ACK:
-                self._on_ack(fields[0])
+                self._pump.on_taken(fields[0])
             case Kind.REQUEST:
                 self._on_request(fields[0])
             case Kind.PULL:
@@ -267,11 +245,7 @@ class Deputy(threading.Thread):
                 return
             why = self._tasks.why()
         answer = Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)
-        self._later(_end(number, State.FAILED, answer, shorten(why)))
-
-    def _on_ack(self, number: int) -> None:
-        while self._on_their_way and self._on_their_way[0][0] <= number:
-            self._window -= self._on_their_way.popleft()[1]
+        self._pump.add_frames(_end(number, State.FAILED, answer, shorten(why)))
 
     def _on_request(self, raw: bytes) -> None:
         request = decode_request(raw)
@@ -286,7 +260,7 @@ class Deputy(threading.Thread):
 
     def _on_pull(self, number: int, phy_addr: int, size_bytes: int) -> None:
         try:
-            self._jobs.append(self._memory.pull(phy_addr, size_bytes))
+            self._pump.add(self._memory.pull(phy_addr, size_bytes))
         except RequestRefusedError as error:
             self._reply(ControlReply(number, int(error.status), str(error)))
         else:
@@ -306,14 +280,14 @@ class Deputy(threading.Thread):
         self._collect()
         handle = self._handles.get(task, 0)
         state = (self._tasks.state(handle) if handle else None) or State.EMPTY
-        self._later(encode(Kind.STATE, number, task, int(state)))
+        self._pump.add_frames(encode(Kind.STATE, number, task, int(state)))
 
     def _reply(self, reply: ControlReply) -> None:
         raw = encode_reply(reply)
         if len(raw) > MAX_REPLY_BYTES:
             why = f"The answer has {len(raw)} bytes; {MAX_REPLY_BYTES} travel to another machine at most. Ask for less."
             raw = encode_reply(ControlReply(reply.id, int(Status.HB_SYS_INVALID_ARGUMENT), why))
-        self._later(encode(Kind.REPLY, raw))
+        self._pump.add_frames(encode(Kind.REPLY, raw))
 
 
 def activity_of(link: Link) -> bytes:

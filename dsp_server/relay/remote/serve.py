@@ -30,7 +30,7 @@ def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) 
         BoardError: it cannot listen there; no daemon serves the board, or it refused.
     """
     raise_descriptor_limit()
-    link = Link(paths)
+    link = Link(paths, "dsp_relay_server")
     try:
         gate = Gate(link, listen, say)
         try:

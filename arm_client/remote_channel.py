@@ -1,0 +1,266 @@
+"""The connection to a board's relay on another machine, and the thread that keeps it.
+
+The thread alone uses the sockets: it sends what others put, hands over what comes, and tells of the connection's end,
+which ZeroMQ finds by its heartbeats, also while this program computes and no Python runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from arm_client.refusal import RequestRefusedError
+from arm_client.remote_probe import mechanism
+from hbrt.board import RemoteBoard
+from hbrt.curve_keys import KeysError, ProgramKeys, default_directory, program_keys
+from hbrt.remote_pump import Job, Pump
+from hbrt.remote_wire import (
+    BEAT_SECONDS,
+    HEARTBEAT_MS,
+    HEARTBEAT_TIMEOUT_MS,
+    MAX_FRAME_BYTES,
+    RELAY_SAYS,
+    Kind,
+    Message,
+    decode,
+    encode,
+)
+from hbrt.settings import text
+from hbrt.status import Status
+from hbrt.wire import MalformedMessageError
+
+WELCOME_SECONDS = 10.0
+CLOCK_SAMPLES = 4
+SILENT_BEATS = 10  # without a word, until the relay counts as lost: it hangs, though its machine answers
+BYE_LINGER_MS = 500
+_EVENTS = (
+    int(zmq.EVENT_DISCONNECTED)
+    | int(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+    | int(zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+    | int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
+)
+_NOBLOCK = int(zmq.NOBLOCK)
+
+
+class RemoteChannel:
+    """A connection to a relay.
+
+    Args:
+        board: Whose relay.
+
+    Raises:
+        RequestRefusedError: there is none at that address, or it does not let this program in; says why.
+    """
+
+    def __init__(self, board: RemoteBoard, program: str) -> None:
+        self._board = board
+        self._keys = _keys_for(board)
+        self._outbox: deque[Job] = deque()
+        self._pump = Pump()
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._is_closing = False
+        self._thread: threading.Thread | None = None
+        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.linger = 0
+        self._socket.maxmsgsize = MAX_FRAME_BYTES
+        self._socket.sndhwm = self._socket.rcvhwm = 0  # the windows of both sides bound what is on its way
+        self._socket.reconnect_ivl = -1  # a new connection would be a new program to the relay
+        self._socket.heartbeat_ivl, self._socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
+        self._socket.ipv6 = int(":" in board.host)
+        if self._keys is not None:
+            self._socket.curve_publickey, self._socket.curve_secretkey = self._keys.own
+            self._socket.curve_serverkey = self._keys.server
+        self._monitor = self._socket.get_monitor_socket(_EVENTS)
+        try:
+            self._socket.connect(board.name)
+            self.welcome = self._greet(program)
+            self.clock_ns = self._compare_clocks()
+        except BaseException:
+            self._end(0)
+            raise
+
+    def start(self, on_message: Callable[[Message], None], on_lost: Callable[[int, str], None]) -> None:
+        """From now on, hand over what comes, and tell once of the end, in a thread of its own."""
+        self._thread = threading.Thread(target=self._run, args=(on_message, on_lost), name="hbrt-remote", daemon=True)
+        self._thread.start()
+
+    def send(self, frame: bytes) -> None:
+        """Have a frame sent, in the order of the calls; any thread."""
+        self.put(iter([(0, frame)]))
+
+    def put(self, job: Job) -> None:
+        """Have the frames of a job made, by the thread of this connection, and sent; any thread."""
+        self._outbox.append(job)
+        with contextlib.suppress(OSError):  # the thread has ended: the end has been told
+            os.eventfd_write(self._bell, 1)
+
+    def close(self) -> None:
+        """Say goodbye, and end the thread; what is unsent gets BYE_LINGER_MS."""
+        self._is_closing = True
+        self.send(encode(Kind.BYE))
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    # -- coming in
+
+    def _greet(self, program: str) -> list[Any]:
+        self._socket.send(encode(Kind.HELLO, program[:64], os.getpid()))
+        kind, fields = self._await(WELCOME_SECONDS)
+        if kind == Kind.WELCOME:
+            return fields
+        if kind in {Kind.REFUSED, Kind.GONE}:
+            raise RequestRefusedError(fields[0], f"The relay at {self._board.name} refused this program: {fields[1]}")
+        raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not say welcome.")
+
+    def _compare_clocks(self) -> int:
+        """Nanoseconds that the board's monotonic clock is ahead of this machine's, by the quickest of some answers."""
+        found: list[tuple[int, int]] = []
+        for number in range(CLOCK_SAMPLES):
+            sent_ns = time.monotonic_ns()
+            self._socket.send(encode(Kind.CLOCK, number))
+            kind, fields = self._await(WELCOME_SECONDS)
+            if kind != Kind.NOW:
+                raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")
+            back_ns = time.monotonic_ns()
+            found.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
+        return min(found)[1]
+
+    def _await(self, seconds: float) -> Message:
+        """The next message but for beats, before the thread runs.
+
+        Raises:
+            RequestRefusedError: none came, and why.
+        """
+        poller = zmq.Poller()
+        poller.register(self._socket, zmq.POLLIN)
+        poller.register(self._monitor, zmq.POLLIN)
+        ready = dict(poller.poll(int(seconds * 1000)))
+        if self._socket in ready:
+            try:
+                message = decode(self._socket.recv(), RELAY_SAYS)
+            except MalformedMessageError as error:
+                raise RequestRefusedError(
+                    Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says cannot be read. {error}"
+                ) from None
+            return message if message.kind != Kind.BEAT else self._await(seconds)
+        event = recv_monitor_message(self._monitor)["event"] if self._monitor in ready else None
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, self._why_not_in(event, seconds))
+
+    def _why_not_in(self, event: int | None, seconds: float) -> str:
+        where = f"The relay at {self._board.name}"
+        if event is None:
+            return f"{where} did not answer within {seconds:g} s."
+        if self._keys is None:
+            return f"{where} closed the connection."
+        if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            return (
+                f"{where} does not know this program's key ({self._keys.own.public.decode()} in {default_directory()}): "
+                "put it into the directory clients/ of the relay's keys."
+            )
+        return (
+            f"{where} closed the connection: the server.key in {default_directory()} is not the one of that relay; "
+            "copy it from the relay's keys."
+        )
+
+    # -- the thread
+
+    def _run(self, on_message: Callable[[Message], None], on_lost: Callable[[int, str], None]) -> None:
+        status, why = int(Status.HB_DSP_RELAY_LOST), ""
+        try:
+            why = self._talk(on_message)
+        except RequestRefusedError as error:
+            status, why = int(error.status), str(error)
+        except MalformedMessageError as error:
+            why = f"The relay at {self._board.name} broke the protocol. {error}"
+        except Exception as error:  # noqa: BLE001 - whoever waits must not wait for a thread that has failed
+            import traceback
+
+            traceback.print_exc()
+            why = f"The connection to {self._board.name} failed, which is a defect of hbrt: {error!r}"
+        finally:
+            on_lost(status, why)
+            self._end(BYE_LINGER_MS if self._is_closing else 0)
+
+    def _talk(self, on_message: Callable[[Message], None]) -> str:
+        """Send and receive until the end; returns why it came."""
+        socket, monitor, bell = self._socket, self._monitor, self._bell
+        poller = zmq.Poller()
+        for source in (socket, monitor, bell):
+            poller.register(source, zmq.POLLIN)
+        silent = 0
+        while True:
+            ready = dict(poller.poll(int(BEAT_SECONDS * 1000)))
+            # Beats without a word, not seconds: a program that was stopped meanwhile has not listened.
+            silent = 0 if socket in ready else silent + (not ready)
+            if bell in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.eventfd_read(bell)
+                while self._outbox:
+                    self._pump.add(self._outbox.popleft())
+            with contextlib.suppress(zmq.Again):
+                while True:
+                    self._take_in(decode(socket.recv(_NOBLOCK), RELAY_SAYS), on_message)
+            try:
+                for frame in self._pump.frames():
+                    socket.send(frame, _NOBLOCK)
+            except zmq.Again:
+                return self._gone()
+            if self._is_closing:
+                return "This process has detached."
+            if monitor in ready:
+                return self._gone()
+            if silent >= SILENT_BEATS:
+                return f"The relay at {self._board.name} gave no sign of life for {SILENT_BEATS * BEAT_SECONDS:g} s."
+
+    def _take_in(self, message: Message, on_message: Callable[[Message], None]) -> None:
+        kind, fields = message
+        if kind == Kind.TAKEN:
+            self._pump.on_taken(fields[0])
+        elif kind in {Kind.GONE, Kind.REFUSED}:
+            raise RequestRefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
+        on_message(message)
+        if kind == Kind.DATA:
+            self._socket.send(encode(Kind.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it
+
+    def _gone(self) -> str:
+        return f"The relay at {self._board.name} has gone, or cannot be reached any more; connect again."
+
+    def _end(self, linger_ms: int) -> None:
+        self._socket.disable_monitor()
+        self._monitor.close(0)
+        self._socket.close(linger_ms)
+        self._context.term()
+        bell, self._bell = self._bell, -1
+        os.close(bell)
+
+
+def _keys_for(board: RemoteBoard) -> ProgramKeys | None:
+    """The keys to use with the relay at an address, None for one without.
+
+    Raises:
+        RequestRefusedError: it wants keys and there are none, or it has none and some were asked for.
+    """
+    wants = mechanism(board)
+    directory, is_named = default_directory(), bool(text("HBRT_KEYS"))
+    if wants == "CURVE":
+        try:
+            return program_keys(directory)
+        except KeysError as error:
+            raise RequestRefusedError(
+                Status.HB_DSP_NOT_RUNNING, f"The relay at {board.name} lets in who shows a key. {error}"
+            ) from None
+    if is_named:
+        raise RequestRefusedError(
+            Status.HB_DSP_NOT_RUNNING,
+            f"The relay at {board.name} has no keys, and HBRT_KEYS asks for them: give it --keys, or unset HBRT_KEYS.",
+        )
+    return None

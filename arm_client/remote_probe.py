@@ -1,0 +1,44 @@
+"""Who listens at a relay's address: asked before ZeroMQ connects, which would try in silence for ever.
+
+A ZeroMQ peer greets with 64 bytes (ZMTP 3): signature, version, then the name of its security mechanism. So a wrong
+address, something else that listens there, and a relay with keys where none are given are told apart at once.
+"""
+
+from __future__ import annotations
+
+import socket
+
+from arm_client.refusal import RequestRefusedError
+from hbrt.board import RemoteBoard
+from hbrt.status import Status
+
+CONNECT_SECONDS = 5.0
+GREETING_BYTES = 64
+_SIGNATURE = b"\xff" + bytes(8) + b"\x7f"
+_VERSION = b"\x03\x01"
+
+
+def mechanism(board: RemoteBoard) -> str:
+    """``NULL`` for a relay without keys, ``CURVE`` for one with keys.
+
+    Raises:
+        RequestRefusedError: nobody listens there, or no relay does.
+    """
+    try:
+        with socket.create_connection((board.host, board.port), CONNECT_SECONDS) as connection:
+            connection.sendall((_SIGNATURE + _VERSION + b"NULL").ljust(GREETING_BYTES, b"\0"))
+            greeting = b""
+            while len(greeting) < GREETING_BYTES and (more := connection.recv(GREETING_BYTES - len(greeting))):
+                greeting += more
+    except OSError as error:
+        why = "it does not answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        raise RequestRefusedError(
+            Status.HB_DSP_NOT_RUNNING,
+            f"No relay can be reached at {board.name}: {why}. Start one beside the board with 'hbrt relay --listen'.",
+        ) from None
+    name = greeting[12:32].rstrip(b"\0")
+    if len(greeting) < GREETING_BYTES or greeting[:1] != b"\xff" or name not in {b"NULL", b"CURVE"}:
+        raise RequestRefusedError(
+            Status.HB_DSP_NOT_RUNNING, f"What listens at {board.name} is no relay of a board: look at the port."
+        )
+    return name.decode()
