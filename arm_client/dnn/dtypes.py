@@ -31,6 +31,7 @@ _BY_ONNX: dict[int, tuple[np.dtype[Any], hbDNNDataType]] = {
     TensorProto.UINT64: (np.dtype(np.uint64), _T.HB_DNN_TENSOR_TYPE_U64),
 }
 _BY_NUMPY = {dtype: onnx_type for onnx_type, (dtype, _) in _BY_ONNX.items()}
+NIBBLE_TYPES = (np.dtype(int4), np.dtype(uint4))
 NIBBLES = frozenset({_T.HB_DNN_TENSOR_TYPE_S4, _T.HB_DNN_TENSOR_TYPE_U4})  # two values a byte, the first one low
 
 

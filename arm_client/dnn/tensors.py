@@ -106,7 +106,8 @@ def feed_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Feed
         return Feed(spec.name, None, lambda: nibbles.unpack(packed, place.shape, spec.graph_dtype))
     if spec.graph_dtype == np.bool_:
         stored = over(ddr, place, np.dtype(np.uint8))
-        return Feed(spec.name, None, lambda: stored != 0)  # a byte that is neither 0 nor 1 is no bool to the graph
+        # A byte that is neither 0 nor 1 is no bool to the graph. A scalar stays an array.
+        return Feed(spec.name, None, lambda: np.asarray(stored != 0))
     array = over(ddr, place, spec.graph_dtype)
     if place.stride is not None:
         return Feed(spec.name, None, lambda: np.ascontiguousarray(array))
@@ -170,6 +171,7 @@ def _deliver(spec: TensorSpec, tensor: hbDNNTensor, place: Place, ddr: Ddr, resu
     is_nibble = spec.tensor_type in NIBBLES
     need = (result.size + 1) // 2 if is_nibble else result.nbytes
     if need > place.room_bytes:
+        tensor.properties.alignedByteSize = need  # so that the caller can allocate it and infer again
         raise ModelError(
             Status.HB_DNN_RUN_TASK_FAILED,
             f"The output {spec.name!r} has {need} bytes for this input (shape {list(result.shape)}), and "

@@ -1,0 +1,77 @@
+"""Four-bit tensors into and out of onnxruntime, whose Python side knows no such numpy type: as packed bytes."""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnxruntime as ort
+
+from arm_client.dnn import nibbles
+from arm_client.dnn.dtypes import NIBBLE_TYPES, onnx_type_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from arm_client.dnn.ort_session import Stop
+
+_TYPES = {onnx_type_of(dtype): dtype for dtype in NIBBLE_TYPES}
+
+
+def is_needed(session: ort.InferenceSession) -> bool:
+    """Whether an input or an output of a session has four bits."""
+    return any(
+        node.type in {"tensor(int4)", "tensor(uint4)"} for node in (*session.get_inputs(), *session.get_outputs())
+    )
+
+
+def run(
+    session: ort.InferenceSession, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], stop: Stop
+) -> dict[str, NDArray[Any]]:
+    """Run a session; four-bit tensors are arrays of ml_dtypes' int4 and uint4, one value each, on both sides.
+
+    Raises:
+        Exception: what onnxruntime raises.
+    """
+    binding = session.io_binding()
+    for name, array in feeds.items():
+        binding.bind_ortvalue_input(name, value_of(array))
+    for name, target in outputs.items():
+        if target is None or target.dtype in NIBBLE_TYPES:
+            binding.bind_output(name)
+        else:
+            binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(target))
+    session.run_with_iobinding(binding, stop.run_options)
+    results = {}
+    for name, made in zip(outputs, binding.get_outputs(), strict=True):
+        target = outputs[name]
+        if target is None:
+            results[name] = array_of(made)
+        else:
+            if target.dtype in NIBBLE_TYPES:
+                target[...] = array_of(made)
+            results[name] = target
+    return results
+
+
+def value_of(array: NDArray[Any]) -> ort.OrtValue:
+    """An OrtValue of an array. Four bits: onnxruntime takes the shape from an array that only its packed half is read of."""
+    if array.dtype not in NIBBLE_TYPES:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    carrier = np.zeros(array.shape, np.uint8)
+    nibbles.pack(array, carrier.reshape(-1)[: (array.size + 1) // 2])
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(carrier, onnx_type_of(array.dtype))
+
+
+def array_of(value: ort.OrtValue) -> NDArray[Any]:
+    """The array of an OrtValue."""
+    dtype = _TYPES.get(value.element_type())
+    if dtype is None:
+        found: NDArray[Any] = value.numpy()
+        return found
+    shape = tuple(value.shape())
+    size_bytes = (prod(shape) + 1) // 2
+    packed = (ctypes.c_ubyte * size_bytes).from_address(value.data_ptr()) if size_bytes else b""
+    return nibbles.unpack(np.frombuffer(packed, np.uint8), shape, dtype)

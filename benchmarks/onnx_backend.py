@@ -1,0 +1,149 @@
+"""The ONNX project's backend cases through hbDNN and through bare onnxruntime, on this machine, in one go.
+
+    python -m benchmarks.onnx_backend [--kind node] [--only SUBSTRING] [--markdown]
+
+``hbDNN`` is hbDNNInitializeFromDDR, tensors of hbSysAllocMem and hbDNNInfer; both sides have the same session options
+and are compared by the ONNX project's own rules. The nets of the kind "light" carry expected outputs of one distinct
+value, so that they are compared with onnxruntime on random inputs as well.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import click
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from benchmarks._measure import table
+from benchmarks._onnx_cases import KINDS, Case, bare, cases, on_board, random_inputs
+
+RANDOM_INPUTS = 2
+MOST_SHOWN = 150
+
+
+@dataclass
+class Tally:
+    """What became of the cases of one kind."""
+
+    total: int = 0
+    carried: int = 0
+    board: int = 0
+    bare: int = 0
+    bare_all: int = 0
+    not_carried: Counter[str] = field(default_factory=Counter)
+    differs: list[str] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        """Add the counts of another kind."""
+        self.total += other.total
+        self.carried += other.carried
+        self.board += other.board
+        self.bare += other.bare
+        self.bare_all += other.bare_all
+        self.not_carried += other.not_carried
+        self.differs += other.differs
+
+
+def judge(case: Case, tally: Tally) -> None:
+    """Run one case both ways."""
+    tally.total += 1
+    bare_why = _why(lambda: case.check(bare(case.model)))
+    tally.bare_all += not bare_why
+    reason = case.not_carried()
+    if reason:
+        tally.not_carried[reason] += 1
+        return
+    tally.carried += 1
+    board_why = _why(lambda: case.check(on_board(case.model)))
+    if not board_why and case.kind == "light":
+        board_why = _why(lambda: compare_on_random(case))
+    tally.bare += not bare_why
+    tally.board += not board_why
+    if bool(bare_why) != bool(board_why):
+        side, why = ("hbDNN fails", board_why) if board_why else ("onnxruntime alone fails", bare_why)
+        tally.differs.append(f"{case.name}: {side}: {why}")
+
+
+def compare_on_random(case: Case) -> None:
+    """Hold hbDNN to bare onnxruntime bit by bit, on random inputs whose outputs are not of one value.
+
+    Raises:
+        AssertionError: they differ, or the outputs are of one value again.
+    """
+    one, other = bare(case.model), on_board(case.model)
+    outputs = []
+    for seed in range(RANDOM_INPUTS):
+        inputs = random_inputs(case.model, seed)
+        wanted, found = one(inputs), other(inputs)
+        for mine, theirs in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+        outputs.append(wanted[0])
+    if all(np.unique(output).size == 1 for output in outputs):
+        print(f"{case.name}: outputs are of one value on random input too.", file=sys.stderr)
+
+
+def _why(run: object) -> str:
+    try:
+        run()  # type: ignore[operator]
+    except Exception as error:  # noqa: BLE001 - whatever a case raises is its result
+        text = " ".join(f"{type(error).__name__}: {error}".split())
+        return text if len(text) <= MOST_SHOWN else f"{text[:MOST_SHOWN]}..."
+    return ""
+
+
+def run(kinds: Sequence[str], only: str) -> dict[str, Tally]:
+    """Run the cases of the kinds whose names have ``only`` in them."""
+    tallies = {}
+    for kind in kinds:
+        tally = Tally()
+        for case in cases([kind]):
+            if only in case.name:
+                judge(case, tally)
+        tallies[kind] = tally
+    return tallies
+
+
+def report(tallies: dict[str, Tally], *, markdown: bool) -> str:
+    """The tables, what differs, and the last line."""
+    whole = Tally()
+    for tally in tallies.values():
+        whole.add(tally)
+    rows = [
+        [kind, *(str(number) for number in (one.total, one.carried, one.board, one.bare, one.bare_all))]
+        for kind, one in (*tallies.items(), ("all", whole))
+    ]
+    head = ["kind", "cases", "carried by the API", "hbDNN passes", "onnxruntime passes", "onnxruntime passes, of all"]
+    reasons = [[reason, str(count)] for reason, count in whole.not_carried.most_common()]
+    parts = [
+        f"onnx {onnx.__version__}, onnxruntime {ort.__version__}, Python {platform.python_version()}.",
+        table(head, rows, markdown=markdown),
+        "Cases with an input or output that hbDNNDataType cannot carry, by the first such tensor:",
+        table(["type", "cases"], reasons, markdown=markdown),
+    ]
+    if whole.differs:
+        parts.append("What differs:\n\n" + "\n".join(f"- {line}" for line in whole.differs))
+    else:
+        parts.append("Nothing differs: hbDNN passes each case that onnxruntime passes, and no other.")
+    parts.append(f"hbDNN {whole.board}, onnxruntime {whole.bare}, cases {whole.carried}")
+    return "\n\n".join(parts)
+
+
+@click.command()
+@click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only these; all when not given.")
+@click.option("--only", default="", help="Only cases with this in their names.")
+@click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
+def main(*, kinds: tuple[str, ...], only: str, markdown: bool) -> None:
+    """Run the ONNX project's backend cases through hbDNN and through bare onnxruntime."""
+    tallies = run(kinds or KINDS, only)
+    print(report(tallies, markdown=markdown))
+    sys.exit(any(tally.board < tally.bare for tally in tallies.values()))
+
+
+if __name__ == "__main__":
+    main()
