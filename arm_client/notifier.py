@@ -11,8 +11,6 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hbrt.layout import SLOT_COUNT
-from hbrt.mailbox import FIRST_END
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -29,7 +27,7 @@ class Notifier:
     def __init__(self, link: Link, tasks: Tasks) -> None:
         self._link = link
         self._tasks = tasks
-        self.watched: dict[int, tuple[int, list[Callback]]] = {}  # handle -> (state byte, callbacks)
+        self.watched: dict[int, list[Callback]] = {}  # by handle
         self._due: list[tuple[int, list[Callback]]] = []
         self._lock = threading.Lock()
         self._work = threading.Event()
@@ -39,11 +37,10 @@ class Notifier:
 
     def add(self, handle: int, callback: Callback) -> None:
         """Have ``callback(status)`` called when the task ends."""
-        at = self._tasks.mailbox.states + (handle & SLOT_COUNT - 1)
         with self._lock:
             is_late = self._is_closing
             if not is_late:
-                self.watched.setdefault(handle, (at, []))[1].append(callback)
+                self.watched.setdefault(handle, []).append(callback)
                 if self._thread is None:
                     self._thread = threading.Thread(target=self._run, name="hbrt-notifier", daemon=True)
                     self._thread.start()
@@ -60,12 +57,12 @@ class Notifier:
     def settle(self, handle: int) -> None:
         """A watched task is about to be released: call back with what is known of it now."""
         with self._lock:
-            entry = self.watched.pop(handle, None)
-            if entry is None:
+            callbacks = self.watched.pop(handle, None)
+            if callbacks is None:
                 return
-            has_ended = self._tasks.mailbox.map[entry[0]] >= FIRST_END
+            has_ended = self._tasks.has_ended(handle)
             status = self._tasks.wait(handle, 1) if has_ended else Status.HB_DSP_TASK_RELEASED
-            self._due.append((status, entry[1]))
+            self._due.append((status, callbacks))
         self._wake()
 
     def close(self) -> None:
@@ -102,18 +99,16 @@ class Notifier:
         self._call_back()
 
     def _has_something(self) -> bool:
-        mm = self._tasks.mailbox.map
-        return self._is_changed or any(mm[at] >= FIRST_END for at, _ in list(self.watched.values()))
+        return self._is_changed or any(map(self._tasks.has_ended, list(self.watched)))
 
     def _call_back(self) -> None:
-        mm = self._tasks.mailbox.map
         is_over = self._is_closing or bool(self._link.fault)
         with self._lock:
             calls, self._due = self._due, []
-            ended = [handle for handle, (at, _) in self.watched.items() if is_over or mm[at] >= FIRST_END]
+            ended = [handle for handle in self.watched if is_over or self._tasks.has_ended(handle)]
             for handle in ended:
-                at, callbacks = self.watched.pop(handle)
-                has_ended = mm[at] >= FIRST_END
+                callbacks = self.watched.pop(handle)
+                has_ended = self._tasks.has_ended(handle)
                 calls.append((self._tasks.wait(handle, 1) if has_ended else self._last_word(), callbacks))
         for status, callbacks in calls:
             for callback in callbacks:

@@ -38,7 +38,10 @@ _EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
 
 
 class RelayChannel:
-    """A connection to a relay that has welcomed this process. One thread at a time may use it."""
+    """A connection to a relay that has welcomed this process. One thread at a time may use it.
+
+    A thread of the channel's own hears of the relay: its last words, its end, its silence.
+    """
 
     def __init__(self, context: zmq.Context[Any], socket: zmq.Socket[bytes], pid: int) -> None:
         self._context = context
@@ -51,24 +54,38 @@ class RelayChannel:
         self._watcher: threading.Thread | None = None
         self.fd = int(socket.getsockopt(zmq.FD))
         self.gone: tuple[int, str] | None = None  # why the relay said that it ends
-        self.send = socket.send
+        # The C part's own method: the one over it only sorts out options that are not used here.
+        self.send: Callable[[bytes, int], object] = super(zmq.Socket, socket).send
         self._get, self._recv = socket.getsockopt, socket.recv
 
     def take(self) -> bytes | None:
         """One frame that has come, or None."""
         return self._recv(_NOBLOCK) if self._get(_EVENTS) & _POLLIN else None  # type: ignore[operator]
 
-    def watch(self, on_death: Callable[[RelayChannel], None]) -> None:
-        """From now on, have ``on_death(self)`` called, in a thread of its own, when the relay's process ends."""
-        self._watcher = threading.Thread(target=self._watch, args=(on_death,), name="hbrt-relay", daemon=True)
+    def watch(self, on_death: Callable[[], None], on_look: Callable[[], None], beat_seconds: float) -> None:
+        """From now on, have a thread of its own call back, until the channel is closed.
+
+        Args:
+            on_death: Called once, when the relay's process has ended.
+            on_look: Called when something may have come, and after ``beat_seconds`` without it.
+            beat_seconds: A send may take the sign that something has come: it is found then.
+        """
+        arguments = (on_death, on_look, beat_seconds * 1000)
+        self._watcher = threading.Thread(target=self._watch, args=arguments, name="hbrt-relay", daemon=True)
         self._watcher.start()
 
-    def _watch(self, on_death: Callable[[RelayChannel], None]) -> None:
+    def _watch(self, on_death: Callable[[], None], on_look: Callable[[], None], beat_ms: float) -> None:
         poller = select.poll()
-        poller.register(self._pidfd, select.POLLIN)
-        poller.register(self._closing, select.POLLIN)
-        if self._closing not in dict(poller.poll()):
-            on_death(self)
+        for fd in (self._pidfd, self._closing, self.fd):
+            poller.register(fd, select.POLLIN)
+        while True:
+            events = dict(poller.poll(beat_ms))
+            if self._closing in events:
+                break
+            if self._pidfd in events:
+                on_death()
+                break
+            on_look()
         self._close_descriptors()
 
     def close(self, linger_ms: int = 0) -> None:

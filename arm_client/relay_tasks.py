@@ -1,19 +1,17 @@
-"""The life of a task on the caller's side in relay mode: as ``hbrt.tasks``, but a relay writes the slots.
+"""The life of a task on the caller's side in relay mode: as ``hbrt.tasks``, but a relay queues it.
 
-The process keeps a task table of its own, laid out like the board's: submitting marks a slot there READY and sends the
-descriptor to the relay; the relay's answer is written into it as a core writes into the board's. What looks at tasks
-(futures, callbacks, the C names) finds them there and knows no difference.
+The slots are this process's own, as in direct mode. Submitting writes the descriptor into one, marks it SENT, and sends
+the descriptor to the relay, which makes the slot READY. From there on all is as in direct mode: the core rings this
+process, which waits, reads and releases by itself.
 
-Whoever waits also reads what the relay sends. A relay that dies is noticed by its process's end, one that hangs by a
-beat that it does not answer; either way every task under way ends as HB_DSP_RELAY_LOST at once, and the next submission
-finds or starts another relay.
+A relay that dies is noticed by its process's end, one that hangs by a beat that it does not answer; either way every
+task under way ends as HB_DSP_RELAY_LOST at once, and the next submission finds or starts another relay. The handle of a
+task that was lost this way leaves the slot, which is taken back like that of a released task, and is remembered apart.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
-import mmap
 import threading
 import time
 from os import eventfd_write
@@ -23,10 +21,10 @@ from typing import TYPE_CHECKING
 import zmq
 
 from arm_client.relay_channel import RelayChannel, open_channel
-from hbrt.layout import SLOT_COUNT, SLOT_RECORD_BYTES, SLOT_TEXT, Layout
-from hbrt.mailbox import ANSWER, ANSWER_OFFSET, FIRST_END, Answer, Mailbox, State
+from hbrt.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.mailbox import FIRST_END, REQUEST, Answer, State
 from hbrt.refusal import RequestRefusedError
-from hbrt.relay_wire import RELAY_SAYS, TASK_END, Kind, Message, decode, encode, encode_submit
+from hbrt.relay_wire import RELAY_SAYS, REQUEST_AT, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 from hbrt.wire import MalformedMessageError
@@ -34,47 +32,44 @@ from hbrt.wire import MalformedMessageError
 if TYPE_CHECKING:
     from hbrt.link import Link
 
-MOST_TASKS = 1024  # as many as the slots that one client of a board may lease
 BEAT_SECONDS = 1.0
 LOST_SECONDS = 10.0
-ASK_MS = LOST_SECONDS * 1000
 BYE_LINGER_MS = 200
 _SLOT_BITS = 12
 _OFFLINE = 3
-_READY, _DONE, _LAST_END = int(State.READY), int(FIRST_END), int(max(State))
-_END = int(Kind.END)
+_EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
+_REQUEST_BYTES = REQUEST.size
+_TRIES = 2
 
 
-class _OwnTable:
-    """A task table in this process's own memory; untouched pages cost nothing."""
+class _Lost:
+    """The end of tasks that a relay took along."""
 
-    def __init__(self, layout: Layout) -> None:
-        self.layout = layout
-        self.map = mmap.mmap(-1, layout.pages)
+    __slots__ = ("answer", "status", "why")
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        self.why = why
+        self.answer = Answer(-1, status, len(why.encode()), 0, 0, 0, monotonic_ns(), 0)
 
 
 class RelayTasks(Tasks):
-    """The tasks of this process on one board, carried by its relay."""
+    """The tasks of this process on one board, queued by its relay."""
 
     def __init__(self, link: Link) -> None:
-        super().__init__(link, Mailbox(_OwnTable(link.ddr.layout)), spins=False)
-        self._free = list(reversed(range(MOST_TASKS)))
-        self._ddr_map = link.ddr.map
+        super().__init__(link)
         self._channel: RelayChannel | None = None
         self._parents: RelayChannel | None = None
-        self._io = threading.Lock()  # the channel, and what it tells the table
+        self._io = threading.Lock()  # the channel, and which handles it carries
         self._opening = threading.Lock()
-        self._beat = (BEAT_SECONDS, self._on_beat)
-        self._look = self._take_one  # also for who sleeps since before the first relay
         self._heard_at = 0.0
         self._pinged_at = 0.0  # 0 when no beat is owed
-        self._numbers = itertools.count(1)
-        self._told: dict[int, int] = {}  # answers to CANCEL, ASK and DROP by number
+        self._lost: dict[int, _Lost] = {}  # by handle, until it is released
 
     # -- submit
 
-    def submit(
+    def submit(  # noqa: C901, PLR0912 - the hot path, as in hbrt.tasks
         self,
         cmd: int,
         priority: int,
@@ -84,7 +79,7 @@ class RelayTasks(Tasks):
         input_bytes: int,
         output_phy: int,
         output_bytes: int,
-        client: int = 0,  # noqa: ARG002 - the relay's own; a process submits for itself
+        client: int = 0,  # noqa: ARG002 - a process submits for itself
     ) -> int:
         """Hand a task to the relay; as ``Tasks.submit``. HB_DSP_RELAY_LOST when no relay can be had."""
         targets = self._targets.get(core_mask)
@@ -97,141 +92,126 @@ class RelayTasks(Tasks):
             )
             if refused:
                 return refused
+        mm = self._map
         for activity, _ in targets[1]:
-            if self._ddr_map[activity] != _OFFLINE:
+            if mm[activity] != _OFFLINE:
                 break
         else:
             return self._say_no_core()
-        us = self._client_id
-        blocks = (input_phy, input_bytes, output_phy, output_bytes)
+        if self._channel is None and (refused := self._connect()):
+            return refused
         try:
             slot = self._free.pop()
         except IndexError:
             slot = self._more_slots()
             if slot < 0:
                 return slot
+        sequence = monotonic_ns()
+        if sequence <= self._sequence:
+            sequence = self._sequence + 1
+        self._sequence = sequence
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
-        try:
-            raw = encode_submit(handle, monotonic_ns(), custom_id, cmd, priority, core_mask, us, us, *blocks)
-            refused = self._give(slot, handle, raw)
-        except BaseException:
-            self._free.append(slot)
-            raise
-        if refused:
-            self._free.append(slot)
-            return refused
-        return handle
-
-    def _give(self, slot: int, handle: int, raw: bytes) -> int:
-        """Send a submission to a relay that lives; 0, or the status why there is none."""
-        for _ in range(2):
-            channel = self._channel
-            if channel is None:
-                try:
-                    channel = self._connect()
-                except RequestRefusedError as error:
-                    return self._say(error.status, str(error))
-            with self._io:
-                if self._channel is not channel:
-                    continue  # it was lost while this thread came here
-                try:
-                    channel.send(raw, _NOBLOCK)
-                except zmq.ZMQError:
-                    pass
-                else:
-                    self._handles[slot] = handle
-                    self._map[self._states + slot] = _READY
-            if self._handles[slot] == handle:
-                self._after_send()
-                return 0
-            self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
-        return self._say(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
-
-    def _more_slots(self) -> int:
-        self.release_abandoned()
-        if self._free:
-            return self._free.pop()
-        return self._say(
-            Status.HB_DSP_TASK_NUM_EXCEED_LIMIT,
-            f"Client {self._client_id} has {MOST_TASKS} tasks, which is the most of one process; release finished "
-            "tasks with hbDSPReleaseTask.",
+        raw = SUBMIT.pack(
+            SUBMIT_HEAD,
+            handle,
+            sequence,
+            custom_id,
+            cmd,
+            priority,
+            core_mask,
+            self._client_id,
+            self._client_id,
+            input_phy,
+            input_bytes,
+            output_phy,
+            output_bytes,
         )
+        record = self._records + slot * SLOT_RECORD_BYTES
+        mm[record : record + _REQUEST_BYTES] = raw[REQUEST_AT:]
+        for _ in range(_TRIES):
+            with self._io:
+                channel = self._channel
+                if channel is not None:
+                    self._handles[slot] = handle
+                    mm[self._states + slot] = _SENT
+                    try:
+                        channel.send(raw, _NOBLOCK)
+                    except zmq.ZMQError:
+                        self._handles[slot] = 0
+                    else:
+                        return handle
+            if channel is not None:
+                self._drop(slot)  # no message of it is under way, but its state was SENT
+                self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
+                break
+            if refused := self._connect():  # it was lost while this thread came here
+                self._free.append(slot)
+                return refused
+        else:
+            self._free.append(slot)
+        return self._say(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
 
     # -- the relay
 
-    def _connect(self) -> RelayChannel:
-        """A channel to a relay that lives; finds or starts one.
-
-        Raises:
-            RequestRefusedError: there is none to be had.
-        """
+    def _connect(self) -> int:
+        """Have a channel to a relay that lives; finds or starts one. 0, or the status why there is none to be had."""
         with self._opening:
             if self._channel is not None:
-                return self._channel
-            channel = open_channel(self._link)
+                return 0
+            try:
+                channel = open_channel(self._link)
+            except RequestRefusedError as error:
+                return self._say(error.status, str(error))
             with self._io:
                 self._pinged_at, self._heard_at = 0.0, time.monotonic()
                 self._channel = channel
-                self.look_with(channel.fd, self._take_one)
-            channel.watch(self._on_death)
-            return channel
+            channel.watch(lambda: self._on_death(channel), lambda: self._on_look(channel), BEAT_SECONDS)
+            return 0
 
-    def _send(self, raw: bytes) -> bool:
-        """Send to the relay that there is; False when there is none."""
+    def _take_in(self, channel: RelayChannel) -> bool:
+        """Take in one frame of the relay; False when none has come, or it lets this process go."""
         with self._io:
-            if self._channel is None:
-                return False
-            try:
-                self._channel.send(raw, _NOBLOCK)
-            except zmq.ZMQError:
-                return False
-        self._after_send()
-        return True
-
-    def _after_send(self) -> None:
-        """Sending may have taken note of what has come: who sleeps for it would not be woken by the socket any more."""
-        if self._leading.locked():
-            eventfd_write(self._link.doorbell, 1)
-
-    def _take_one(self) -> bool:
-        """Take in one frame of the relay; False when none has come."""
-        with self._io:
-            channel = self._channel
-            if channel is None:
-                return False
-            raw = channel.take()
-            if raw is None:
-                return False
-            self._pinged_at = 0.0
-            try:
-                self._take_in(channel, decode(raw, RELAY_SAYS))
-            except MalformedMessageError as error:
-                channel.gone = (Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
-        if channel.gone is not None:
-            self._lose(channel, *channel.gone)
-        return True
-
-    def _take_in(self, channel: RelayChannel, message: Message) -> None:
-        kind, fields = message
-        if kind == _END:
-            handle, state, answer = TASK_END.unpack(fields[0])
-            slot = handle & SLOT_COUNT - 1
-            if self._handles[slot] == handle and _DONE <= state <= _LAST_END:
-                record = self._records + slot * SLOT_RECORD_BYTES
-                self._map[record + ANSWER_OFFSET : record + ANSWER_OFFSET + ANSWER.size] = answer
-                if text := fields[1]:
-                    self._map[record + SLOT_TEXT : record + SLOT_TEXT + len(text)] = text
-                self._map[self._states + slot] = state
-        elif kind == Kind.STATE:
-            self._told[fields[0]] = fields[2]
+            raw = channel.take() if self._channel is channel else None
+        if raw is None:
+            return False
+        self._heard_at, self._pinged_at = time.monotonic(), 0.0
+        try:
+            kind, fields = decode(raw, RELAY_SAYS)
+        except MalformedMessageError as error:
+            self._lose(channel, Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
+            return False
+        if kind == Kind.END:
+            eventfd_write(self._link.doorbell, 1)  # who waits looks into the slot
         elif kind in {Kind.GONE, Kind.REFUSED}:
             is_board_lost = kind == Kind.GONE and fields[0] == Status.HB_DSP_BOARD_LOST
             status = Status.HB_DSP_BOARD_LOST if is_board_lost else Status.HB_DSP_RELAY_LOST
-            channel.gone = (status, f"The relay has let go of this process. {fields[1]}")
+            self._lose(channel, status, f"The relay has let go of this process. {fields[1]}")
+            return False
+        return True
+
+    def _on_look(self, channel: RelayChannel) -> None:
+        """By the channel's thread: hear the relay; ask a silent one for a sign of life, and give a dead one up."""
+        while self._take_in(channel):
+            pass
+        now = time.monotonic()
+        if self._pinged_at:
+            if now - self._pinged_at > LOST_SECONDS:
+                why = f"The relay (process {channel.pid}) has given no sign of life for {LOST_SECONDS:g} s."
+                self._lose(channel, Status.HB_DSP_RELAY_LOST, why)
+        elif now - self._heard_at >= BEAT_SECONDS and self._has_tasks():
+            with self._io:
+                if self._channel is channel:
+                    self._pinged_at = now
+                    with contextlib.suppress(zmq.ZMQError):  # it takes no more: its silence says so in time
+                        channel.send(encode(Kind.PING, 0), _NOBLOCK)
+
+    def _has_tasks(self) -> bool:
+        mm, states = self._map, self._states
+        return any(handle and mm[states + slot] < _DONE for slot, handle in enumerate(self._handles))
 
     def _on_death(self, channel: RelayChannel) -> None:
-        while self._channel is channel and self._take_one():
+        while self._take_in(channel):
             pass  # its last words
         self._lose(
             channel,
@@ -241,101 +221,88 @@ class RelayTasks(Tasks):
         )
 
     def _lose(self, channel: RelayChannel, status: int, why: str) -> None:
-        """End every task under way, since nobody carries it any more."""
+        """End every task under way, since nobody says any more what the relay did with it."""
         if status == Status.HB_DSP_BOARD_LOST:
             self._link.lose()
         elif self._link.is_lost():
             status, why = self._link.fault, self._link.why_faulty()
+        end, slots = _Lost(status, why), []
         with self._io:
             if self._channel is not channel:
                 return
             self._channel = None
-            self.unwatch(channel.fd)
-            answer = Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)
             for slot, handle in enumerate(self._handles):
                 if handle and self._map[self._states + slot] < _DONE:
-                    self.mailbox.write_answer(slot, answer, why)
-                    self._map[self._states + slot] = State.LOST
+                    self._lost[handle] = end
+                    self._handles[slot] = 0
+                    slots.append(slot)
         eventfd_write(self._link.doorbell, 1)
+        for slot in slots:
+            if not self._link.fault:
+                self._drop(slot)  # after the callers heard: a relay that was stopped may hold the claim lock
         channel.close()
-
-    def _on_beat(self) -> None:
-        """By whoever waits: ask a silent relay for a sign of life, and let go of one that gives none."""
-        channel, now = self._channel, time.monotonic()
-        if channel is None:
-            return
-        if self._pinged_at:
-            if now - self._pinged_at > LOST_SECONDS:
-                self._lose(
-                    channel,
-                    Status.HB_DSP_RELAY_LOST,
-                    f"The relay (process {channel.pid}) has given no sign of life for {LOST_SECONDS:g} s.",
-                )
-        elif now - self._heard_at >= BEAT_SECONDS:
-            self._pinged_at = self._heard_at = now
-            self._send(encode(Kind.PING, 0))
-
-    def _ask(self, kind: Kind, handle: int) -> State | None:
-        """What the relay says of a task, once it has done what it was told; None when there is no relay."""
-        number, channel, told = next(self._numbers), self._channel, self._told
-        if not self._send(encode(kind, number, handle)):
-            return None
-        self.sleep_until(lambda: number in told or self._channel is not channel, ASK_MS)
-        state = told.pop(number, None)
-        return None if state is None else State(state)
 
     # -- wait, look, release
 
-    def _sleep_alone(self, slot: int, handle: int) -> bool:
-        mm, at, handles = self._map, self._states + slot, self._handles
-        return self.sleep_until(lambda: mm[at] >= _DONE or handles[slot] != handle)
-
     def state(self, handle: int) -> State | None:
-        """State of a task, None when the handle is not a live one; asks the relay about one that has not ended."""
+        """State of a task, None when the handle is not a live one; one on its way to the relay is READY."""
         state = super().state(handle)
-        if state is not State.READY or self._link.fault:
-            return state
-        told = self._ask(Kind.ASK, handle)
-        state = super().state(handle)
-        return told if state is State.READY and told is State.RUNNING else state
+        if state is None and handle in self._lost:
+            return State.LOST
+        return State.READY if state is State.SENT else state
 
-    def _cancel(self, slot: int) -> bool:
-        at = self._states + slot
-        if self._map[at] != _READY or self._link.fault:
-            return False
-        self._ask(Kind.CANCEL, self._handles[slot])
-        return self._map[at] == State.CANCELLED
+    def answer(self, handle: int) -> Answer:
+        """Core, result, times and cycles of a task."""
+        lost = self._lost.get(handle)
+        return super().answer(handle) if lost is None else lost.answer
+
+    def text(self, handle: int) -> str:
+        """Text that a failed task's core, or the end of its relay, left."""
+        lost = self._lost.get(handle)
+        return super().text(handle) if lost is None else lost.why
 
     def release(self, handle: int) -> int:
         """Let a task go; as ``Tasks.release``."""
         slot = handle & SLOT_COUNT - 1
-        if self._handles[slot] != handle:
-            return self._refuse_handle(handle)
-        with self._io:
-            has_ended = self._map[self._states + slot] >= _DONE
-            self._handles[slot] = 0
-            self._map[self._states + slot] = State.EMPTY
-        if not has_ended and not self._link.fault:
-            self._ask(Kind.DROP, handle)  # and wait for it: a queued task must not run any more from here on
-            if self._leading.locked():
-                eventfd_write(self._link.doorbell, 1)  # who waits for it must hear that there is nothing to wait for
-        self._free.append(slot)
+        with self._io:  # or a relay's end would take the same slot back
+            is_live = self._handles[slot] == handle
+            if is_live:
+                self._handles[slot] = 0
+        if not is_live:
+            return self._refuse_handle(handle) if self._lost.pop(handle, None) is None else 0
+        if self._link.fault:
+            return 0
+        at, mm = self._states + slot, self._map
+        if mm[at] >= _DONE:
+            mm[at] = _EMPTY
+            self._free.append(slot)
+        else:
+            self._drop(slot)
         return 0
+
+    def live_handles(self) -> list[int]:
+        """Handles that were not released."""
+        return super().live_handles() + list(self._lost)
+
+    def _refuse_handle(self, handle: int) -> int:
+        lost = self._lost.get(handle)
+        return super()._refuse_handle(handle) if lost is None else self._say(lost.status, lost.why)
 
     def close(self) -> None:
         """Say goodbye to the relay, and close what this object opened."""
         with self._io:
             channel, self._channel = self._channel, None
             if channel is not None:
-                self.unwatch(channel.fd)
                 with contextlib.suppress(zmq.ZMQError):  # a relay that takes no more hears of it from the daemon
                     channel.send(encode(Kind.BYE), _NOBLOCK)
         if channel is not None:
             channel.close(BYE_LINGER_MS)
+        self._lost.clear()
         super().close()
 
     def abandon_in_child(self) -> None:
         """In a fork's child: as ``Tasks.abandon_in_child``; the channel is the parent's."""
         super().abandon_in_child()
+        self._lost.clear()
         self._io, self._opening = threading.Lock(), threading.Lock()
         self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

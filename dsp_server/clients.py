@@ -85,7 +85,7 @@ class Clients:
         mailbox, mm, states = self._mailbox, self._mailbox.map, self._mailbox.states
         with mailbox.claim_lock:
             for slot in client.slots:
-                if mm[states + slot] == State.READY:
+                if mm[states + slot] in {State.SENT, State.READY}:
                     mailbox.move(slot, State.CANCELLED, Actor.SUPERVISOR)
         running = []
         for slot in client.slots:

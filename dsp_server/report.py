@@ -72,8 +72,8 @@ class Report:
         }
 
     def _oldest_waiting(self, now_ns: int) -> dict[str, Any] | None:
-        """The task that has been READY the longest: what starves, when anything does."""
-        waiting = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.READY)]
+        """The task that has waited the longest for a core, or for a relay: what starves, when anything does."""
+        waiting = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.SENT, State.READY)]
         if not waiting:
             return None
         oldest = min(waiting, key=lambda request: request.sequence)

@@ -87,10 +87,10 @@ class Settler:
         with mailbox.claim_lock:
             state = mailbox.map[mailbox.states + slot]
             is_another = sequence is not None and mailbox.request(slot).sequence != sequence
-            if is_another or state not in {State.READY, State.RUNNING}:
+            if is_another or state not in {State.SENT, State.READY, State.RUNNING}:
                 return False
             answer = mailbox.answer(slot)
-            if state == State.READY:  # what an earlier task left there says nothing of this one
+            if state != State.RUNNING:  # what an earlier task left there says nothing of this one
                 answer = answer._replace(core=-1, claim_ns=0, start_ns=0, cycles=0)
             mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
             mailbox.move(slot, end, Actor.SUPERVISOR)

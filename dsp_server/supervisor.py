@@ -130,9 +130,9 @@ class Supervisor:
     def close(self) -> None:
         """Lose what is queued, end the cores after their tasks, close every lease and socket."""
         self.leases.shut()
-        self.settler.lose(State.READY)
+        self.settler.lose(State.SENT, State.READY)
         self.lifecycle.close()
-        self.settler.lose(State.READY, State.RUNNING)
+        self.settler.lose(State.SENT, State.READY, State.RUNNING)
         self.leases.close()
         self.control_socket.close()
         self.journal.say(f"Board {self._name} is offline.")

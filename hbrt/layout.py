@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"HBRTDDR\0"
-LAYOUT_VERSION = 1
+LAYOUT_VERSION = 2
 DDR_BASE = 0x8000_0000
 PAGE_BYTES = 4096
 

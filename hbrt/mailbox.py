@@ -24,13 +24,14 @@ class State(IntEnum):
     """State of a slot; every value from DONE on is an end of the task."""
 
     EMPTY = 0
-    READY = 1
-    RUNNING = 2
-    DONE = 3
-    FAILED = 4
-    CANCELLED = 5
-    TIMED_OUT = 6
-    LOST = 7
+    SENT = 1
+    READY = 2
+    RUNNING = 3
+    DONE = 4
+    FAILED = 5
+    CANCELLED = 6
+    TIMED_OUT = 7
+    LOST = 8
 
     @classmethod
     def _missing_(cls, value: object) -> State | None:
@@ -47,6 +48,7 @@ class Actor(IntEnum):
     OWNER = 0
     CORE = 1
     SUPERVISOR = 2
+    RELAY = 3
 
 
 _ENDS = (State.DONE, State.FAILED, State.CANCELLED, State.TIMED_OUT, State.LOST)
@@ -54,6 +56,13 @@ _ENDS = (State.DONE, State.FAILED, State.CANCELLED, State.TIMED_OUT, State.LOST)
 # (from, to) -> (who may, whether the claim lock must be held)
 MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
     (State.EMPTY, State.READY): (frozenset({Actor.OWNER}), False),
+    (State.EMPTY, State.SENT): (frozenset({Actor.OWNER}), False),
+    # Only under the lock, and only while the record is the one that the relay was sent: an owner that takes its task
+    # back, and a daemon that takes the slot back, hold it too, so that a late message finds nothing to queue.
+    (State.SENT, State.READY): (frozenset({Actor.RELAY}), True),
+    (State.SENT, State.FAILED): (frozenset({Actor.RELAY}), True),
+    (State.SENT, State.CANCELLED): (frozenset({Actor.OWNER, Actor.SUPERVISOR}), True),
+    (State.SENT, State.LOST): (frozenset({Actor.SUPERVISOR}), True),
     (State.READY, State.RUNNING): (frozenset({Actor.CORE}), True),
     (State.READY, State.CANCELLED): (frozenset({Actor.OWNER, Actor.SUPERVISOR}), True),
     (State.READY, State.LOST): (frozenset({Actor.SUPERVISOR}), True),
@@ -66,7 +75,7 @@ MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
 
 # Written by the owner: sequence (CLOCK_MONOTONIC ns of the submission, unique in the client), customId,
 # command, priority, core mask, owner, client, input address and bytes, output address and bytes. The owner wrote the
-# slot and is rung; the client's memory is used. They differ for a task that the relay submits for a client.
+# slot and is rung; the client's memory is used. Both are the submitting client, in relay mode too.
 REQUEST = struct.Struct("<QqIHHIIQQQQ")
 RUN = struct.Struct("<16xI4xII")  # of REQUEST: command, owner, client
 REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op

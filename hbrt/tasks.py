@@ -471,6 +471,11 @@ class Tasks:
         slot = handle & SLOT_COUNT - 1
         return State(self._map[self._states + slot]) if self._handles[slot] == handle else None
 
+    def has_ended(self, handle: int) -> bool:
+        """Whether there is nothing to wait for: the task has ended, or the handle is not a live one."""
+        slot = handle & SLOT_COUNT - 1
+        return self._handles[slot] != handle or self._map[self._states + slot] >= _DONE
+
     def answer(self, handle: int) -> Answer:
         """Core, result, times and cycles of a task."""
         return self.mailbox.answer(handle & SLOT_COUNT - 1)
@@ -494,16 +499,24 @@ class Tasks:
         if self._link.fault:
             return 0
         at, mm = self._states + slot, self._map
-        if mm[at] < _DONE:
-            self._cancel(slot)
-            self._wake_waiters()
+        if mm[at] >= _DONE:
+            mm[at] = _EMPTY
+            self._free.append(slot)
+        else:
+            self._drop(slot)
+        return 0
+
+    def _drop(self, slot: int) -> None:
+        """Cancel a queued task; let a running one finish, and empty its slot some time later."""
+        self._cancel(slot)
+        self._wake_waiters()
+        at, mm = self._states + slot, self._map
         if mm[at] >= _DONE:
             mm[at] = _EMPTY
             self._free.append(slot)
         else:
             with self._lock:
                 self._dropped.append(slot)
-        return 0
 
     def cancel(self, handle: int) -> bool:
         """Cancel a queued task, keep its handle; False when it runs or has ended."""
@@ -521,7 +534,7 @@ class Tasks:
     def _cancel(self, slot: int) -> bool:
         mailbox = self.mailbox
         with mailbox.claim_lock:
-            if mailbox.state(slot) is not State.READY:
+            if mailbox.state(slot) not in {State.SENT, State.READY}:
                 return False
             gone = Answer(-1, Status.HB_DSP_TASK_CANCELLED, 0, 0, 0, 0, time.monotonic_ns(), 0)
             mailbox.write_answer(slot, gone, "The task was cancelled before a core claimed it.")

@@ -118,15 +118,17 @@ _CLIENT = (
 )
 _STATES = {
     State.EMPTY: "free, or leased and not in use",
+    State.SENT: "relay mode: on its way to the relay, which queues it",
     State.READY: "queued",
     State.RUNNING: "a core has claimed it",
     State.DONE: "the op returned 0",
-    State.FAILED: "the op raised or returned another value, or a core refused the task; `result` and text say which",
+    State.FAILED: "the op raised or returned another value, or a core or the relay refused the task; `result` and text "
+    "say which",
     State.CANCELLED: "taken back before a core claimed it",
     State.TIMED_OUT: "its op outlived its time limit, and the core was ended",
     State.LOST: "its core died, no core may run it any more, or the board was stopped",
 }
-_ACTORS = {Actor.OWNER: "owner", Actor.CORE: "core", Actor.SUPERVISOR: "daemon"}
+_ACTORS = {Actor.OWNER: "owner", Actor.CORE: "core", Actor.SUPERVISOR: "daemon", Actor.RELAY: "relay"}
 
 
 def _rows(rows: Sequence[Field]) -> str:

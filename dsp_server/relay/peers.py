@@ -1,4 +1,4 @@
-"""The ARM processes that a relay serves, and the tasks that it carries for them."""
+"""The ARM processes that a relay serves."""
 
 from __future__ import annotations
 
@@ -7,28 +7,13 @@ import time
 
 from hbrt.refusal import RequestRefusedError
 
-MOST_TASKS = 1024  # of one process, that have not ended; as many slots as one client of a board may lease
-
-
-class Carried:
-    """A task that a relay carries."""
-
-    __slots__ = ("handle", "number", "peer", "request", "slot")
-
-    def __init__(self, peer: Peer, number: int, request: tuple[int, ...]) -> None:
-        self.peer = peer
-        self.number = number  # what the peer calls it
-        self.request = request  # the fields of hbrt.relay_wire.TASK_REQUEST
-        self.handle = 0  # what the relay's own Tasks calls it; 0 while it waits for a slot
-        self.slot = -1
-
 
 class Peer:
     """One ARM process: a client of the board that has shown its lease.
 
     Args:
         identity: Of its connection, on the relay's ROUTER socket.
-        client: Its client id on the board: whose memory its tasks may use.
+        client: Its client id on the board: whose slots it may send.
         pid: Its process, as the kernel told the daemon.
         proof: Nonce and proof that it showed; they hold as long as its lease.
     """
@@ -38,7 +23,6 @@ class Peer:
         self.client = client
         self.pid = pid
         self.proof = proof
-        self.tasks: dict[int, Carried] = {}  # those that have not ended, by number
         self.heard_at = time.monotonic()
         self.is_heard = False  # since ``heard_at``
         try:

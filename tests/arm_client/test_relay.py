@@ -180,8 +180,6 @@ class TestTheRelayDies:
     def test_one_that_hangs_is_given_up(self, chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(relay_tasks, "LOST_SECONDS", 0.3)
         monkeypatch.setattr(relay_tasks, "BEAT_SECONDS", 0.05)
-        tasks = chip.board.session.tasks
-        tasks._beat = (0.05, tasks._beat[1])  # type: ignore[index]
         held = Hold(chip).await_running()
         kill(chip, signal.SIGSTOP)
         assert hb.hbDSPWaitTaskDone(held.task, 0) == hb.HB_DSP_RELAY_LOST

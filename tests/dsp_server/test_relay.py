@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import secrets
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,13 +17,11 @@ import zmq
 
 from hbrt.board_files import lock_holder
 from hbrt.link import Link
-from hbrt.mailbox import ANSWER, State
-from hbrt.relay_wire import RELAY_SAYS, TASK_END, Kind, Message, decode, encode, encode_submit
+from hbrt.mailbox import FIRST_END, REQUEST, Actor, State
+from hbrt.relay_wire import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, Kind, Message, decode, encode
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from tests.dsp_server.conftest import PATIENCE_S, Running
-
-RESULT_AT = 1  # of ANSWER
 
 
 class Talker:
@@ -32,6 +32,7 @@ class Talker:
         self.socket = self._context.socket(zmq.DEALER)
         self.socket.linger = 0
         self.socket.connect(running.paths.relay_endpoint)
+        self._sequences = itertools.count(time.monotonic_ns())
 
     def say(self, kind: Kind, *fields: object) -> None:
         self.socket.send(encode(kind, *fields))
@@ -45,19 +46,40 @@ class Talker:
         self.say(Kind.HELLO, link.client_id if client is None else client, nonce, link.proof(nonce))
         return self.hear()
 
-    def submit(self, number: int, phy: int = 0, size_bytes: int = 0, cmd: int = HB_DSP_RPC_CMD_PING) -> None:
-        self.socket.send(encode_submit(number, 0, 0, cmd, 0, 0, 0, 0, phy, size_bytes, 0, 0))
+    def write(
+        self, link: Link, index: int = 0, *, phy: int = 0, size: int = 0, cmd: int = HB_DSP_RPC_CMD_PING
+    ) -> bytes:
+        """Write a task into a slot that ``link`` leases, and mark it SENT; returns the message that submits it."""
+        return _write(link, link.first_slots[index], next(self._sequences), cmd, phy, size)
 
-    def end(self) -> tuple[int, int, int]:
-        """Number, state and result of the next task that ends."""
-        kind, fields = self.hear()
-        assert kind == Kind.END, (kind, fields)
-        number, state, answer = TASK_END.unpack(fields[0])
-        return number, state, ANSWER.unpack(answer)[RESULT_AT]
+    def submit(self, link: Link, index: int = 0, **task: int) -> None:
+        self.socket.send(self.write(link, index, **task))
+
+    def settle(self) -> None:
+        """Wait until the relay has read all that was sent to it; it must have had nothing to say to it."""
+        self.say(Kind.PING, 99)
+        assert self.hear() == (Kind.PONG, [99])
 
     def close(self) -> None:
         self.socket.close()
         self._context.term()
+
+
+def _write(link: Link, slot: int, sequence: int, cmd: int, phy: int = 0, size: int = 0) -> bytes:
+    layout, mm, client = link.ddr.layout, link.ddr.map, link.client_id
+    request = (sequence, 0, cmd, 0, 0, client, client, phy, size, 0, 0)
+    REQUEST.pack_into(mm, layout.record(slot), *request)
+    mm[layout.states + slot] = State.SENT
+    return SUBMIT.pack(SUBMIT_HEAD, client << 52 | 7 << 12 | slot, *request)
+
+
+def end_of(link: Link, index: int = 0) -> tuple[State, int]:
+    """End and result of the task in a slot, which is emptied."""
+    slot, mailbox = link.first_slots[index], link.mailbox
+    Running.until(lambda: mailbox.state(slot) >= FIRST_END, "the end of a task")
+    found = mailbox.state(slot), mailbox.answer(slot).result
+    mailbox.move(slot, State.EMPTY, Actor.OWNER)
+    return found
 
 
 class Relaying:
@@ -85,6 +107,10 @@ class Relaying:
         talker, link = self.talker(), self.link()
         assert talker.hello(link) == (Kind.WELCOME, [self.process.pid])
         return talker, link
+
+    def end_lease(self, link: Link) -> None:
+        self._made.remove(link)
+        link.close()
 
     def end(self) -> tuple[int, str]:
         """Exit code and log of the relay, which must end."""
@@ -114,9 +140,9 @@ def relay(start: Callable[..., Running]) -> Iterator[Callable[..., Relaying]]:
 
 
 def test_a_program_that_shows_its_lease_is_served(relay: Callable[..., Relaying]) -> None:
-    talker, _ = relay().peer()
-    talker.submit(5)
-    assert talker.end() == (5, State.DONE, 0)
+    talker, link = relay().peer()
+    talker.submit(link)
+    assert end_of(link) == (State.DONE, 0)
     talker.say(Kind.PING, 77)
     assert talker.hear() == (Kind.PONG, [77])
 
@@ -124,7 +150,7 @@ def test_a_program_that_shows_its_lease_is_served(relay: Callable[..., Relaying]
 def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> None:
     served = relay()
     talker, link, other = served.talker(), served.link(), served.link()
-    talker.submit(1)
+    talker.submit(link)
     assert talker.hear().fields == [Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect anew."]
     kind, (status, text) = talker.hello(link, other.client_id)
     assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_PERMISSION)
@@ -137,58 +163,135 @@ def test_one_program_cannot_use_the_memory_of_another(relay: Callable[..., Relay
     served = relay()
     (mine, link), (theirs, other) = served.peer(), served.peer()
     phy = other.request("alloc", size=64, cached=0)
-    mine.submit(1, phy, 64, Running.WHICH)
-    assert mine.end() == (1, State.FAILED, Status.HB_DSP_INVALID_ADDRESS)
+    mine.submit(link, phy=phy, size=64, cmd=Running.WHICH)
+    assert end_of(link) == (State.FAILED, Status.HB_DSP_INVALID_ADDRESS)
     link.request("register", phy=phy, size=64)
-    mine.submit(2, phy, 64)
-    assert mine.end() == (2, State.DONE, 0)
-    theirs.submit(1, phy, 64)
-    assert theirs.end() == (1, State.DONE, 0)
+    mine.submit(link, phy=phy, size=64)
+    assert end_of(link) == (State.DONE, 0)
+    theirs.submit(other, phy=phy, size=64)
+    assert end_of(other) == (State.DONE, 0)
+
+
+def test_nobody_submits_in_another_ones_name(relay: Callable[..., Relaying]) -> None:
+    served = relay()
+    (mine, _), (theirs, other) = served.peer(), served.peer()
+    raw = theirs.write(other)
+    mine.socket.send(raw)
+    kind, (status, text) = mine.hear()
+    assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_PERMISSION)
+    assert "in another client's name" in text
+    assert other.mailbox.state(other.first_slots[0]) is State.SENT
+    theirs.socket.send(raw)
+    assert end_of(other) == (State.DONE, 0)
+
+
+def test_a_submission_that_comes_late_finds_nothing_to_queue(relay: Callable[..., Relaying]) -> None:
+    """The program took the task back, and used its slot again, before the relay read the message."""
+    talker, link = relay().peer()
+    slot, mailbox = link.first_slots[0], link.mailbox
+    late = talker.write(link)
+    mailbox.map[mailbox.states + slot] = State.EMPTY
+    talker.socket.send(late)
+    talker.settle()
+    assert mailbox.state(slot) is State.EMPTY
+    second = talker.write(link)
+    talker.socket.send(late)
+    talker.settle()
+    assert mailbox.state(slot) is State.SENT
+    talker.socket.send(second)
+    assert end_of(link) == (State.DONE, 0)
+    talker.socket.send(second)  # once more: that task has had its end
+    talker.settle()
+    assert mailbox.state(slot) is State.EMPTY
+
+
+def test_a_slot_that_has_another_lease_by_now_is_not_touched(relay: Callable[..., Relaying]) -> None:
+    served = relay()
+    talker, link = served.peer()
+    slots, late = list(link.first_slots), talker.write(link)
+    board = served.running.attach()
+    mailbox = board.session.link.mailbox
+    served.end_lease(link)
+    Running.until(lambda: mailbox.state(slots[0]) is State.EMPTY, "the end of the lease")
+    others = [served.link() for _ in range(3)]
+    heir = next(other for other in others if slots[0] in other.first_slots)
+    talker.socket.send(late)
+    talker.settle()
+    assert mailbox.state(slots[0]) is State.EMPTY
+    _write(heir, slots[0], 1, HB_DSP_RPC_CMD_PING)
+    record = mailbox.request(slots[0])
+    talker.socket.send(late)
+    talker.settle()
+    assert mailbox.state(slots[0]) is State.SENT
+    assert mailbox.request(slots[0]) == record
 
 
 def test_nonsense_is_refused_and_the_connection_goes_on(relay: Callable[..., Relaying]) -> None:
     served = relay()
-    talker, _ = served.peer()
+    talker, link = served.peer()
     for frames in (
         [b""],
         [b"\xc1"],
         [b"a", b"b"],
         [b"a", b"b", b"c"],
-        [msgpack.packb([1, 18, b"", b""])],
+        [msgpack.packb([VERSION, Kind.END, 1])],
         [bytes(10_000)],
         [encode(Kind.SUBMIT, bytes(3))],
-        [encode(Kind.CANCEL, 0, 0)],
+        [encode(Kind.PING, -1)],
     ):
         talker.socket.send_multipart(frames)
         kind, (status, _) = talker.hear()
         assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_INVALID_ARGUMENT), frames
-    talker.submit(1, cmd=70_000)
-    assert talker.end() == (1, State.FAILED, Status.HB_DSP_INVALID_ARGUMENT)
-    talker.say(Kind.CANCEL, 3, 12345)
-    assert talker.hear() == (Kind.STATE, [3, 12345, State.EMPTY])
-    talker.say(Kind.DROP, 4, 12345)
-    assert talker.hear() == (Kind.STATE, [4, 12345, State.EMPTY])
-    talker.submit(2)
-    assert talker.end() == (2, State.DONE, 0)
+    talker.submit(link)
+    assert end_of(link) == (State.DONE, 0)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "status", "word"),
+    [
+        ("cmd", 70_000, Status.HB_DSP_INVALID_ARGUMENT, "command 0x11170"),
+        ("priority", 256, Status.HB_DSP_INVALID_PRIORITY, "priority 256"),
+        ("core_mask", 1 << 9, Status.HB_DSP_INVALID_CORE, "core mask 0x200"),
+    ],
+)
+def test_a_task_out_of_its_bounds_ends_in_its_slot(
+    relay: Callable[..., Relaying], field: str, value: int, status: Status, word: str
+) -> None:
+    talker, link = relay().peer()
+    slot, mailbox = link.first_slots[0], link.mailbox
+    handle = SUBMIT.unpack(talker.write(link))[1]
+    request = mailbox.request(slot)._replace(**{field: value})
+    REQUEST.pack_into(mailbox.map, mailbox.layout.record(slot), *request)
+    talker.socket.send(SUBMIT.pack(SUBMIT_HEAD, handle, *request))
+    assert talker.hear() == (Kind.END, [handle])
+    assert word in mailbox.text(slot)
+    assert end_of(link) == (State.FAILED, status)
+
+
+def test_a_submission_that_another_msgpack_wrote_is_one(relay: Callable[..., Relaying]) -> None:
+    talker, link = relay().peer()
+    _, _, task = msgpack.unpackb(talker.write(link))
+    talker.socket.send(b"\x93" + msgpack.packb(VERSION) + b"\xcc\x02" + msgpack.packb(task))
+    assert end_of(link) == (State.DONE, 0)
 
 
 def test_a_frame_over_the_limit_costs_its_sender_the_connection_alone(relay: Callable[..., Relaying]) -> None:
     served = relay()
-    (big, _), (small, _) = served.peer(), served.peer()
+    (big, _), (small, link) = served.peer(), served.peer()
     big.socket.send(bytes(1 << 20))
-    small.submit(1)
-    assert small.end() == (1, State.DONE, 0)
+    small.submit(link)
+    assert end_of(link) == (State.DONE, 0)
 
 
 def test_who_never_reads_hurts_only_itself(relay: Callable[..., Relaying]) -> None:
     served = relay()
-    (deaf, _), (other, _) = served.peer(), served.peer()
+    (deaf, _), (other, link) = served.peer(), served.peer()
     deaf.socket.sndtimeo = int(PATIENCE_S * 1000)
     for number in range(1, 40_001):  # more than what the sockets and the relay hold of its answers
-        deaf.submit(number, cmd=70_000)
+        deaf.say(Kind.PING, number)
         if number % 4000 == 0:
-            other.submit(number)
-            assert other.end() == (number, State.DONE, 0)
+            other.submit(link)
+            assert end_of(link) == (State.DONE, 0)
     served.process.terminate()
     assert "has not read 4096 answers; the relay lets it go" in served.end()[1]
 
@@ -238,31 +341,3 @@ def test_no_board_no_relay(board_home: Any) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert answer.returncode == 2
     assert "There is no board nobody" in answer.stderr
-
-
-def test_tasks_beyond_the_slots_of_the_board_wait_in_the_relay(relay: Callable[..., Relaying]) -> None:
-    served = relay(cores=1)
-    board = served.running.attach()
-    held = served.running.hold(board)
-    talkers = [served.peer()[0] for _ in range(2)]
-    for number in range(1, 1001):
-        for talker in talkers:
-            talker.submit(number)
-    for talker in talkers:
-        talker.say(Kind.PING, 0)
-        assert talker.hear().kind == Kind.PONG  # nothing was refused
-    held.let_go()
-    for talker in talkers:
-        assert {talker.end() for _ in range(1000)} == {(number, State.DONE, 0) for number in range(1, 1001)}
-    held.task.result()
-
-
-def test_a_program_has_so_many_tasks_and_no_more(relay: Callable[..., Relaying]) -> None:
-    served = relay(cores=1)
-    held = served.running.hold(served.running.attach())
-    talker, _ = served.peer()
-    for number in range(1, 1026):
-        talker.submit(number)
-    assert talker.end() == (1025, State.FAILED, Status.HB_DSP_TASK_NUM_EXCEED_LIMIT)
-    held.let_go()
-    held.task.result()

@@ -50,7 +50,7 @@ _HELLO, _ALLOC, _SETTLE = (
     "dsp_server.memory:Memory.alloc",
     "dsp_server.memory:Memory._settle",
 )
-_PLACE, _COLLECTED = "dsp_server.relay.server:Relay._place", "dsp_server.relay.server:Relay._collect"
+_RELAY, _PLACE = "dsp_server.relay.server:Relay", "dsp_server.relay.placing:Placer.place"
 
 POINTS = [
     # A core, with a task of one waiting client that only it may run, and another one behind it.
@@ -194,28 +194,16 @@ POINTS = [
         "daemon", "D18", "core dead: the next is about to go", "dsp_server.cores:CoreSlot.promote", "child.go(", "core"
     ),
     # The relay, with one process's task.
-    Point(
-        "relay",
-        "R11",
-        "hello: about to be known",
-        "dsp_server.relay.server:Relay._on_hello",
-        "self._peers[identity] =",
-        "any",
-    ),
-    Point(
-        "relay",
-        "R12",
-        "submit: has the descriptor",
-        "dsp_server.relay.server:Relay._on_submit",
-        "request = TASK_REQUEST.unpack",
-        "lost",
-    ),
-    Point("relay", "R13", "submit: in a slot, not noted", _PLACE, "carried.handle, carried.slot =", "lost"),
-    Point("relay", "R14", "submit: noted", _PLACE, "return True", "lost", 2),
-    Point("relay", "R15", "end: about to read the answer", _COLLECTED, "answer, state = mm[", "lost"),
-    Point("relay", "R16", "end: the slot is released, nothing sent", _COLLECTED, "peer.tasks.pop(number", "lost"),
-    Point("relay", "R17", "end: about to send", _COLLECTED, "self._send(peer", "lost"),
-    Point("relay", "R18", "end: sent", _COLLECTED, "if ended and self._waiting:", "any"),
+    Point("relay", "R11", "hello: about to be known", f"{_RELAY}._on_hello", "self._peers[identity] =", "any"),
+    Point("relay", "R12", "submit: has the message", _PLACE, "head, handle, cmd,", "lost"),
+    Point("relay", "R13", "submit: about to take the lock", _PLACE, "if refusal := self._try_lock", "lost"),
+    Point("relay", "R14", "submit: the lock is taken", _PLACE, "if mm[at] != _SENT or", "lost", has_lock=True),
+    Point("relay", "R15", "submit: about to say READY", _PLACE, "mm[at] = _READY", "lost", has_lock=True),
+    # From READY on, a core may be quicker than the news of the relay's end.
+    Point("relay", "R16", "submit: READY, not announced", _PLACE, "for announced in announces", "any", has_lock=True),
+    Point("relay", "R17", "submit: announced, the lock still held", _PLACE, "# it is the fence", "any", has_lock=True),
+    Point("relay", "R18", "submit: announced, the lock let go", _PLACE, "doorbell = -1", "any"),
+    Point("relay", "R19", "submit: about to ring", _PLACE, "eventfd_write(doorbell, 1)", "any"),
 ]
 
 

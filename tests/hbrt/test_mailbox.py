@@ -80,12 +80,12 @@ def test_every_task_has_one_end_and_every_state_a_way_out() -> None:
 
 def test_moves_that_two_may_make_at_once_are_made_under_the_claim_lock() -> None:
     """Who may leave a state without the lock is one actor alone; ends are the exception: their owner has let go."""
-    for start in (State.READY, State.RUNNING):
+    for start in (State.SENT, State.READY, State.RUNNING):
         free = {
             actor for (begin, _), (actors, locked) in MOVES.items() if begin is start and not locked for actor in actors
         }
         assert len(free) <= 1
-    assert all(locked for (begin, _), (_, locked) in MOVES.items() if begin is State.READY)
+    assert all(locked for (begin, _), (_, locked) in MOVES.items() if begin in {State.SENT, State.READY})
 
 
 def test_slots_are_found_by_state(table: Mailbox) -> None:

@@ -1,4 +1,4 @@
-"""Whom a submitter rings: hbrt.tasks has the rule unrolled, dsp_server.schedule in words; they agree everywhere."""
+"""Whom a submitter rings: hbrt.tasks and the relay have the rule unrolled, dsp_server.schedule in words; they agree."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from dsp_server.relay.placing import Placed, Placer
 from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, cores_to_wake, eligible_cores
 from hbrt.ddr import Ddr
 from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT
-from hbrt.mailbox import Mailbox, State
+from hbrt.mailbox import REQUEST, Mailbox, State
+from hbrt.relay_wire import SUBMIT_HEAD, TASK_REQUEST
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 
@@ -90,6 +92,31 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
         assert tasks.release(handle) == 0
         assert link.ddr.map[states + slot] == State.EMPTY
     tasks.close()
+
+
+@pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
+def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
+    placer, cores, slot = Placer(link), link.core_count, 7  # type: ignore[arg-type]
+    layout, mm = link.ddr.layout, link.ddr.map
+    for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
+        for core, doing in enumerate(activity):
+            mm[layout.core(core) + CORE_ACTIVITY] = doing
+            mm[layout.announced(core) + slot] = 0
+        request = (1, 0, 0x1000, priority, mask, CLIENT, CLIENT, 0, 0, 0, 0)
+        REQUEST.pack_into(mm, layout.record(slot), *request)
+        mm[layout.states + slot] = State.SENT
+        placed = placer.place(CLIENT, SUBMIT_HEAD + TASK_REQUEST.pack(slot, *request))
+        eligible = [activity[core] for core in eligible_cores(mask, cores)]
+        assert link.rung(link.core_doorbells) == cores_to_wake(mask, activity), (mask, activity)
+        is_preempting = priority == PRIORITY_PREEMPT and set(eligible) <= {RUNNING, OFFLINE} and RUNNING in eligible
+        assert link.rung(link.urgent_bells) == (eligible_cores(mask, cores) if is_preempting else ())
+        told = [core for core in range(cores) if mm[layout.announced(core) + slot]]
+        if all(doing == OFFLINE for doing in eligible):
+            assert (placed, link.mailbox.state(slot), told) == (Placed.REFUSED, State.FAILED, [])
+            assert link.mailbox.answer(slot).result == Status.HB_DSP_NOT_RUNNING
+        else:
+            assert (placed, link.mailbox.state(slot)) == (Placed.QUEUED, State.READY)
+            assert told == list(eligible_cores(mask, cores))
 
 
 def test_request_is_in_the_slot_before_anybody_is_told(link: FakeLink) -> None:

@@ -1,7 +1,10 @@
-"""Two owners, two cores and a supervisor on one task table, each in its own mapping, in any order, bad moves mixed in.
+"""Two owners, two cores, a relay and a supervisor on one task table, each in its own mapping, in any order.
+
+Bad moves are mixed in, and what is sent to the relay may come late, twice or never.
 
 Checked after every step: a task that was submitted ends at most once, everybody sees the state that the actor whose
-move it was said, and a move that nobody may make raises and changes nothing.
+move it was said, and a move that nobody may make raises and changes nothing. The relay queues a task only while its
+slot holds it, whoever has used the slot meanwhile.
 """
 
 from __future__ import annotations
@@ -14,13 +17,19 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
+from dsp_server.relay.placing import Placed, Placer
 from hbrt.ddr import Ddr
 from hbrt.mailbox import FIRST_END, MOVES, REQUEST, Actor, Answer, IllegalMoveError, Mailbox, State
+from hbrt.relay_wire import SUBMIT_HEAD, TASK_REQUEST
 from hbrt.status import Status
 
 SLOTS = {0: (0, 1, 2), 1: (3, 4, 5)}  # by owner
 CORES = (0, 1)
-SUPERVISORS_ENDS = {State.READY: (State.CANCELLED, State.LOST), State.RUNNING: (State.TIMED_OUT, State.LOST)}
+SUPERVISORS_ENDS = {
+    State.SENT: (State.CANCELLED, State.LOST),
+    State.READY: (State.CANCELLED, State.LOST),
+    State.RUNNING: (State.TIMED_OUT, State.LOST),
+}
 
 
 class Task(NamedTuple):
@@ -30,23 +39,39 @@ class Task(NamedTuple):
     sequence: int
 
 
+class FakeLink:
+    """What the relay needs of an attachment."""
+
+    def __init__(self, ddr: Ddr) -> None:
+        self.ddr, self.mailbox, self.core_count = ddr, Mailbox(ddr), len(CORES)
+        self.core_doorbells, self.urgent_bells = ([os.eventfd(0, os.EFD_NONBLOCK) for _ in CORES] for _ in range(2))
+
+    def close(self) -> None:
+        for bell in (*self.core_doorbells, *self.urgent_bells):
+            os.close(bell)
+
+
 class MailboxMoves(RuleBasedStateMachine):
     """The model: what each slot holds, and which end each task has had."""
 
     running = Bundle("running")
+    messages = Bundle("messages")
 
     def __init__(self) -> None:
         super().__init__()
         first = Ddr.create(1 << 16, len(CORES))
-        self.ddrs = [first, *(Ddr(os.dup(first.fd)) for _ in range(4))]
+        self.ddrs = [first, *(Ddr(os.dup(first.fd)) for _ in range(5))]
         tables = [Mailbox(ddr) for ddr in self.ddrs]
         self.owners, self.cores, self.supervisor = tables[:2], tables[2:4], tables[4]
+        self.link = FakeLink(self.ddrs[5])
+        self.placer = Placer(self.link)  # type: ignore[arg-type]
         self.sequences = itertools.count(1)
         self.state: dict[int, State] = {slot: State.EMPTY for slots in SLOTS.values() for slot in slots}
         self.current: dict[int, Task] = {}
         self.ends: dict[Task, State] = {}
 
     def teardown(self) -> None:
+        self.link.close()
         for ddr in self.ddrs:
             ddr.close()
 
@@ -55,14 +80,43 @@ class MailboxMoves(RuleBasedStateMachine):
     @rule(owner=st.sampled_from((0, 1)), which=st.integers(0, 2))
     def submit(self, owner: int, which: int) -> None:
         slot, table = SLOTS[owner][which], self.owners[owner]
+        if self.state[slot] is State.EMPTY:
+            self._write(owner, slot)
+            table.move(slot, State.READY, Actor.OWNER)
+            self.state[slot] = State.READY
+
+    @rule(target=messages, owner=st.sampled_from((0, 1)), which=st.integers(0, 2), is_good=st.booleans())
+    def send(self, owner: int, which: int, *, is_good: bool) -> object:
+        """Submit by the relay; a task that is not good has a core mask that the board does not have."""
+        slot, table = SLOTS[owner][which], self.owners[owner]
         if self.state[slot] is not State.EMPTY:
-            return
-        task = Task(slot, next(self.sequences))
-        request = (task.sequence, -task.sequence, 0x1000, 7, 0, owner, owner, 0, 0, 0, 0)
+            return multiple()
+        task, request = self._write(owner, slot, 0 if is_good else 1 << 9)
+        table.move(slot, State.SENT, Actor.OWNER)
+        self.state[slot] = State.SENT
+        return owner, task, is_good, SUBMIT_HEAD + TASK_REQUEST.pack(slot | task.sequence << 12, *request)
+
+    def _write(self, owner: int, slot: int, core_mask: int = 0) -> tuple[Task, tuple[int, ...]]:
+        task, table = Task(slot, next(self.sequences)), self.owners[owner]
+        request = (task.sequence, -task.sequence, 0x1000, 7, core_mask, owner, owner, 0, 0, 0, 0)
         REQUEST.pack_into(table.map, table.layout.record(slot), *request)
-        table.move(slot, State.READY, Actor.OWNER)
-        self.state[slot] = State.READY
         self.current[slot] = task
+        return task, request
+
+    @rule(message=messages)
+    def place(self, message: tuple[int, Task, bool, bytes]) -> None:
+        """The relay gets a message, now, late, or twice."""
+        owner, task, is_good, raw = message
+        is_there = self.state[task.slot] is State.SENT and self.current[task.slot] == task
+        found = self.placer.place(owner, raw)
+        if not is_there:
+            assert found is Placed.STALE
+        elif is_good:
+            assert found is Placed.QUEUED
+            self.state[task.slot] = State.READY
+        else:
+            assert found is Placed.REFUSED
+            self._has_ended(task, State.FAILED)
 
     @rule(target=running, core=st.sampled_from(CORES), which=st.integers(0, 5))
     def claim(self, core: int, which: int) -> object:
@@ -92,7 +146,7 @@ class MailboxMoves(RuleBasedStateMachine):
     def cancel(self, owner: int, which: int) -> None:
         slot, table = SLOTS[owner][which], self.owners[owner]
         with table.claim_lock:
-            if table.state(slot) is not State.READY:
+            if table.state(slot) not in {State.SENT, State.READY}:
                 return
             table.write_answer(slot, Answer(-1, Status.HB_DSP_TASK_CANCELLED, 0, 0, 0, 0, 1, 0))
             table.move(slot, State.CANCELLED, Actor.OWNER)
@@ -113,7 +167,7 @@ class MailboxMoves(RuleBasedStateMachine):
         """The supervisor cancels what is queued, lets what runs run, and empties what has ended."""
         with self.supervisor.claim_lock:
             for slot in SLOTS[owner]:
-                if self.supervisor.state(slot) is State.READY:
+                if self.supervisor.state(slot) in {State.SENT, State.READY}:
                     self.supervisor.move(slot, State.CANCELLED, Actor.SUPERVISOR)
                     self._has_ended(self.current[slot], State.CANCELLED)
         for slot in SLOTS[owner]:

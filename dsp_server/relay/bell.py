@@ -1,0 +1,83 @@
+"""Wakes a thread that sleeps in a ZeroMQ socket: another thread sleeps on descriptors, and sends it a message.
+
+So the sleeper needs neither an epoll beside its socket nor a time limit, each of which costs more than a message. What
+is to be done is done by the sleeper itself: ``Bell.answer`` runs the handlers.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+
+IDENTITY = b"the relay's own bell"
+
+
+class Bell:
+    """Rings a ROUTER socket for watched descriptors, and once a beat.
+
+    Args:
+        context: Of the socket.
+        address: Where the socket is bound, over inproc; nobody else knows IDENTITY there before this object does.
+        beat_seconds: Longest time between two rings.
+    """
+
+    def __init__(self, context: zmq.Context[Any], address: str, beat_seconds: float) -> None:
+        self._socket = context.socket(zmq.DEALER)
+        self._socket.linger = 0
+        self._socket.routing_id = IDENTITY
+        self._socket.connect(address)
+        self._beat_seconds = beat_seconds
+        self._epoll = select.epoll()
+        self._handlers: dict[int, Callable[[], None]] = {}
+        self._ready: list[int] = []
+        self._answered = threading.Semaphore(0)
+        self._is_closing = False
+        self._close_bell = os.eventfd(0, os.EFD_CLOEXEC)
+        self._epoll.register(self._close_bell, select.EPOLLIN)
+        self._thread = threading.Thread(target=self._run, name="relay-bell", daemon=True)
+        self._thread.start()
+
+    def watch(self, fd: int, handler: Callable[[], None]) -> None:
+        """Have ``handler()`` called by ``answer`` while ``fd`` is readable."""
+        self._handlers[fd] = handler
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self, fd: int) -> None:
+        """Undo ``watch``; call it before the descriptor is closed."""
+        if self._handlers.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    def answer(self) -> None:
+        """Call the handlers of what rang; the owner of the ROUTER calls it for each message of IDENTITY."""
+        ready, self._ready = self._ready, []
+        try:
+            for fd in ready:
+                handler = self._handlers.get(fd)  # an earlier handler may have undone this one
+                if handler is not None:
+                    handler()
+        finally:
+            self._answered.release()
+
+    def close(self) -> None:
+        """Ring no more."""
+        self._is_closing = True
+        os.eventfd_write(self._close_bell, 1)
+        self._answered.release()
+        self._thread.join()
+        self._epoll.close()
+        os.close(self._close_bell)
+
+    def _run(self) -> None:
+        while True:
+            events = self._epoll.poll(self._beat_seconds)
+            if self._is_closing:
+                break
+            self._ready = [fd for fd, _ in events]
+            self._socket.send(b"")
+            self._answered.acquire()
+        self._socket.close()
