@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import ml_dtypes
 import numpy as np
@@ -68,7 +68,7 @@ class BoardModel:
         hb.HB_DNN_INITIALIZE_INFER_CTRL_PARAM(self.ctrl)
         self.task = hb.hbDNNTaskHandle_t()
 
-    def __enter__(self) -> BoardModel:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -103,9 +103,7 @@ class BoardModel:
         if status:
             return status
         status = hb.hbDNNWaitTaskDone(self.task, 0)
-        why = hb.last_error()
         check(hb.hbDNNReleaseTask(self.task))
-        del why
         return status
 
     def _tensors(self, count_of: Any, properties_of: Any) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -149,7 +148,7 @@ def _stored(directory: Path) -> tuple[ModelProto, list[tuple[list[Any], list[Any
 
 def _stored_values(data: Path, what: str, types: list[Any]) -> list[Any]:
     values: list[Any] = []
-    for at in range(len(glob.glob(str(data / f"{what}_*.pb")))):
+    for at in range(len(list(data.glob(f"{what}_*.pb")))):
         raw = (data / f"{what}_{at}.pb").read_bytes()
         kind = types[at].WhichOneof("value")
         if kind == "sequence_type":

@@ -57,7 +57,7 @@ def run(
 
 
 def value_of(array: NDArray[Any]) -> ort.OrtValue:
-    """An OrtValue of an array. Four bits: onnxruntime takes the shape from an array that only its packed half is read of."""
+    """An OrtValue of an array; for four bits, of a carrier with its shape, of which only the packed half is read."""
     if array.dtype not in NIBBLE_TYPES:
         return ort.OrtValue.ortvalue_from_numpy(array)
     carrier = np.zeros(array.shape, np.uint8)
