@@ -109,6 +109,9 @@ class Tasks:
         self._callbacks: SimpleQueue[tuple[Callback, int] | None] = SimpleQueue()
         self._caller: threading.Thread | None = None
 
+    def __len__(self) -> int:
+        return len(self._handles)
+
     def add(
         self,
         handle: int | None,
