@@ -193,6 +193,20 @@ class Idma:
             self.counter.charge(IDMA_POLL_CYCLES)
         return len(self.queue)
 
+    @property
+    def busy_until(self) -> int:
+        """The modelled cycle at which the engine has done all that was issued."""
+        return self._busy_until
+
+    def account(self, now: int, busy_until: int, issued: int) -> None:
+        """Take over the clock of a compiled frame, which issued so many descriptors and moved their bytes itself.
+
+        Only while nothing is outstanding: handles in the queue follow one another.
+        """
+        self.counter.advance_to(now)
+        self._busy_until = max(self._busy_until, busy_until)
+        self._last_handle += issued
+
     def drain(self) -> list[Descriptor]:
         """Complete and return what nobody has waited for: a core calls it at the end of an op.
 

@@ -1,8 +1,9 @@
 """Loops over arrays that numba compiles when it is installed, and keeps on disk, so that no start pays for it again.
 
-A kernel is an ordinary function in a subset of Python. Whoever uses one has a way without it: `compiled()` is None
-when numba is missing (install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is
-imported or compiled before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
+A kernel is an ordinary function in a subset of Python; it may call other kernels of its own file (numba compiles a
+caller anew only when the caller's file has changed). Whoever uses one has a way without it: `compiled()` is None when
+numba is missing (install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported
+or compiled before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
 
 Machine code lies in the first of these directories that can be had: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`
 (`~/.cache/hbrt/kernels`), `hbrt-<uid>-kernels` in the temporary directory. Not beside the source, which may be
@@ -18,10 +19,11 @@ import stat
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, update_wrapper
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, ParamSpec, TypeVar
+from types import FunctionType
+from typing import Any, Generic, ParamSpec, TypeVar, cast
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -40,6 +42,10 @@ class Kernel(Generic[Arguments, Result]):
         self.loop = loop
         self._is_known = False
         self._compiled: Callable[Arguments, Result] | None = None
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        """Run the loop as Python: what a kernel that calls this one does when it runs as Python itself."""
+        return self.loop(*args, **kwargs)
 
     def compiled(self) -> Callable[Arguments, Result] | None:
         """The compiled loop, or None without numba. It is compiled, or loaded from disk, when first called."""
@@ -79,8 +85,19 @@ def _compile(loop: Callable[Arguments, Result]) -> Callable[Arguments, Result] |
     with _numba_cache(numba.config, directory):
         compiled: Callable[Arguments, Result] = numba.njit(
             nogil=True, error_model="numpy", cache=directory is not None
-        )(loop)
+        )(_linked(loop))
     return compiled
+
+
+def _linked(loop: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """The loop with the kernels that it calls by name compiled; itself when it calls none."""
+    function = cast("FunctionType", loop)
+    called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    kernels = {name: kernel.compiled() for name, kernel in called.items() if isinstance(kernel, Kernel)}
+    if not kernels:
+        return loop
+    linked = FunctionType(function.__code__, {**function.__globals__, **kernels}, function.__name__)
+    return cast("Callable[Arguments, Result]", update_wrapper(linked, function))
 
 
 @contextlib.contextmanager

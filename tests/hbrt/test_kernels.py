@@ -144,3 +144,25 @@ def test_a_directory_that_others_could_have_filled_is_not_used(
         values = np.arange(3)
         compiled(values)  # for this process alone
         assert values.tolist() == [0, 3, 6]
+
+
+@Kernel
+def twice(value: int) -> int:
+    return 2 * value
+
+
+def quadruple(values: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+    for i in range(values.shape[0]):
+        values[i] = twice(twice(values[i]))
+
+
+@needs_numba
+def test_a_kernel_may_call_another_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    compiled = Kernel(quadruple).compiled()
+    assert compiled is not None
+    by_loop, by_machine = np.arange(3), np.arange(3)
+    quadruple(by_loop)
+    compiled(by_machine)
+    assert by_machine.tolist() == by_loop.tolist() == [0, 4, 8]
+    assert list((tmp_path / "hbrt" / "kernels").rglob("*quadruple*.nbc"))

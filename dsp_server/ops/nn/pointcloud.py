@@ -9,6 +9,7 @@ Source: DSP sample package, CenterPoint and PointPillars pre-processing (J5): pl
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -16,19 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server import cycles
-from dsp_server.frame import ping_pong
 from dsp_server.ops.nn.pointcloud_encode import Encoder, encode_pillars, encode_points
-from dsp_server.ops.nn.pointcloud_tiles import Rectangle, run_rectangle
+from dsp_server.ops.nn.pointcloud_loops import ENCODE_TO_PLACES, ENCODE_TO_WORDS, TAKE_PLANES, take_plane
+from dsp_server.ops.nn.pointcloud_tiles import Compute, Rectangle, Work, run_rectangle
 from dsp_server.ops.nn.tiles import (
     Path,
     array_at,
-    charge,
     current_path,
     output_array,
     read_param,
     refuse_overlap,
 )
-from hbrt.kernels import Kernel
 from hbrt.pointcloud_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,
     MAX_GRID,
@@ -60,6 +59,7 @@ GATHER_INSTRUCTIONS = 2
 """Modelled vector instructions for a plane of the transpose: gather, store."""
 
 FLOAT32, INT32, INT8 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int8)
+NO_CONSTANTS = np.zeros(18, np.float32)
 
 Op = Callable[[memoryview, memoryview, "TileManager"], int]
 
@@ -135,14 +135,15 @@ def _check_places(param: hbDSPPointCloudParam) -> None:
 
 
 def _check_constants(param: hbDSPPointCloudParam) -> None:
-    constants = Encoder.of(param)
-    ranges = ("back and front", "right and left", "bottom and top", "lower and upper")
-    for axis, name in enumerate(ranges):
-        if not (np.isfinite(constants.spans[axis]) and constants.spans[axis] > 0):
+    spans = Encoder.of(param).spans[:4].tolist()
+    for span, name in zip(
+        spans, ("back and front", "right and left", "bottom and top", "lower and upper"), strict=True
+    ):
+        if not (math.isfinite(span) and span > 0):
             raise ValueError(f"{name} are no range that float32 can tell: the second must be larger, both finite.")
     for name in ("voxel_x", "voxel_y", "scale"):
         value = getattr(param, name)
-        if not (np.isfinite(value) and value > 0):
+        if not (math.isfinite(value) and value > 0):
             raise ValueError(f"{name} is {value}: allowed are finite numbers above 0.")
     for name in ("grid_x", "grid_y"):
         if not 1 <= getattr(param, name) <= MAX_GRID:
@@ -160,24 +161,23 @@ def _encode_points_step(param: hbDSPPointCloudParam, output: memoryview, tm: Til
     refuse_overlap(source, target)
     constants = Encoder.of(param)
 
-    def compute(points: NDArray[Any], words: NDArray[Any], _first: int) -> None:
-        encode_points(points, words, constants)
-        charge(len(points), ENCODE_INSTRUCTIONS * param.dims + CELL_INSTRUCTIONS)
+    def compute(points: NDArray[Any], words: NDArray[Any], _index: int) -> None:
+        encode_points(points.reshape(-1, param.dims), words.reshape(-1, word_count), constants)
 
-    if path == "ddr":
-        cycles.current().charge_ddr(source.nbytes + target.nbytes)
-        compute(source.reshape(-1, param.dims), target.reshape(-1, word_count), 0)
-        return 0
-    ping_pong(
+    run_rectangle(
         tm,
-        source.data,
-        target.data,
-        compute,
-        in_dtype=np.dtype((np.float32, param.dims)),
-        out_dtype=np.dtype((np.int32, word_count)),
-        tile_items=POINTS_A_TILE[param.dims],
+        path,
+        source.reshape(-1, param.dims),
+        target.reshape(1, -1, word_count),
+        Rectangle(0, 1, param.count, param.count),
+        POINTS_A_TILE[param.dims],
+        _encoding(compute, ENCODE_TO_WORDS, param.dims, constants),
     )
     return 0
+
+
+def _encoding(compute: Compute, kind: int, dims: int, constants: Encoder) -> Work:
+    return Work(compute, kind, dims, constants.all, cycles.LANES_F32, ENCODE_INSTRUCTIONS * dims + CELL_INSTRUCTIONS)
 
 
 def _rectangle(param: hbDSPPointCloudParam, *, slot_major: bool) -> Rectangle:
@@ -201,41 +201,36 @@ def _pillar_step(
         raise ValueError("The output block overlaps the input: give it a block of its own.")
     source = source.reshape(places, dims)
     if is_transpose:
-        planes = list(target.reshape(dims, places))
-
-        compiled = _take_plane.compiled() or _take_plane_in_numpy
-        counter = cycles.current()
-
-        def take(tile: NDArray[Any], plane: NDArray[Any], dim: int) -> None:
-            compiled(tile, plane, dims, dim)
-            counter.charge_vector(len(plane), cycles.LANES_8BIT, GATHER_INSTRUCTIONS)
-
-        run_rectangle(tm, path, source, planes, rectangle, PLACES_A_TILE[dims], take)
+        run_rectangle(tm, path, source, target.reshape(dims, places, 1), rectangle, PLACES_A_TILE[dims], _taking(dims))
         return 0
     constants = Encoder.of(param)
 
     def encode(tile: NDArray[Any], numbers: NDArray[Any], _index: int) -> None:
         encode_pillars(tile.reshape(-1, dims), numbers.reshape(-1, dims), constants)
-        charge(len(tile) // dims, ENCODE_INSTRUCTIONS * dims + CELL_INSTRUCTIONS)
 
-    run_rectangle(tm, path, source, [target.reshape(places, dims)], rectangle, PILLAR_POINTS_A_TILE[dims], encode)
+    run_rectangle(
+        tm,
+        path,
+        source,
+        target.reshape(1, places, dims),
+        rectangle,
+        PILLAR_POINTS_A_TILE[dims],
+        _encoding(encode, ENCODE_TO_PLACES, dims, constants),
+    )
     return 0
+
+
+def _taking(dims: int) -> Work:
+    compiled = take_plane.compiled() or _take_plane_in_numpy
+
+    def take(tile: NDArray[Any], plane: NDArray[Any], dim: int) -> None:
+        compiled(tile, plane, dims, dim)
+
+    return Work(take, TAKE_PLANES, dims, NO_CONSTANTS, cycles.LANES_8BIT, GATHER_INSTRUCTIONS)
 
 
 def _take_plane_in_numpy(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:
     plane[:] = places[dim::dims]
-
-
-@Kernel
-def _take_plane(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:
-    """One number of every place: flat (n * dims,) to (n,)."""
-    start = places[dim:]  # an index that might be negative would keep the loop from becoming vectors
-    if dims == 5:
-        for i in range(plane.shape[0]):
-            plane[i] = start[5 * i]
-    else:
-        for i in range(plane.shape[0]):
-            plane[i] = start[4 * i]
 
 
 STEPS = (POINTCLOUD_ENCODE_POINTS, POINTCLOUD_ENCODE_PILLARS, POINTCLOUD_TRANSPOSE)

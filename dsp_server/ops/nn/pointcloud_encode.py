@@ -13,20 +13,13 @@ numpy. Source: DSP sample package, CenterPoint pre-processing (J5).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hbrt.kernels import Kernel
+from dsp_server.ops.nn.pointcloud_loops import HIGHEST, LANES, LOWEST, STEPS, encode
 from hbrt.pointcloud_types import NO_CELL, hbDSPPointCloudParam
-
-BLOCK = 256
-"""Points that the compiled loop takes apart at a time: their numbers, by dimension, fit the host's first cache."""
-
-ROUNDER = np.float32(12582912.0)
-"""1.5 * 2^23: adding it and taking it away rounds what lies within 2^22 to a whole number, ties to even."""
-
-LOWEST, HIGHEST = np.float32(-128), np.float32(127)
 
 _NO_WORDS, _NO_PLACES = np.empty(0, np.int32), np.empty(0, np.int8)
 
@@ -53,14 +46,31 @@ class Encoder:
 
     @classmethod
     def of(cls, param: hbDSPPointCloudParam) -> Encoder:
-        """The constants of a structure; it is not checked here."""
-        lows = np.array([param.back, param.right, param.bottom, param.lower, 0], np.float32)
-        ends = np.array([param.front, param.left, param.top, param.upper, 1], np.float32)
-        with np.errstate(over="ignore", invalid="ignore"):
-            spans = ends - lows
-        cells = np.array([param.voxel_x, param.voxel_y, param.grid_x, param.grid_y], np.float32)
-        scale = np.array([param.scale], np.float32)
-        return cls(lows, ends[:3], spans, cells, scale, np.concatenate([lows, ends[:3], spans, cells, scale]))
+        """The constants of a structure; it is not checked here. A program has few, so they are kept."""
+        return _encoder(
+            param.back,
+            param.right,
+            param.bottom,
+            param.lower,
+            param.front,
+            param.left,
+            param.top,
+            param.upper,
+            param.voxel_x,
+            param.voxel_y,
+            param.grid_x,
+            param.grid_y,
+            param.scale,
+        )
+
+
+@lru_cache(maxsize=32)
+def _encoder(*values: float) -> Encoder:
+    lows, ends = np.array([*values[:4], 0], np.float32), np.array([*values[4:8], 1], np.float32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        spans = ends - lows
+    cells, scale = np.array(values[8:12], np.float32), np.array(values[12:], np.float32)
+    return Encoder(lows, ends[:3], spans, cells, scale, np.concatenate([lows, ends[:3], spans, cells, scale]))
 
 
 def encode_points(points: NDArray[np.float32], words: NDArray[np.int32], constants: Encoder) -> None:
@@ -118,84 +128,12 @@ def coordinates(points: NDArray[np.float32], constants: Encoder) -> NDArray[np.i
     return result
 
 
-# Where the compiled loop keeps a block: nothing else runs on a core while it does.
-_LANES, _STEPS = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
-
-
 def _encode_compiled(
     points: NDArray[np.float32], words: NDArray[np.int32], places: NDArray[np.int8], constants: Encoder
 ) -> bool:
     """Run the compiled loop; False without numba."""
-    compiled = _encode.compiled()
+    compiled = encode.compiled()
     if compiled is None:
         return False
-    compiled(points.reshape(-1), words, places, points.shape[1], constants.all, _LANES, _STEPS)
+    compiled(points.reshape(-1), words, places, points.shape[1], constants.all, LANES, STEPS)
     return True
-
-
-@Kernel
-def _encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the chip
-    points: NDArray[np.float32],
-    words: NDArray[np.int32],
-    places: NDArray[np.int8],
-    dims: int,
-    constants: NDArray[np.float32],
-    lanes: NDArray[np.float32],
-    steps: NDArray[np.int32],
-) -> None:
-    """Flat points to flat words, or to flat places when there are no words; one of the two is empty.
-
-    Short straight loops, of which the compiler makes vectors: constant strides, a select for a condition, no call.
-    """
-    lows, highs, spans, cells, scale = constants[:5], constants[5:8], constants[8:13], constants[13:17], constants[17]
-    p0, p1, p2, p3, p4 = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
-    q0, q1, q2, q3, q4, coordinate = steps[0], steps[1], steps[2], steps[3], steps[4], steps[5]
-    total = points.shape[0] // dims
-    for first in range(0, total, 256):
-        n = min(256, total - first)
-        tile = points[first * dims : (first + n) * dims]
-        if dims == 5:
-            for i in range(n):
-                p0[i] = tile[5 * i]
-                p1[i] = tile[5 * i + 1]
-                p2[i] = tile[5 * i + 2]
-                p3[i] = tile[5 * i + 3]
-                p4[i] = tile[5 * i + 4]
-        else:
-            for i in range(n):
-                p0[i] = tile[4 * i]
-                p1[i] = tile[4 * i + 1]
-                p2[i] = tile[4 * i + 2]
-                p3[i] = tile[4 * i + 3]
-        for i in range(n):
-            x, y, z = p0[i], p1[i], p2[i]
-            cell_x, cell_y = (x - lows[0]) / cells[0], (y - lows[1]) / cells[1]
-            inside = (x >= lows[0]) & (x < highs[0]) & (y >= lows[1]) & (y < highs[1]) & (z >= lows[2]) & (z < highs[2])
-            inside &= (cell_x < cells[2]) & (cell_y < cells[3])
-            coordinate[i] = (np.int32(cell_x) << 16) | np.int32(cell_y) if inside else np.int32(-1)
-        for d in range(dims):
-            lane, step = lanes[d], steps[d]
-            low, span = lows[d], spans[d]
-            for i in range(n):
-                value = (lane[i] - low) / span / scale
-                clipped = value if value > LOWEST else LOWEST  # noqa: FURB136 - min and max are no vectors
-                clipped = clipped if clipped < HIGHEST else HIGHEST  # noqa: FURB136
-                whole = np.int32((clipped + ROUNDER) - ROUNDER)
-                step[i] = whole if value == value else np.int32(0)  # noqa: PLR0124 - false for NaN
-        if words.shape[0] == 0:
-            out = places[first * dims : (first + n) * dims]
-            for i in range(n):
-                keep = ~(coordinate[i] >> 31)  # 0 for no cell
-                for d in range(dims):
-                    out[dims * i + d] = steps[d, i] & keep
-        elif dims == 5:
-            out5 = words[first * 3 : (first + n) * 3]
-            for i in range(n):
-                out5[3 * i] = coordinate[i]
-                out5[3 * i + 1] = (q0[i] & 255) | ((q1[i] & 255) << 8) | ((q2[i] & 255) << 16) | (q3[i] << 24)
-                out5[3 * i + 2] = q4[i] & 255
-        else:
-            out4 = words[first * 2 : (first + n) * 2]
-            for i in range(n):
-                out4[2 * i] = coordinate[i]
-                out4[2 * i + 1] = (q0[i] & 255) | ((q1[i] & 255) << 8) | ((q2[i] & 255) << 16) | (q3[i] << 24)

@@ -10,8 +10,7 @@ and takes one of them away, five times over. That is why its shares of a bank ar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from dsp_server import cycles
 from dsp_server.descriptors import current
+from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, STEPS, frame
 from dsp_server.ops.nn.tiles import Path
 from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1
 from dsp_server.transfers import Shape
@@ -29,7 +29,40 @@ if TYPE_CHECKING:
 Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
 """compute(tile of the input, tile of the output, which output): flat arrays of the numbers of n places."""
 
+
+class Work(NamedTuple):
+    """What to compute on each tile: as a function, and as the compiled frame knows it.
+
+    Attributes:
+        compute: Charges no cycles.
+        kind: ENCODE_TO_WORDS, ENCODE_TO_PLACES or TAKE_PLANES of pointcloud_loops.
+        dims: Numbers of a point.
+        constants: Of the encoding; not read by TAKE_PLANES.
+        lanes: Places in a vector of the core.
+        instructions: Modelled vector instructions for that many places.
+    """
+
+    compute: Compute
+    kind: int
+    dims: int
+    constants: NDArray[np.float32]
+    lanes: int
+    instructions: int
+
+    def charge(self, places: int) -> None:
+        """Spend the modelled cycles of so many places."""
+        cycles.current().charge_vector(places, self.lanes, self.instructions)
+
+
 ALIGN = 64
+TILES_A_CALL = 16
+"""Tiles of a compiled frame that no signal interrupts, so that an urgent task does not wait for all of them."""
+ENGINE_COSTS = (
+    cycles.IDMA_ISSUE_CYCLES,
+    cycles.IDMA_SETUP_CYCLES,
+    cycles.IDMA_ROW_CYCLES,
+    cycles.IDMA_BYTES_PER_CYCLE,
+)
 
 
 class Rectangle(NamedTuple):
@@ -42,8 +75,7 @@ class Rectangle(NamedTuple):
 
     def cut(self, most_places: int) -> Iterator[Rectangle]:
         """Rectangles of at most so many places that cover this one."""
-        columns = min(max(self.columns, 1), most_places)
-        rows = most_places // columns
+        rows, columns = self.tile(most_places)
         for row in range(0, self.rows, rows):
             for column in range(0, self.columns, columns):
                 yield Rectangle(
@@ -52,6 +84,11 @@ class Rectangle(NamedTuple):
                     min(columns, self.columns - column),
                     self.pitch,
                 )
+
+    def tile(self, most_places: int) -> tuple[int, int]:
+        """Rows and columns of the largest of its tiles."""
+        columns = min(max(self.columns, 1), most_places)
+        return most_places // columns, columns
 
     def extent(self, place_bytes: int) -> slice:
         """Bytes of a buffer from this rectangle's first place to its last one's end."""
@@ -71,10 +108,10 @@ def run_rectangle(
     tm: TileManager,
     path: Path,
     source: NDArray[Any],
-    targets: Sequence[NDArray[Any]],
+    target: NDArray[Any],
     rectangle: Rectangle,
     most_places: int,
-    compute: Compute,
+    work: Work,
 ) -> None:
     """Pass over a rectangle: by ping-pong, ping in bank 0, pong in bank 1, or straight from DDR row by row.
 
@@ -82,10 +119,10 @@ def run_rectangle(
         tm: Tile manager of the core.
         path: Through TCM, or straight from DDR; the results are the same.
         source: (places, k) in DDR.
-        targets: Outputs in DDR, each (places,) or (places, m), all of one type.
+        target: (outputs, places, m) in DDR.
         rectangle: The places to compute; those of an output that lie elsewhere keep what they are.
         most_places: Places of a tile; fewer when a bank has less room.
-        compute: Called for each tile and each output, in order; charges its own cycles.
+        work: Done for each tile and each output, in order.
 
     Raises:
         OutOfTcm: a bank has no room for one place.
@@ -93,60 +130,123 @@ def run_rectangle(
     if not rectangle.rows * rectangle.columns:
         return
     if path == "ping_pong":
-        _by_ping_pong(tm, source, targets, rectangle, most_places, compute)
+        _by_ping_pong(tm, source, target, rectangle, most_places, work)
         return
     for row in range(rectangle.rows):
         start = rectangle.first + row * rectangle.pitch
         places = slice(start, start + rectangle.columns)
-        for index, target in enumerate(targets):
-            cycles.current().charge_ddr(source[places].nbytes + target[places].nbytes)
-            compute(source[places].reshape(-1), target[places].reshape(-1), index)
+        for index, output in enumerate(target):
+            cycles.current().charge_ddr(source[places].nbytes + output[places].nbytes)
+            work.compute(source[places].reshape(-1), output[places].reshape(-1), index)
+            work.charge(rectangle.columns)
 
 
 def _by_ping_pong(
     tm: TileManager,
     source: NDArray[Any],
-    targets: Sequence[NDArray[Any]],
+    target: NDArray[Any],
     rectangle: Rectangle,
     most_places: int,
-    compute: Compute,
+    work: Work,
 ) -> None:
-    in_bytes, out_bytes = source[0].nbytes, targets[0][0].nbytes
+    in_bytes, out_bytes = source[0].nbytes, target[0][0].nbytes
     room_bytes = min(tm.largest_free_bytes(0), tm.largest_free_bytes(1)) - ALIGN  # a gap between the two buffers
     most_places = max(min(most_places, room_bytes // (in_bytes + out_bytes)), 1)
-    tiles = list(rectangle.cut(most_places))
-    read_from, write_to = source.data.cast("B"), [target.data.cast("B") for target in targets]
-    idma = current()
-    with ExitStack() as stack:
+    held: list[memoryview] = []
+    try:
+        for place_bytes in (in_bytes, out_bytes):
+            held.append(tm.allocate(most_places * place_bytes, XV_MEM_BANK_COLOR_0, ALIGN))
+            held.append(tm.allocate(most_places * place_bytes, XV_MEM_BANK_COLOR_1, ALIGN))
+        buffers = Buffers(held[:2], held[2:])
+        compiled = frame.compiled()
+        if compiled is None or current().outstanding:
+            tile_by_tile(source, target, list(rectangle.cut(most_places)), buffers, work)
+        else:
+            at_once(compiled, source, target, rectangle, most_places, buffers, work)
+    finally:
+        for view in held:
+            tm.free(view)
 
-        def pair(place_bytes: int) -> list[memoryview]:
-            colors = (XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1)
-            return [stack.enter_context(tm.tile(most_places * place_bytes, color, ALIGN)) for color in colors]
 
-        ins, outs = pair(in_bytes), pair(out_bytes)
-        all_in = [np.frombuffer(view, source.dtype) for view in ins]
-        all_out = [np.frombuffer(view, targets[0].dtype) for view in outs]
+class Buffers(NamedTuple):
+    """TCM of a frame: ping in bank 0 and pong in bank 1, for what arrives and for what leaves."""
 
-        def fetch(number: int) -> int:
-            if number >= len(tiles):
-                return 0
-            tile = tiles[number]
-            to = ins[number % 2][: tile.rows * tile.columns * in_bytes]
-            return idma.enqueue(to, read_from[tile.extent(in_bytes)], tile.shape(in_bytes, fetches=True))
+    ins: list[memoryview]
+    outs: list[memoryview]
 
-        stack.callback(idma.wait_all)  # before the buffers go
+
+def tile_by_tile(
+    source: NDArray[Any], target: NDArray[Any], tiles: list[Rectangle], buffers: Buffers, work: Work
+) -> None:
+    """A frame by the engine, with a call for each descriptor."""
+    in_bytes, out_bytes = source[0].nbytes, target[0][0].nbytes
+    read_from, write_to = source.data.cast("B"), [output.data.cast("B") for output in target]
+    idma, (ins, outs) = current(), buffers
+    all_in = [np.frombuffer(view, source.dtype) for view in ins]
+    all_out = [np.frombuffer(view, target.dtype) for view in outs]
+
+    def fetch(number: int) -> int:
+        if number >= len(tiles):
+            return 0
+        tile = tiles[number]
+        to = ins[number % 2][: tile.rows * tile.columns * in_bytes]
+        return idma.enqueue(to, read_from[tile.extent(in_bytes)], tile.shape(in_bytes, fetches=True))
+
+    try:
         filled, left = [fetch(0), fetch(1)], 0
         for number, tile in enumerate(tiles):
             turn = number % 2
             places = tile.rows * tile.columns
             idma.wait(filled[turn])  # what last left this bank was issued before, so it is done as well
             tile_in = all_in[turn][: places * in_bytes // source.itemsize]
-            tile_out = all_out[turn][: places * out_bytes // targets[0].itemsize]
+            tile_out = all_out[turn][: places * out_bytes // target.itemsize]
             results, shape = outs[turn][: places * out_bytes], tile.shape(out_bytes, fetches=False)
             extent = tile.extent(out_bytes)
-            for index, target in enumerate(write_to):
+            for index, output in enumerate(write_to):
                 if index:
                     idma.wait(left)
-                compute(tile_in, tile_out, index)
-                left = idma.enqueue(target[extent], results, shape)
+                work.compute(tile_in, tile_out, index)
+                work.charge(places)
+                left = idma.enqueue(output[extent], results, shape)
             filled[turn] = fetch(number + 2)
+    finally:
+        idma.wait_all()  # before the buffers go
+
+
+def at_once(
+    compiled: Callable[..., None],
+    source: NDArray[Any],
+    target: NDArray[Any],
+    rectangle: Rectangle,
+    most_places: int,
+    buffers: Buffers,
+    work: Work,
+) -> None:
+    """The same frame compiled: the same bytes in the same places of the same banks, the same modelled cycles."""
+    idma, tile = current(), rectangle.tile(most_places)
+    state = np.zeros(5, np.int64)
+    state[NOW], state[BUSY_UNTIL] = idma.counter.cycles, idma.busy_until
+    tiles = -(-rectangle.rows // tile[0]) * -(-rectangle.columns // tile[1])
+    ping_in, pong_in = (np.frombuffer(view, np.uint8) for view in buffers.ins)
+    ping_out, pong_out = (np.frombuffer(view, np.uint8) for view in buffers.outs)
+    for begin in range(0, tiles, TILES_A_CALL):
+        compiled(
+            np.frombuffer(source.data.cast("B"), np.uint8),
+            np.frombuffer(target.data.cast("B"), np.uint8),
+            ping_in,
+            pong_in,
+            ping_out,
+            pong_out,
+            (*rectangle, *tile),
+            (source[0].nbytes, target[0][0].nbytes, len(target), target[0].nbytes),
+            (begin, min(begin + TILES_A_CALL, tiles)),
+            (work.kind, work.dims),
+            np.array([*ENGINE_COSTS, work.lanes, work.instructions], np.int64),
+            state,
+            work.constants,
+            LANES,
+            STEPS,
+        )
+        idma.account(*state[[NOW, BUSY_UNTIL, ISSUED]].tolist())
+        state[ISSUED] = 0
+    idma.counter.advance_to(idma.busy_until)

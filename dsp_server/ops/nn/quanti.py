@@ -19,6 +19,7 @@ from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ROUND_HALF_AWAY,
+    HB_DSP_QUANTI_ZERO_POINT_LAST,
     MAX_DIMENSIONS,
     QUANTI_DTYPES,
     QUANTI_SCALE,
@@ -35,6 +36,7 @@ Rule = tuple[NDArray[np.float32], NDArray[np.int32]]
 MAX_SHIFT = 126
 """Up to here 2^shift and 2^-shift are both normal float32 numbers, so that SHIFT loses no bit."""
 
+FLAGS = HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH | HB_DSP_QUANTI_ZERO_POINT_LAST
 FLOAT32 = np.dtype(np.float32)
 INT32 = np.dtype(np.int32)
 DTYPES: dict[int, np.dtype[Any]] = {number: np.dtype(name) for number, name in QUANTI_DTYPES.items()}
@@ -50,6 +52,7 @@ class Plan:
     scales: Channels[np.float32]
     zero_points: Channels[np.int32]
     half_away: bool
+    zero_point_last: bool
     ddr: bool
 
 
@@ -66,7 +69,7 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
     if param.tensor_type not in DTYPES:
         known = ", ".join(f"{number} {dtype.name}" for number, dtype in DTYPES.items())
         raise ValueError(f"tensor_type {param.tensor_type} is not a quantised type: use one of {known}.")
-    if param.flags & ~(HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH):
+    if param.flags & ~FLAGS:
         raise ValueError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
     if param.quanti_type not in RULES:
         raise ValueError(f"quanti_type {param.quanti_type} is not a rule: use 1 (SHIFT) or 2 (SCALE).")
@@ -83,6 +86,7 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
         scales=Channels(rule[0], inner, count),
         zero_points=Channels(rule[1], inner, count),
         half_away=bool(param.flags & HB_DSP_QUANTI_ROUND_HALF_AWAY),
+        zero_point_last=bool(param.flags & HB_DSP_QUANTI_ZERO_POINT_LAST),
         ddr=bool(param.flags & HB_DSP_QUANTI_DDR_PATH),
     )
 

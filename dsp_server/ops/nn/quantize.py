@@ -42,6 +42,7 @@ def quantize_values(
     dtype: np.dtype[Any],
     *,
     half_away: bool = False,
+    zero_point_last: bool = False,
 ) -> NDArray[Any]:
     """clip(nearbyint(x / scale + zero_point)), division and addition in float32, as C does it.
 
@@ -51,6 +52,7 @@ def quantize_values(
         zero_point: (n,) or (1,), within the range of `dtype`.
         dtype: Quantised type. Results beyond its range, and infinities, take its lowest or highest value.
         half_away: Ties go away from zero, as round(), instead of to the even neighbour, as nearbyint().
+        zero_point_last: clip(nearbyint(x / scale) + zero_point), as ONNX has it: with an odd zero point ties differ.
 
     Returns:
         (n,) of `dtype`. NaN becomes the zero point, which is the number that stands for 0.
@@ -60,11 +62,14 @@ def quantize_values(
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         steps = values / scale
-        steps += zero_point.astype(np.float32)
+        if not zero_point_last:
+            steps += zero_point.astype(np.float32)
         rounded: NDArray[Any] = round_half_away(steps) if half_away else np.rint(steps, out=steps)
     limits = np.iinfo(dtype)
     if limits.max >= 1 << 24:  # float32 has no 2^31 - 1 to clip to; its numbers are all float64 numbers
         rounded = rounded.astype(np.float64)
+    if zero_point_last:
+        rounded += zero_point.astype(rounded.dtype)
     np.clip(rounded, limits.min, limits.max, out=rounded)
     missing = np.isnan(rounded)
     if missing.any():
@@ -92,7 +97,9 @@ def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> i
 
     def compute(values: NDArray[Any], results: NDArray[Any], first: int) -> None:
         scale, zero_point = todo.scales.of(first, len(values)), todo.zero_points.of(first, len(values))
-        results[:] = quantize_values(values, scale, zero_point, todo.dtype, half_away=todo.half_away)
+        results[:] = quantize_values(
+            values, scale, zero_point, todo.dtype, half_away=todo.half_away, zero_point_last=todo.zero_point_last
+        )
         charge(len(values), INSTRUCTIONS)
 
     run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)

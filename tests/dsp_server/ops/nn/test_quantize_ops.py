@@ -23,6 +23,7 @@ from dsp_server.tile_manager import TileManager
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_ROUND_HALF_AWAY,
+    HB_DSP_QUANTI_ZERO_POINT_LAST,
     hbDSPDequantizeParam,
     hbDSPQuantizeParam,
 )
@@ -113,6 +114,16 @@ def test_half_away_flag(ddr: FakeDdr) -> None:
     assert quantize_both_ways(ddr, values, **fields).tolist() == [0, 2, -2]
     fields["flags"] = HB_DSP_QUANTI_ROUND_HALF_AWAY
     assert quantize_both_ways(ddr, values, **fields).tolist() == [1, 2, -3]
+
+
+def test_zero_point_last_flag(ddr: FakeDdr) -> None:
+    values = np.array([0.5, 1.5, -0.5, 300.0, -300.0, np.nan], np.float32)
+    fields: dict[str, Any] = {"axis": -1, "quanti_type": SCALE, "scale": 1.0, "zero_point": 1, "tensor_type": U8}
+    assert quantize_both_ways(ddr, values, **fields).tolist() == [2, 2, 0, 255, 0, 1]
+    fields["flags"] = HB_DSP_QUANTI_ZERO_POINT_LAST
+    assert quantize_both_ways(ddr, values, **fields).tolist() == [1, 3, 1, 255, 0, 1]
+    fields |= {"tensor_type": S32, "zero_point": 7, "flags": HB_DSP_QUANTI_ZERO_POINT_LAST}
+    assert quantize_both_ways(ddr, np.array([2.0**31, -8.5], np.float32), **fields).tolist() == [2**31 - 1, -1]
 
 
 SHAPES = hnp.array_shapes(min_dims=1, max_dims=5, max_side=5)

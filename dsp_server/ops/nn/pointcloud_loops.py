@@ -1,0 +1,238 @@
+"""The loops of the point-cloud ops that numba compiles: encoding, the transpose, and whole frames of tiles of both.
+
+A frame makes as many calls as it has tiles and planes; from Python they cost several times what they compute. The
+compiled frame moves the same bytes through the same buffers of the same banks, in the order of the engine in
+`descriptors.py`, and spends the same modelled cycles. All three are in one file, because numba compiles a caller anew
+only when the caller's own file has changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbrt.kernels import Kernel
+
+BLOCK = 256
+"""Points that the compiled loop takes apart at a time: their numbers, by dimension, fit the host's first cache."""
+
+ROUNDER = np.float32(12582912.0)
+"""1.5 * 2^23: adding it and taking it away rounds what lies within 2^22 to a whole number, ties to even."""
+
+LOWEST, HIGHEST = np.float32(-128), np.float32(127)
+
+# Where the loops keep a block of points taken apart: nothing else runs on a core while one does.
+LANES, STEPS = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
+
+
+@Kernel
+def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the chip
+    points: NDArray[np.float32],
+    words: NDArray[np.int32],
+    places: NDArray[np.int8],
+    dims: int,
+    constants: NDArray[np.float32],
+    lanes: NDArray[np.float32],
+    steps: NDArray[np.int32],
+) -> None:
+    """Flat points to flat words, or to flat places when there are no words; one of the two is empty.
+
+    Short straight loops, of which the compiler makes vectors: constant strides, a select for a condition, no call.
+    """
+    lows, highs, spans, cells, scale = constants[:5], constants[5:8], constants[8:13], constants[13:17], constants[17]
+    p0, p1, p2, p3, p4 = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
+    q0, q1, q2, q3, q4, coordinate = steps[0], steps[1], steps[2], steps[3], steps[4], steps[5]
+    total = points.shape[0] // dims
+    for first in range(0, total, 256):
+        n = min(256, total - first)
+        tile = points[first * dims : (first + n) * dims]
+        if dims == 5:
+            for i in range(n):
+                p0[i] = tile[5 * i]
+                p1[i] = tile[5 * i + 1]
+                p2[i] = tile[5 * i + 2]
+                p3[i] = tile[5 * i + 3]
+                p4[i] = tile[5 * i + 4]
+        else:
+            for i in range(n):
+                p0[i] = tile[4 * i]
+                p1[i] = tile[4 * i + 1]
+                p2[i] = tile[4 * i + 2]
+                p3[i] = tile[4 * i + 3]
+        for i in range(n):
+            x, y, z = p0[i], p1[i], p2[i]
+            cell_x, cell_y = (x - lows[0]) / cells[0], (y - lows[1]) / cells[1]
+            inside = (x >= lows[0]) & (x < highs[0]) & (y >= lows[1]) & (y < highs[1]) & (z >= lows[2]) & (z < highs[2])
+            inside &= (cell_x < cells[2]) & (cell_y < cells[3])
+            coordinate[i] = (np.int32(cell_x) << 16) | np.int32(cell_y) if inside else np.int32(-1)
+        for d in range(dims):
+            lane, step = lanes[d], steps[d]
+            low, span = lows[d], spans[d]
+            for i in range(n):
+                value = (lane[i] - low) / span / scale
+                clipped = value if value > LOWEST else LOWEST  # noqa: FURB136 - min and max are no vectors
+                clipped = clipped if clipped < HIGHEST else HIGHEST  # noqa: FURB136
+                whole = np.int32((clipped + ROUNDER) - ROUNDER)
+                step[i] = whole if value == value else np.int32(0)  # noqa: PLR0124 - false for NaN
+        if words.shape[0] == 0:
+            out = places[first * dims : (first + n) * dims]
+            for i in range(n):
+                keep = ~(coordinate[i] >> 31)  # 0 for no cell
+                for d in range(dims):
+                    out[dims * i + d] = steps[d, i] & keep
+        elif dims == 5:
+            out5 = words[first * 3 : (first + n) * 3]
+            for i in range(n):
+                out5[3 * i] = coordinate[i]
+                out5[3 * i + 1] = (q0[i] & 255) | ((q1[i] & 255) << 8) | ((q2[i] & 255) << 16) | (q3[i] << 24)
+                out5[3 * i + 2] = q4[i] & 255
+        else:
+            out4 = words[first * 2 : (first + n) * 2]
+            for i in range(n):
+                out4[2 * i] = coordinate[i]
+                out4[2 * i + 1] = (q0[i] & 255) | ((q1[i] & 255) << 8) | ((q2[i] & 255) << 16) | (q3[i] << 24)
+
+
+@Kernel
+def take_plane(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:
+    """One number of every place: flat (n * dims,) to (n,)."""
+    start = places[dim:]  # an index that might be negative would keep the loop from becoming vectors
+    if dims == 5:
+        for i in range(plane.shape[0]):
+            plane[i] = start[5 * i]
+    else:
+        for i in range(plane.shape[0]):
+            plane[i] = start[4 * i]
+
+
+@Kernel
+def move_rows(
+    to: NDArray[np.uint8],
+    to_pitch: int,
+    source: NDArray[np.uint8],
+    source_pitch: int,
+    row_bytes: int,
+    num_rows: int,
+) -> None:
+    """What one descriptor moves. A slice's assignment would look for overlaps, and take ten times as long."""
+    for row in range(num_rows):
+        row_to = to[row * to_pitch : row * to_pitch + row_bytes]
+        row_from = source[row * source_pitch : row * source_pitch + row_bytes]
+        for i in range(row_bytes):
+            row_to[i] = row_from[i]
+
+
+ENCODE_TO_WORDS, ENCODE_TO_PLACES, TAKE_PLANES = 0, 1, 2
+"""What `frame` computes."""
+NOW, BUSY_UNTIL, FILLED, ISSUED = 0, 1, 2, 4
+"""Where in a frame's state what stands: cycles, the engine's end, the ends of ping's and pong's input, descriptors."""
+
+
+@Kernel
+def issue(state: NDArray[np.int64], costs: NDArray[np.int64], row_bytes: int, num_rows: int) -> int:
+    """Modelled end of a new descriptor, as `Idma.enqueue` has it."""
+    state[0] += costs[0]
+    size_bytes = row_bytes * num_rows
+    took = costs[1] + (num_rows - 1) * costs[2] + (size_bytes + costs[3] - 1) // costs[3]
+    state[1] = max(state[0], state[1]) + took
+    state[4] += 1
+    return int(state[1])
+
+
+@Kernel
+def frame(
+    source: NDArray[np.uint8],
+    target: NDArray[np.uint8],
+    ping_in: NDArray[np.uint8],
+    pong_in: NDArray[np.uint8],
+    ping_out: NDArray[np.uint8],
+    pong_out: NDArray[np.uint8],
+    shape: tuple[int, int, int, int, int, int],
+    sizes: tuple[int, int, int, int],
+    span: tuple[int, int],
+    work: tuple[int, int],
+    costs: NDArray[np.int64],
+    state: NDArray[np.int64],
+    constants: NDArray[np.float32],
+    lanes: NDArray[np.float32],
+    steps: NDArray[np.int32],
+) -> None:
+    """Tiles `span` of a rectangle: each arrives, is computed once for each output, and leaves; then the next arrives.
+
+    Bytes move when their descriptor is issued, not when it ends: between the two nobody looks.
+
+    Args:
+        source: DDR.
+        target: DDR: the outputs, one behind the other.
+        ping_in: TCM, bank 0, for what arrives.
+        pong_in: The same in bank 1.
+        ping_out: TCM, bank 0, for what leaves.
+        pong_out: The same in bank 1.
+        shape: First place, rows, columns, pitch of the rectangle; rows and columns of a tile.
+        sizes: Bytes of a place in the source and in an output, outputs, bytes from one output to the next.
+        span: The first tile, and the one after the last. What is not the first of a frame goes on from `state`.
+        work: What to compute; dims.
+        costs: Modelled cycles of an issue, of a descriptor, of a row after the first; bytes a cycle; lanes of a
+            vector, and instructions for each.
+        state: See NOW; changed.
+        constants: As for `encode`.
+        lanes: As for `encode`.
+        steps: As for `encode`.
+    """
+    first, rows, columns, pitch, tile_rows, tile_columns = shape
+    in_bytes, out_bytes, outputs, output_stride = sizes
+    across = (columns + tile_columns - 1) // tile_columns
+    tiles = across * ((rows + tile_rows - 1) // tile_rows)
+    begin, end = span
+    number = begin - 2 if begin == 0 else begin  # the first two only arrive
+    while number < end:
+        if number >= 0:
+            row, column = number // across * tile_rows, number % across * tile_columns
+            num_rows, num_columns = min(tile_rows, rows - row), min(tile_columns, columns - column)
+            places = num_rows * num_columns
+            place = first + row * pitch + column
+            turn = number & 1
+            tile_in = (pong_in if turn else ping_in)[: places * in_bytes]
+            tile_out = (pong_out if turn else ping_out)[: places * out_bytes]
+            state[0] = max(state[0], state[2 + turn])
+            left = 0
+            for index in range(outputs):
+                state[0] = max(state[0], left)
+                if work[0] == 0:
+                    encode(
+                        tile_in.view(np.float32),
+                        tile_out.view(np.int32),
+                        tile_out[:0].view(np.int8),
+                        work[1],
+                        constants,
+                        lanes,
+                        steps,
+                    )
+                elif work[0] == 1:
+                    encode(
+                        tile_in.view(np.float32),
+                        tile_out[:0].view(np.int32),
+                        tile_out.view(np.int8),
+                        work[1],
+                        constants,
+                        lanes,
+                        steps,
+                    )
+                else:
+                    take_plane(tile_in.view(np.int8), tile_out.view(np.int8), work[1], index)
+                state[0] += (places + costs[4] - 1) // costs[4] * costs[5]
+                start = index * output_stride + place * out_bytes
+                row_bytes = num_columns * out_bytes
+                left = issue(state, costs, row_bytes, num_rows)
+                move_rows(target[start:], pitch * out_bytes, tile_out, row_bytes, row_bytes, num_rows)
+        after = number + 2
+        if after < tiles:
+            row, column = after // across * tile_rows, after % across * tile_columns
+            num_rows, num_columns = min(tile_rows, rows - row), min(tile_columns, columns - column)
+            start = (first + row * pitch + column) * in_bytes
+            row_bytes = num_columns * in_bytes
+            state[2 + (after & 1)] = issue(state, costs, row_bytes, num_rows)
+            move_rows(
+                pong_in if after & 1 else ping_in, row_bytes, source[start:], pitch * in_bytes, row_bytes, num_rows
+            )
+        number += 1
