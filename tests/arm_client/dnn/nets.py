@@ -80,6 +80,11 @@ def ctrl(core: int = 0, priority: int = 0, custom_id: int = 0, more: int = 0) ->
     return made
 
 
+def f32(values: object) -> NDArray[np.float32]:
+    """An array of float32."""
+    return np.array(values, np.float32)
+
+
 def good(status: int) -> None:
     """A status that must be 0."""
     assert status == 0, hb.last_error()

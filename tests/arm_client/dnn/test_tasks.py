@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pytest
 
 import arm_client as hb
-from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, endless, good
+from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, endless, f32, good
+
+if TYPE_CHECKING:
+    import pytest
 
 Load = Callable[[bytes], Net]
 FOREVER = np.array(1 << 62)
@@ -18,7 +21,7 @@ FOREVER = np.array(1 << 62)
 
 def test_one_inference(load: Load) -> None:
     net = load(double())
-    net.fill(np.float32([[1, -2, 3, 4]]))
+    net.fill(f32([[1, -2, 3, 4]]))
     task = net.infer()
     assert task.value
     good(hb.hbDNNWaitTaskDone(task, 0))
@@ -57,8 +60,8 @@ def test_the_33rd_task_is_refused_and_the_holders_are_named(load: Load) -> None:
 
 def test_a_chain_runs_when_its_last_inference_is_added(load: Load) -> None:
     first, second = load(double()), load(double((1, 2), name="other"))
-    first.fill(np.float32([[1, 2, 3, 4]]))
-    second.fill(np.float32([[5, 6]]))
+    first.fill(f32([[1, 2, 3, 4]]))
+    second.fill(f32([[5, 6]]))
     task = first.infer(how=ctrl(more=1))
     assert hb.hbDNNWaitTaskDone(task, 1) == hb.HB_DNN_API_USE_ERROR
     assert "more = 0" in hb.last_error()
@@ -122,7 +125,7 @@ def test_a_core_mask_is_kept_and_any_core_takes_the_rest(load: Load) -> None:
 
 def test_a_wait_times_out_and_the_task_goes_on(load: Load) -> None:
     net = load(double())
-    net.fill(np.float32([[1, 1, 1, 1]]))
+    net.fill(f32([[1, 1, 1, 1]]))
     gate = Gate(net)
     task = net.infer()
     assert hb.hbDNNWaitTaskDone(task, 5) == hb.HB_DNN_TIMEOUT
@@ -182,7 +185,7 @@ def test_handles_that_stand_for_no_task(load: Load) -> None:
         assert call(task) == hb.HB_DNN_INVALID_TASK_HANDLE
         assert "released before" in hb.last_error()
         for none in (None, 0, hb.hbDNNTaskHandle_t()):
-            assert call(none) == hb.HB_DNN_INVALID_TASK_HANDLE  # type: ignore[operator]
+            assert call(none) == hb.HB_DNN_INVALID_TASK_HANDLE
             assert "is null" in hb.last_error()
         assert call(hb.hbDNNTaskHandle_t(net.handle.value)) == hb.HB_DNN_INVALID_TASK_HANDLE
         assert "a model handle" in hb.last_error()
@@ -255,7 +258,7 @@ def test_a_callback_that_raises_silences_no_other(load: Load, capsys: pytest.Cap
     good(hb.hbDNNSetTaskDoneCb(task, calls, None))
     calls.await_one()
     assert "of the callback" in capsys.readouterr().err
-    assert hb.hbDNNSetTaskDoneCb(task, "no function", None) == hb.HB_DNN_INVALID_ARGUMENT  # type: ignore[arg-type]
+    assert hb.hbDNNSetTaskDoneCb(task, "no function", None) == hb.HB_DNN_INVALID_ARGUMENT
     good(hb.hbDNNReleaseTask(task))
 
 
@@ -298,7 +301,8 @@ def test_eight_threads_infer_wait_and_release(load: Load) -> None:
 def test_two_threads_release_one_task_and_one_of_them_succeeds(load: Load) -> None:
     net = load(double())
     for _ in range(50):
-        task, both, results = net.infer(), threading.Barrier(2), []
+        task, both = net.infer(), threading.Barrier(2)
+        results: list[int] = []
 
         def release(task: hb.hbDNNTaskHandle_t = task, both: threading.Barrier = both, to: list[int] = results) -> None:
             both.wait()
