@@ -29,6 +29,9 @@ HB_DSP_QUANTI_ROUND_HALF_AWAY = 1 << 0
 HB_DSP_QUANTI_DDR_PATH = 1 << 1
 """Bit of `flags`: compute straight from DDR instead of by ping-pong through TCM, with the same result."""
 
+HB_DSP_QUANTI_ZERO_POINT_LAST = 1 << 2
+"""Bit of `flags`, for quantize: the zero point is added after rounding, as in ONNX, not before it."""
+
 MAX_DIMENSION = (1 << 31) - 1
 MAX_DIMENSIONS = 8
 """Length of `shape`, the value of HB_DNN_TENSOR_MAX_DIMENSIONS."""

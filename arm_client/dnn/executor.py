@@ -2,88 +2,104 @@
 
 from __future__ import annotations
 
-import os
+import threading
+from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-import onnxruntime as ort
-
-from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
-from hbrt.status import Status
+from arm_client.dnn import ort_nibbles
+from arm_client.dnn.layered import Layered, Observer, StepInfo, StepTime
+from arm_client.dnn.layers import registry
+from arm_client.dnn.ort_session import Stop, make_session, run_packed, run_whole, session_options, thread_count
+from arm_client.dnn.partition import op_types
+from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM, hbDNNInferCtrlParam
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto
 
-    from hbrt.dnn_types import hbDNNInferCtrlParam
-
-# Up to here a copy of the outputs costs less than binding them, which is some 30 us of Python in onnxruntime 1.31.
-_MOST_COPIED_BYTES = 64 << 10
-_QUIET = 4  # onnxruntime's own log: fatal alone; what it says comes back as a sentence
+__all__ = ["Observer", "Plan", "StepInfo", "StepTime", "Stop", "make_session", "session_options", "thread_count"]
 
 
-class Stop:
-    """Stops one task: onnxruntime looks at ``run_options.terminate`` between nodes, a plan between segments."""
+class _Whole:
+    """A model that no layer takes part in: one session."""
 
-    __slots__ = ("run_options",)
+    def __init__(self, proto: ModelProto, label: str) -> None:
+        self._session = make_session(proto.SerializeToString(), label)
+        self._run = run_packed if ort_nibbles.is_needed(self._session) else run_whole
+        ops: dict[str, int] = {}
+        for node in proto.graph.node:
+            ops[node.op_type] = ops.get(node.op_type, 0) + 1
+        self.infos = [StepInfo("segment_0", "BPU", ops)]
+        self.notes: list[str] = []
 
-    def __init__(self) -> None:
-        self.run_options = ort.RunOptions()
-        self.run_options.log_severity_level = _QUIET
+    def run(
+        self,
+        feeds: dict[str, NDArray[Any]],
+        outputs: dict[str, NDArray[Any] | None],
+        stop: Stop,
+        _ctrl: hbDNNInferCtrlParam,
+        observer: Observer | None,
+    ) -> dict[str, NDArray[Any]]:
+        if observer is None:
+            return self._run(self._session, feeds, outputs, stop)
+        start = perf_counter_ns()
+        results = self._run(self._session, feeds, outputs, stop)
+        observer(StepTime("segment_0", "BPU", start, perf_counter_ns()))
+        return results
 
-    def set(self) -> None:
-        """Ask for the end."""
-        self.run_options.terminate = True
-
-    @property
-    def is_set(self) -> bool:
-        """Whether the end was asked for."""
-        return bool(self.run_options.terminate)
-
-
-def thread_count() -> int:
-    """Threads of one session: HB_MAX_THREAD_NUM, else half of the CPUs, as two BPU cores share them."""
-    text = os.environ.get("HB_MAX_THREAD_NUM", "")
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    return max(1, len(os.sched_getaffinity(0)) // 2)
-
-
-def session_options() -> ort.SessionOptions:
-    """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well."""
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = thread_count()
-    options.inter_op_num_threads = 1
-    options.log_severity_level = _QUIET
-    return options
+    def close(self) -> None:
+        """Nothing is held but the session."""
 
 
-def make_session(model_bytes: bytes, label: str) -> ort.InferenceSession:
-    """An onnxruntime session on the CPU.
+class _Use:
+    """A build of the plan, and how many runs use it."""
 
-    Raises:
-        ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL, with onnxruntime's reason.
-    """
-    try:
-        return ort.InferenceSession(model_bytes, session_options(), providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
-        text = one_line(error)
-        is_unknown = type(error).__name__ == "NotImplemented" or any(
-            sign in text for sign in ("is not a registered function/op", "opset", "NOT_IMPLEMENTED", "kernel")
-        )
-        refuse = incompatible if is_unknown else invalid
-        raise refuse(f"onnxruntime refuses {label}: {text}") from None
+    __slots__ = ("build", "creators", "generation", "is_retired", "users")
+
+    def __init__(self, build: _Whole | Layered, generation: int, creators: object) -> None:
+        self.build = build
+        self.generation = generation
+        self.creators = creators
+        self.users = 0
+        self.is_retired = False
 
 
 class Plan:
-    """How one model is run. Threads may run it at once."""
+    """How one model is run. Threads may run it at once.
+
+    It is built anew when a layer is registered or unregistered for an op type that the model has; runs that have begun
+    end as they began.
+
+    Attributes:
+        observer: Called after each step of each run with its times, in the thread that runs it; None for nobody.
+    """
 
     def __init__(self, proto: ModelProto, label: str) -> None:
-        """Prepare a checked model.
+        """Prepare a checked model, which the plan keeps, to be built from again.
 
         Raises:
             ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL.
         """
-        self._session = make_session(proto.SerializeToString(), label)
+        self.observer: Observer | None = None
+        self._proto = proto
+        self._label = label
+        self._op_types = op_types(proto)
+        self._lock = threading.Lock()
+        self._building = threading.Lock()
+        self._default = hbDNNInferCtrlParam()
+        HB_DNN_INITIALIZE_INFER_CTRL_PARAM(self._default)
+        self._use = self._build()
+
+    @property
+    def steps(self) -> list[StepInfo]:
+        """What runs where, in order."""
+        build = self._use.build
+        return build.infos if isinstance(build, _Whole) else [step.info for step in build.steps]
+
+    @property
+    def notes(self) -> list[str]:
+        """Which nodes stay in onnxruntime although their type has a layer, and why."""
+        return list(self._use.build.notes)
 
     def run(
         self,
@@ -98,55 +114,71 @@ class Plan:
             feeds: Inputs by name: C-contiguous, of the graph's type and shape. They are not copied.
             outputs: C-contiguous arrays that results are written to, by name; None where a new array is wanted.
             stop: Ends the run at the next node.
-            ctrl: How the task is scheduled; for layers.
+            ctrl: How the task is scheduled; layers get it.
 
         Returns:
             Result by name: the array that was given, or a new one.
 
         Raises:
-            ModelError: RUN_TASK_FAILED with the reason.
+            ModelError: RUN_TASK_FAILED with the reason; INCOMPATIBLE_MODEL when layers were registered or unregistered
+                meanwhile and the model cannot be built any more.
         """
-        del ctrl
-        names = list(outputs)
+        use = self._enter()
         try:
-            if sum(array.nbytes for array in outputs.values() if array is not None) <= _MOST_COPIED_BYTES:
-                return self._run_copying(feeds, outputs, names, stop)
-            return self._run_bound(feeds, outputs, names, stop)
-        except ModelError:
-            raise
-        except Exception as error:  # noqa: BLE001 - its exceptions share no base
-            raise ModelError(Status.HB_DNN_RUN_TASK_FAILED, f"onnxruntime: {one_line(error)}") from None
+            return use.build.run(feeds, outputs, stop, ctrl if ctrl is not None else self._default, self.observer)
+        finally:
+            self._leave(use)
 
-    def _run_copying(
-        self, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], names: list[str], stop: Stop
-    ) -> dict[str, NDArray[Any]]:
-        results = dict(zip(names, self._session.run(names, feeds, stop.run_options), strict=True))
-        for name, target in outputs.items():
-            if target is not None:
-                _check_shape(name, results[name], target)
-                target[...] = results[name]
-                results[name] = target
-        return results
+    def close(self) -> None:
+        """Free what layers keep; nothing may run any more."""
+        with self._lock:
+            use = self._use
+            use.is_retired = True
+            is_idle = not use.users
+        if is_idle:
+            use.build.close()
 
-    def _run_bound(
-        self, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], names: list[str], stop: Stop
-    ) -> dict[str, NDArray[Any]]:
-        binding = self._session.io_binding()
-        for name, array in feeds.items():
-            binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
-        for name, target in outputs.items():
-            if target is None:
-                binding.bind_output(name)
-            else:
-                binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(target))
-        self._session.run_with_iobinding(binding, stop.run_options)
-        made = dict(zip(names, binding.get_outputs(), strict=True))
-        return {name: made[name].numpy() if target is None else target for name, target in outputs.items()}
+    def refresh(self) -> None:
+        """Build anew when the layers of the model's op types have changed.
 
+        Raises:
+            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL: what it is now cannot be built; says why.
+        """
+        with self._building:
+            use = self._use
+            generation, creators = registry.of_types(self._op_types)
+            if creators == use.creators:
+                use.generation = generation
+                return
+            new = self._build()
+            with self._lock:
+                self._use = new
+                use.is_retired = True
+                is_idle = not use.users
+        if is_idle:
+            use.build.close()
 
-def _check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
-    if result.shape != target.shape:
-        raise ModelError(
-            Status.HB_DNN_RUN_TASK_FAILED,
-            f"The output {name!r} has the shape {list(result.shape)}, not {list(target.shape)} as the model says.",
-        )
+    def _build(self) -> _Use:
+        from arm_client.dnn.environment import warn
+
+        generation, creators = registry.of_types(self._op_types)
+        build: _Whole | Layered
+        build = Layered(self._proto, self._label, creators) if creators else _Whole(self._proto, self._label)
+        for text in build.notes:
+            warn(f"{self._label}: {text}.")
+        return _Use(build, generation, creators)
+
+    def _enter(self) -> _Use:
+        if self._use.generation != registry.generation:
+            self.refresh()
+        with self._lock:
+            use = self._use
+            use.users += 1
+            return use
+
+    def _leave(self, use: _Use) -> None:
+        with self._lock:
+            use.users -= 1
+            is_over = use.is_retired and not use.users
+        if is_over:
+            use.build.close()

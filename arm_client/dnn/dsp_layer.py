@@ -1,0 +1,94 @@
+"""What layers that call the DSP share: blocks that live as long as the layer, and remote calls on the task's terms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arm_client.dnn.errors import ModelError
+from arm_client.dnn.layers import Layer, rpc_ctrl
+from arm_client.dsp import hbDSPReleaseTask, hbDSPRpc, hbDSPWaitTaskDone
+from arm_client.refusal import last_error, note
+from arm_client.sys import hbSysAllocMem, hbSysFreeMem
+from hbrt.status import Status
+from hbrt.types import hbDSPTask_t, hbSysMem
+
+if TYPE_CHECKING:
+    from hbrt.dnn_types import hbDNNInferCtrlParam
+
+IN_FLIGHT = 32
+"""Calls that are queued at once: enough for every core to find its next one waiting."""
+
+
+class DspLayer(Layer):
+    """A layer whose Forward makes remote calls. Its methods may be called from Forward on."""
+
+    processor = "DSP"
+
+    def __init__(self) -> None:
+        self._blocks: dict[str, hbSysMem] = {}
+
+    def block(self, name: str, size_bytes: int) -> hbSysMem:
+        """A block of device memory of this layer's own: the same one at the next call, a larger one when it must grow.
+
+        It is not cached, so it needs no flush.
+
+        Raises:
+            ModelError: HB_DNN_OUT_OF_MEMORY, with what was free.
+        """
+        have = self._blocks.get(name)
+        if have is not None and have.memSize >= size_bytes:
+            return have
+        if have is not None:
+            hbSysFreeMem(self._blocks.pop(name))
+        made = hbSysMem()
+        if hbSysAllocMem(made, size_bytes):
+            raise ModelError(Status.HB_DNN_OUT_OF_MEMORY, last_error())
+        self._blocks[name] = made
+        return made
+
+    def call(self, cmd: int, params: hbSysMem, output: hbSysMem, ctrl: hbDNNInferCtrlParam) -> int:
+        """One remote call, waited for and released; its status. ``last_error`` has the sentence of one that failed."""
+        return self.call_all(cmd, [(params, output)], ctrl)
+
+    def call_all(self, cmd: int, blocks: list[tuple[hbSysMem, hbSysMem]], ctrl: hbDNNInferCtrlParam) -> int:
+        """A remote call for each (parameters, output), many in flight; 0, or the status of the first that failed.
+
+        All of them have ended when this returns.
+        """
+        rpc = rpc_ctrl(cmd, ctrl)
+        queued: list[hbDSPTask_t] = []
+        status, collected = 0, 0
+        for params, output in blocks:
+            if len(queued) - collected == IN_FLIGHT:
+                status = self._end(queued[collected])
+                collected += 1
+            if status:
+                break
+            task = hbDSPTask_t()
+            status = hbDSPRpc(task, params, output, rpc)
+            if status:
+                break
+            queued.append(task)
+        said = last_error()
+        for task in queued[collected:]:
+            other = self._end(task)
+            if other and not status:
+                status, said = other, last_error()
+        if status:
+            note(status, said)
+        return status
+
+    def TearDown(self) -> None:
+        """Free the blocks."""
+        for mem in self._blocks.values():
+            hbSysFreeMem(mem)
+        self._blocks.clear()
+
+    @staticmethod
+    def _end(task: hbDSPTask_t) -> int:
+        status = hbDSPWaitTaskDone(task, 0)
+        said = last_error() if status else ""
+        hbDSPReleaseTask(task)
+        if status:
+            note(status, said)
+        return status

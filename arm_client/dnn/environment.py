@@ -1,0 +1,178 @@
+"""The board's environment variables for models: a table of what each means there and does here; and the log.
+
+docs/dnn-layers.md has the table, made from this one. A variable that is set and has no effect costs one warning line.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from enum import IntEnum
+from typing import NamedTuple
+
+from arm_client.dnn.errors import ModelError
+from hbrt.status import Status
+
+
+class Level(IntEnum):
+    """Levels of the log; the three that the manual names, and two below them."""
+
+    DEBUG = 1
+    INFO = 2
+    WARNING = 3
+    ERROR = 4
+    FATAL = 5
+
+
+class Variable(NamedTuple):
+    """One variable of the board's runtime.
+
+    Attributes:
+        name: As it is written.
+        meaning: On the board.
+        here: What becomes of it here.
+        is_honoured: Else it is answered with a warning line that says ``here``.
+    """
+
+    name: str
+    meaning: str
+    here: str
+    is_honoured: bool = False
+
+
+TABLE = (
+    Variable(
+        "HB_DNN_LOG_LEVEL",
+        "which records the log shows: 3 warnings and above (default), 4 errors, 5 fatal ones, 0 none",
+        "the same; 2 and 1 show more. The log is standard error",
+        is_honoured=True,
+    ),
+    Variable(
+        "HB_DNN_PLUGIN_PATH",
+        "libraries with layers",
+        "Python files with layers, or directories of them, separated by os.pathsep; read when HB_DNN_ENABLE_DSP is 1",
+        is_honoured=True,
+    ),
+    Variable(
+        "HB_DNN_ENABLE_DSP",
+        "1 lets models run operators on the DSP",
+        "1 loads the shipped plugin and those of HB_DNN_PLUGIN_PATH, before the first model is loaded",
+        is_honoured=True,
+    ),
+    Variable(
+        "HB_DNN_PROFILER_LOG_PATH",
+        "directory for the times of each stage",
+        "profiler.log and profiler.csv are written there when the process ends",
+        is_honoured=True,
+    ),
+    Variable(
+        "HB_MAX_THREAD_NUM",
+        "CPU threads of a model, default 4",
+        "threads of one onnxruntime session; half of the CPUs by default",
+        is_honoured=True,
+    ),
+    Variable("HB_MAX_TASK_NUM", "tasks in parallel, default 8", "32 model tasks can be alive, and two cores run them"),
+    Variable("HB_DNN_CONV_MAP_PATH", "which convolution layers to dump", "there is no compiled layer to dump"),
+    Variable(
+        "HB_DNN_DUMP_PATH",
+        "where results of convolution layers go",
+        "no layer is dumped; 'hrt_model_exec infer --dump_intermediate' dumps every node's result",
+    ),
+    Variable("HB_DNN_SIM_PLATFORM", "the vendor's simulator: which chip", "the chip is always the J5 (BAYES)"),
+    Variable(
+        "HB_DNN_SIM_BPU_MEM_SIZE", "the vendor's simulator: memory in MB", "HBRT_DDR sets how much memory a board has"
+    ),
+    Variable(
+        "HB_DNN_ENABLE_PERFETTO", "true switches tracing on", "there is no trace; HB_DNN_PROFILER_LOG_PATH has times"
+    ),
+    Variable(
+        "HB_DNN_PERFETTO_CONFIG_PATH",
+        "configuration of the trace",
+        "there is no trace; HB_DNN_PROFILER_LOG_PATH has times",
+    ),
+    Variable("HB_NN_LOG_LEVEL", "J6: which records the log shows", "this is a J5; it is HB_DNN_LOG_LEVEL there"),
+    Variable("HB_UCP_LOG_LEVEL", "J6: which records the log shows", "this is a J5; it is HB_DNN_LOG_LEVEL there"),
+    Variable("HB_UCP_LOG_PATH", "J6: file for the log", "this is a J5; its log is standard error"),
+    Variable("HB_UCP_CUSTOM_SCHEDULE_CONFIG", "J6: bypasses the scheduler", "this is a J5; it always schedules"),
+    Variable(
+        "HB_UCP_ENABLE_PERFETTO", "J6: switches tracing on", "there is no trace; HB_DNN_PROFILER_LOG_PATH has times"
+    ),
+    Variable(
+        "HB_UCP_PERFETTO_CONFIG_PATH",
+        "J6: configuration of the trace",
+        "there is no trace; HB_DNN_PROFILER_LOG_PATH has times",
+    ),
+    Variable("HB_UCP_TRACE_LOG_LEVEL", "J6: what is traced to the log", "there is no trace"),
+    Variable("HB_UCP_USE_ALOG", "J6: log to Android's log", "the log is standard error"),
+)
+_warned: set[str] = set()
+_lock = threading.Lock()
+
+
+def check() -> None:
+    """Warn of each variable that is set and has no effect, once a process.
+
+    Raises:
+        ModelError: HB_DNN_INVALID_ARGUMENT: one that is honoured has a value that it cannot have.
+    """
+    log_level()
+    threads = os.environ.get("HB_MAX_THREAD_NUM")
+    if threads and not (threads.isdecimal() and int(threads) > 0):
+        raise _bad("HB_MAX_THREAD_NUM", threads, "a number of threads above 0")
+    is_dsp_enabled()
+    for variable in TABLE:
+        if not variable.is_honoured and os.environ.get(variable.name):
+            warn_once(f"{variable.name} is set and has no effect here: {variable.here}.")
+
+
+def log_level() -> int:
+    """HB_DNN_LOG_LEVEL: records of this level and above are shown; 0 for none.
+
+    Raises:
+        ModelError: HB_DNN_INVALID_ARGUMENT: it is no level.
+    """
+    text = os.environ.get("HB_DNN_LOG_LEVEL") or str(int(Level.WARNING))
+    if text not in {"0", *(str(int(level)) for level in Level)}:
+        raise _bad("HB_DNN_LOG_LEVEL", text, "0 for none, or the lowest level to show, 1 to 5; 3 is warnings")
+    return int(text)
+
+
+def is_dsp_enabled() -> bool:
+    """HB_DNN_ENABLE_DSP: whether layers of plugins are used.
+
+    Raises:
+        ModelError: HB_DNN_INVALID_ARGUMENT: it is neither 1 nor 0.
+    """
+    text = os.environ.get("HB_DNN_ENABLE_DSP") or "0"
+    if text.lower() not in {"0", "1", "true", "false"}:
+        raise _bad("HB_DNN_ENABLE_DSP", text, "1 or 0")
+    return text.lower() in {"1", "true"}
+
+
+def log(level: Level, text: str) -> None:
+    """One record on standard error, when the level is shown."""
+    try:
+        shown = log_level()
+    except ModelError:
+        shown = Level.WARNING
+    if shown and level >= shown and sys.stderr is not None:
+        sys.stderr.write(f"[DNN] {level.name}: {text}\n")
+
+
+def warn(text: str) -> None:
+    """A warning."""
+    log(Level.WARNING, text)
+
+
+def warn_once(text: str) -> None:
+    """A warning that a process gives once."""
+    with _lock:
+        if text in _warned:
+            return
+        _warned.add(text)
+    warn(text)
+
+
+def _bad(name: str, value: str, wanted: str) -> ModelError:
+    return ModelError(Status.HB_DNN_INVALID_ARGUMENT, f"{name} is {value!r}; write {wanted}.")

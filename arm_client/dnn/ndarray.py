@@ -1,0 +1,155 @@
+"""NDArray and TShape: tensors as a layer sees them, by the members that the vendor's softmax sample uses."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray as Array
+
+from arm_client.dnn.errors import bad_argument
+from hbrt.types import hbSysMem
+
+
+class TShape(tuple[int, ...]):
+    """Sizes of dimensions: ``TShape(2, 3)`` or ``TShape([2, 3])`` for C++'s ``TShape{2, 3}``."""
+
+    __slots__ = ()
+
+    def __new__(cls, *sizes: int | Iterable[int]) -> Self:
+        """As many sizes as dimensions, or one list of them."""
+        first = sizes[0] if len(sizes) == 1 else None
+        listed: Any = first if isinstance(first, Iterable) else sizes
+        return super().__new__(cls, (int(size) for size in listed))
+
+    def Size(self) -> int:
+        """Number of elements."""
+        return math.prod(self)
+
+
+class Place(NamedTuple):
+    """Where an array's memory block begins: for the CPU and for the DSP."""
+
+    address: int
+    phy_addr: int
+
+
+class NDArray:
+    """A tensor that a layer reads or writes: a view of memory, never a copy.
+
+    Beside the sample's members it is an array to numpy (``numpy()``, ``np.asarray``), and knows its device memory.
+    """
+
+    __slots__ = ("_array", "_mem", "_place")
+
+    def __init__(self, array: Array[Any], place: Place | None = None) -> None:
+        """A view.
+
+        Args:
+            array: C-contiguous.
+            place: Any place in the same block of device memory; None when the array does not lie in device memory.
+        """
+        self._array = array
+        self._place = place
+        self._mem: hbSysMem | None = None
+
+    def CanonicalAxis(self, axis: int) -> int:
+        """An axis counted from the front: -1 is the last.
+
+        Raises:
+            ModelError: HB_DNN_INVALID_ARGUMENT: there is no such axis.
+        """
+        count = self._array.ndim
+        if not -count <= axis < count:
+            raise bad_argument(f"The axis {axis} is none of a tensor of shape {list(self._array.shape)}.")
+        return axis % count
+
+    def Shape(self) -> TShape:
+        """Sizes of the dimensions."""
+        return TShape(self._array.shape)
+
+    def Size(self) -> int:
+        """Number of elements."""
+        return self._array.size
+
+    def Reshape(self, shape: TShape | Iterable[int]) -> NDArray:
+        """The same memory in another shape.
+
+        Raises:
+            ModelError: HB_DNN_INVALID_ARGUMENT: it has another number of elements.
+        """
+        sizes = TShape(shape)
+        if sizes.Size() != self._array.size or min(sizes, default=0) < 0:
+            raise bad_argument(
+                f"A tensor of shape {list(self._array.shape)} has {self._array.size} elements and cannot be "
+                f"seen as {list(sizes)}."
+            )
+        return NDArray(self._array.reshape(sizes), self._place)
+
+    def __getitem__(self, index: int) -> NDArray:
+        """The sub-array at an index of the first dimension, a view.
+
+        Raises:
+            IndexError: there is no such index, or no dimension to index.
+        """
+        if not self._array.ndim or not -self._array.shape[0] <= index < self._array.shape[0]:
+            raise IndexError(f"The index {index} is outside a tensor of shape {list(self._array.shape)}.")
+        return NDArray(self._array[index, ...], self._place)
+
+    def __len__(self) -> int:
+        return len(self._array)
+
+    def RawData(self) -> ctypes.Array[ctypes.c_ubyte]:
+        """The bytes, for hbSysWriteMem, hbSysReadMem and ctypes.memmove, which all take a ctypes array."""
+        kind = ctypes.c_ubyte * self._array.nbytes
+        if not self._array.size or not self._array.flags.writeable:
+            return kind.from_address(self._address())
+        return kind.from_buffer(self._bytes().data)
+
+    def numpy(self) -> Array[Any]:
+        """The tensor as numpy array, a view."""
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array[Any]:  # noqa: FBT001 - numpy's protocol
+        return np.array(self._array, dtype, copy=copy)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the elements."""
+        return self._array.dtype
+
+    @property
+    def mem(self) -> hbSysMem:
+        """The tensor's bytes as device memory: its phyAddr is what a parameter structure of a DSP op takes.
+
+        Raises:
+            ModelError: HB_DNN_INVALID_ARGUMENT: a view that has no device memory, such as a layer's own numpy array.
+        """
+        if self._mem is None:
+            if self._place is None:
+                raise bad_argument(
+                    f"This tensor of shape {list(self._array.shape)} does not lie in device memory; copy it there."
+                )
+            address = self._address()
+            mem = hbSysMem(self._place.phy_addr + address - self._place.address, address, self._array.nbytes)
+            mem.backing = (address, self._bytes().data)
+            self._mem = mem
+        return self._mem
+
+    @property
+    def phy_addr(self) -> int:
+        """Physical address of the first element; raises as ``mem``."""
+        return self.mem.phyAddr
+
+    def __repr__(self) -> str:
+        return f"NDArray({list(self._array.shape)}, {self._array.dtype})"
+
+    def _bytes(self) -> Array[np.uint8]:
+        return self._array.reshape(-1).view(np.uint8)
+
+    def _address(self) -> int:
+        address: int = self._array.__array_interface__["data"][0]
+        return address

@@ -1,0 +1,197 @@
+"""onnxruntime, as this runtime uses it: options, sessions, what stops a run, and the types that a session tells."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import onnxruntime as ort
+from onnx import TensorProto, TypeProto, ValueInfoProto, helper
+
+from arm_client.dnn import ort_nibbles
+from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+# Up to here a copy of the outputs costs less than binding them, which is some 30 us of Python in onnxruntime 1.31.
+_MOST_COPIED_BYTES = 64 << 10
+_QUIET = 4  # onnxruntime's own log: fatal alone; what it says comes back as a sentence
+_NOT_KNOWN = ("is not a registered function/op", "No opset import for domain", "No Op registered for")
+# onnxruntime's names of element types, where they are not ONNX's in lower case.
+_ELEMENTS = {
+    "float": TensorProto.FLOAT,
+    "double": TensorProto.DOUBLE,
+    "bool": TensorProto.BOOL,
+    "string": TensorProto.STRING,
+}
+
+
+class Stop:
+    """Stops one task: onnxruntime looks at ``run_options.terminate`` between nodes, a plan between segments."""
+
+    __slots__ = ("run_options",)
+
+    def __init__(self) -> None:
+        self.run_options = ort.RunOptions()
+        self.run_options.log_severity_level = _QUIET
+
+    def set(self) -> None:
+        """Ask for the end."""
+        self.run_options.terminate = True
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the end was asked for."""
+        return bool(self.run_options.terminate)
+
+
+def thread_count() -> int:
+    """Threads of one session: HB_MAX_THREAD_NUM, else half of the CPUs, as two BPU cores share them."""
+    text = os.environ.get("HB_MAX_THREAD_NUM", "")
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    return max(1, len(os.sched_getaffinity(0)) // 2)
+
+
+def session_options() -> ort.SessionOptions:
+    """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = thread_count()
+    options.inter_op_num_threads = 1
+    options.log_severity_level = _QUIET
+    return options
+
+
+def make_session(model_bytes: bytes, label: str) -> ort.InferenceSession:
+    """An onnxruntime session on the CPU.
+
+    Raises:
+        ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL, with onnxruntime's reason.
+    """
+    try:
+        return ort.InferenceSession(model_bytes, session_options(), providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
+        text = one_line(error)
+        if any(sign in text for sign in _NOT_KNOWN):
+            raise incompatible(
+                f"onnxruntime refuses {label}: {text}. If it is an op of your own, register its layer first: "
+                "hbDNNRegisterLayerCreator, or a plugin in HB_DNN_PLUGIN_PATH with HB_DNN_ENABLE_DSP=1."
+            ) from None
+        is_unknown = type(error).__name__ == "NotImplemented" or any(
+            sign in text for sign in ("opset", "NOT_IMPLEMENTED", "kernel")
+        )
+        refuse = incompatible if is_unknown else invalid
+        raise refuse(f"onnxruntime refuses {label}: {text}") from None
+
+
+def run_failed(error: Exception) -> ModelError:
+    """RUN_TASK_FAILED with onnxruntime's reason."""
+    return ModelError(Status.HB_DNN_RUN_TASK_FAILED, f"onnxruntime: {one_line(error)}")
+
+
+def run_copying(
+    session: ort.InferenceSession, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], stop: Stop
+) -> dict[str, NDArray[Any]]:
+    """Run a whole model, and copy the results to where they are wanted."""
+    names = list(outputs)
+    results = dict(zip(names, session.run(names, feeds, stop.run_options), strict=True))
+    for name, target in outputs.items():
+        if target is not None:
+            check_shape(name, results[name], target)
+            target[...] = results[name]
+            results[name] = target
+    return results
+
+
+def run_bound(
+    session: ort.InferenceSession, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], stop: Stop
+) -> dict[str, NDArray[Any]]:
+    """Run a whole model that writes its results to where they are wanted."""
+    binding = session.io_binding()
+    for name, array in feeds.items():
+        binding.bind_ortvalue_input(name, ort.OrtValue.ortvalue_from_numpy(array))
+    for name, target in outputs.items():
+        if target is None:
+            binding.bind_output(name)
+        else:
+            binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(target))
+    session.run_with_iobinding(binding, stop.run_options)
+    made = dict(zip(outputs, binding.get_outputs(), strict=True))
+    return {name: made[name].numpy() if target is None else target for name, target in outputs.items()}
+
+
+def run_whole(
+    session: ort.InferenceSession, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], stop: Stop
+) -> dict[str, NDArray[Any]]:
+    """Run a whole model in the cheaper of the two ways.
+
+    Raises:
+        ModelError: RUN_TASK_FAILED with the reason.
+    """
+    is_small = sum(array.nbytes for array in outputs.values() if array is not None) <= _MOST_COPIED_BYTES
+    try:
+        return (run_copying if is_small else run_bound)(session, feeds, outputs, stop)
+    except ModelError:
+        raise
+    except Exception as error:  # noqa: BLE001 - its exceptions share no base
+        raise run_failed(error) from None
+
+
+def run_packed(
+    session: ort.InferenceSession, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], stop: Stop
+) -> dict[str, NDArray[Any]]:
+    """Run a whole model that has four-bit tensors.
+
+    Raises:
+        ModelError: RUN_TASK_FAILED with the reason.
+    """
+    try:
+        return ort_nibbles.run(session, feeds, outputs, stop)
+    except Exception as error:  # noqa: BLE001 - its exceptions share no base
+        raise run_failed(error) from None
+
+
+def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
+    """Refuse a result that is not as large as the model said.
+
+    Raises:
+        ModelError: RUN_TASK_FAILED.
+    """
+    if result.shape != target.shape:
+        raise ModelError(
+            Status.HB_DNN_RUN_TASK_FAILED,
+            f"The output {name!r} has the shape {list(result.shape)}, not {list(target.shape)} as the model says.",
+        )
+
+
+def output_types(session: ort.InferenceSession) -> dict[str, ValueInfoProto]:
+    """Types of a session's outputs, as onnxruntime inferred them. A scalar is told as an unknown rank is: no shape.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL: a type that cannot go from one session to another.
+    """
+    return {
+        node.name: ValueInfoProto(name=node.name, type=_type_of(node.type, node.shape))
+        for node in session.get_outputs()
+    }
+
+
+def _type_of(text: str, shape: list[Any] | None) -> TypeProto:
+    found = re.fullmatch(r"(tensor|seq|optional|sparse_tensor)\((.+)\)", text)
+    if found is None:
+        raise incompatible(f"A value of type {text} cannot go from one part of the model to another.")
+    kind, inner = found[1], found[2]
+    if kind == "tensor":
+        element = _ELEMENTS.get(inner) or TensorProto.DataType.Value(inner.upper())
+        return helper.make_tensor_type_proto(element, _sizes(shape))
+    if kind == "sparse_tensor":
+        raise incompatible(f"A value of type {text} cannot go from one part of the model to another.")
+    make = helper.make_sequence_type_proto if kind == "seq" else helper.make_optional_type_proto
+    return make(_type_of(inner, None))
+
+
+def _sizes(shape: list[Any] | None) -> list[int | str | None] | None:
+    return None if not shape else [size if isinstance(size, (int, str)) and size != "" else None for size in shape]
