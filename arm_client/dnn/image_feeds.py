@@ -1,0 +1,90 @@
+"""Image inputs of one run: pictures over device memory, converted in the worker's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from arm_client.dnn.errors import ModelError, bad_argument
+from arm_client.dnn.pictures import Picture, pictures_of, type_given
+from arm_client.dnn.places import view_of
+from arm_client.dnn.resizer import Region, check_region, resize
+from arm_client.dnn.spec import TensorSpec
+from hbrt.dnn_types import hbDNNTensor
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hbrt.ddr import Ddr
+
+Make = Callable[[], "NDArray[Any]"]
+
+
+def whole_pictures(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Make:
+    """The pictures that a caller's tensor holds, as the graph's input.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT: the rule that is broken; API_USE_ERROR for an input of the resizer.
+    """
+    if spec.image is not None and spec.image.is_resizer:
+        raise ModelError(
+            Status.HB_DNN_API_USE_ERROR,
+            f"The source of the input {spec.name!r} is the resizer; run the model by hbDNNRoiInfer.",
+        )
+    view = view_of(bytes(tensor))
+    if view.valid != spec.valid_shape:
+        raise bad_argument(
+            f"The image input {spec.name!r} has the validShape {list(view.valid)}; the model takes "
+            f"{list(spec.valid_shape)}: leave it as hbDNNGetInputTensorProperties filled it."
+        )
+    tensor_type = type_given(spec.name, spec.tensor_type, view.tensor_type)
+    pictures = pictures_of(spec.name, tensor_type, spec.layout, view.valid, view.aligned, view.mems)
+    planes = [_planes(spec, picture, ddr) for picture in pictures]
+
+    def make() -> NDArray[Any]:
+        from arm_client.dnn.images import graph_input
+
+        return graph_input(spec, planes, tensor_type)
+
+    return make
+
+
+def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr: Ddr) -> Make:
+    """A region of the picture that a caller's tensor holds, scaled to the model's sides.
+
+    Args:
+        spec: Of an input of batch 1 whose source is the resizer.
+        tensor: Its validShape has the picture's sides, W of its alignedShape the stride.
+        region: What to take.
+        ddr: Where the picture lies.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT: the rule or limit that is broken.
+    """
+    from arm_client.dnn.images import graph_input, sides_of
+
+    view = view_of(bytes(tensor))
+    tensor_type = type_given(spec.name, spec.tensor_type, view.tensor_type)
+    if view.valid[:1] != (1,):
+        raise bad_argument(
+            f"The resizer input {spec.name!r} has the validShape {list(view.valid)}; each tensor of hbDNNRoiInfer "
+            "holds one picture: set its first size to 1."
+        )
+    (picture,) = pictures_of(spec.name, tensor_type, spec.layout, view.valid, view.aligned, view.mems)
+    sides = sides_of(spec)
+    check_region(spec.name, region, picture, sides)
+    planes = _planes(spec, picture, ddr)
+    return lambda: graph_input(spec, [resize(planes, region, sides)], tensor_type)
+
+
+def _planes(spec: TensorSpec, picture: Picture, ddr: Ddr) -> tuple[NDArray[np.uint8], ...]:
+    for plane in picture.planes:
+        if not ddr.contains(plane.phy_addr, plane.size_bytes):
+            raise bad_argument(f"The image input {spec.name!r}: {ddr.explain(plane.phy_addr, plane.size_bytes)}")
+    return tuple(
+        np.ndarray((plane.rows, plane.row_bytes), np.uint8, ddr.bytes, ddr.offset_of(plane.phy_addr), (plane.stride, 1))
+        for plane in picture.planes
+    )
