@@ -32,6 +32,7 @@ class TensorBuffer:
         shape: Sizes of the data, for a tensor whose sizes the data decides.
         picture: Rows and columns of the picture, for an input whose source is the resizer.
         room: Bytes to allocate when they are not known, as of an output whose sizes the data decides.
+        times: How many batches of the model an output holds; hbDNNRoiInfer runs as many.
 
     Raises:
         ModelError: the shape does not fit the tensor, or there is no memory for it.
@@ -45,6 +46,7 @@ class TensorBuffer:
         shape: Sequence[int] | None = None,
         picture: tuple[int, int] | None = None,
         room: int = 0,
+        times: int = 1,
     ) -> None:
         self.spec = spec
         self.tensor = hbDNNTensor() if tensor is None else tensor
@@ -56,6 +58,8 @@ class TensorBuffer:
             self._take_picture(*picture)
         elif shape is not None:
             self._take_shape(tuple(shape))
+        elif times > 1:
+            self._take_batches(times)
         if self.size == DYNAMIC:
             self.size = room
         self._allocate()
@@ -69,6 +73,12 @@ class TensorBuffer:
     def has_rows(self) -> bool:
         """Whether it is a picture whose rows are aligned: Y and NV12."""
         return self.spec.tensor_type in PLANAR
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a picture's row, padding included."""
+        is_planes = self.spec.layout == _CHANNELS_FIRST
+        return self.aligned_shape[3] if is_planes else self.aligned_shape[2] * self.aligned_shape[3]
 
     def put(self, values: ArrayLike) -> None:
         """Write values where they belong; padding is not touched.
@@ -171,6 +181,15 @@ class TensorBuffer:
         self.size = (count + 1) // 2 if self.spec.tensor_type in NIBBLES else count * self.dtype.itemsize
         self.stride = strides_of(shape, self.dtype.itemsize)
         fill_shape(self.tensor.properties.validShape, shape)
+
+    def _take_batches(self, times: int) -> None:
+        self.valid_shape = (self.valid_shape[0] * times, *self.valid_shape[1:])
+        self.aligned_shape = (self.aligned_shape[0] * times, *self.aligned_shape[1:])
+        self.size *= times
+        properties = self.tensor.properties
+        fill_shape(properties.validShape, self.valid_shape)
+        fill_shape(properties.alignedShape, self.aligned_shape)
+        properties.alignedByteSize = self.size
 
     def _take_picture(self, height: int, width: int) -> None:
         is_planes = self.spec.layout == _CHANNELS_FIRST

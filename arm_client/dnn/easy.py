@@ -116,6 +116,7 @@ class Model:
 
     Attributes:
         name: As in the model.
+        handle: For the C names; valid as long as the model.
         inputs: Its inputs, in the graph's order.
         outputs: Its outputs, in the graph's order.
     """
@@ -123,7 +124,7 @@ class Model:
     def __init__(self, packed: _Packed, handle: hbDNNHandle_t, name: str) -> None:
         """``load`` makes models."""
         self._packed = packed
-        self._handle = handle
+        self.handle = handle
         self.name = name
         loaded = model_behind(handle).model
         self.inputs = tuple(Tensor(spec) for spec in loaded.inputs)
@@ -230,7 +231,7 @@ class Model:
                     del self._idle[at]
                     return runner
         specs = [tensor.spec for tensor in self.inputs]
-        runner = Runner(self._handle, specs, [tensor.spec for tensor in self.outputs], shapes=key)
+        runner = Runner(self.handle, specs, [tensor.spec for tensor in self.outputs], shapes=key)
         weakref.finalize(runner, _free, [*runner.inputs, *runner.outputs])
         return runner
 

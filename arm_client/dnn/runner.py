@@ -77,8 +77,9 @@ class Runner:
     ) -> None:
         self._handle = handle
         self._rois = (hbDNNRoi * len(rois))(*rois) if rois else None
-        resizers = sum(spec.image is not None and spec.image.is_resizer for spec in inputs)
-        batches = len(rois) // resizers if rois and resizers else 1
+        resizers = [spec for spec in inputs if spec.image is not None and spec.image.is_resizer]
+        batches = len(rois) // len(resizers) if rois and resizers else 1
+        times = -(-batches // resizers[0].graph_shape[0]) if resizers else 1  # the model's own batch
         specs = list(inputs) * batches
         self._inputs = (hbDNNTensor * len(specs))()
         self._outputs = (hbDNNTensor * len(outputs))()
@@ -92,7 +93,7 @@ class Runner:
                 picture = next(sizes, None) if is_resizer else None
                 self.inputs.append(TensorBuffer(spec, self._inputs[at], shape=shape, picture=picture))
             for at, spec in enumerate(outputs):
-                self.outputs.append(TensorBuffer(spec, self._outputs[at], room=FIRST_ROOM))
+                self.outputs.append(TensorBuffer(spec, self._outputs[at], room=FIRST_ROOM, times=times))
         except BaseException:
             self.free()
             raise
