@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server import cycles
+from dsp_server.descriptors import current
 from dsp_server.frame import ping_pong
 from dsp_server.runtime import hb_dsp_mem_map
+from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0
 from hbrt.settings import choice
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
 
 BLOCK_ELEMENTS = 1024
 """Every tile but the last of a pass is a whole number of blocks; a sum taken by blocks fits any tile."""
+
+TILE_ALIGN = 64
+"""Bytes that a tile starts at a multiple of: a vector of the core."""
 
 DDR_TILE_ELEMENTS = 16 * BLOCK_ELEMENTS
 """Elements a step straight from DDR: few enough for the host's cache, enough to hide Python's share."""
@@ -158,6 +163,26 @@ def run_pass(tm: TileManager, path: Path, source: NDArray[Any], target: NDArray[
         results = values if target is None else target[first : first + DDR_TILE_ELEMENTS]
         cycles.current().charge_ddr(values.nbytes + (0 if target is None else results.nbytes))
         compute(values, results, first)
+
+
+def run_at_once(
+    tm: TileManager, source: NDArray[Any], target: NDArray[Any], compute: Callable[[NDArray[Any]], object]
+) -> bool:
+    """Bring all of `source` into one tile, have `compute(values)` work on it in place, and send it to `target`.
+
+    For several passes over data that fits a bank: it crosses the bus once each way, and the host saves the frames.
+
+    Returns:
+        Whether it fits; else nothing was done.
+    """
+    if source.nbytes > tm.largest_free_bytes(0, TILE_ALIGN):
+        return False
+    idma = current()
+    with tm.tile(source.nbytes, XV_MEM_BANK_COLOR_0, TILE_ALIGN) as tile:
+        idma.wait(idma.enqueue(tile, source.data.cast("B")))
+        compute(np.frombuffer(tile, source.dtype))
+        idma.wait(idma.enqueue(target.data.cast("B"), tile))
+    return True
 
 
 def charge(elements: int, instructions: int) -> None:
