@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import yaml
@@ -23,7 +23,11 @@ from arm_client.dnn.errors import ModelError, incompatible, one_line
 from hbrt.dnn_types import hbDNNTensorLayout
 from hbrt.status import Status
 
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
 SUFFIXES = (".yaml", ".yml")
+METADATA_KEY = "hbrt.description"
 MOST_BYTES = 1 << 20
 MOST_BATCH = 4096
 SECTIONS = ("model_parameters", "input_parameters", "compiler_parameters")
@@ -70,6 +74,24 @@ QUANTI_TYPES = ("scale", "shift")
 def beside(model: Path) -> Path | None:
     """The file that describes a model: its name with .yaml or .yml; None when there is none."""
     return next((path for suffix in SUFFIXES if (path := model.with_suffix(suffix)).is_file()), None)
+
+
+def of_model(path: Path | None, model: ModelProto, input_names: Sequence[str]) -> Description:
+    """What is said of a model: by the file beside it, else by the metadata inside it; nothing when neither is there.
+
+    Args:
+        path: Of the model; None for bytes.
+        model: Its metadata_props may have the text of a description under METADATA_KEY.
+        input_names: The graph's inputs, in its order.
+
+    Raises:
+        ModelError: as `read`.
+    """
+    file = beside(path) if path is not None else None
+    if file is not None:
+        return read(file, input_names)
+    inside = next((entry.value for entry in model.metadata_props if entry.key == METADATA_KEY), "")
+    return parse(inside, input_names, "The description in the model's metadata")
 
 
 def read(path: Path, input_names: Sequence[str]) -> Description:
@@ -135,9 +157,8 @@ class _Reader:
             text = str(key)
             in_section = key in (loaded.get("input_parameters") or {})
             if text not in known and (in_section or (text.startswith("input_") and text != "input_source")):
-                near = difflib.get_close_matches(text, known, 1)
-                hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(INPUT_KEYS)}."
-                raise incompatible(f"{label}: {text} is no key of input_parameters; {hint}")
+                near = difflib.get_close_matches(text, known, 1) or INPUT_KEYS
+                raise incompatible(f"{label}: {text} is no key of input_parameters; there is {', '.join(near)}.")
 
     def description(self) -> Description:
         names = self._names()

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arm_client.dnn import model_file
+from arm_client.dnn import description_file, model_file
 from arm_client.dnn.executor import Plan
-from arm_client.dnn.properties import spec_of
+from arm_client.dnn.graph_edits import graph_inputs
+from arm_client.dnn.model_specs import specify
 
 if TYPE_CHECKING:
     from arm_client.dnn.spec import TensorSpec
@@ -57,8 +58,8 @@ def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
     else:
         label = f"the model in memory at index {at}"
         read = model_file.read_bytes(source, label)
-    graph = read.proto.graph
-    constants = {tensor.name for tensor in graph.initializer}
-    inputs = tuple(spec_of(value) for value in graph.input if value.name not in constants)
-    outputs = tuple(spec_of(value) for value in graph.output)
-    return Model(read.name, inputs, outputs, Plan(read.proto, label))
+    names = [value.name for value in graph_inputs(read.proto.graph)]
+    description = description_file.of_model(read.path, read.proto, names)
+    specified = specify(read.proto, description)
+    plan = Plan(specified.proto, label)
+    return Model(description.name or read.name, specified.inputs, specified.outputs, plan)

@@ -17,6 +17,7 @@ import numpy as np
 from arm_client.dnn import nibbles
 from arm_client.dnn.dtypes import NIBBLES
 from arm_client.dnn.errors import ModelError, bad_argument
+from arm_client.dnn.image_feeds import whole_pictures
 from arm_client.dnn.places import Memo, Place, over, place_of
 from arm_client.dnn.properties import fill_shape
 from arm_client.dnn.spec import DYNAMIC, TensorSpec
@@ -100,6 +101,8 @@ def feed_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Feed
     Raises:
         ModelError: INVALID_ARGUMENT.
     """
+    if spec.image is not None:
+        return Feed(spec.name, None, whole_pictures(spec, tensor, ddr))
     place = memo.place(spec, tensor, ddr, lambda view: place_of(spec, view, ddr, is_input=True))
     if spec.tensor_type in NIBBLES:
         packed = over(ddr, place, np.dtype(np.uint8), ((prod(place.shape) + 1) // 2,))
