@@ -83,7 +83,14 @@ def arguments_of(file: Path) -> list[str]:
     return []
 
 
-def run_sample(name: str, file: Path, board: str, timeout_s: float, options: dict[str, str] | None = None) -> Outcome:
+def run_sample(
+    name: str,
+    file: Path,
+    board: str,
+    timeout_s: float,
+    options: dict[str, str] | None = None,
+    mode: str = "direct",
+) -> Outcome:
     """Run a sample in a process of its own, on a board that is running.
 
     Args:
@@ -92,9 +99,10 @@ def run_sample(name: str, file: Path, board: str, timeout_s: float, options: dic
         board: Directory of the board.
         timeout_s: It is ended when it takes longer.
         options: Arguments of its ``run()``, by name; one that it does not have is left out.
+        mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
     read, write = os.pipe()
-    environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0"}
+    environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
     command = [
         sys.executable,
         "-P",

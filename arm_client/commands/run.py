@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -19,14 +20,18 @@ from arm_client.commands._pictures import (
     take_pictures,
 )
 from arm_client.commands._samples import Outcome, arguments_of, chosen, groups, run_sample, summary_of
-from hbrt.board import BoardPaths, NotRunningError, RemoteBoard
-from hbrt.board_files import daemon_pid
+from hbrt import settings
+from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard
+from hbrt.board_files import daemon_pid, lock_holder
 from hbrt.cli_options import any_board_option, json_option, timeout_option
 from hbrt.exits import Exit
 from hbrt.status import name_of
 from hbrt.tables import Column, show_json, show_table
 
 SAMPLE_SECONDS = 60.0
+RELAY_SECONDS = 5.0
+MODES = ("relay", "direct")
+_MODE_SAYS = {"relay": "in relay mode", "direct": "in direct mode"}
 _COLUMNS = (
     Column("OP"),
     Column("COMMAND", is_number=True),
@@ -65,6 +70,11 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Point cloud for the samples that take one: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="How their tasks go to the cores. Default: HB_DSP_RPC_MODE, else relay, as the vendor's scripts do.",
+)
 @timeout_option(SAMPLE_SECONDS)
 @json_option
 @click.pass_context
@@ -76,14 +86,16 @@ def command(
     output: Path | None,
     picture: Path | None,
     points: Path | None,
+    mode: str | None,
     timeout: float,
     *,
     as_json: bool,
 ) -> None:
     """Run the samples of GROUP (such as 'nn'), all or those named; 'hbrt run nn help' lists them.
 
-    They run on the running board, or on a private one when none runs. Each compares its results with a reference; the
-    exit code is 1 when one failed. --timeout is for each.
+    They run on the running board, or on a private one when none runs; their tasks go by the board's relay unless --mode
+    or HB_DSP_RPC_MODE says direct. Each compares its results with a reference; the exit code is 1 when one failed.
+    --timeout is for each.
     """
     if group is None or group == "help":
         raise click.UsageError(f"Name a group of samples; there are {', '.join(groups())}.")
@@ -96,15 +108,17 @@ def command(
         need_opencv()
         output = output or DEFAULT_DIRECTORY
     options = _options(samples, {"points_file": points, "input_file": picture}, output)
+    mode = _mode(board, mode)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with _running_board(board, must_run=was_named) as (directory, is_private):
         outcomes = [
-            run_sample(name, file, directory, timeout, options)
+            run_sample(name, file, directory, timeout, options, mode)
             for name, file in _with_progress(samples, group, is_shown=not as_json)
         ]
     document: dict[str, Any] = {
         "group": group,
         "board": None if is_private else board.name,
+        "mode": mode,
         "passed": all(outcome.has_passed for outcome in outcomes),
         "results": [outcome.document() for outcome in outcomes],
     }
@@ -117,7 +131,7 @@ def command(
     if as_json:
         show_json(document)
     else:
-        _show(outcomes, "a private board" if is_private else f"board {board.name}")
+        _show(outcomes, f"{'a private board' if is_private else f'board {board.name}'}, {_MODE_SAYS[mode]}")
         if "contact_sheet" in document:
             click.echo(f"All pictures: {document['contact_sheet']}")
     ctx.exit(_exit_code(outcomes))
@@ -162,14 +176,13 @@ def _running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, 
         raise NotRunningError(why_not_running(board))
     import secrets
 
-    from hbrt import settings
     from hbrt.board import home
     from hbrt.launch import DaemonConfig, launch
 
-    directory = str(home() / f"private-{os.getpid()}-{secrets.token_hex(4)}")
+    directory = home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
     image = settings.text("HBRT_IMAGE")
     config = DaemonConfig(
-        directory=directory,
+        directory=str(directory),
         image=str(Path(image).absolute()) if image else None,
         cores=settings.integer("HBRT_CORES"),
         ddr_bytes=settings.size_bytes("HBRT_DDR"),
@@ -177,10 +190,32 @@ def _running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, 
     )
     daemon = launch(config)
     try:
-        yield directory, True
+        yield str(directory), True
     finally:
+        relay = _relay_of(BoardPaths(directory))
         os.close(daemon.lifeline)
         os.waitpid(daemon.pid, 0)
+        if relay is not None:  # it ends with its board, a little later
+            select.select([relay], [], [], RELAY_SECONDS)
+            os.close(relay)
+
+
+def _relay_of(board: BoardPaths) -> int | None:
+    """A descriptor that is readable once the board's relay has ended; None when there is none."""
+    try:
+        pid = lock_holder(board.relay_lock)
+        return None if pid is None else os.pidfd_open(pid)
+    except (BoardError, ProcessLookupError):
+        return None
+
+
+def _mode(board: BoardPaths | RemoteBoard, asked: str | None) -> str:
+    """Relay, unless the user said otherwise, here or by the settings; a board of another machine has no other way."""
+    if isinstance(board, RemoteBoard):
+        return "relay"
+    if asked is None and any(os.environ.get(name) for name in ("HB_DSP_RPC_MODE", "HB_UCP_ENABLE_RELAY_MODE")):
+        return "relay" if settings.is_relayed() else "direct"
+    return asked or "relay"
 
 
 def _list(samples: dict[str, Path], *, as_json: bool) -> None:

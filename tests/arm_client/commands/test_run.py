@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psutil
 import pytest
 
 from arm_client.commands._samples import run_sample, samples_of, summary_of
@@ -36,7 +38,7 @@ def test_the_nn_samples_run_on_a_private_board_and_leave_nothing(shell: Shell) -
         assert rows[op][1:4] == [command, "any", "0"]
         assert rows[op][-1] == "ok"
         assert float(rows[op][4]) < 1e-6
-    assert last == f"{len(rows)} of {len(rows)} passed, on a private board."
+    assert last == f"{len(rows)} of {len(rows)} passed, on a private board, in relay mode."
     assert list(shell.home.iterdir()) == []
 
 
@@ -48,7 +50,46 @@ def test_named_samples_run_on_the_running_board(shell: Shell, tmp_path: Path) ->
     assert sum(core["tasks"] for core in shell.status()["cores"]) >= 2
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == document
     assert {path.name for path in (tmp_path / "out").iterdir()} == {"results.json", "softmax.log", "quantize.log"}
-    assert shell.good("run", "nn", "softmax").endswith("1 of 1 passed, on board default.\n")
+    assert shell.good("run", "nn", "softmax").endswith("1 of 1 passed, on board default, in relay mode.\n")
+
+
+def relays(home: Path) -> list[int]:
+    """Relays that live on the boards of a home, this very moment."""
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            is_there = process.environ().get("HBRT_HOME") == str(home) and process.status() != psutil.STATUS_ZOMBIE
+            if is_there and "relay" in " ".join(process.cmdline()):
+                found.append(process.pid)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("setting", "option", "mode"),
+    [
+        ({}, (), "relay"),
+        ({"HB_DSP_RPC_MODE": "direct"}, (), "direct"),
+        ({"HB_UCP_ENABLE_RELAY_MODE": "0"}, (), "direct"),
+        ({"HB_DSP_RPC_MODE": "direct"}, ("--mode", "relay"), "relay"),
+        ({}, ("--mode", "direct"), "direct"),
+    ],
+)
+def test_tasks_go_by_the_relay_unless_the_user_says_otherwise(
+    shell: Shell, setting: dict[str, str], option: tuple[str, ...], mode: str
+) -> None:
+    for name in ("HB_DSP_RPC_MODE", "HB_UCP_ENABLE_RELAY_MODE"):
+        shell.environment.pop(name, None)
+    shell.environment |= setting
+    shell.good("start", "--cores", "1")
+    assert relays(shell.home) == []
+    document = shell.json("run", "nn", "softmax", *option)
+    assert (document["mode"], document["passed"]) == (mode, True)
+    assert len(relays(shell.home)) == (1 if mode == "relay" else 0)
+
+
+def test_a_private_boards_relay_has_ended_when_the_run_has(shell: Shell) -> None:
+    assert shell.good("run", "nn", "softmax", "--mode", "relay").endswith(", in relay mode.\n")
+    assert relays(shell.home) == []
 
 
 def test_help_lists_the_samples_with_what_they_are(shell: Shell) -> None:
@@ -82,7 +123,7 @@ def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
     answer = shell.hbrt("run", "nn", "softmax")
     assert answer.returncode == 1
     assert answer.stdout.splitlines()[1].split() == ["softmax", *"-----", "FAILED"]
-    assert answer.stdout.endswith("0 of 1 passed, on a private board.\n")
+    assert answer.stdout.endswith("0 of 1 passed, on a private board, in relay mode.\n")
     assert answer.stderr.startswith("softmax failed: RuntimeError: hbDSPWaitTaskDone returned ")
     assert "No op is registered for command 0x400" in answer.stderr
     assert list(shell.home.iterdir()) == []

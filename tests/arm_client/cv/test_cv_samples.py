@@ -121,7 +121,7 @@ def test_hbrt_run_cv(shell: Shell, tmp_path: Path) -> None:
     heading, *rows, good, sheet = shell.good("run", "cv", *names, "--input", odd_picture(tmp_path)).splitlines()
     assert heading.startswith("OP  ")
     assert [row.split()[0] for row in rows] == ["canny", "resize", "threshold"]
-    assert good == "3 of 3 passed, on a private board."
+    assert good == "3 of 3 passed, on a private board, in relay mode."
     assert sheet == f"All pictures: {Path('output') / 'contact_sheet.png'}"
     made = {path.name for path in (shell.cwd / "output").iterdir()}
     assert {f"{name}.png" for name in names} | {"contact_sheet.png", "results.json"} <= made
