@@ -244,6 +244,7 @@ _LAZY = {
         ),
         "arm_client.dnn.api",
     ),
+    "hbDNNRoiInfer": "arm_client.dnn.roi",
     **dict.fromkeys(
         (
             "HB_DNN_INITIALIZE_INFER_CTRL_PARAM",
