@@ -36,8 +36,9 @@ def run(
         Exception: what onnxruntime raises.
     """
     binding = session.io_binding()
-    for name, array in feeds.items():
-        binding.bind_ortvalue_input(name, value_of(array))
+    values = {name: value_of(array) for name, array in feeds.items()}  # a binding keeps no hold on their arrays
+    for name, value in values.items():
+        binding.bind_ortvalue_input(name, value)
     for name, target in outputs.items():
         if target is None or target.dtype in NIBBLE_TYPES:
             binding.bind_output(name)

@@ -1,4 +1,4 @@
-"""Tensors in device memory: batches at several addresses, sizes that the data decides, types, caches, and bad tensors."""
+"""Tensors in device memory: batches at several addresses, open sizes, types, caches, and bad tensors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_inputs_and_outputs_lie_at_addresses_inside_one_block(load: Load) -> Non
     outside = [net.inputs[0].sysMem[0], net.outputs[0].sysMem[0]]
     kept = [hb.hbSysMem(mem.phyAddr, mem.virAddr, mem.memSize) for mem in outside]
     for mem, offset in zip(outside, (16, 32), strict=True):
-        mem.phyAddr, mem.virAddr, mem.memSize = block.phyAddr + offset, block.virAddr + offset, 16
+        mem.phyAddr, mem.virAddr, mem.memSize = block.phyAddr + offset, (block.virAddr or 0) + offset, 16
     assert net.run() == 0
     assert block.array(np.float32).tolist() == [0] * 4 + [1, 2, 3, 4, 2, 4, 6, 8] + [0] * 4
     for mem, before in zip(outside, kept, strict=True):
@@ -137,12 +137,38 @@ def test_types_are_carried_as_they_are(load: Load, onnx_type: int, tensor_type: 
     assert net.read(dtype).tolist() == np.arange(6).reshape(2, 3).T.tolist()
 
 
+@pytest.mark.parametrize("shape", [[5], [3, 4], ["n", 5], []])
+def test_four_bits_are_two_values_a_byte_the_first_one_low(load: Load, shape: list[int | str]) -> None:
+    nodes = [helper.make_node("Cast", ["x"], ["f"], to=TensorProto.FLOAT)]
+    nodes += [helper.make_node("Neg", ["f"], ["n"]), helper.make_node("Cast", ["n"], ["y"], to=TensorProto.INT4)]
+    values = [("x", TensorProto.INT4, shape), ("f", TensorProto.FLOAT, shape), ("y", TensorProto.INT4, shape)]
+    net = load(model_bytes(nodes, values[:1], values[1:], opset=21))
+    sizes = tuple(size if isinstance(size, int) else 3 for size in shape)
+    count = int(np.prod(sizes))
+    packed_bytes = (count + 1) // 2
+    if "n" in shape:
+        dynamic(net.inputs[0], sizes)
+        for tensor, size_bytes in ((net.inputs[0], packed_bytes), (net.outputs[0], 4 * count)):
+            good(hb.hbSysAllocMem(tensor.sysMem[0], size_bytes))
+        good(hb.hbSysAllocMem(net.outputs[1].sysMem[0], packed_bytes))
+    assert net.inputs[0].sysMem[0].memSize == packed_bytes
+    numbers = (np.arange(count) - 6) % 15 - 7  # -7 to 7
+    halves = np.zeros(2 * packed_bytes, np.uint8)
+    halves[:count] = numbers & 0xF
+    net.inputs[0].sysMem[0].array(np.uint8)[:] = halves[0::2] | halves[1::2] << 4
+    assert net.run() == 0, hb.last_error()
+    assert net.read().tolist() == numbers.reshape(sizes).tolist()
+    halves[:count] = -numbers & 0xF
+    out = net.outputs[1].sysMem[0].array(np.uint8, packed_bytes)
+    assert out.tolist() == (halves[0::2] | halves[1::2] << 4).tolist()
+
+
 @pytest.mark.parametrize("shape", [[], [5]])
 def test_booleans_are_bytes_and_each_that_is_not_0_is_true(load: Load, shape: list[int]) -> None:
     node = helper.make_node("Not", ["x"], ["y"])
     net = load(model_bytes([node], [("x", TensorProto.BOOL, shape)], [("y", TensorProto.BOOL, shape)]))
     assert net.inputs[0].properties.tensorType == hbDNNDataType.HB_DNN_TENSOR_TYPE_U8
-    values = np.resize(np.uint8([0, 1, 2, 255, 0]), shape)
+    values = np.resize(np.array([0, 1, 2, 255, 0], np.uint8), shape)
     net.fill(values)
     assert net.run() == 0
     assert net.read(np.uint8).tolist() == (values == 0).astype(int).tolist()
