@@ -244,7 +244,9 @@ _LAZY = {
         ),
         "arm_client.dnn.api",
     ),
+    "hbDNNRegisterLayerCreator": "arm_client.dnn.layers",
     "hbDNNRoiInfer": "arm_client.dnn.roi",
+    "hbDNNUnregisterLayerCreator": "arm_client.dnn.layers",
     **dict.fromkeys(
         (
             "HB_DNN_INITIALIZE_INFER_CTRL_PARAM",
