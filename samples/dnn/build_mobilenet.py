@@ -42,6 +42,9 @@ input_parameters:
   norm_type: data_mean_and_scale
   mean_value: {" ".join(map(str, MEAN))}
   scale_value: {SCALE}
+compiler_parameters:
+  input_source:
+    data: pyramid
 """
 Floats = NDArray[np.float32]
 
