@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from arm_client.dnn import ort_nibbles
+from arm_client.dnn.bound_session import BoundSession, Outputs, Values, deliver
+from arm_client.dnn.graph import Graph
 from arm_client.dnn.layered import Layered, Observer, StepInfo, StepTime
 from arm_client.dnn.layers import registry
-from arm_client.dnn.ort_session import Stop, make_session, run_packed, run_whole, session_options, thread_count
+from arm_client.dnn.ort_session import Stop, make_session, session_options, thread_count
 from arm_client.dnn.partition import op_types
 from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM, hbDNNInferCtrlParam
 
@@ -25,26 +27,38 @@ class _Whole:
 
     def __init__(self, proto: ModelProto, label: str) -> None:
         self._session = make_session(proto.SerializeToString(), label)
-        self._run = run_packed if ort_nibbles.is_needed(self._session) else run_whole
-        ops: dict[str, int] = {}
-        for node in proto.graph.node:
-            ops[node.op_type] = ops.get(node.op_type, 0) + 1
-        self.infos = [StepInfo("segment_0", "BPU", ops)]
+        made = {name for node in proto.graph.node for name in node.output}
+        graph = Graph(proto)
+        self._inputs = [node.name for node in self._session.get_inputs()]
+        self._outputs = [name for name in graph.outputs if name in made]
+        # A model may hand an input or a constant on as it is; a session with bound outputs does not.
+        self._constants = {
+            name: values for name in graph.outputs if name not in made and (values := graph.constant(name)) is not None
+        }
+        ops = Counter(node.op_type for node in proto.graph.node)
+        self.infos = [StepInfo("segment_0", "BPU", dict(ops))]
         self.notes: list[str] = []
+        self._idle: list[BoundSession] = []
 
     def run(
         self,
         feeds: dict[str, NDArray[Any]],
-        outputs: dict[str, NDArray[Any] | None],
+        outputs: Outputs,
         stop: Stop,
         _ctrl: hbDNNInferCtrlParam,
         observer: Observer | None,
     ) -> dict[str, NDArray[Any]]:
-        if observer is None:
-            return self._run(self._session, feeds, outputs, stop)
-        start = perf_counter_ns()
-        results = self._run(self._session, feeds, outputs, stop)
-        observer(StepTime("segment_0", "BPU", start, perf_counter_ns()))
+        start = perf_counter_ns() if observer is not None else 0
+        try:
+            bound = self._idle.pop()
+        except IndexError:
+            bound = BoundSession(self._session, self._inputs, self._outputs)
+        values: Values = self._constants | feeds
+        bound.run(values, outputs, stop)
+        self._idle.append(bound)  # one that failed is not used again
+        results = {name: deliver(name, target, values) for name, target in outputs.items()}
+        if observer is not None:
+            observer(StepTime("segment_0", "BPU", start, perf_counter_ns()))
         return results
 
     def close(self) -> None:

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arm_client.dnn import ort_nibbles
+from arm_client.dnn.bound_session import BoundSession, Outputs, Values, array_of, deliver
 from arm_client.dnn.device import Device
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.layers import Layer, TensorType
 from arm_client.dnn.ndarray import NDArray
-from arm_client.dnn.ort_session import Stop, check_shape, run_failed
+from arm_client.dnn.ort_session import Stop
 from arm_client.refusal import last_error, note
 from hbrt.status import Status
 
@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
     from arm_client.dnn.layered import BuiltLayer, BuiltSegment, Layered, StepTime
     from hbrt.dnn_types import hbDNNInferCtrlParam
-
-Values = dict[str, Any]  # numpy arrays, or OrtValues of what only onnxruntime knows
-Outputs = dict[str, "Array[Any] | None"]
 
 
 class Workspace:
@@ -85,7 +82,7 @@ class Workspace:
                 end = perf_counter_ns()
                 observer(StepTime(step.info.name, step.info.processor, start, end))
                 start = end
-        return {name: self._result(name, target, values) for name, target in outputs.items()}
+        return {name: deliver(name, target, values) for name, target in outputs.items()}
 
     def close(self) -> None:
         """Let the layers free what they keep, then free the buffers."""
@@ -115,82 +112,17 @@ class Workspace:
             buffers[name] = self.device.array(shape, dtype) if name in beside else np.empty(shape, dtype)
         return buffers
 
-    def _result(self, name: str, target: Array[Any] | None, values: Values) -> Array[Any]:
-        value = values[name]
-        made = _array_of(value)
-        if target is None:  # a layer's memory is used again by the next run
-            return made.copy() if value is made else made
-        if made is not target:
-            check_shape(name, made, target)
-            target[...] = made
-        return target
-
 
 class _SegmentRun:
     """A segment bound to the buffers of a workspace."""
 
     def __init__(self, segment: BuiltSegment, buffers: dict[str, Array[Any]]) -> None:
         self.info = segment.info
-        self._session = segment.session
-        self._binding = segment.session.io_binding()
-        self._bound: dict[str, tuple[int, tuple[int, ...]]] = {}
-        self._held: list[Any] = []  # a binding does not keep the memory of an OrtValue
-        self._inputs = [name for name in segment.inputs if name not in buffers]
-        self._outputs = [name for name in segment.outputs if name not in buffers]
-        self._places = {name: at for at, name in enumerate(segment.outputs)}
-        for name in segment.inputs:
-            if name in buffers:
-                self._bind(self._binding.bind_input, name, buffers[name])
-        for name in segment.outputs:
-            if name in buffers:
-                self._bind(self._binding.bind_output, name, buffers[name])
-            else:
-                self._binding.bind_output(name)
+        self._bound = BoundSession(segment.session, segment.inputs, segment.outputs, buffers)
 
     def run(self, values: Values, outputs: Outputs, stop: Stop, _ctrl: hbDNNInferCtrlParam) -> None:
-        """Run the session.
-
-        Raises:
-            ModelError: RUN_TASK_FAILED with onnxruntime's reason.
-        """
-        binding = self._binding
-        new = []
-        try:
-            for name in self._inputs:
-                self._bind_input(name, values[name])
-            for name in self._outputs:
-                target = outputs.get(name)
-                if target is None or target.dtype.kind == "V":
-                    self._bound.pop(name, None)
-                    binding.bind_output(name)
-                    new.append(name)
-                else:
-                    self._bind(binding.bind_output, name, target)
-                    values[name] = target
-            self._session.run_with_iobinding(binding, stop.run_options)
-            if new:
-                made = binding.get_outputs()
-                values.update((name, made[self._places[name]]) for name in new)
-        except Exception as error:  # noqa: BLE001 - onnxruntime's exceptions share no base
-            raise run_failed(error) from None
-        finally:
-            self._held.clear()
-
-    def _bind_input(self, name: str, value: Any) -> None:
-        if isinstance(value, np.ndarray) and value.dtype.kind != "V":
-            self._bind(self._binding.bind_input, name, value)
-        else:
-            self._bound.pop(name, None)
-            given = ort_nibbles.value_of(value) if isinstance(value, np.ndarray) else value
-            self._binding.bind_ortvalue_input(name, given)
-            self._held.append(given)
-
-    def _bind(self, bind: Callable[..., None], name: str, array: Array[Any]) -> None:
-        """Bind memory; a binding costs microseconds, and a program uses the same few tensors in turn."""
-        place = (array.__array_interface__["data"][0], array.shape)
-        if self._bound.get(name) != place:
-            bind(name, "cpu", 0, array.dtype, array.shape, place[0])
-            self._bound[name] = place
+        """Run the session; see ``BoundSession.run``."""
+        self._bound.run(values, outputs, stop)
 
 
 class _LayerRun:
@@ -258,7 +190,7 @@ class _LayerRun:
 
     def _given(self, name: str, value: Any) -> NDArray:
         """A layer's view of an input that changes its place."""
-        array = _array_of(value)
+        array = array_of(value)
         view = self._view(name, array)
         if view is None:
             copy = self._room(name, array.shape, array.dtype)
@@ -292,8 +224,3 @@ class _LayerRun:
             Status.HB_DNN_RUN_TASK_FAILED,
             f"The layer {self._node.op_type} (node {self._node.name!r}, {type(self._layer).__name__}) {what}",
         )
-
-
-def _array_of(value: Any) -> Array[Any]:
-    """A value as an array, without a copy but for four-bit numbers, which onnxruntime packs."""
-    return value if isinstance(value, np.ndarray) else ort_nibbles.array_of(value)
