@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import DecodeError, Message
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
 from onnx.checker import ValidationError
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
@@ -84,9 +85,22 @@ def _parse(data: bytes, label: str) -> ModelProto:
         proto.ParseFromString(data)
     except (DecodeError, ValueError, RecursionError) as error:
         raise invalid(f"{label} is no ONNX model, or is cut short: {one_line(error)}.") from None
+    _check_texts(proto, label)
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise invalid(f"{label} has no graph; it is no ONNX model, or is cut short.")
     return proto
+
+
+def _check_texts(message: Message, label: str) -> None:
+    """Every name is UTF-8: protobuf hands over as bytes what is not, and onnxruntime fails on it while it complains."""
+    for field, value in message.ListFields():
+        if field.type not in {FieldDescriptor.TYPE_STRING, FieldDescriptor.TYPE_MESSAGE}:
+            continue
+        for one in (value,) if isinstance(value, (str, bytes, Message)) else value:
+            if isinstance(one, bytes):
+                raise invalid(f"{label} is damaged: its {field.full_name} {one[:40]!r} is no UTF-8 text.")
+            if not isinstance(one, str):
+                _check_texts(one, label)
 
 
 def _load_external(proto: ModelProto, path: Path) -> None:
