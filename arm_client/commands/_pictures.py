@@ -41,6 +41,27 @@ def need_opencv() -> None:
         )
 
 
+def need_models() -> None:
+    """Say what is missing before a board is started for nothing.
+
+    Raises:
+        PictureError: something that models need is not installed.
+    """
+    missing = [name for name in ("onnx", "onnxruntime", "cv2", "yaml") if find_spec(name) is None]
+    if missing:
+        raise PictureError(
+            f"Models need {', '.join(missing)}, which this Python does not have: install hbrt with its extra 'dnn', as "
+            f"in pip install 'hbrt[dnn]'."
+        )
+
+
+def is_picture(file: Path) -> bool:
+    """Whether OpenCV can read a file."""
+    import cv2
+
+    return cv2.imread(str(file), cv2.IMREAD_COLOR) is not None
+
+
 def default_picture() -> Path:
     """The picture that the samples take when none is named."""
     return samples_dir() / "arm" / "cv" / "data" / "input.png"

@@ -3,6 +3,9 @@
 A process of its own for each sample: one that crashes is that sample's failure and nobody else's. What the sample
 prints goes where it always goes; the dictionary that its ``run()`` returns goes to the descriptor, as JSON. OPTIONS is
 a JSON object: arguments of ``run()`` by name, of which a sample gets those that it has.
+
+A call that took long may have been its core's first of the kind, which loads OpenCV or numba. So it is made once more,
+and the second time is what is said.
 """
 
 from __future__ import annotations
@@ -12,6 +15,8 @@ import json
 import os
 import runpy
 import sys
+
+LOADING_US = 50_000
 
 
 def main() -> int:
@@ -24,7 +29,10 @@ def main() -> int:
         print(f"{file} has no run(); a sample returns its result from one.", file=sys.stderr)
         return 1
     known = inspect.signature(run).parameters
-    result = run(**{name: value for name, value in options.items() if name in known})
+    given = {name: value for name, value in options.items() if name in known}
+    result = run(**given)
+    if isinstance(result, dict) and result.get("passed") and result.get("host_time_us", 0) > LOADING_US:
+        result = run(**given)
     with os.fdopen(fd, "w", encoding="utf-8") as out:
         json.dump(result, out, default=float)  # numpy's numbers are no JSON
     return 0

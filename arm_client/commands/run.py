@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import select
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,22 +13,20 @@ import click
 from arm_client.commands._pictures import (
     DEFAULT_DIRECTORY,
     contact_sheet,
+    is_picture,
+    need_models,
     need_opencv,
     take_pictures,
 )
+from arm_client.commands._run_board import MODES, mode_of, running_board
 from arm_client.commands._samples import Outcome, arguments_of, chosen, groups, run_sample, summary_of
-from hbrt import settings
-from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard
-from hbrt.board_files import daemon_pid, lock_holder
+from hbrt.board import BoardPaths
 from hbrt.cli_options import any_board_option, json_option, timeout_option
 from hbrt.exits import Exit
 from hbrt.status import name_of
 from hbrt.tables import Column, show_json, show_table
 
 SAMPLE_SECONDS = 60.0
-RELAY_SECONDS = 5.0
-MODES = ("relay", "direct")
-_MODE_SAYS = {"relay": "in relay mode", "direct": "in direct mode"}
 _COLUMNS = (
     Column("OP"),
     Column("COMMAND", is_number=True),
@@ -41,7 +36,12 @@ _COLUMNS = (
     Column("HOST TIME", is_number=True),
     Column("RESULT"),
 )
-_FILES = {"points_file": ("--points", "point-cloud"), "input_file": ("--input", "picture")}
+_FILES = {
+    "points_file": ("--points", "point-cloud"),
+    "input_file": ("--input", "picture"),
+    "model_file": ("--model", "model"),
+    "image_file": ("--image", "model"),
+}
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
@@ -54,7 +54,8 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     "-o",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write results.json, what each sample printed, and pictures into this directory; cv samples take output/.",
+    help="Write results.json, what each sample printed, and pictures into this directory. Default: output/ when one of "
+    "the samples makes a picture.",
 )
 @click.option(
     "--input",
@@ -69,6 +70,18 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Point cloud for the samples that take one: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
+)
+@click.option(
+    "--model",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="ONNX model for the dnn samples that take one, with its description beside it.",
+)
+@click.option(
+    "--image",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="Picture for the model; any file that OpenCV reads.",
 )
 @click.option(
     "--mode",
@@ -86,6 +99,8 @@ def command(
     output: Path | None,
     picture: Path | None,
     points: Path | None,
+    model: Path | None,
+    image: Path | None,
     mode: str | None,
     timeout: float,
     *,
@@ -104,13 +119,15 @@ def command(
     if wants_help:
         _list(samples, as_json=as_json)
         return
-    if has_pictures := take_pictures(samples):
-        need_opencv()
-        output = output or DEFAULT_DIRECTORY
-    options = _options(samples, {"points_file": points, "input_file": picture}, output)
-    mode = _mode(board, mode)
+    if group == "dnn":
+        need_models()
+    if output is None and any("output_dir" in arguments_of(sample) for sample in samples.values()):
+        output = DEFAULT_DIRECTORY
+    files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
+    options = _options(samples, files, output)
+    mode = mode_of(board, mode)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
-    with _running_board(board, must_run=was_named) as (directory, is_private):
+    with running_board(board, must_run=was_named) as (directory, is_private):
         outcomes = [
             run_sample(name, file, directory, timeout, options, mode)
             for name, file in _with_progress(samples, group, is_shown=not as_json)
@@ -122,18 +139,18 @@ def command(
         "passed": all(outcome.has_passed for outcome in outcomes),
         "results": [outcome.document() for outcome in outcomes],
     }
+    sheet = None
     if output is not None:
         made = [(outcome.name, Path(file)) for outcome in outcomes if (file := outcome.result.get("output_file"))]
-        sheet = contact_sheet(output, picture, made) if has_pictures else None
-        if sheet is not None:
-            document["contact_sheet"] = str(sheet)
+        sheet = contact_sheet(output, picture, made) if take_pictures(samples) else None
+        document |= {"contact_sheet": str(sheet.absolute())} if sheet else {}
         _write(output, document, outcomes)
     if as_json:
         show_json(document)
     else:
-        _show(outcomes, f"{'a private board' if is_private else f'board {board.name}'}, {_MODE_SAYS[mode]}")
-        if "contact_sheet" in document:
-            click.echo(f"All pictures: {document['contact_sheet']}")
+        _show(outcomes, f"{'a private board' if is_private else f'board {board.name}'}, in {mode} mode")
+        if output is not None:
+            click.echo(f"All pictures: {sheet}" if sheet else f"Results: {output}")
     ctx.exit(_exit_code(outcomes))
 
 
@@ -141,7 +158,8 @@ def _options(samples: dict[str, Path], files: dict[str, Path | None], output: Pa
     """What the samples get as arguments of their ``run()``, as far as they take it.
 
     Raises:
-        click.UsageError: a point cloud or a picture, and no sample that takes one.
+        click.UsageError: a point cloud or a picture, and no sample that takes one; a picture that is none.
+        PictureError: OpenCV is not installed.
     """
     options = {} if output is None else {"output_dir": str(output.absolute())}
     for argument, file in files.items():
@@ -151,6 +169,10 @@ def _options(samples: dict[str, Path], files: dict[str, Path | None], output: Pa
             option, kind = _FILES[argument]
             raise click.UsageError(f"{option} {file} is for {kind} samples; {', '.join(samples)} takes none.")
         options[argument] = str(file.absolute())
+    if take_pictures(samples):
+        need_opencv()
+        if (picture := files["input_file"]) is not None and not is_picture(picture):
+            raise click.UsageError(f"--input {picture} is not a picture that OpenCV can read.")
     return options
 
 
@@ -164,60 +186,6 @@ def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> I
     return track(samples.items(), group, total=len(samples), console=Console(stderr=True), transient=True)
 
 
-@contextmanager
-def _running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, bool]]:
-    """Directory of a board that runs meanwhile, and whether it is a private one."""
-    if isinstance(board, RemoteBoard) or daemon_pid(board) is not None:
-        yield str(board.path), False
-        return
-    if must_run:
-        from hbrt.control_client import why_not_running
-
-        raise NotRunningError(why_not_running(board))
-    import secrets
-
-    from hbrt.board import home
-    from hbrt.launch import DaemonConfig, launch
-
-    directory = home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
-    image = settings.text("HBRT_IMAGE")
-    config = DaemonConfig(
-        directory=str(directory),
-        image=str(Path(image).absolute()) if image else None,
-        cores=settings.integer("HBRT_CORES"),
-        ddr_bytes=settings.size_bytes("HBRT_DDR"),
-        is_private=True,
-    )
-    daemon = launch(config)
-    try:
-        yield str(directory), True
-    finally:
-        relay = _relay_of(BoardPaths(directory))
-        os.close(daemon.lifeline)
-        os.waitpid(daemon.pid, 0)
-        if relay is not None:  # it ends with its board, a little later
-            select.select([relay], [], [], RELAY_SECONDS)
-            os.close(relay)
-
-
-def _relay_of(board: BoardPaths) -> int | None:
-    """A descriptor that is readable once the board's relay has ended; None when there is none."""
-    try:
-        pid = lock_holder(board.relay_lock)
-        return None if pid is None else os.pidfd_open(pid)
-    except (BoardError, ProcessLookupError):
-        return None
-
-
-def _mode(board: BoardPaths | RemoteBoard, asked: str | None) -> str:
-    """Relay, unless the user said otherwise, here or by the settings; a board of another machine has no other way."""
-    if isinstance(board, RemoteBoard):
-        return "relay"
-    if asked is None and any(os.environ.get(name) for name in ("HB_DSP_RPC_MODE", "HB_UCP_ENABLE_RELAY_MODE")):
-        return "relay" if settings.is_relayed() else "direct"
-    return asked or "relay"
-
-
 def _list(samples: dict[str, Path], *, as_json: bool) -> None:
     if as_json:
         show_json([{"sample": name, "file": str(file), "about": summary_of(file)} for name, file in samples.items()])
@@ -228,6 +196,11 @@ def _list(samples: dict[str, Path], *, as_json: bool) -> None:
 def _show(outcomes: list[Outcome], where: str) -> None:
     by_command = sorted(outcomes, key=lambda outcome: (outcome.result.get("command", 1 << 16), outcome.name))
     show_table(_COLUMNS, [_row(outcome) for outcome in by_command])
+    for outcome in by_command:
+        if lines := outcome.result.get("report"):
+            click.echo("\n".join(["", *lines]))
+    if any(outcome.result.get("report") for outcome in outcomes):
+        click.echo()
     for outcome in outcomes:
         if not outcome.has_passed:
             click.echo(f"{outcome.name} failed: {outcome.problem}\n{outcome.output}".rstrip(), err=True)

@@ -30,7 +30,7 @@ GOOD = "{'op': 'x', 'command': 1, 'core': 0, 'status': 0, 'max_error': 0.0, 'hos
 
 
 def test_the_nn_samples_run_on_a_private_board_and_leave_nothing(shell: Shell) -> None:
-    heading, *lines, last = shell.good("run", "nn").splitlines()
+    heading, *lines, last, where = shell.good("run", "nn").splitlines()
     assert heading.split("  ")[0] == "OP"
     rows = {line.split()[0]: line.split() for line in lines}
     assert set(NN) <= set(rows)
@@ -39,6 +39,9 @@ def test_the_nn_samples_run_on_a_private_board_and_leave_nothing(shell: Shell) -
         assert rows[op][-1] == "ok"
         assert float(rows[op][4]) < 1e-6
     assert last == f"{len(rows)} of {len(rows)} passed, on a private board, in relay mode."
+    assert where == "Results: output"
+    made = {path.name for path in (shell.cwd / "output").iterdir()}
+    assert {"results.json", "softmax.log", "centerpoint.png", "pointpillars.png"} <= made
     assert list(shell.home.iterdir()) == []
 
 
@@ -158,6 +161,21 @@ def test_what_becomes_of_a_sample_is_told_apart(tmp_path: Path, text: str, probl
     assert outcome.problem.removeprefix(str(tmp_path) + os.sep) == problem
     assert outcome.has_passed is not bool(problem)
     assert outcome.has_timed_out is ("while True" in text)
+
+
+@pytest.mark.parametrize(("first_us", "said_us"), [(100.0, 100.0), (300_000.0, 299_999.0)])
+def test_a_call_that_may_have_loaded_a_library_is_made_once_more(
+    tmp_path: Path, first_us: float, said_us: float
+) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(
+        f"took = {first_us} + 1\n"
+        "def run():\n"
+        "    global took\n"
+        "    took -= 1\n"
+        f"    return {GOOD} | {{'host_time_us': took}}\n"
+    )
+    assert run_sample("sample", file, str(tmp_path), 30.0).result["host_time_us"] == said_us
 
 
 def test_what_a_sample_prints_does_not_mix_with_its_result(tmp_path: Path) -> None:

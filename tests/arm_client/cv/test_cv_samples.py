@@ -142,6 +142,13 @@ def test_a_picture_is_for_samples_that_take_one(shell: Shell, tmp_path: Path) ->
     assert f"--input {tmp_path / 'odd.png'} is for picture samples; softmax takes none." in answer.stderr
 
 
+def test_a_file_that_is_no_picture_is_refused_before_a_board_is_started(shell: Shell) -> None:
+    answer = shell.hbrt("run", "cv", "--input", __file__)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.endswith(f"Error: --input {__file__} is not a picture that OpenCV can read.\n")
+    assert list(shell.home.iterdir()) == []
+
+
 def test_without_opencv_no_board_is_started(shell: Shell) -> None:
     program = (
         "import sys, importlib.util as u; real = u.find_spec\n"
