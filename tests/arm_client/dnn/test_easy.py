@@ -1,0 +1,195 @@
+"""Models with Python's habits: numbers in, numbers out, in the shapes and types that the model says."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+
+from arm_client import dnn
+from arm_client.client import Board
+from arm_client.errors import CallerError, HbrtError
+from arm_client.process import attached
+from hbrt.status import Status
+
+DIGITS = Path(__file__).resolve().parents[3] / "samples" / "dnn"
+
+
+def parsed(text: str) -> bytes:
+    """Bytes of a model in ONNX's text form."""
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 21]>\n{text}')
+    return bytes(model.SerializeToString())
+
+
+def one(text: str) -> dnn.Model:
+    """The one model of a text."""
+    (model,) = dnn.load(parsed(text))
+    return model
+
+
+@pytest.fixture
+def images() -> Any:
+    return (np.load(DIGITS / "digits_test.npz")["images"] / 16).astype(np.float32)[:20, None, None]
+
+
+@pytest.mark.parametrize("name", ["digits_float", "digits_int8"])
+def test_a_call_takes_and_gives_real_numbers(dsp_board: Board, images: Any, name: str) -> None:
+    (model,) = dnn.load(DIGITS / f"{name}.onnx")
+    bare = onnxruntime.InferenceSession(DIGITS / f"{name}.onnx")
+    for image in images:
+        (logits,) = model(image)
+        np.testing.assert_allclose(logits, bare.run(None, {"image": image})[0], atol=1e-5)
+        assert logits.dtype == np.float32
+
+
+def test_forward_takes_and_gives_stored_values(dsp_board: Board, images: Any) -> None:
+    (model,) = dnn.load(DIGITS / "digits_int8.onnx")
+    stored = model.inputs[0].quantize(images[0])
+    assert stored.dtype == np.int8
+    (output,) = model.forward(stored, core_id=2, priority=7)
+    assert (output.name, output.buffer.dtype.name, output.buffer.shape) == ("logits", "int8", (1, 10))
+    np.testing.assert_array_equal(output.dequantize(), model(images[0])[0])
+    assert model.outputs[0].buffer.size == 0
+
+
+def test_properties_are_in_the_words_of_the_boards_library(dsp_board: Board) -> None:
+    (model,) = dnn.load(DIGITS / "digits_int8.onnx")
+    told = model.inputs[0].properties
+    assert (told.tensor_type, told.dtype, told.layout, told.shape) == ("int8", "int8", "NCHW", (1, 1, 8, 8))
+    assert (told.aligned_shape, told.stride, told.aligned_byte_size) == ((1, 1, 8, 16), (128, 128, 16, 1), 128)
+    assert (told.quanti_type, told.scale_data.tolist()) == ("SCALE", [np.float32(1 / 255)])
+    assert told.zero_point_data.tolist() == [-128]
+    assert repr(model).startswith("<Model 'digits_int8': [<Tensor 'image' int8 NCHW [1, 1, 8, 8]>] -> ")
+
+
+def test_several_files_are_loaded_at_once(dsp_board: Board) -> None:
+    models = dnn.load([DIGITS / "digits_float.onnx", str(DIGITS / "digits_int8.onnx")])
+    assert [model.name for model in models] == ["digits_float", "digits_int8"]
+    kept = models.pop()
+    del models
+    gc.collect()
+    assert kept(np.zeros((1, 1, 8, 8)))[0].shape == (1, 10)
+
+
+def test_a_nv12_picture_is_bytes(dsp_board: Board, tmp_path: Path) -> None:
+    file = tmp_path / "grey.onnx"
+    file.write_bytes(parsed("g (float[1,3,4,6] x) => (float[1,3,4,6] y) { y = Identity(x) }"))
+    (tmp_path / "grey.yaml").write_text("{input_type_rt: nv12, input_type_train: yuv444, input_layout_train: NCHW}")
+    (model,) = dnn.load(file)
+    told = model.inputs[0].properties
+    assert (told.tensor_type, told.dtype, told.shape, told.aligned_shape) == (
+        "NV12",
+        "uint8",
+        (1, 3, 4, 6),
+        (1, 3, 4, 16),
+    )
+    nv12 = np.arange(36, dtype=np.uint8).reshape(6, 6)
+    (out,) = model(nv12)
+    np.testing.assert_array_equal(out[0, 0], nv12[:4])
+    np.testing.assert_array_equal(out[0, 1, ::2, ::2], nv12[4:, ::2])
+    np.testing.assert_array_equal(out[0, 2, 1::2, 1::2], nv12[4:, 1::2])
+    wide = np.pad(nv12, ((0, 0), (0, 10)), constant_values=99)
+    np.testing.assert_array_equal(model(wide)[0], out)
+    with pytest.raises(CallerError, match=r"has 36, or 96 with rows of 16 bytes, not 35"):
+        model(nv12.reshape(-1)[:35])
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [("bool", np.bool_), ("uint64", np.uint64), ("float16", np.float16), ("double", np.float64), ("int32", np.int32)],
+)
+@pytest.mark.parametrize("shape", [(), (0, 3), (2, 1, 3)])
+def test_every_type_and_shape_passes_unchanged(dsp_board: Board, kind: str, dtype: Any, shape: tuple[int, ...]) -> None:
+    sizes = ",".join(map(str, shape))
+    model = one(
+        f"g ({kind}[{sizes}] x) => ({kind}[{sizes}] y) {{ y = Identity(x) }}"
+        if shape
+        else f"g ({kind} x) => ({kind} y) {{ y = Identity(x) }}"
+    )
+    x = np.random.default_rng(0).integers(0, 2, shape).astype(dtype)
+    (y,) = model(x)
+    assert (y.dtype, y.shape) == (x.dtype, x.shape)
+    np.testing.assert_array_equal(y, x)
+
+
+def test_sizes_that_the_data_decides(dsp_board: Board) -> None:
+    model = one("g (float[n] x) => (int64[1,m] y) { y = NonZero(x) }")
+    assert model.inputs[0].properties.shape == (-1,)
+    for size in (5, 3, 0, 20_000, 5):  # the largest result is above the first room for it
+        x = np.arange(size, dtype=np.float32) % 2
+        np.testing.assert_array_equal(model(x)[0], np.nonzero(x))
+
+
+def test_threads_may_call_one_model(dsp_board: Board, images: Any) -> None:
+    (model,) = dnn.load(DIGITS / "digits_float.onnx")
+    expected = [model(image)[0] for image in images]
+    wrong: list[int] = []
+
+    def work(start: int) -> None:
+        frames = [at % 20 for at in range(start, start + 40)]
+        wrong.extend(at for at in frames if not np.array_equal(model(images[at])[0], expected[at]))
+
+    threads = [threading.Thread(target=work, args=(5 * number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_memory_goes_with_the_model(dsp_board: Board) -> None:
+    (model,) = dnn.load(DIGITS / "digits_float.onnx")
+    model(np.zeros((1, 1, 8, 8)))
+    assert len(attached().blocks.owned()) == 2
+    del model
+    gc.collect()
+    assert attached().blocks.owned() == []
+
+
+def test_latency_is_measured(dsp_board: Board) -> None:
+    (model,) = dnn.load(DIGITS / "digits_float.onnx")
+    assert np.isnan(model.estimate_latency)
+    model(np.zeros((1, 1, 8, 8)))
+    assert model.estimate_latency > 0
+
+
+@pytest.mark.parametrize(
+    ("inputs", "sentence"),
+    [
+        ((), "The model digits_int8 has 1 inputs (image), not 0."),
+        ((np.zeros((1, 8, 8)),), "'image' has the shape [1, 1, 8, 8], not [1, 8, 8]."),
+        ((np.zeros((1, 1, 8, 8), np.int16),), "'image' holds int8, not int16"),
+    ],
+)
+def test_an_input_that_does_not_fit_is_a_sentence(dsp_board: Board, inputs: tuple[Any, ...], sentence: str) -> None:
+    (model,) = dnn.load(DIGITS / "digits_int8.onnx")
+    with pytest.raises(CallerError) as caught:
+        model(*inputs)
+    assert sentence in str(caught.value)
+    assert caught.value.status == Status.HB_DNN_INVALID_ARGUMENT
+
+
+def test_a_task_that_takes_too_long_is_given_up(dsp_board: Board) -> None:
+    model = one(
+        "g (float[300,300] x, int64 n) => (float[300,300] y) {"
+        " go = Constant <value = bool {1}> ()"
+        " y = Loop (n, go, x) <body = step (int64 i, bool c, float[300,300] a) => (bool c2, float[300,300] b) {"
+        " c2 = Identity(c) b = MatMul(a, a) }> }"
+    )
+    with pytest.raises(HbrtError) as caught:
+        model(np.zeros((300, 300)), np.array(1_000_000), timeout_ms=20)
+    assert caught.value.status == Status.HB_DNN_TIMEOUT
+    assert model(np.eye(300), np.array(2))[0].trace() == 300
+
+
+def test_a_file_that_is_no_model_says_why(dsp_board: Board, tmp_path: Path) -> None:
+    with pytest.raises(HbrtError) as caught:
+        dnn.load(tmp_path / "none.onnx")
+    assert caught.value.status == Status.HB_DNN_CAN_NOT_OPEN_FILE
+    assert "none.onnx" in str(caught.value)
