@@ -63,7 +63,7 @@ TABLE = (
     Variable(
         "HB_DNN_PROFILER_LOG_PATH",
         "directory for the times of each stage",
-        "profiler.log and profiler.csv are written there when the process ends",
+        "a directory there for each model gets profiler.log and profiler.csv, at its release or when the process ends",
         is_honoured=True,
     ),
     Variable(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arm_client.dnn import description_file, model_file
+from arm_client.dnn import description_file, model_file, profile_log
 from arm_client.dnn.executor import Plan
 from arm_client.dnn.graph_edits import graph_inputs
 from arm_client.dnn.model_specs import specify
@@ -31,6 +31,11 @@ class Model:
     outputs: tuple[TensorSpec, ...]
     plan: Plan
 
+    def close(self) -> None:
+        """Free what its layers keep; nothing may run it any more."""
+        profile_log.finish(self)
+        self.plan.close()
+
 
 def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
     """Load models from files (a path) and memory (bytes), in order.
@@ -40,7 +45,12 @@ def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
     """
     models: list[Model] = []
     for at, source in enumerate(sources):
-        model = _load_one(source, at)
+        try:
+            model = _load_one(source, at)
+        except BaseException:
+            for other in models:
+                other.close()
+            raise
         taken = {other.name for other in models}
         number = 2
         name = model.name
@@ -48,6 +58,8 @@ def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
             model.name = f"{name}_{number}"
             number += 1
         models.append(model)
+    for model in models:
+        profile_log.watch(model)
     return models
 
 

@@ -10,11 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.model import Model, load
-from arm_client.dnn.tasks import Tasks
 from arm_client.dnn.places import Memo
+from arm_client.dnn.plugins import plugins
+from arm_client.dnn.tasks import Tasks
 from arm_client.process import process
 from hbrt.status import Status
 
@@ -73,7 +75,8 @@ class Runtime:
         """Load models; the packed handle.
 
         Raises:
-            ModelError: the model that was refused and why; MODEL_NUMBER_EXCEED_LIMIT.
+            ModelError: the model that was refused and why; MODEL_NUMBER_EXCEED_LIMIT; a plugin that does not load, or a
+                variable of the environment with a value that it cannot have.
         """
         if len(self.models) + len(sources) > MOST_MODELS:
             raise ModelError(
@@ -81,6 +84,8 @@ class Runtime:
                 f"{len(self.models)} models are loaded and {len(sources)} more are asked for; a process has at most "
                 f"{MOST_MODELS}. Release some with hbDNNRelease.",
             )
+        environment.check()
+        plugins.load()
         loaded = [Loaded(model) for model in load(list(sources))]
         for one in loaded:
             one.handle = self.models.add(one)
@@ -94,16 +99,12 @@ class Runtime:
             ModelError: INVALID_PACKED_DNN_HANDLE; MODEL_IS_RUNNING while a task that has not ended uses one of them.
         """
         packed = self.packed.get(handle)
-        for one in packed.models:
-            if self.tasks.is_used(one.model):
-                raise ModelError(
-                    Status.HB_DNN_MODEL_IS_RUNNING,
-                    f"The model {one.model.name!r} is used by a task that has not ended; wait for it or release it.",
-                )
+        self.tasks.retire([one.model for one in packed.models])
         if handle is None or self.packed.remove(handle) is None:
             self.packed.get(handle)  # another thread released it: says so
         for one in packed.models:
             self.models.remove(one.handle)
+            one.model.close()
 
     def abandon_in_child(self) -> None:
         """In a fork's child: models, tasks and threads are the parent's."""

@@ -169,6 +169,10 @@ class Gate:
         assert self._may_run.acquire(timeout=self.PATIENCE_S)
         return self._plan.run(feeds, outputs, stop, how)
 
+    def close(self) -> None:
+        """As a plan."""
+        self._plan.close()
+
     def await_begun(self, count: int = 1) -> None:
         """Wait until so many runs have begun that nobody awaited yet."""
         for _ in range(count):

@@ -1,0 +1,93 @@
+"""HB_DNN_PROFILER_LOG_PATH: the times of every model's steps, written at its release or when the process ends."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+from pathlib import Path
+from time import perf_counter_ns
+from typing import TYPE_CHECKING
+
+from arm_client.dnn import environment
+from arm_client.dnn.profiler import StepProfile
+
+if TYPE_CHECKING:
+    from arm_client.dnn.layered import StepTime
+    from arm_client.dnn.model import Model
+
+VARIABLE = "HB_DNN_PROFILER_LOG_PATH"
+
+
+class ModelProfile:
+    """Collects the steps of one model; anew when layers change what its steps are."""
+
+    def __init__(self, model: Model) -> None:
+        """Observe the model's plan from now on."""
+        self._model = model
+        self._lock = threading.Lock()
+        self._names: tuple[str, ...] = ()
+        self._profile = StepProfile(())
+        self._first_ns = self._last_ns = 0
+        model.plan.observer = self.observe
+
+    def observe(self, step: StepTime) -> None:
+        """Take one step's times."""
+        names = tuple(info.name for info in self._model.plan.steps)
+        with self._lock:
+            if names != self._names:
+                self._names, self._profile = names, StepProfile(names)
+                self._first_ns = perf_counter_ns()
+            self._last_ns = perf_counter_ns()
+            profile = self._profile
+        profile.observe(step)
+
+    def write(self, directory: Path) -> None:
+        """Write profiler.log and profiler.csv, when the model ran.
+
+        Raises:
+            OSError: they cannot be written.
+        """
+        count = self._profile.run_count
+        if not count:
+            return
+        run_time_ms = (self._last_ns - self._first_ns) / 1e6
+        latency_ms = self._profile.document()["task_latency"]["TaskRunningTime"]["avg_time"]
+        self._profile.write(
+            directory,
+            {"FPS": 1000 * count / run_time_ms if run_time_ms else 0.0, "average_latency": latency_ms},
+            {"model_name": self._model.name, "frame_count": count, "run_time": run_time_ms},
+        )
+
+
+_watched: dict[Model, ModelProfile] = {}
+_lock = threading.Lock()
+
+
+def watch(model: Model) -> None:
+    """Collect a model's times, when the variable names a directory."""
+    if os.environ.get(VARIABLE):
+        with _lock:
+            _watched[model] = ModelProfile(model)
+
+
+def finish(model: Model) -> None:
+    """Write a model's times to the directory of its name; a failure is a warning."""
+    with _lock:
+        profile = _watched.pop(model, None)
+    text = os.environ.get(VARIABLE)
+    if profile is None or not text:
+        return
+    try:
+        profile.write(Path(text) / model.name.replace(os.sep, "_"))
+    except OSError as error:
+        environment.warn(f"{VARIABLE}: the times of {model.name!r} cannot be written: {error}.")
+
+
+def _finish_all() -> None:
+    for model in list(_watched):
+        finish(model)
+
+
+atexit.register(_finish_all)
+os.register_at_fork(after_in_child=_watched.clear)
