@@ -1,7 +1,8 @@
 """The C parameter structure of the point-cloud ops, byte for byte as it lies in the input block of a call.
 
-Command numbers and structure are the emulator's choice: the vendor's are not public. docs/pointcloud.md has the steps,
-the formulas and the layout of every buffer.
+It is the emulator's choice, like the command numbers: the vendor's are not public. CENTERPOINT has the places of the
+features in the order (max_points, max_voxels), slot-major; POINTPILLARS in the order (max_voxels, max_points),
+pillar-major. docs/pointcloud.md has the steps, the formulas and the layout of every buffer.
 """
 
 from __future__ import annotations
@@ -9,11 +10,7 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
-HB_DSP_RPC_CMD_NN_CENTERPOINT: Final = 0x403
-"""Places of the features in the order (max_points, max_voxels): slot-major."""
-
-HB_DSP_RPC_CMD_NN_POINTPILLARS: Final = 0x404
-"""Places of the features in the order (max_voxels, max_points): pillar-major."""
+from hbrt.types import HB_DSP_RPC_CMD_NN_CENTERPOINT, HB_DSP_RPC_CMD_NN_POINTPILLARS
 
 POINTCLOUD_ENCODE_POINTS: Final = 1
 """Step: points to pseudo-image coordinates and quantised words, for plan 2."""
@@ -32,6 +29,21 @@ NO_CELL: Final = -1
 """Coordinate word of a point that was filtered out."""
 MAX_PLACES: Final = (1 << 31) - 1
 """max_voxels * max_points * dims fits an int32."""
+
+
+__all__ = [
+    "HB_DSP_POINTCLOUD_DDR_PATH",
+    "HB_DSP_RPC_CMD_NN_CENTERPOINT",
+    "HB_DSP_RPC_CMD_NN_POINTPILLARS",
+    "MAX_GRID",
+    "MAX_PLACES",
+    "NO_CELL",
+    "POINTCLOUD_ENCODE_PILLARS",
+    "POINTCLOUD_ENCODE_POINTS",
+    "POINTCLOUD_TRANSPOSE",
+    "POINT_DIMS",
+    "hbDSPPointCloudParam",
+]
 
 
 class hbDSPPointCloudParam(ctypes.Structure):  # noqa: N801 - spelled as the vendor's structures are
