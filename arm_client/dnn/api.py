@@ -41,6 +41,8 @@ from hbrt.dnn_types import (
     hbPackedDNNHandle_t,
 )
 
+_FIRST_ADDRESS = 1 << 16  # Linux maps nothing below
+
 
 def hbDNNGetVersion() -> str:
     """Version text of the DNN runtime API that is emulated, and of the emulator."""
@@ -95,6 +97,8 @@ def hbDNNInitializeFromDDR(
         size_bytes = integer(length)
         if size_bytes is None or size_bytes <= 0:
             raise bad_argument(f"lengths[{at}] is {shown(length)}; write the bytes of the model.")
+        if isinstance(given, int) and given < _FIRST_ADDRESS:
+            raise bad_argument(f"data[{at}] is {given:#x}, which is no address of a model; pass its bytes.")
         view = bytes_of(given, size_bytes)
         if len(view) < size_bytes:
             raise bad_argument(f"data[{at}] has {len(view)} bytes, fewer than the {size_bytes} of lengths[{at}].")

@@ -5,6 +5,7 @@ Serials never come back, also not in a fork's child: a handle that the child inh
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import os
 from enum import IntEnum
@@ -64,11 +65,14 @@ class Handles(Generic[_Value]):
         """What a handle stands for.
 
         Raises:
-            ModelError: INVALID_..._HANDLE: null, released, of another kind, or of the parent of this process.
+            ModelError: INVALID_..._HANDLE: null, released, or of another kind; MULTI_PROGRESS_USE_ERROR: of the parent
+                of this process.
         """
         found = self._live.get(handle) if handle else None
         if found is None:
-            raise ModelError(_STATUS[self.kind], self._why(handle))
+            is_parents = handle is not None and self._first < handle <= self._last_of_parent
+            status = Status.HB_DNN_MULTI_PROGRESS_USE_ERROR if is_parents else _STATUS[self.kind]
+            raise ModelError(status, self._why(handle))
         return found
 
     def find(self, handle: int | None) -> _Value | None:
@@ -85,6 +89,8 @@ class Handles(Generic[_Value]):
 
     def abandon_in_child(self) -> None:
         """In a fork's child: what is live is the parent's."""
+        # Kept for good: a session of onnxruntime waits at its end for threads that did not survive the fork.
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._live))
         self._live = {}
         self._last_of_parent = self._last
 

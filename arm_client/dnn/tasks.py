@@ -6,8 +6,9 @@ import itertools
 import sys
 import threading
 import traceback
+import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from enum import IntEnum
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,7 @@ class Tasks:
         self._lock = threading.Lock()
         self._numbers = itertools.count()
         self._uses: Counter[Model] = Counter()
+        self._retired: weakref.WeakSet[Model] = weakref.WeakSet()
         self._callbacks: SimpleQueue[tuple[Callback, int] | None] = SimpleQueue()
         self._caller: threading.Thread | None = None
 
@@ -141,9 +143,13 @@ class Tasks:
 
         Raises:
             ModelError: API_USE_ERROR: the handle is not null and awaits nothing; TASK_NUM_EXCEED_LIMIT: 32 are alive;
-                TASK_BATCH_SIZE_EXCEED_LIMIT: a chain of more than 255.
+                TASK_BATCH_SIZE_EXCEED_LIMIT: a chain of more than 255; INVALID_DNN_HANDLE: the model was retired.
         """
         with self._lock:
+            if model in self._retired:
+                raise ModelError(
+                    Status.HB_DNN_INVALID_DNN_HANDLE, f"The model {model.name!r} was released while this call began."
+                )
             task = self._awaiting(handle) if handle else self._new()
             if task.count + count > MOST_CHAINED:
                 raise ModelError(
@@ -229,10 +235,24 @@ class Tasks:
         """
         self._handles.get(handle)
 
-    def is_used(self, model: Model) -> bool:
-        """Whether a task that has not ended uses a model."""
+    def live_handles(self) -> list[int]:
+        """Handles of all tasks that were not released, the oldest first."""
+        return [task.handle for task in self._handles.values()]
+
+    def retire(self, models: Sequence[Model]) -> None:
+        """No task may use these models any more.
+
+        Raises:
+            ModelError: MODEL_IS_RUNNING: a task that has not ended uses one of them; nothing has changed.
+        """
         with self._lock:
-            return self._uses[model] > 0
+            for model in models:
+                if self._uses[model]:
+                    raise ModelError(
+                        Status.HB_DNN_MODEL_IS_RUNNING,
+                        f"The model {model.name!r} is used by a task that has not ended; wait for it or release it.",
+                    )
+            self._retired.update(models)
 
     def end(self, task: Task, status: int, text: str) -> None:
         """A task has ended: tell all who wait for it."""
