@@ -31,4 +31,4 @@ def test_the_c_program_of_the_page_pings_a_board(dsp_board: Board, tmp_path: Pat
         answer = subprocess.run(
             [str(binary), str(dsp_board.path / "attach.sock")], check=True, capture_output=True, timeout=20, text=True
         )
-        assert re.fullmatch(r"state 3, core [01], result 0, \d+ ns\n", answer.stdout), answer.stderr
+        assert re.fullmatch(r"state 4, core [01], result 0, \d+ ns\n", answer.stdout), answer.stderr
