@@ -104,7 +104,7 @@ def _is_turned(one: InputDescription) -> bool:
 
 
 def _numbers(model: ModelProto, value: ValueInfoProto, one: InputDescription, rule: Quantization | None) -> TensorSpec:
-    layout = one.layout_rt or one.layout_train
+    layout = _first_said(one.layout_rt, one.layout_train)
     if layout is not None and len(shape_of(value)) != 4:
         layout = None  # layouts are of four dimensions; the compiler's files say one for every input
     elif layout is not None and _is_turned(one):
@@ -129,7 +129,9 @@ def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:
             f"The input {value.name!r} takes uint8 in the graph, and its description normalises it; leave mean_value "
             "and scale_value away."
         )
-    train_layout = one.layout_train or _layout_by_channels(shape_of(value), 1 if one.type_rt == "gray" else 3)
+    train_layout = one.layout_train
+    if train_layout is None:
+        train_layout = _layout_by_channels(shape_of(value), 1 if one.type_rt == "gray" else 3)
     image = ImageSpec(
         train_type=one.type_train,
         train_layout=train_layout,
@@ -138,7 +140,12 @@ def _image(value: ValueInfoProto, one: InputDescription) -> TensorSpec:
         is_resizer=one.source == "resizer",
         video_range=one.video_range,
     )
-    return image_spec(value, IMAGE_TYPES[one.type_rt], one.layout_rt or train_layout, image)
+    return image_spec(value, IMAGE_TYPES[one.type_rt], train_layout if one.layout_rt is None else one.layout_rt, image)
+
+
+def _first_said(*layouts: hbDNNTensorLayout | None) -> hbDNNTensorLayout | None:
+    """The first that is not None; NHWC is 0, which `or` would pass over."""
+    return next((layout for layout in layouts if layout is not None), None)
 
 
 def _layout_by_channels(shape: tuple[int, ...], channels: int) -> hbDNNTensorLayout:
