@@ -28,6 +28,8 @@ _BY_STATUS: dict[int, Exit] = {
             _S.HB_DSP_INVALID_CORE,
             _S.HB_DSP_INVALID_PRIORITY,
             _S.HB_SYS_INVALID_ARGUMENT,
+            _S.HB_DNN_INVALID_ARGUMENT,
+            _S.HB_DNN_CAN_NOT_OPEN_FILE,
         ),
         Exit.USAGE,
     ),

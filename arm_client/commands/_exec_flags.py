@@ -60,10 +60,10 @@ class FlagCommand(click.Command):
 
 
 def flag(name: str, type: Any, default: Any, text: str, **more: Any) -> Callable[[F], F]:
-    """An option ``--name`` that shows its default; the function gets ``name``."""
-    return click.option(
-        f"--{name}", name, type=type, default=default, help=text, show_default=default not in {None, ""}, **more
-    )
+    """An option ``--name`` that shows its default, if it has one; the function gets ``name``."""
+    if default is not None:  # click takes a None for a value that was given
+        more |= {"default": default, "show_default": default != ""}
+    return click.option(f"--{name}", name, type=type, help=text, **more)
 
 
 def boolean_flag(name: str, text: str, *, default: bool = False) -> Callable[[F], F]:

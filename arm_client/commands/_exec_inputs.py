@@ -165,10 +165,10 @@ def _shapes_of(model: Model, text: str) -> list[tuple[int, ...] | None]:
 
 
 def _checked(path: Path, tensor: Tensor) -> Path:
-    """A file whose name says that it fits.
+    """A file that is there, and whose name says that it fits.
 
     Raises:
-        click.UsageError: another suffix than those of pictures for a region, of a tensor's numbers for a tensor.
+        click.UsageError: another suffix than those of pictures for a region, of numbers for a tensor; no file.
     """
     suffix = path.suffix.lower()
     if suffix not in SUFFIXES:
@@ -182,6 +182,8 @@ def _checked(path: Path, tensor: Tensor) -> Path:
         raise click.UsageError(
             f"{path}: {tensor.name} takes a region of a picture, whose sides the file must say: give .jpg or .png."
         )
+    if not path.is_file():
+        raise click.UsageError(f"There is no file {path}.")
     return path
 
 
@@ -236,7 +238,6 @@ def _read_picture(path: Path, tensor: Tensor) -> NDArray[np.uint8]:
     need_opencv()
     import cv2
 
-    path.stat()  # says that there is no such file
     found = cv2.imread(str(path), cv2.IMREAD_COLOR)
     if found is None:
         raise PictureError(f"{path} is not a picture that OpenCV can read, for {tensor.name}.")
