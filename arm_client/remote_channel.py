@@ -66,6 +66,7 @@ class RemoteChannel:
         self._outbox: deque[Job] = deque()
         self._pump = Pump()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
         self._is_closing = False
         self._thread: threading.Thread | None = None
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
@@ -100,8 +101,9 @@ class RemoteChannel:
     def put(self, job: Job) -> None:
         """Have the frames of a job made, by the thread of this connection, and sent; any thread."""
         self._outbox.append(job)
-        with contextlib.suppress(OSError):  # the thread has ended: the end has been told
-            os.eventfd_write(self._bell, 1)
+        with self._bell_lock:
+            if self._bell >= 0:  # else the thread has ended, and has told so
+                os.eventfd_write(self._bell, 1)
 
     def close(self) -> None:
         """Say goodbye, and end the thread; what is unsent gets BYE_LINGER_MS."""
@@ -190,7 +192,9 @@ class RemoteChannel:
             on_lost(status, why)
             self._end(BYE_LINGER_MS if self._is_closing else 0)
 
-    def _talk(self, on_message: Callable[[Message], None]) -> str:
+    def _talk(  # noqa: C901 - one loop
+        self, on_message: Callable[[Message], None]
+    ) -> str:
         """Send and receive until the end; returns why it came."""
         socket, monitor, bell = self._socket, self._monitor, self._bell
         poller = zmq.Poller()
@@ -239,8 +243,9 @@ class RemoteChannel:
         self._monitor.close(0)
         self._socket.close(linger_ms)
         self._context.term()
-        bell, self._bell = self._bell, -1
-        os.close(bell)
+        with self._bell_lock:
+            os.close(self._bell)
+            self._bell = -1
 
 
 def _keys_for(board: RemoteBoard) -> ProgramKeys | None:

@@ -33,6 +33,7 @@ from hbrt.remote_wire import (
     decode,
     encode,
 )
+from hbrt.settings import BadSettingError
 from hbrt.shadow import Change
 from hbrt.status import Status
 from hbrt.tasks import Tasks
@@ -108,17 +109,12 @@ class Deputy(threading.Thread):
     def run(self) -> None:
         """Attach, serve, let go."""
         try:
-            self._link = Link(self._paths, self.program)
-        except BoardError as error:
+            with contextlib.ExitStack() as stack:
+                self._attach(stack)
+                self._welcome()
+                self._serve()
+        except (BoardError, BadSettingError) as error:
             self._send(encode(Kind.REFUSED, int(Status.HB_DSP_NOT_RUNNING), str(error)))
-            self._part()
-            return
-        self._tasks = _Tasks(self._link, spins=False)
-        self._memory = DeputyMemory(self._link, self._tasks)
-        try:
-            self._tasks.watch(self._bell, self._hush)
-            self._welcome()
-            self._serve()
         except MalformedMessageError as error:
             self._say(f"The relay lets {self.program} go, which broke the protocol: {error}")
             self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
@@ -128,11 +124,18 @@ class Deputy(threading.Thread):
             self._say(f"The deputy of {self.program} failed, which is a defect of it:\n{traceback.format_exc()}")
             self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback."))
         finally:
-            self._tasks.unwatch(self._bell)
-            self._memory.close()
-            self._tasks.close()
-            self._link.close()
             self._part()
+
+    def _attach(self, stack: contextlib.ExitStack) -> None:
+        """Become a client of the board, for as long as ``stack`` is open."""
+        self._link = Link(self._paths, self.program)
+        stack.callback(self._link.close)
+        self._tasks = _Tasks(self._link, spins=False)
+        stack.callback(self._tasks.close)
+        self._memory = DeputyMemory(self._link, self._tasks)
+        stack.callback(self._memory.close)
+        self._tasks.watch(self._bell, self._hush)
+        stack.callback(self._tasks.unwatch, self._bell)
 
     def _part(self) -> None:
         with self._bell_lock:
