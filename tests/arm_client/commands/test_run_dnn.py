@@ -1,0 +1,76 @@
+"""``hbrt run dnn``: the model samples for real, with their own models and with a user's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import cv2
+import numpy as np
+import onnx
+import pytest
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+SMALL = """<ir_version: 8, opset_import: ["" : 17]>
+small (float[1,3,8,10] data) => (float[1,3] prob) {
+  m = ReduceMean <axes = [2, 3], keepdims = 0> (data)
+  prob = Softmax (m)
+}"""
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A model that says which of blue, green and red a picture has most of."""
+    onnx.save(onnx.parser.parse_model(SMALL), tmp_path / "small.onnx")
+    (tmp_path / "small.yaml").write_text(
+        "{input_type_rt: nv12, input_type_train: bgr, input_layout_train: NCHW, norm_type: data_scale,"
+        " scale_value: 0.01}"
+    )
+    return tmp_path / "small.onnx"
+
+
+def test_both_samples_run_on_models_of_their_own(shell: Shell, tmp_path: Path) -> None:
+    shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
+    document = shell.json("run", "dnn", "--output", tmp_path / "out")
+    digits, mobilenet = document["results"]
+    assert document["passed"]
+    assert min(digits["accuracy"].values()) > 0.98
+    assert set(digits["accuracy"]) == {"digits_float", "digits_int8"}
+    assert digits["report"][0].startswith("image 0, a 1: 1 (")
+    assert (len(mobilenet["classes"]), mobilenet["op"]) == (5, "mobilenetv1")
+    assert mobilenet["max_error"] < 1e-6
+    (built,) = (tmp_path / "cache" / "hbrt").iterdir()
+    assert {path.name for path in built.iterdir()} == {"mobilenetv1.onnx", "mobilenetv1.yaml"}
+    assert list(shell.home.iterdir()) == []
+
+
+def test_a_users_model_and_picture(shell: Shell, small: Path, tmp_path: Path) -> None:
+    picture = np.zeros((30, 40, 3), np.uint8)
+    picture[..., 2] = 250
+    cv2.imwrite(str(tmp_path / "red.png"), picture)
+    printed = shell.good("run", "dnn", "mobilenetv1", "--model", small, "--image", tmp_path / "red.png")
+    assert "small on red.png, softmax on the DSP:\ntop 1: class 2, " in printed
+    assert printed.splitlines()[1].split()[0] == "small"
+    assert printed.rstrip().endswith("1 of 1 passed, on a private board, in relay mode.")
+
+
+def test_a_model_that_takes_no_picture_is_a_sentence(shell: Shell, small: Path) -> None:
+    small.with_suffix(".yaml").unlink()
+    answer = shell.hbrt("run", "dnn", "mobilenetv1", "--model", small)
+    assert answer.returncode == 1
+    assert "is HB_DNN_TENSOR_TYPE_F32; this program takes HB_DNN_IMG_TYPE_NV12" in answer.stderr
+
+
+def test_a_model_is_for_samples_that_take_one(shell: Shell, small: Path) -> None:
+    for arguments in (("nn", "softmax", "--model", small), ("dnn", "digits", "--image", small)):
+        answer = shell.hbrt("run", *arguments)
+        assert (answer.returncode, answer.stdout) == (2, "")
+        assert "is for model samples; " in answer.stderr
+
+
+def test_help_lists_the_model_samples(shell: Shell) -> None:
+    listed = shell.good("run", "dnn", "help")
+    assert "digits" in listed
+    assert "mobilenetv1  MobileNetV1 on a picture in NV12" in listed
