@@ -194,3 +194,13 @@ def test_files(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot be read") as error:
         read(tmp_path / "gone.yaml", ["x"])
     assert error.value.status == Status.HB_DNN_CAN_NOT_OPEN_FILE
+
+
+def test_the_example_of_the_page() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "dnn-tensors.md").read_text(encoding="utf-8")
+    text = page.partition("```yaml\n")[2].partition("```")[0]
+    data = parse(text, ["data"]).inputs["data"]
+    assert (data.type_rt, data.type_train, data.layout_train, data.source) == ("nv12", "bgr", NCHW, "pyramid")
+    assert data.mean.size == 3
+    for key in INPUT_KEYS:
+        assert f"`{key}`" in page
