@@ -30,6 +30,7 @@ import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.dnn.plugins_dsp_nn import DspSoftmax
 
 SAMPLES = Path(__file__).resolve().parents[2]
 PICTURE = SAMPLES / "arm" / "cv" / "data" / "input.png"
@@ -72,6 +73,7 @@ def run(model_file: str | None = None, image_file: str | None = None) -> dict[st
     check(hb.hbDNNUnregisterLayerCreator("Softmax"), "hbDNNUnregisterLayerCreator")
     infer(model, data, prob)
     on_bpu = prob.sysMem[0].array(np.float32).copy()
+    check(hb.hbDNNRegisterLayerCreator("Softmax", DspSoftmax), "hbDNNRegisterLayerCreator")  # as the plugin had it
 
     for tensor in (data, prob):
         check(hb.hbSysFreeMem(tensor.sysMem[0]), "hbSysFreeMem")
