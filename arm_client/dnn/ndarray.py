@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -98,6 +98,9 @@ class NDArray:
         if not self._array.ndim or not -self._array.shape[0] <= index < self._array.shape[0]:
             raise IndexError(f"The index {index} is outside a tensor of shape {list(self._array.shape)}.")
         return NDArray(self._array[index, ...], self._place)
+
+    def __iter__(self) -> Iterator[NDArray]:
+        return (self[at] for at in range(len(self)))
 
     def __len__(self) -> int:
         return len(self._array)
