@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 from onnx import ModelProto, helper, numpy_helper
 
@@ -265,3 +268,59 @@ def test_single_resizers_with_one_batched_input(load: Load) -> None:
     status = hb.hbDNNRoiInfer(task, net.outputs, net.inputs, roi, 1, net.handle, ctrl())
     assert status == hb.HB_DNN_INVALID_ARGUMENT
     assert "one batch in all" in hb.last_error()
+
+
+def test_no_argument_makes_it_raise(case: Make) -> None:
+    one = case(1)
+    rois = (hb.hbDNNRoi * 2)(*one.rois)
+    fine = [hb.hbDNNTaskHandle_t(), one.output, one.inputs, rois, 2, one.net.handle, ctrl()]
+    for at in range(len(fine)):
+        for wrong in (
+            None,
+            0,
+            -1,
+            "x",
+            1.5,
+            object(),
+            [],
+            [None] * 9,
+            hb.hbDNNTensor,
+            ctypes.c_void_p(),
+            hb.hbDNNRoi(),
+        ):
+            arguments = [*fine]
+            arguments[at] = wrong
+            status = hb.hbDNNRoiInfer(*arguments)
+            assert status in {hb.HB_DNN_INVALID_ARGUMENT, hb.HB_DNN_INVALID_DNN_HANDLE}, (at, wrong)
+            assert hb.last_error()
+    task = fine[0]
+    good(hb.hbDNNRoiInfer(*fine))
+    assert hb.hbDNNRoiInfer(*fine) == hb.HB_DNN_API_USE_ERROR
+    good(hb.hbDNNWaitTaskDone(task, 0))
+    good(hb.hbDNNReleaseTask(task))
+
+
+@pytest.fixture
+def kept() -> list[Case]:
+    """One case for all examples of a property."""
+    return []
+
+
+_INT32 = st.integers(-(1 << 31), (1 << 31) - 1)
+_CORNER = st.integers(-2, 90) | _INT32
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@given(corners=st.tuples(_CORNER, _CORNER, _CORNER, _CORNER))
+def test_any_region_is_run_or_refused(case: Make, kept: list[Case], corners: tuple[int, int, int, int]) -> None:
+    one = kept[0] if kept else case(1)
+    kept[:] = [one]
+    task = hb.hbDNNTaskHandle_t()
+    status = one.infer(task, rois=[hb.hbDNNRoi(*corners), one.rois[1]])
+    if status:
+        assert status == hb.HB_DNN_INVALID_ARGUMENT
+        assert str(corners) in hb.last_error()
+        return
+    good(hb.hbDNNWaitTaskDone(task, 0))
+    good(hb.hbDNNReleaseTask(task))
+    assert np.isfinite(one.result()).all()
