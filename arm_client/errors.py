@@ -44,7 +44,7 @@ class UnknownCommandError(HbrtError):
 
 
 class OpFailedError(HbrtError):
-    """The op raised or returned non-zero; ``text`` has its traceback."""
+    """The op or the model's run failed; ``text`` has the op's traceback, or which node failed and why."""
 
 
 class TaskCancelledError(HbrtError):
@@ -63,9 +63,12 @@ _KINDS: dict[int, type[HbrtError]] = {
     Status.HB_SYS_OUT_OF_MEMORY: OutOfMemoryError,
     Status.HB_DSP_OUT_OF_TCM: OutOfMemoryError,
     Status.HB_DSP_TASK_NUM_EXCEED_LIMIT: OutOfMemoryError,
+    Status.HB_DNN_OUT_OF_MEMORY: OutOfMemoryError,
+    Status.HB_DNN_TASK_NUM_EXCEED_LIMIT: OutOfMemoryError,
     Status.HB_DSP_UNKNOWN_COMMAND: UnknownCommandError,
     Status.HB_DSP_RUN_TASK_FAILED: OpFailedError,
     Status.HB_ERR_MMAP_FAILED: OpFailedError,
+    Status.HB_DNN_RUN_TASK_FAILED: OpFailedError,
     Status.HB_DSP_TASK_CANCELLED: TaskCancelledError,
     Status.HB_DSP_CORE_LOST: CoreLostError,
     Status.HB_DSP_WATCHDOG: CoreLostError,
