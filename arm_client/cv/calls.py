@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+from operator import index
 from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 
 import numpy as np
@@ -9,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.client import ANY, Board, BoardArray
 from arm_client.cv.images import Picture, first_plane
-from arm_client.nn.arrays import refusal
+from arm_client.nn.arrays import need_known, refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
 from hbrt.cv.rules import (
@@ -57,13 +59,37 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
     """A structure with these fields.
 
     Raises:
-        CallerError: a whole number does not fit its field; ctypes would cut it in silence.
+        CallerError: a value is of another type, or a whole number does not fit its field; ctypes would cut it in
+            silence.
     """
-    param = structure(**fields)
+    try:
+        param = structure(**fields)
+    except TypeError as error:
+        given = ", ".join(
+            f"{name} {value!r}" for name, value in fields.items() if not isinstance(value, ctypes.Structure)
+        )
+        raise refusal(f"One of {given} is of a type that its field of {structure.__name__} is not: {error}.") from None
     for name, value in fields.items():
         if isinstance(value, int) and getattr(param, name) != value:
             raise refusal(f"{name} is {value}, which does not fit its field of {structure.__name__}.")
     return param
+
+
+def pair(name: str, values: object) -> tuple[int, int]:
+    """Two whole numbers, such as width and height; raises CallerError for anything else."""
+    try:
+        first, second = (index(value) for value in values)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise refusal(f"{name} is {values!r}: use two whole numbers.") from None
+    return first, second
+
+
+def floats(name: str, values: ArrayLike) -> NDArray[Any]:
+    """The values as an array of floats; raises CallerError when they are none."""
+    try:
+        return np.asarray(values, np.float64)
+    except (TypeError, ValueError):
+        raise refusal(f"The {name} is {values!r}: use numbers, as many in each row.") from None
 
 
 def chosen(name: str, value: str, choices: dict[str, int]) -> int:
@@ -90,6 +116,7 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
     Raises:
         CallerError: a rule of the op is broken. TimeoutError. OpFailedError.
     """
+    need_known(options, Options)
     try:
         param.check()
     except CvRuleError as error:
@@ -108,12 +135,12 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
 
 def mask_on_board(board: Board, mask: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
     """A morphology's mask in device memory, and its descriptor: not 0 is true."""
-    return _kernel(board, np.asarray(mask) != 0, np.uint8, Y_U8.type)
+    return _kernel(board, floats("mask", mask) != 0, np.uint8, Y_U8.type)
 
 
 def weights_on_board(board: Board, weights: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
     """A filter's weights in device memory, as float32, and their descriptor."""
-    return _kernel(board, np.asarray(weights), np.float32, Y_F32.type)
+    return _kernel(board, floats("kernel", weights), np.float32, Y_F32.type)
 
 
 def _kernel(board: Board, values: NDArray[Any], dtype: DTypeLike, number: int) -> tuple[hbVPFilterKernel, BoardArray]:

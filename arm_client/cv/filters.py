@@ -8,7 +8,18 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.client import Board
-from arm_client.cv.calls import BORDERS, Border, Options, chosen, filled, mask_on_board, run, weights_on_board
+from arm_client.cv.calls import (
+    BORDERS,
+    Border,
+    Options,
+    chosen,
+    filled,
+    floats,
+    mask_on_board,
+    pair,
+    run,
+    weights_on_board,
+)
 from arm_client.cv.images import describe, kind_of, new_array, to_board
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.filters import (
@@ -95,12 +106,13 @@ def box_filter(
 
     Source: VP operator manual (J6), BoxFilter.
     """
+    (width, height), (left, top) = pair("size", size), pair("anchor", anchor)
     param = filled(
         hbDSPCvBoxFilterParam,
-        kernelWidth=size[0],
-        kernelHeight=size[1],
-        pointLocX=anchor[0],
-        pointLocY=anchor[1],
+        kernelWidth=width,
+        kernelHeight=height,
+        pointLocX=left,
+        pointLocY=top,
         normalize=int(normalize),
         borderType=chosen("border", border, BORDERS),
     )
@@ -173,13 +185,14 @@ def filter2d(
 
     Source: VP operator manual (J6), Filter2D.
     """
+    left, top = pair("anchor", anchor)
     weights, held = weights_on_board(board, kernel)
     param = filled(
         hbDSPCvFilter2DParam,
         kernel=weights,
         delta=delta,
-        pointLocX=anchor[0],
-        pointLocY=anchor[1],
+        pointLocX=left,
+        pointLocY=top,
         borderType=chosen("border", border, BORDERS),
     )
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_FILTER2D, param, src, dtype, options, held)
@@ -261,15 +274,16 @@ def sep_filter2d(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
     """
-    along_x, held_x = weights_on_board(board, np.reshape(kernel_x, (1, -1)))
-    along_y, held_y = weights_on_board(board, np.reshape(kernel_y, (-1, 1)))
+    left, top = pair("anchor", anchor)
+    along_x, held_x = weights_on_board(board, floats("kernel_x", kernel_x).reshape(1, -1))
+    along_y, held_y = weights_on_board(board, floats("kernel_y", kernel_y).reshape(-1, 1))
     param = filled(
         hbDSPCvSepFilter2DParam,
         kernelX=along_x,
         kernelY=along_y,
         delta=delta,
-        pointLocX=anchor[0],
-        pointLocY=anchor[1],
+        pointLocX=left,
+        pointLocY=top,
         borderType=chosen("border", border, BORDERS),
     )
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_SEP_FILTER2D, param, src, dtype, options, held_x, held_y)

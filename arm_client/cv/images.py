@@ -57,6 +57,8 @@ def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
                 "(height, width) and (height / 2, width / 2, 2), both uint8."
             )
         return NV12
+    if not isinstance(image, np.ndarray):
+        raise refusal(f"The image is a {type(image).__name__}: use a numpy array or an Nv12.")
     if image.ndim == COLOUR_CHANNELS and image.shape[2] == COLOUR_CHANNELS and image.dtype == np.uint8:
         return channels
     kind = _BY_DTYPE.get(image.dtype)

@@ -8,7 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 
 from arm_client.client import Board
-from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, filled, run
+from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, filled, pair, run
 from arm_client.cv.images import Nv12, Picture, describe, kind_of, new_array, new_image, to_board
 from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
@@ -49,8 +49,9 @@ def resize(
     Source: VP operator manual (J6), Resize.
     """
     kind = kind_of(src)
+    width, height = pair("size", size)
     source = to_board(board, src)
-    result = new_image(board, src, size[1], size[0], options.get("out"))
+    result = new_image(board, src, height, width, options.get("out"))
     param = filled(
         hbDSPCvResizeParam,
         src=describe(source, kind),
@@ -112,7 +113,7 @@ def roi_resize(
 
 
 def _results(board: Board, src: Picture, count: int, size: tuple[int, int], out: Any) -> Any:
-    width, height = size
+    width, height = pair("size", size)
     if isinstance(src, Nv12):
         y, uv = (None, None) if out is None else out
         return Nv12(_stack(board, (count, height, width), y), _stack(board, (count, height // 2, width // 2, 2), uv))

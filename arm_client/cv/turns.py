@@ -68,7 +68,7 @@ def rotate(board: Board, src: Picture, degrees: Literal[90, 180, 270], **options
     Source: VP operator manual (J6), Rotate.
     """
     if degrees not in ROTATIONS:
-        raise refusal(f"degrees is {degrees}: use 90, 180 or 270, clockwise.")
+        raise refusal(f"degrees is {degrees!r}: use 90, 180 or 270, clockwise.")
     param = filled(hbDSPCvRotateParam, rotateCode=ROTATIONS[degrees])
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_ROTATE, param, src, options, sideways=degrees != HALF_TURN)
 

@@ -9,7 +9,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arm_client.client import Board
-from arm_client.cv.calls import BORDERS, INTERPOLATIONS, Border, Interpolation, Options, chosen, filled, run
+from arm_client.cv.calls import (
+    BORDERS,
+    INTERPOLATIONS,
+    Border,
+    Interpolation,
+    Options,
+    chosen,
+    filled,
+    floats,
+    pair,
+    run,
+)
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
 from arm_client.nn.arrays import is_on_board, refusal
 from hbrt.cv.commands import hbDSPCvCmd
@@ -50,6 +61,8 @@ def remap(
 
     Source: VP operator manual (J6), Remap.
     """
+    if not isinstance(map, np.ndarray):
+        raise refusal(f"The map is a {type(map).__name__}: use an array (rows, columns, 2) of float32 or float64.")
     if map.ndim != 3 or map.shape[2] != 2 or map.dtype not in MAP_TYPES:
         raise refusal(
             f"The map has shape {map.shape} and type {map.dtype}: use (rows, columns, 2) of float32 or float64."
@@ -130,7 +143,7 @@ def warp_perspective(
 
 
 def _numbers(matrix: ArrayLike, shape: tuple[int, int]) -> ctypes.Array[ctypes.c_double]:
-    values = np.asarray(matrix, np.float64)
+    values = floats("matrix", matrix)
     if values.shape != shape:
         raise refusal(f"The matrix has shape {values.shape}: this op takes {shape}.")
     return (ctypes.c_double * values.size)(*values.reshape(-1).tolist())
@@ -150,7 +163,7 @@ def _warp(
     kind = kind_of(src)
     height, width = size_of(src)
     if size is not None:
-        width, height = size
+        width, height = pair("size", size)
     source = to_board(board, src)
     result = new_image(board, src, height, width, options.get("out"))
     param.src, param.dst = describe(source, kind), describe(result, kind)

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from arm_client.client import ANY, Board, BoardArray
 from arm_client.future import Task
-from arm_client.nn.arrays import as_array, finish, is_on_board, let_go, refusal
+from arm_client.nn.arrays import as_array, finish, is_on_board, let_go, need_known, refusal
 from arm_client.nn.pointcloud_config import CENTERPOINT, POINTPILLARS, PillarConfig
 from arm_client.nn.pointcloud_voxels import Voxeliser
 from hbrt.pointcloud_types import (
@@ -153,6 +153,7 @@ class PillarPipeline:
         """
         if plan not in {1, 2}:
             raise refusal(f"plan {plan!r} is none: use 2 or 1.")
+        need_known(options, Options)
         source = self._in_device_memory(points)
         run = _Run(self._board, self.config.command, self._blocks, options, (source, self))
         self._voxeliser.restart()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.client import ANY, Board, BoardArray
-from arm_client.nn.arrays import as_array, per_channel, refusal, result_array, to_board
+from arm_client.nn.arrays import as_array, need_known, per_channel, refusal, result_array, to_board
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
@@ -203,6 +203,7 @@ def _run(
     tables: list[BoardArray],
     options: Options,
 ) -> BoardArray:
+    need_known(options, Options)
     results = result_array(board, options.get("out"), values.shape, out_dtype)
     if not values.size:
         return results

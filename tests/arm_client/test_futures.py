@@ -8,6 +8,7 @@ import gc
 import struct
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -184,6 +185,42 @@ class TestErrors:
         assert not output.any()
         gc.collect()
         assert chip.board.live_tasks() == 0
+
+
+class Kept:
+    """Something that a call keeps."""
+
+
+class TestKeep:
+    @pytest.mark.parametrize("timeout", [None, 30.0])
+    def test_goes_with_the_call(self, chip: Chip, timeout: float | None) -> None:
+        kept = Kept()
+        there = weakref.ref(kept)
+        chip.board.call(chip.ECHO, b"soon", chip.board.empty(4, np.uint8), timeout=timeout, keep=kept)
+        del kept
+        assert there() is None
+
+    def test_outlives_a_call_that_gave_up_while_a_core_ran_it(self, chip: Chip) -> None:
+        inbox, outbox, timeout = chip.board.alloc(64), chip.board.empty(4, np.uint8), 0.05
+        there: weakref.ref[Kept] | None = None
+        while not inbox.view()[0]:  # it was cancelled before a core took it
+            kept = Kept()
+            there = weakref.ref(kept)
+            with pytest.raises(TimeoutError):
+                chip.board.call(chip.HOLD, inbox, outbox, timeout=timeout, keep=kept)
+            del kept
+            timeout *= 2
+        gc.collect()
+        assert chip.board.live_tasks() == 1
+        assert there is not None
+        assert there() is not None
+        inbox.view()[1] = 1
+        deadline = time.monotonic() + PATIENCE_S
+        while chip.board.live_tasks():
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+        gc.collect()
+        assert there() is None
 
 
 class TestCancel:

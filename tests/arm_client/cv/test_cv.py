@@ -235,6 +235,14 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
         (lambda b: cv.cvt_color(b, GREY, "y"), "^dst is Y U8C1: this op takes RGB U8C3, BGR U8C3 or NV12 U8C1"),
         (lambda b: untyped.cvt_color(b, GREY, "hsv"), "^to is 'hsv' and channels 'rgb': use"),
         (lambda b: cv.threshold(b, GREY, 300), "^thresh is 300.0: use 0 to 255"),
+        (lambda b: untyped.flip(b, [[1, 2]], "both"), "^The image is a list: use a numpy array or an Nv12"),
+        (lambda b: untyped.remap(b, GREY, [[1, 2]]), "^The map is a list: use an array"),
+        (lambda b: untyped.resize(b, GREY, 5), "^size is 5: use two whole numbers"),
+        (lambda b: untyped.resize(b, GREY, (5, 4, 3)), r"^size is \(5, 4, 3\): use two whole numbers"),
+        (lambda b: untyped.warp_affine(b, GREY, np.eye(2, 3), "linear"), "^size is 'linear': use two whole numbers"),
+        (lambda b: untyped.filter2d(b, GREY, [[1, 2], [3]]), r"^The kernel is \[\[1, 2\], \[3\]\]: use numbers"),
+        (lambda b: untyped.median_blur(b, GREY, 3.5), "^One of maskWidth 3.5 is of a type that its field"),
+        (lambda b: untyped.flip(b, GREY, "both", prority=9), "^prority is no option of this function: there are out, "),
         (
             lambda b: cv.gaussian_blur(b, GREY, out=GREY.copy()),
             "^out is not in device memory: make it with board.empty",
@@ -249,7 +257,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
 def test_a_broken_rule_is_refused_before_it_is_submitted(
     dsp_board: Board, monkeypatch: pytest.MonkeyPatch, call: Callable[[Board], Any], why: str
 ) -> None:
-    monkeypatch.setattr(Board, "submit", lambda *_args, **_kwargs: pytest.fail("It must not be submitted."))
+    monkeypatch.setattr(Board, "_queue", lambda *_args, **_kwargs: pytest.fail("It must not be submitted."))
     with pytest.raises(CallerError) as caught:
         call(dsp_board)
     assert caught.value.status == Status.HB_DSP_INVALID_ARGUMENT
