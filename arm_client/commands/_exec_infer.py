@@ -89,16 +89,19 @@ def infer(
     return document
 
 
-def classes_of(values: NDArray[Any], count: int = TOP) -> list[dict[str, Any]]:
-    """The classes of the highest scores, the highest first; of equal scores the smaller number.
+def classes_of(values: NDArray[Any], count: int = TOP) -> list[list[dict[str, Any]]]:
+    """The classes of the highest scores, for each picture the highest first; of equal scores the smaller number.
 
     Args:
-        values: Scores of one picture, in any shape: their order is the classes'.
-        count: How many.
+        values: Scores: (N, ...) of N pictures, or (n,) of one. The rest's order is the classes'.
+        count: How many classes.
     """
-    scores = values.reshape(-1).astype(np.float64)
-    order = np.argsort(-scores, kind="stable")[:count]
-    return [{"id": int(number), "score": float(scores[number])} for number in order]
+    pictures = values.reshape(values.shape[0] if values.ndim > 1 else 1, -1).astype(np.float64)
+    found = []
+    for scores in pictures:
+        order = np.argsort(-scores, kind="stable")[:count]
+        found.append([{"id": int(number), "score": float(scores[number])} for number in order])
+    return found
 
 
 def real_values(buffer: TensorBuffer) -> NDArray[Any]:
@@ -115,9 +118,10 @@ def text_of(document: dict[str, Any]) -> str:
     lines = []
     for result in document["frames"]:
         lines += [f"-----Frame {result['frame']} begin-----", f"Infer time: {result['infer_time_ms']:.3f} ms"]
-        for at, found in enumerate(result.get("classes", ())):
-            name = "class result" if at == 0 else f"  top {at + 1}"
-            lines.append(f"{name}: [id]{found['id']}, [score]{found['score']:.6f}")
+        for classes in result.get("classes", ()):
+            for place, found in enumerate(classes, 1):
+                name = "class result" if place == 1 else f"  top {place}"
+                lines.append(f"{name}: [id]{found['id']}, [score]{found['score']:.6f}")
         lines += [f"Dumped {file}" for file in result.get("files", ())]
         lines.append(f"-----Frame {result['frame']} end-----")
     if "layer_files" in document:

@@ -46,7 +46,10 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand."""
+        from arm_client.commands._pictures import need_models
+
         with mapped_exits():
+            need_models()
             return super().invoke(ctx)
 
 
@@ -102,7 +105,7 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
 @input_file
 @roi_infer
 @roi
-@flag("frame_count", click.IntRange(1), 1, "How often the input is run.")
+@flag("frame_count", click.IntRange(1), 1, "How many frames to run: the input again and again.")
 @flag(
     "dump_intermediate",
     click.IntRange(0, 3),
@@ -115,7 +118,7 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
 @flag("dump_format", click.Choice(["bin", "txt"]), "bin", "bin as the bytes lie in memory, txt the same as numbers.")
 @flag("dump_txt_axis", click.IntRange(0, 8), 4, "Numbers that differ in dimensions from this one on share a line.")
 @flag("dump_path", click.Path(file_okay=False, path_type=Path), ".", "Directory that files are written to.")
-@boolean_flag("enable_cls_post_process", "Show the classes of the highest scores of the first output.")
+@boolean_flag("enable_cls_post_process", "Show the five classes of the highest scores in the first output.")
 @input_valid_shape
 @task_priority
 @task_timeout
@@ -162,7 +165,7 @@ def infer(**flags: Any) -> None:
 @input_file
 @roi_infer
 @roi
-@flag("frame_count", click.IntRange(1), 200, "How many frames to run, of all threads together.")
+@flag("frame_count", click.IntRange(1), 200, "How many frames to run: the input again and again.")
 @flag("perf_time", click.IntRange(0), 0, "How many minutes to run; wins over frame_count.")
 @flag("perf_time_in_seconds", click.IntRange(0), 0, "The same in seconds; is added.")
 @flag("thread_num", click.IntRange(1, 32), 1, "Threads: 1 to measure latency, more than 2 to measure throughput.")

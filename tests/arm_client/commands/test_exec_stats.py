@@ -132,9 +132,11 @@ def test_names_of_files_hold_nothing_that_a_shell_minds() -> None:
 
 
 def test_classes_are_those_of_the_highest_scores() -> None:
-    found = classes_of(np.array([[0.1, 0.5], [0.5, 0.7]]), 3)
+    (found,) = classes_of(np.array([[[0.1, 0.5], [0.5, 0.7]]]), 3)
     assert found == [{"id": 3, "score": 0.7}, {"id": 1, "score": 0.5}, {"id": 2, "score": 0.5}]
-    assert len(classes_of(np.zeros(2))) == 2
+    assert [len(classes) for classes in classes_of(np.zeros(2))] == [2]
+    two = classes_of(np.array([[0.0, 1.0], [2.0, 0.0]], np.float32), 1)
+    assert two == [[{"id": 1, "score": 1.0}], [{"id": 0, "score": 2.0}]]
 
 
 def test_regions_are_four_numbers_each() -> None:

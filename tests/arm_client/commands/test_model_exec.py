@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -344,3 +345,35 @@ def test_it_starts_a_private_board_and_leaves_nothing(shell: Shell) -> None:
     assert list(shell.home.iterdir()) == []
     version = shell.python("-c", code, "--version")
     assert re.fullmatch(r"\d+\.\d+\.\d+ \(hbrt .* emulator\)\n", version.stdout)
+
+
+def test_a_step_on_the_dsp_is_shown_and_measured(shell: Shell, tmp_path: Path) -> None:
+    model = parsed(
+        tmp_path / "soft.onnx", "g (float[1,9] x) => (float[1,9] y) { a = Exp(x) b = Softmax(a) y = Neg(b) }"
+    )
+    shell.environment["HB_DNN_ENABLE_DSP"] = "1"
+    code = "from arm_client.commands.model_exec import main; main()"
+    told = shell.python("-c", code, "model_info", f"--model_file={model}")
+    assert (told.returncode, told.stderr) == (0, "")
+    steps = told.stdout.partition("\nsteps:\n")[2].splitlines()
+    assert [step.partition(": ")[2] for step in steps[:3]] == ["BPU, 1 Exp", "DSP, 1 Softmax", "BPU, 1 Neg"]
+    run = shell.python("-c", code, "perf", f"--model_file={model}", "--frame_count=3", "--profile_path=.", "--json")
+    assert (run.returncode, run.stderr) == (0, "")
+    assert list(json.loads(run.stdout)["processor_latency"]) == [
+        "BPU_inference_time_cost",
+        "DSP_inference_time_cost",
+    ]
+    with (tmp_path / "profiler.csv").open() as file:
+        assert [row["processor"] for row in csv.DictReader(file)] == ["BPU", "DSP", "BPU"]
+
+
+def test_ctrl_c_ends_a_measurement_and_its_board(shell: Shell) -> None:
+    code = "from arm_client.commands.model_exec import main; main()"
+    process = shell.start("-u", "-c", code, "perf", f"--model_file={FLOAT}", "--perf_time=5", "--thread_num=2")
+    assert process.stdout is not None
+    while not process.stdout.readline().startswith("Frame count: "):
+        pass
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert list(shell.home.iterdir()) == []
