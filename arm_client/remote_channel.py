@@ -165,7 +165,7 @@ class RemoteChannel:
             return f"{where} closed the connection."
         if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
             return (
-                f"{where} does not know this program's key ({self._keys.own.public.decode()} in {default_directory()}): "
+                f"{where} does not know this program's key {self._keys.own.public.decode()} ({default_directory()}): "
                 "put it into the directory clients/ of the relay's keys."
             )
         return (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from arm_client.memory import Blocks
 from hbrt.ddr import Ddr, DdrTables
 from hbrt.layout import PAGE_BYTES
-from hbrt.shadow import Change, Mask
+from hbrt.shadow import Bits, Change
 from hbrt.shadow_memory import Holdings, ShadowMemory
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -44,7 +44,7 @@ class RemoteMemory:
         self._leaving: set[int] = set()  # blocks that are being freed: their bytes have gone up for the last time
         self._lock = threading.Lock()
         self._pushed = 0  # number of the last PUSH
-        self._under_way: deque[tuple[int, int, Mask]] = deque()  # PUSH that was not taken yet: number, address, mask
+        self._under_way: deque[tuple[int, int, Bits]] = deque()  # PUSH that was not taken yet: number, address, bits
 
     # -- what this process holds
 
@@ -137,8 +137,8 @@ class RemoteMemory:
             MalformedMessageError: not bytes of the heap.
         """
 
-        def newer() -> list[tuple[int, Mask]]:
-            return [(address, mask) for number, address, mask in self._under_way if number > seen]
+        def newer() -> list[tuple[int, Bits]]:
+            return [(address, bits) for number, address, bits in self._under_way if number > seen]
 
         self._shadow.merge(phy_addr, change, newer)
 
@@ -152,9 +152,9 @@ class RemoteMemory:
         """Give the base back; the copy goes with its DDR."""
         self._shadow.close()
 
-    def _note(self, phy_addr: int, mask: Mask) -> int:
+    def _note(self, phy_addr: int, bits: Bits) -> int:
         self._pushed += 1
-        self._under_way.append((self._pushed, phy_addr, mask))
+        self._under_way.append((self._pushed, phy_addr, bits))
         return self._pushed
 
 

@@ -17,7 +17,7 @@ from sortedcontainers import SortedDict
 
 from hbrt.ddr import Ddr
 from hbrt.layout import PAGE_BYTES
-from hbrt.shadow import CHUNK_BYTES, Change, Mask, accept, changed_runs, merge, spread, take
+from hbrt.shadow import CHUNK_BYTES, Bits, Change, accept, changed_runs, merge, spread, take
 from hbrt.wire import MalformedMessageError
 
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
@@ -48,7 +48,7 @@ class Holdings:
 
     def hold(self, phy_addr: int, size_bytes: int, *, is_owned: bool) -> Holding:
         """Note that the client owns a block, or has registered it once more."""
-        before = self._by_start.get(phy_addr)
+        before: Holding | None = self._by_start.get(phy_addr)
         if before is None:
             extent = extent_of(phy_addr, size_bytes, self._phy_end)
             held = Holding(size_bytes, extent, is_owned, int(not is_owned))
@@ -61,7 +61,7 @@ class Holdings:
 
     def let_go(self, phy_addr: int, *, is_owned: bool) -> Holding | None:
         """Undo ``hold``; returns what is left of the holding, None when the client has nothing to do with it now."""
-        held = self._by_start.get(phy_addr)
+        held: Holding | None = self._by_start.get(phy_addr)
         if held is None:
             return None
         if is_owned:
@@ -104,14 +104,14 @@ class ShadowMemory:
         self.lock = threading.Lock()  # over the base, and over the copy while it is compared with the base
 
     def changes(
-        self, phy_addr: int, size_bytes: int, note: Callable[[int, Mask], int]
+        self, phy_addr: int, size_bytes: int, note: Callable[[int, Bits], int]
     ) -> Iterator[tuple[int, Change, int]]:
         """What changed here in a range since the base, which then knows it.
 
         Args:
             phy_addr: Start of the range, on a page.
             size_bytes: Whole pages.
-            note: Called with the address and the mask of each change as it is taken, under ``lock``.
+            note: Called with the address and the bits of each change as it is taken, under ``lock``.
 
         Yields:
             Address, change, what ``note`` returned. At most CHUNK_BYTES are held at a time.
@@ -127,9 +127,9 @@ class ShadowMemory:
                         self._base[at : min(at + CHUNK_BYTES, last)],
                     )
                     for begin, end in changed_runs(now, base):
-                        change, mask = take(now[begin:end], base[begin:end])
+                        change, bits = take(now[begin:end], base[begin:end])
                         address = base_address + at + begin
-                        found.append((address, change, note(address, mask)))
+                        found.append((address, change, note(address, bits)))
                 yield from found
 
     def accept(self, phy_addr: int, change: Change) -> None:
@@ -138,24 +138,24 @@ class ShadowMemory:
         Raises:
             MalformedMessageError: it is none, or does not lie in the heap.
         """
-        values, mask = spread(change)
-        at = self._place(phy_addr, len(mask))
+        values, bits = spread(change)
+        at = self._place(phy_addr, len(values))
         with self.lock:
-            accept(self._bytes[at], self._base[at], values, mask)
+            accept(self._bytes[at], self._base[at], values, bits)
 
-    def merge(self, phy_addr: int, change: Change, under_way: Callable[[], Sequence[tuple[int, Mask]]]) -> None:
+    def merge(self, phy_addr: int, change: Change, under_way: Callable[[], Sequence[tuple[int, Bits]]]) -> None:
         """Take a change of the other side over where this side has nothing newer; see ``hbrt.shadow.merge``.
 
-        ``under_way`` is called under ``lock``; it gives addresses and masks.
+        ``under_way`` is called under ``lock``; it gives addresses and bits.
 
         Raises:
             MalformedMessageError: it is none, or does not lie in the heap.
         """
-        values, mask = spread(change)
-        at = self._place(phy_addr, len(mask))
+        values, bits = spread(change)
+        at = self._place(phy_addr, len(values))
         with self.lock:
-            newer = [(address - phy_addr, theirs) for address, theirs in under_way()]
-            merge(self._bytes[at], self._base[at], values, mask, newer)
+            newer = [(address - phy_addr, ours) for address, ours in under_way()]
+            merge(self._bytes[at], self._base[at], values, bits, newer)
 
     def forget(self, phy_addr: int, size_bytes: int) -> None:
         """Let the base of a range be zeros again: the block in it has gone."""
