@@ -154,6 +154,12 @@ class RelayTasks(Tasks):
 
     # -- the relay
 
+    @property
+    def relay_pid(self) -> int | None:
+        """Process of the relay that gets the tasks; None when there is none now."""
+        channel = self._channel
+        return None if channel is None else channel.pid
+
     def _connect(self) -> int:
         """Have a channel to a relay that lives; finds or starts one. 0, or the status why there is none to be had."""
         with self._opening:
