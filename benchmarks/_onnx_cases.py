@@ -5,18 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 from onnx import ModelProto, TensorProto, numpy_helper
+from onnx.backend.test.case import node as node_suite
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 from arm_client.dnn.executor import session_options
 from benchmarks._board_model import BoardModel
+
+if TYPE_CHECKING:
+    from onnx.backend.test.case.test_case import TestCase
 
 KINDS = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
 TYPES = frozenset(
@@ -28,6 +33,7 @@ TYPES = frozenset(
 )
 """What hbDNNDataType has, and booleans, as U8."""
 MOST_DIMENSIONS = 8
+_MOST_WEIGHTS = 1 << 24
 
 Run = Callable[[list[Any]], Sequence[Any]]
 
@@ -85,12 +91,8 @@ def cases(kinds: Sequence[str] = KINDS) -> Iterator[Case]:
             warnings.simplefilter("ignore")  # the generators divide by zero on purpose
             found = load_model_tests(kind="real" if kind == "light" else kind)
         for test in sorted(found, key=lambda test: test.name):
-            if test.model is not None and test.data_sets is not None:
-                sets = [
-                    ([_array(one) for one in given], [_array(one) for one in wanted])
-                    for given, wanted in test.data_sets
-                ]
-                yield Case(test.name, kind, test.model, sets, test.rtol, test.atol)
+            if test.model is not None:
+                yield _made(test, kind)
             elif test.model_dir is not None:
                 yield Case(test.name, kind, *_stored(Path(test.model_dir)), test.rtol, test.atol)
             elif kind == "light":
@@ -122,6 +124,45 @@ def on_board(model: ModelProto) -> Run:
     return run
 
 
+def with_random_weights(model: ModelProto, seed: int) -> ModelProto:
+    """A copy of a light net with weights that differ from one another.
+
+    The nets of the package have each weight tensor filled with one value, so that whatever the input, all their outputs
+    are one value. Matrices of more than 16 M weights stay as they are: what follows them tells outputs apart. Softmax,
+    which random weights drive to 0 and 1, becomes LogSoftmax.
+    """
+    rng = np.random.default_rng(seed)
+    found = ModelProto()
+    found.CopyFrom(model)
+    graph = found.graph
+    shapes = {tensor.name: numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    filled = [node for node in graph.node if node.op_type == "ConstantOfShape"]
+    for node in filled:
+        shape = shapes[node.input[0]]
+        if shape.size > 1 and np.prod(shape) > _MOST_WEIGHTS:
+            continue
+        if shape.size > 1:
+            weights = rng.standard_normal(shape, np.float32) * np.sqrt(2 / np.prod(shape[1:]))
+        else:
+            weights = rng.uniform(0.5, 1.5, shape)  # a bias, or a scale or variance, which is positive
+        graph.node.remove(node)
+        graph.initializer.append(numpy_helper.from_array(weights.astype(np.float32), node.output[0]))
+    for node in graph.node:
+        if node.op_type == "Softmax":
+            node.op_type = "LogSoftmax"
+    return found
+
+
+def node_cases(modules: Sequence[str]) -> Iterator[Case]:
+    """The node cases of some modules of the suite alone, such as "conv": making all of them takes seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name in modules:
+            import_module(f"onnx.backend.test.case.node.{name}")
+    for test in node_suite._NodeTestCases:  # noqa: SLF001 - what the suite's own collector returns
+        yield _made(test, "node")
+
+
 def random_inputs(model: ModelProto, seed: int) -> list[Any]:
     """Random float inputs of a model whose shapes are known."""
     rng = np.random.default_rng(seed)
@@ -131,6 +172,11 @@ def random_inputs(model: ModelProto, seed: int) -> list[Any]:
         for value in model.graph.input
         if value.name not in constants
     ]
+
+
+def _made(test: TestCase, kind: str) -> Case:
+    sets = [([_array(one) for one in given], [_array(one) for one in wanted]) for given, wanted in test.data_sets or ()]
+    return Case(test.name, kind, cast("ModelProto", test.model), sets, test.rtol, test.atol)
 
 
 def _array(value: Any) -> Any:

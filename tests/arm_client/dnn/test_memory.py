@@ -1,0 +1,27 @@
+"""The short form of benchmarks/dnn_memory.py: inferences of every kind leave no memory behind."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+
+from arm_client.client import Board
+from benchmarks._board_model import BoardModel
+from benchmarks.dnn_memory import infer, private_bytes
+from tests.arm_client.dnn.nets import double
+
+WARM, COUNT = 2000, 6000
+MOST_BYTES = 200  # an inference; a task that is kept has thousands
+
+
+def test_inferences_leave_memory_flat(dsp_board: Board) -> None:
+    with BoardModel(double()) as model:
+        model([np.ones((1, 4), np.float32)])
+        infer(model, WARM)
+        gc.collect()
+        objects, before = len(gc.get_objects()), private_bytes()
+        infer(model, COUNT)
+        gc.collect()
+        assert len(gc.get_objects()) - objects < COUNT / 10
+        assert (private_bytes() - before) / COUNT < MOST_BYTES
