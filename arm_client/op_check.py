@@ -20,6 +20,9 @@ class Case(NamedTuple):
     kind: str
     data: NDArray[Any]
 
+    def __str__(self) -> str:
+        return f"case {self.number} ({self.data.size} {self.data.dtype}, {self.kind})"
+
 
 class Difference(NamedTuple):
     """Where an output and its reference first differ by more than is allowed."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+import traceback
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,6 +25,10 @@ Params = Callable[[Any], Any]
 
 class BadReferenceError(ValueError):
     """What was given as MODULE:FUNCTION is not a function; the message says what is wrong."""
+
+
+class CheckFailedError(Exception):
+    """The caller's own function failed, or returned what cannot be compared; the message has its traceback."""
 
 
 class Checked(NamedTuple):
@@ -45,22 +51,29 @@ def load_function(what: str) -> Callable[..., Any]:
         raise BadReferenceError(f"{what!r} names no function; write MODULE:FUNCTION or FILE.py:FUNCTION.")
     try:
         if where.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(where).stem, where)
-            if spec is None or spec.loader is None:
-                raise BadReferenceError(f"{where} cannot be loaded as Python.")
-            module = importlib.util.module_from_spec(spec)
             sys.path.insert(0, str(Path(where).resolve().parent))
-            spec.loader.exec_module(module)
+            module = _module_in(where)
         else:
             sys.path.insert(0, str(Path.cwd()))
             module = importlib.import_module(where)
     except (ImportError, OSError, SyntaxError) as error:
         raise BadReferenceError(f"{where} cannot be imported: {error}.") from None
+    except Exception as error:  # noqa: BLE001 - a module may raise anything when it is imported
+        raise BadReferenceError(f"{where} cannot be imported:\n{_trace_of(error)}") from None
     found = getattr(module, name, None)
     if not callable(found):
         raise BadReferenceError(f"{where} has no function {name}.")
     function: Callable[..., Any] = found
     return function
+
+
+def _module_in(file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 def to_dtype(name: str) -> np.dtype[Any]:
@@ -100,16 +113,45 @@ def check(
     """Compare case by case; stops at the first difference.
 
     Raises:
-        HbrtError: the op failed. What the reference raises goes to the caller.
+        HbrtError: the op failed. CheckFailedError: the reference, or what makes the parameters, failed.
     """
     largest = 0
     for case in cases(count, dtype, seed, special=special):
-        expected = np.asarray(reference(case.data.copy()))
+        expected = np.asarray(_result_of(reference, case.data.copy(), "The reference", case))
+        if expected.dtype.kind not in "fiu":
+            raise CheckFailedError(
+                f"The reference returned an array of type {expected.dtype} for {case}: return the numbers that the "
+                "output block must hold."
+            )
         data, output = board.from_array(case.data), board.empty(expected.shape, expected.dtype)
-        board.call(cmd, params(data), output, timeout=timeout_s)
+        board.call(cmd, _result_of(params, data, "What makes the parameters", case), output, timeout=timeout_s)
         difference, apart = first_difference(np.asarray(output), expected, ulp)
         largest = max(largest, apart)
         on_case()
         if difference is not None:
             return Checked(case.number + 1, largest, case, difference)
     return Checked(count, largest)
+
+
+def _result_of(function: Callable[[Any], Any], argument: Any, what: str, case: Case) -> Any:
+    """What the caller's function returns."""
+    try:
+        return function(argument)
+    except Exception as error:  # noqa: BLE001 - the caller's function may raise anything
+        raise CheckFailedError(f"{what} failed on {case}:\n{_trace_of(error)}") from None
+
+
+def _trace_of(error: BaseException) -> str:
+    """The traceback of an error, from the caller's own code on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename in _NOT_THE_CALLERS:
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+
+
+_NOT_THE_CALLERS = {
+    __file__,
+    importlib.__file__,
+    "<frozen importlib._bootstrap>",
+    "<frozen importlib._bootstrap_external>",
+}

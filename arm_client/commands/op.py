@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -109,7 +110,10 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with connect(str(board.path) if named else None) as connected:
         name = connected.ops().get(cmd, "not registered")
-        found = _op_check.check(connected, cmd, reference, pack, timeout_s=timeout_s, **how)
+        try:
+            found = _op_check.check(connected, cmd, reference, pack, timeout_s=timeout_s, **how)
+        except _op_check.CheckFailedError as error:
+            raise click.ClickException(str(error)) from None
     if as_json:
         from hbrt.tables import show_json
 
@@ -127,7 +131,7 @@ def _as_text(cmd: int, name: str, against: str, found: Any) -> str:
             f"{found.largest_ulp} ulp."
         )
     case, difference = found.case, found.difference
-    where = f"Case {case.number} ({case.data.size} {case.data.dtype}, {case.kind})"
+    where = str(case).capitalize()
     far = "not comparable" if difference.ulp is None else f"{difference.ulp} ulp apart"
     return (
         f"Command {cmd:#x} ({name}) differs from {against}. {where}: element {difference.at} is {difference.got}, "
@@ -147,7 +151,13 @@ def _as_data(cmd: int, name: str, against: str, found: Any) -> dict[str, Any]:
         "kind": case.kind,
         "size": case.data.size,
         "index": difference.at,
-        "got": float(difference.got),
-        "expected": float(difference.expected),
+        "got": _as_number(difference.got),
+        "expected": _as_number(difference.expected),
         "ulp": difference.ulp,
     }
+
+
+def _as_number(value: Any) -> float | str:
+    """A number, or "nan", "inf" and "-inf", for which JSON has none."""
+    number = float(value)
+    return number if math.isfinite(number) else str(number)

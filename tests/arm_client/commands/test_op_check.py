@@ -22,6 +22,15 @@ def off_by_one(x):
     y = softmax(x)
     y[-1] = 3.0
     return y
+
+def nan(x):
+    return np.full_like(x, np.nan)
+
+def text(x):
+    return "abc"
+
+def fails(x):
+    return {}["no such key"]
 """
 
 
@@ -68,3 +77,40 @@ def test_an_unknown_command_is_the_users_failure(running: Shell, references: Pat
     answer = running.hbrt("op", "check", "0x1abc", "--against", f"{references}:softmax")
     assert answer.returncode == 1
     assert "No op is registered for command 0x1abc." in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("function", "sentence"),
+    [
+        (
+            "text",
+            "Error: The reference returned an array of type <U3 for case 0 (1 float32, normal): return the numbers",
+        ),
+        ("fails", "Error: The reference failed on case 0 (1 float32, normal):\nTraceback (most recent call last):\n"),
+    ],
+)
+def test_a_reference_that_fails_is_not_called_a_defect(
+    running: Shell, references: Path, function: str, sentence: str
+) -> None:
+    answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:{function}")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.startswith(sentence)
+    assert "arm_client" not in answer.stderr  # of the traceback only what is the caller's
+    if function == "fails":
+        assert answer.stderr.endswith("KeyError: 'no such key'\n")
+
+
+def test_a_reference_whose_file_fails(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "broken.py"
+    file.write_text("1 / 0\n", encoding="utf-8")
+    answer = shell.hbrt("op", "check", "0x400", "--against", f"{file}:f")
+    assert answer.returncode == 2
+    assert f"Error: {file} cannot be imported:\nTraceback" in answer.stderr
+    assert answer.stderr.endswith("ZeroDivisionError: division by zero\n")
+    assert "arm_client" not in answer.stderr
+
+
+def test_json_has_no_nan(running: Shell, references: Path) -> None:
+    answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:nan", "--json")
+    found = json.loads(answer.stdout, parse_constant=pytest.fail)
+    assert (found["got"], found["expected"], found["ulp"]) == (1.0, "nan", None)
