@@ -62,7 +62,7 @@ def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target
 
     def exponentiate(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
         exponentials = np.subtract(values, largest, dtype=np.float64)
-        np.clip(exponentials, -128.0, 127.0, out=exponentials)
+        np.minimum(np.maximum(exponentials, -128.0, out=exponentials), 127.0, out=exponentials)  # np.clip takes 10 us more
         np.exp(exponentials, out=exponentials)
         results[:] = exponentials
         whole = len(exponentials) // BLOCK_ELEMENTS * BLOCK_ELEMENTS
