@@ -6,11 +6,13 @@ That the calls are the same is what the other tests of this directory say when t
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ from arm_client.errors import BoardLostError
 from arm_client.relay_tasks import RelayTasks
 from hbrt import settings
 from hbrt.board_files import lock_holder
+from hbrt.mailbox import State
 from hbrt.tasks import Tasks
 from tests.arm_client.conftest import PATIENCE_S, Chip, Hold, Peer
 
@@ -62,6 +65,10 @@ def kill(chip: Chip, number: int = signal.SIGKILL) -> int:
 def test_the_mode_says_who_carries_tasks(mode: str, chip: Chip) -> None:
     assert type(chip.board.session.tasks) is {"direct": Tasks, "relay": RelayTasks}[mode]
     assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
+    held = Hold(chip).await_running()
+    (me,) = (client for client in chip.board.status()["clients"] if client["pid"] == os.getpid())
+    assert me["tasks"] == 1
+    assert held.finish() == 0
     others = [client["name"] for client in chip.board.status()["clients"] if client["pid"] != os.getpid()]
     assert others == {"direct": [], "relay": [PROGRAM]}[mode]
 
@@ -189,6 +196,74 @@ class TestTheRelayDies:
         first = kill(chip)
         chip.until(lambda: relay_pid(chip.board) != first, "the end of the relay that hung")
         assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
+
+
+@contextlib.contextmanager
+def stopped_relay(chip: Chip) -> Iterator[None]:
+    """A relay that reads nothing for a while: what is sent to it stays under way."""
+    assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
+    pid = kill(chip, signal.SIGSTOP)
+    chip.until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "T", "its stop")
+    try:
+        yield
+    finally:
+        with contextlib.suppress(ProcessLookupError):  # killed meanwhile
+            os.kill(pid, signal.SIGCONT)
+
+
+class TestNotYetQueued:
+    """Tasks that the relay has not read."""
+
+    def test_they_can_be_looked_at_cancelled_and_released_without_it(self, chip: Chip) -> None:
+        inputs, output = chip.mem(8, b"\x01\0\0\0\x40\0\0\0"), chip.mem(64)
+        with stopped_relay(chip):
+            future = chip.board.submit(hb.HB_DSP_RPC_CMD_PING)
+            assert not future.done()
+            assert not future.running()
+            assert chip.board.session.link.mailbox.slots_in(State.SENT)
+            with pytest.raises(TimeoutError):
+                future.result(0.01)
+            assert future.cancel()
+            tasks = [chip.rpc(chip.NOTE, inputs, output) for _ in range(3)]
+            assert hb.hbDSPWaitTaskDone(tasks[0], 10) == hb.HB_DSP_TIMEOUT
+            for task in tasks:
+                assert hb.hbDSPReleaseTask(task) == 0
+            assert chip.board.session.link.mailbox.slots_in(State.SENT, State.READY) == []
+        assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")  # the relay read all before
+        assert bytes(output.view()) == bytes(64)
+        assert chip.board.live_tasks() == 0
+
+    def test_they_are_queued_when_it_goes_on(self, chip: Chip) -> None:
+        with stopped_relay(chip):
+            task = chip.rpc(hb.HB_DSP_RPC_CMD_PING)
+            oldest = chip.board.status()["oldest_waiting"]
+            assert oldest["cmd"] == hb.HB_DSP_RPC_CMD_PING  # a relay that hangs is seen
+            assert oldest["client"] == chip.board.session.link.client_id
+        assert hb.hbDSPWaitTaskDone(task, 0) == hb.hbDSPReleaseTask(task) == 0
+
+    def test_they_go_with_the_program(self, chip: Chip, peer: Peer) -> None:
+        phy_addr = peer.alloc(64)
+        peer("ctrl = hb.hbDSPRpcCtrlParam(); hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl); task = hb.hbDSPTask_t()")
+        peer(f"ctrl.rpcCmd = {chip.ECHO}")
+        mailbox = chip.board.session.link.mailbox
+        assert peer("hb.hbDSPRpc(task, mem, mem, ctrl) or hb.hbDSPWaitTaskDone(task, 0)") == 0
+        with stopped_relay(chip):
+            peer("task = hb.hbDSPTask_t(); hb.hbDSPRpc(task, mem, mem, ctrl)")
+            assert len(mailbox.slots_in(State.SENT)) == 1
+            peer.kill()
+            chip.until(lambda: mailbox.slots_in(State.SENT) == [], "the end of its task")
+            chip.until(lambda: chip.board.session.link.ddr.block_at(phy_addr) is None, "the end of its memory")
+        assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
+
+    def test_they_end_when_the_relay_is_killed(self, chip: Chip) -> None:
+        with stopped_relay(chip):
+            task = chip.rpc(hb.HB_DSP_RPC_CMD_PING)
+            first = kill(chip)
+            assert hb.hbDSPWaitTaskDone(task, 0) == hb.HB_DSP_RELAY_LOST
+            chip.until(lambda: chip.board.session.link.mailbox.slots_in(State.SENT) == [], "the end of its slot")
+            chip.until(lambda: relay_pid(chip.board) != first, "the end of the relay")
+            assert hb.hbDSPReleaseTask(task) == 0
+            assert hb.hbDSPReleaseTask(task) == hb.HB_DSP_TASK_RELEASED
 
 
 class TestAProgramDies:
