@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arm_client.commands._exec_stats import Summary, summary_of
+from arm_client.commands._exec_stats import Latencies, Summary
 
 if TYPE_CHECKING:
     from arm_client.commands._exec_inputs import Frame
@@ -90,7 +90,7 @@ class _Run:
     ) -> None:
         self._runners, self._ctrl, self._load, self._told = runners, ctrl, load, told
         self._lock = threading.Lock()
-        self._latencies: list[float] = []
+        self._latencies = Latencies()
         self._taken = 0
         self._problem: BaseException | None = None
         self._start = time.perf_counter()
@@ -106,7 +106,7 @@ class _Run:
                 for thread in threads:
                     while thread.is_alive():
                         thread.join(POLL_S)
-                        advance(len(self._latencies), time.perf_counter() - self._start)
+                        advance(self._latencies.count, time.perf_counter() - self._start)
         finally:
             self._must_end = True  # also when Ctrl-C ends the wait
             for thread in threads:
@@ -114,7 +114,7 @@ class _Run:
         run_time_ms = (time.perf_counter() - self._start) * 1e3
         if self._problem is not None:
             raise self._problem
-        return summary_of(self._latencies, run_time_ms, self._load.threads)
+        return self._latencies.summary(run_time_ms, self._load.threads)
 
     def _run(self, runner: Runner) -> None:
         try:
@@ -138,11 +138,12 @@ class _Run:
 
     def _add(self, latency_ms: float) -> None:
         with self._lock:
-            self._latencies.append(latency_ms)
-            if len(self._latencies) % self._load.cycle:
+            self._latencies.add(latency_ms)
+            if self._latencies.count % self._load.cycle:
                 return
             run_time_ms = (time.perf_counter() - self._start) * 1e3
-            self._told(summary_of(self._latencies, run_time_ms, self._load.threads))
+            summary = self._latencies.summary(run_time_ms, self._load.threads, is_last=False)
+        self._told(summary)
 
 
 @contextmanager

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import random
+from array import array
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 PERCENTILES = (50, 90, 99)
+MOST_KEPT = 1_000_000
+"""Latencies that are kept for the percentiles; of more frames, as many are drawn by chance."""
 
 
 @dataclass(frozen=True)
@@ -45,31 +48,57 @@ class Summary:
 _NO_TIMES = {"thread_num", "frame_count", "fps"}
 
 
-def summary_of(latencies_ms: ArrayLike, run_time_ms: float, thread_num: int) -> Summary:
-    """Summary of frames.
+class Latencies:
+    """Latencies of many frames, in memory that does not grow without end. For one thread at a time.
 
     Args:
-        latencies_ms: (n,) of all frames, in any order; n >= 1.
-        run_time_ms: Of the whole run.
-        thread_num: How many threads ran them.
-
-    Raises:
-        ValueError: there is no frame.
+        most_kept: Frames that the percentiles are exact for. Beyond it they are those of a sample of that size, in
+            which each frame is as likely as any other (reservoir sampling, algorithm R).
     """
-    values = np.asarray(latencies_ms, np.float64)
-    if not values.size:
-        raise ValueError("No frame ran: there is nothing to sum up.")
-    return Summary(
-        thread_num=thread_num,
-        frame_count=int(values.size),
-        run_time=float(run_time_ms),
-        total_latency=float(values.sum()),
-        average=float(values.mean()),
-        minimum=float(values.min()),
-        maximum=float(values.max()),
-        percentiles={percent: float(np.percentile(values, percent)) for percent in PERCENTILES},
-        fps=1e3 * values.size / run_time_ms,
-    )
+
+    def __init__(self, most_kept: int = MOST_KEPT) -> None:
+        self.count = 0
+        self._total, self._least, self._most = 0.0, float("inf"), 0.0
+        self._most_kept = most_kept
+        self._sample = array("d")
+        self._random = random.Random(0)  # noqa: S311 - a sample, no secret
+
+    def add(self, latency_ms: float) -> None:
+        """Take a frame's."""
+        self.count += 1
+        self._total += latency_ms
+        self._least = min(self._least, latency_ms)
+        self._most = max(self._most, latency_ms)
+        if self.count <= self._most_kept:
+            self._sample.append(latency_ms)
+        elif (place := self._random.randrange(self.count)) < self._most_kept:
+            self._sample[place] = latency_ms
+
+    def summary(self, run_time_ms: float, thread_num: int, *, is_last: bool = True) -> Summary:
+        """Summary of the frames so far.
+
+        Args:
+            run_time_ms: Of the whole run.
+            thread_num: How many threads ran them.
+            is_last: Whether percentiles are wanted; they take longer, the longer the run was.
+
+        Raises:
+            ValueError: there is no frame.
+        """
+        if not self.count:
+            raise ValueError("No frame ran: there is nothing to sum up.")
+        percentiles = np.percentile(np.frombuffer(self._sample), PERCENTILES).tolist() if is_last else ()
+        return Summary(
+            thread_num=thread_num,
+            frame_count=self.count,
+            run_time=run_time_ms,
+            total_latency=self._total,
+            average=self._total / self.count,
+            minimum=self._least,
+            maximum=self._most,
+            percentiles=dict(zip(PERCENTILES, percentiles, strict=False)),
+            fps=1e3 * self.count / run_time_ms,
+        )
 
 
 def progress_line(summary: Summary) -> str:

@@ -20,7 +20,7 @@ from arm_client.commands import _exec_dump as dump
 from arm_client.commands._exec_flags import FlagCommand, as_click, boolean_flag, flag
 from arm_client.commands._exec_infer import classes_of
 from arm_client.commands._exec_inputs import rois_of
-from arm_client.commands._exec_stats import progress_line, summary_block, summary_of
+from arm_client.commands._exec_stats import Latencies, Summary, progress_line, summary_block
 from arm_client.dnn.layered import StepTime
 from arm_client.dnn.profiler import StepProfile
 
@@ -66,6 +66,13 @@ def test_a_command_takes_flags(arguments: str, printed: str) -> None:
     assert (bad.exit_code, "'maybe' is neither true nor false." in bad.output) == (2, True)
 
 
+def summary_of(latencies: list[float], run_time_ms: float, threads: int) -> Summary:
+    taken = Latencies()
+    for latency in latencies:
+        taken.add(latency)
+    return taken.summary(run_time_ms, threads)
+
+
 def test_a_summary_adds_up() -> None:
     summary = summary_of([1.0, 2.0, 3.0, 6.0], 8.0, 2)
     assert (summary.frame_count, summary.total_latency, summary.average) == (4, 12.0, 3.0)
@@ -98,6 +105,18 @@ def test_percentiles_lie_between_the_least_and_the_most(latencies: list[float]) 
     summary = summary_of(latencies, 1.0, 1)
     values = [summary.minimum, *summary.percentiles.values(), summary.maximum]
     assert all(low <= high * (1 + 1e-12) for low, high in pairwise(values))
+
+
+def test_a_long_run_is_summed_up_from_a_sample() -> None:
+    taken = Latencies(most_kept=2000)
+    for number in range(20_000):
+        taken.add(float(number))
+    summary = taken.summary(1.0, 1)
+    assert (summary.frame_count, summary.minimum, summary.maximum) == (20_000, 0.0, 19_999.0)
+    assert summary.average == 9999.5
+    for percent, value in summary.percentiles.items():
+        assert value == pytest.approx(200 * percent, abs=800)  # 2000 frames drawn: about 220 is one deviation
+    assert taken.summary(1.0, 1, is_last=False).percentiles == {}
 
 
 def test_no_frame_has_no_summary() -> None:
