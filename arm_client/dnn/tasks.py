@@ -17,6 +17,7 @@ from arm_client.dnn.bpu import ALL_CORES, Bpu
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.executor import Stop
 from arm_client.dnn.handles import Handles, Kind
+from arm_client.dnn.latch import Latch
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ class Task:
         "core",
         "core_mask",
         "count",
-        "done",
+        "end",
         "handle",
         "is_released",
         "jobs",
@@ -67,7 +68,7 @@ class Task:
         self.models: list[Model] = []
         self.count = 0
         self.stop = Stop()
-        self.done = threading.Event()
+        self.end = Latch()
         self.state = State.OPEN
         self.status = 0
         self.text = ""
@@ -186,7 +187,7 @@ class Tasks:
             )
         if task.runner == threading.get_ident() and task.state == State.RUNNING:
             raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
-        if not task.done.wait(timeout_ms / 1000 if timeout_ms > 0 else None):
+        if not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
                 Status.HB_DNN_TIMEOUT,
                 f"The task {task.handle:#x} did not end within {timeout_ms} ms; it goes on, and must be released.",
@@ -207,10 +208,10 @@ class Tasks:
         task.is_released = True
         if task.state == State.OPEN or self.bpu.cancel(task):
             self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
-        elif not task.done.is_set():
+        elif not task.end.has_come:
             task.stop.set()
             if task.runner != threading.get_ident():
-                task.done.wait()
+                task.end.wait(-1)
 
     def set_callback(self, handle: int | None, callback: Callback) -> None:
         """Have ``callback(status)`` called, in a thread of the runtime, when the task has ended; the last one set is.
@@ -224,7 +225,7 @@ class Tasks:
             if self._caller is None:
                 self._caller = threading.Thread(target=self._call_back, name="hbrt-dnn-callbacks", daemon=True)
                 self._caller.start()
-            if task.done.is_set():
+            if task.end.has_come:
                 self._tell(task)
 
     def check(self, handle: int | None) -> None:
@@ -268,7 +269,7 @@ class Tasks:
             task.models.clear()
             task.status, task.text = status, text
             task.state = State.DONE
-            task.done.set()
+            task.end.come()
             self._tell(task)
 
     def close(self) -> None:
