@@ -71,7 +71,8 @@ def trained_pixels(
     if given == image.train_type:
         return pixels
     if given == "yuv444":
-        return _from_yuv444(pixels, image.train_type)
+        luma, u, v = cv2.split(pixels)
+        return _to_colours(luma, u, v, image.train_type)
     return _uint8(cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR))
 
 
@@ -82,17 +83,16 @@ def _from_nv12(luma: Bytes, chroma: Bytes, image: ImageSpec) -> Bytes:
     if image.video_range:
         code = cv2.COLOR_YUV2RGB_NV12 if image.train_type == "rgb" else cv2.COLOR_YUV2BGR_NV12
         return _uint8(cv2.cvtColorTwoPlane(luma, pairs, code))
-    wide = cv2.resize(pairs, luma.shape[::-1], interpolation=cv2.INTER_NEAREST)
-    yuv = np.empty((*luma.shape, 3), np.uint8)
-    cv2.mixChannels([luma, _uint8(wide)], [yuv], [0, 0, 1, 1, 2, 2])
-    return yuv if image.train_type == "yuv444" else _from_yuv444(yuv, image.train_type)
+    u, v = (cv2.resize(one, luma.shape[::-1], interpolation=cv2.INTER_NEAREST) for one in cv2.split(pairs))
+    if image.train_type == "yuv444":
+        return _uint8(cv2.merge([luma, u, v]))
+    return _to_colours(luma, u, v, image.train_type)
 
 
-def _from_yuv444(yuv: Bytes, train_type: str) -> Bytes:
+def _to_colours(luma: Any, u: Any, v: Any, train_type: str) -> Bytes:
     """Full range. OpenCV's YCrCb is this conversion, with V before U; its YUV is another."""
-    swapped = np.empty_like(yuv)
-    cv2.mixChannels([yuv], [swapped], [0, 0, 1, 2, 2, 1])
-    return _uint8(cv2.cvtColor(swapped, cv2.COLOR_YCrCb2RGB if train_type == "rgb" else cv2.COLOR_YCrCb2BGR))
+    code = cv2.COLOR_YCrCb2RGB if train_type == "rgb" else cv2.COLOR_YCrCb2BGR
+    return _uint8(cv2.cvtColor(cv2.merge([luma, v, u]), code))
 
 
 def normalise(pixels: Bytes, image: ImageSpec, target: NDArray[Any]) -> None:
