@@ -16,10 +16,9 @@ from arm_client.dnn.properties import IMAGE_ALIGNMENT, NV12, PLANAR, fill_proper
 from arm_client.dnn.spec import DYNAMIC, TensorSpec
 from arm_client.refusal import last_error
 from arm_client.sys import hbSysAllocMem, hbSysFreeMem
-from hbrt.dnn_types import hbDNNDataType, hbDNNTensor, hbDNNTensorLayout
+from hbrt.dnn_types import hbDNNTensor, hbDNNTensorLayout
 from hbrt.types import hbSysMem
 
-SEPARATE = hbDNNDataType.HB_DNN_IMG_TYPE_NV12_SEPARATE
 _CHANNELS_FIRST = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
 
 
@@ -50,7 +49,7 @@ class TensorBuffer:
     ) -> None:
         self.spec = spec
         self.tensor = hbDNNTensor() if tensor is None else tensor
-        self._mems: list[hbSysMem] = []
+        self._mem: hbSysMem | None = None  # an empty tensor needs none
         fill_properties(spec, self.tensor.properties)
         self.valid_shape, self.aligned_shape, self.stride = spec.valid_shape, spec.aligned_shape, spec.stride
         self.size = spec.aligned_bytes
@@ -109,26 +108,24 @@ class TensorBuffer:
     def get(self) -> NDArray[Any]:
         """A copy of the stored values, of the valid shape; of a picture the bytes, rows of the aligned W."""
         if self.spec.image:
-            return np.concatenate([mem.array(np.uint8) for mem in self._mems])
+            return self._bytes().copy()
         if self.spec.tensor_type in NIBBLES:
             return nibbles.unpack(self._bytes()[: self.size], self.valid_shape, self.dtype)
         return self.values().copy()
 
     def values(self) -> NDArray[Any]:
         """View of the stored values, of the valid shape, by the tensor's strides; not for pictures and 4 bits."""
-        if not math.prod(self.valid_shape):
+        if self._mem is None or not math.prod(self.valid_shape):
             return np.empty(self.valid_shape, self.dtype)
-        return np.ndarray(self.valid_shape, self.dtype, self._mems[0].view(), 0, self.stride)
+        return np.ndarray(self.valid_shape, self.dtype, self._mem.view(), 0, self.stride)
 
     def raw(self) -> bytes:
         """The bytes as they lie in memory, padding included."""
-        return b"".join(bytes(mem.view()) for mem in self._mems)[: self.size]
+        return self._bytes()[: self.size].tobytes()
 
     def put_raw(self, data: bytes) -> None:
         """Write bytes as they are to lie in memory, padding included: as many as the tensor has."""
-        for mem in self._mems:
-            mem.view()[:] = data[: mem.memSize]
-            data = data[mem.memSize :]
+        self._bytes()[:] = np.frombuffer(data, np.uint8)
 
     def grow(self, room: int) -> None:
         """Make room for results of sizes that turned out to be larger."""
@@ -147,26 +144,20 @@ class TensorBuffer:
 
     def free(self) -> None:
         """Give the memory back; again does nothing."""
-        for mem in self._mems:
-            hbSysFreeMem(mem)
-        self._mems = []
+        if self._mem is not None:
+            hbSysFreeMem(self._mem)
+            self._mem = None
 
     def _allocate(self) -> None:
-        sizes = [self.size]
-        if self.spec.tensor_type == SEPARATE:
-            y = self.size // 3 * 2
-            sizes = [y, self.size - y]
-        for at, size in enumerate(sizes):
-            if not size:
-                continue  # an empty tensor needs no memory
-            mem = hbSysMem()
-            status = hbSysAllocMem(mem, size)
-            if status:
-                self.free()
-                raise ModelError(status, f"No memory for {self.spec.name!r} of {size} bytes: {last_error()}")
-            mem.view()[:] = bytes(size)
-            self._mems.append(mem)
-            self.tensor.sysMem[at] = mem
+        if not self.size:
+            return
+        mem = hbSysMem()
+        status = hbSysAllocMem(mem, self.size)
+        if status:
+            raise ModelError(status, f"No memory for {self.spec.name!r} of {self.size} bytes: {last_error()}")
+        mem.array(np.uint8).fill(0)
+        self._mem = mem
+        self.tensor.sysMem[0] = mem
 
     def _take_shape(self, shape: tuple[int, ...]) -> None:
         wanted = self.spec.valid_shape
@@ -219,10 +210,8 @@ class TensorBuffer:
             raise bad_argument(
                 f"The picture {self.spec.name!r} of {self.valid_shape} has {sizes} bytes, not {data.size}."
             )
-        for mem in self._mems:
-            rows = mem.memSize // padded
-            mem.array(np.uint8, (rows, padded))[:, :width] = data[: rows * width].reshape(rows, width)
-            data = data[rows * width :]
+        rows = self.size // padded
+        self._bytes().reshape(rows, padded)[:, :width] = data.reshape(rows, width)
 
     def _bytes(self) -> NDArray[np.uint8]:
-        return self._mems[0].array(np.uint8) if self._mems else np.empty(0, np.uint8)
+        return np.empty(0, np.uint8) if self._mem is None else self._mem.array(np.uint8)
