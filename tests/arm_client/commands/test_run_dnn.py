@@ -31,10 +31,11 @@ def small(tmp_path: Path) -> Path:
     return tmp_path / "small.onnx"
 
 
-def test_both_samples_run_on_models_of_their_own(shell: Shell, tmp_path: Path) -> None:
+def test_all_samples_run_on_models_of_their_own(shell: Shell, tmp_path: Path) -> None:
     shell.environment["XDG_CACHE_HOME"] = str(tmp_path / "cache")
     document = shell.json("run", "dnn", "--output", tmp_path / "out")
-    digits, mobilenet = document["results"]
+    layer, digits, mobilenet = document["results"]
+    assert (layer["op"], layer["command"]) == ("BestOfRows", 0x1000)
     assert document["passed"]
     assert min(digits["accuracy"].values()) > 0.98
     assert set(digits["accuracy"]) == {"digits_float", "digits_int8"}
@@ -73,4 +74,5 @@ def test_a_model_is_for_samples_that_take_one(shell: Shell, small: Path) -> None
 def test_help_lists_the_model_samples(shell: Shell) -> None:
     listed = shell.good("run", "dnn", "help")
     assert "digits" in listed
-    assert "mobilenetv1  MobileNetV1 on a picture in NV12" in listed
+    assert "MobileNetV1 on a picture in NV12" in listed
+    assert "custom_layer" in listed
