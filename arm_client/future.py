@@ -159,6 +159,9 @@ class Task(concurrent.futures.Future[Any]):
     def _answer(self) -> Answer:
         if self._record is not None:
             return self._record
-        if self._session.tasks.state(self._handle) is None:
+        state = self._session.tasks.state(self._handle)
+        if state is None or state < State.RUNNING:
             return Answer(-1, 0, 0, 0, 0, 0, 0, 0)
-        return self._session.tasks.answer(self._handle)
+        answer = self._session.tasks.answer(self._handle)
+        # Until it ends, its slot says only who claimed it; the rest is of an earlier task there.
+        return answer if state >= FIRST_END else answer._replace(start_ns=0, done_ns=0, cycles=0)

@@ -90,6 +90,17 @@ class TestResult:
         assert gate.task.latency_ns >= gate.task.duration_ns > 0
         assert gate.task.cycles >= 0
 
+    def test_nothing_is_known_of_a_task_from_an_earlier_one_in_its_slot(self, chip: Chip) -> None:
+        for before in [chip.board.submit(hb.HB_DSP_RPC_CMD_PING) for _ in range(20)]:
+            before.result()
+        held = chip.hold_all()
+        queued = [chip.board.submit(hb.HB_DSP_RPC_CMD_PING) for _ in range(16)]
+        assert {(task.core, task.latency_ns, task.duration_ns, task.cycles) for task in queued} == {(-1, 0, 0, 0)}
+        for one in held:
+            assert one.finish() == 0
+        for task in queued:
+            task.result()
+
     def test_timeout_and_then_the_result(self, chip: Chip, gate: Gate) -> None:
         for timeout in (0, -1, 0.005):
             with pytest.raises(TimeoutError):
