@@ -79,7 +79,6 @@ class RelayTasks(Tasks):
         input_bytes: int,
         output_phy: int,
         output_bytes: int,
-        client: int = 0,  # noqa: ARG002 - a process submits for itself
     ) -> int:
         """Hand a task to the relay; as ``Tasks.submit``. HB_DSP_RELAY_LOST when no relay can be had."""
         targets = self._targets.get(core_mask)

@@ -1,4 +1,4 @@
-"""The life of a task on the side of who submits it, an ARM process or the relay: submit, wait, release.
+"""The life of a task on the side of the process that submits it: submit, wait, release.
 
 Submitting fills a slot in shared memory and rings a core only when it sleeps. Waiting looks for a while and then sleeps
 on the process's one doorbell. Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others
@@ -43,16 +43,15 @@ _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 class Tasks:
     """The task slots that this process leases on one board."""
 
-    def __init__(self, link: Link, mailbox: Mailbox | None = None, *, spins: bool = True) -> None:
+    def __init__(self, link: Link, *, spins: bool = True) -> None:
         """Use the slots that ``link`` leases.
 
         Args:
             link: This process's attachment.
-            mailbox: Where the state of tasks is read; the board's own by default.
             spins: Whether to look for a while before sleeping. Who also sleeps on ``watch``ed descriptors does not.
         """
         self._link = link
-        self.mailbox = mailbox or link.mailbox
+        self.mailbox: Mailbox = link.mailbox
         self._map = self.mailbox.map
         layout = link.ddr.layout
         self._states = layout.states
@@ -88,9 +87,6 @@ class Tasks:
         self._lease_fd = link.lease.fileno()
         self._epoll.register(self._lease_fd, select.EPOLLIN)
         self._watched: dict[int, Callable[[], None]] = {}
-        self._look: Callable[[], bool] | None = None  # see ``look_with``
-        self._beat: tuple[float, Callable[[], None]] | None = None  # seconds, and what to call after such a silence
-        self._asleep_map = link.ddr.map
         self._leading = threading.Lock()
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
 
@@ -106,7 +102,6 @@ class Tasks:
         input_bytes: int,
         output_phy: int,
         output_bytes: int,
-        client: int = 0,
     ) -> int:
         """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued.
 
@@ -119,14 +114,12 @@ class Tasks:
             input_bytes: Its size.
             output_phy: As input_phy, of the output block.
             output_bytes: Its size.
-            client: Whose memory the task may use; 0 for this process's own client. Another one's ranges are not looked
-                at here: that client has done so, and the core does it anyway.
         """
         targets = self._targets.get(core_mask)
         if self._link.fault or targets is None or not (0 <= priority <= 255 and 0 <= cmd <= 0xFFFF):
             return self._refuse_submit(cmd, priority, core_mask)
         known = self._known
-        if not client and (known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes):
+        if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
             refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
                 "output", output_phy, output_bytes
             )
@@ -155,7 +148,7 @@ class Tasks:
             priority,
             core_mask,
             self._client_id,
-            client or self._client_id,
+            self._client_id,
             input_phy,
             input_bytes,
             output_phy,
@@ -392,16 +385,8 @@ class Tasks:
         if self._watched.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
-    def look_with(self, fd: int, look: Callable[[], bool]) -> None:
-        """Have ``look()`` called before every sleep, and ``fd`` end the sleep: for a ZeroMQ socket.
-
-        ``look`` takes in one piece of what has come, and returns False when there was none.
-        """
-        self._look = look
-        self.watch(fd, lambda: None)
-
-    def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:  # noqa: C901, PLR0912 - one loop
-        mm, asleep_at, link, look = self._asleep_map, self._asleep_at, self._link, self._look
+    def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
+        mm, asleep_at, link = self._map, self._asleep_at, self._link
         try:
             while True:
                 mm[asleep_at] = 1
@@ -414,22 +399,12 @@ class Tasks:
                 patience = None if deadline is None else deadline - time.monotonic()
                 if patience is not None and patience <= 0:
                     return False
-                if self._beat is not None:
-                    patience = self._beat[0] if patience is None else min(patience, self._beat[0])
-                while look is not None and look():
-                    if ready():
-                        return True
-                    if self._followers:
-                        self._wake_followers()
-                events = self._poll(patience, 4)
-                for fd, _ in events:
+                for fd, _ in self._poll(patience, 4):
                     if fd == self._lease_fd:
                         link.lose()
                         return ready()
                     if (on_event := self._watched.get(fd)) is not None:
                         on_event()
-                if not events and self._beat is not None:
-                    self._beat[1]()
         finally:
             mm[asleep_at] = 0
 
