@@ -57,7 +57,7 @@ class Gate:
         self._say = say
         self._programs: dict[bytes, _Program] = {}
         self._parting: list[Deputy] = []
-        self._cut: list[tuple[float, socket.socket]] = []  # when to end it
+        self._leaving: dict[int, tuple[float, socket.socket]] = {}  # was told to go: when to end its connection
         self._outbox = Outbox()
         self._next_beat = 0.0
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -116,15 +116,16 @@ class Gate:
         status = self._link.fault or Status.HB_DSP_RELAY_LOST
         why = self._link.why_faulty() if self._link.fault else "The relay was stopped."
         for identity, program in list(self._programs.items()):
-            self._send(identity, encode(Kind.GONE, int(status), why))
             program.deputy.stop()
+            self._send(identity, encode(Kind.GONE, int(status), why))
         deputies = [program.deputy for program in self._programs.values()] + self._parting
+        self._await_farewells()
         for identity in list(self._programs):
             self._forget(identity)
         deadline = time.monotonic() + PARTING_SECONDS
         for deputy in deputies:
             deputy.join(max(0.0, deadline - time.monotonic()))
-        for _, connection in self._cut:
+        for _, connection in self._leaving.values():
             connection.close()
         for fd in list(self._handlers):
             self.unwatch(fd)
@@ -134,6 +135,18 @@ class Gate:
         self._ends.close()
         if not any(deputy.is_alive() for deputy in deputies):
             self._outbox.close()
+
+    def _await_farewells(self) -> None:
+        """Let programs close their connections first: one closed with something unread takes back what was sent."""
+        deadline = time.monotonic() + FAREWELL_SECONDS
+        while (self._programs or self._leaving) and (left := deadline - time.monotonic()) > 0:
+            for ready, _ in self._poller.poll(int(left * 1000)):
+                if ready is self._socket:
+                    self._socket.recv_multipart(_NOBLOCK)
+                elif ready == self._ends.fileno():
+                    self._on_ends()
+                elif ready == self._outbox.fd:
+                    self._outbox.take_all()
 
     # -- coming in
 
@@ -207,8 +220,9 @@ class Gate:
             if identity not in self._programs:
                 continue
             if frame is None:
-                self._cut.append((time.monotonic() + FAREWELL_SECONDS, self._programs[identity].connection.dup()))
+                connection = self._programs[identity].connection.dup()
                 self._forget(identity)
+                self._end_later(connection)
             else:
                 self._send(identity, frame)
 
@@ -224,7 +238,7 @@ class Gate:
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
         self._forget(identity)
         if connection is not None:
-            self._cut.append((time.monotonic() + FAREWELL_SECONDS, connection))
+            self._end_later(connection)
 
     # -- ends
 
@@ -233,16 +247,27 @@ class Gate:
         for identity in list(self._programs):
             self._send(identity, beat)
         self._parting = [deputy for deputy in self._parting if deputy.is_alive()]
-        due = [connection for deadline, connection in self._cut if deadline <= now]
-        self._cut = [(deadline, connection) for deadline, connection in self._cut if deadline > now]
-        for connection in due:
-            with contextlib.suppress(OSError):  # it has gone by itself
-                connection.shutdown(socket.SHUT_RDWR)
-            connection.close()
+        for fd, (deadline, connection) in list(self._leaving.items()):
+            if deadline <= now:
+                with contextlib.suppress(OSError):  # it has gone by itself
+                    connection.shutdown(socket.SHUT_RDWR)
+                self._drop(fd)
 
     def _on_ends(self) -> None:
         for fd, _ in self._ends.poll(0):
-            self._forget(self._by_fd[fd])
+            if fd in self._leaving:
+                self._drop(fd)
+            else:
+                self._forget(self._by_fd[fd])
+
+    def _end_later(self, connection: socket.socket) -> None:
+        """Give what was sent time to arrive; then end the connection, unless the other end has done so."""
+        self._leaving[connection.fileno()] = (time.monotonic() + FAREWELL_SECONDS, connection)
+        self._ends.register(connection, select.EPOLLRDHUP)
+
+    def _drop(self, fd: int) -> None:
+        self._ends.unregister(fd)
+        self._leaving.pop(fd)[1].close()
 
     def _forget(self, identity: bytes) -> None:
         """A program has gone, or is let go."""
