@@ -24,9 +24,9 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def parts() -> dict[str, Callable[[], str]]:
     """Every generated part by name."""
-    from tools import docs_choices, docs_codes, docs_exec, docs_layout
+    from tools import docs_choices, docs_codes, docs_dnn, docs_exec, docs_layout
 
-    return {**docs_layout.PARTS, **docs_codes.PARTS, **docs_choices.PARTS, **docs_exec.PARTS}
+    return {**docs_dnn.PARTS, **docs_layout.PARTS, **docs_codes.PARTS, **docs_choices.PARTS, **docs_exec.PARTS}
 
 
 def render(page: str) -> str:
