@@ -62,7 +62,7 @@ def infer(
         For ``--json``: name of the model, and of each frame its latency, the classes, and the files that were written.
 
     Raises:
-        HbrtError: a task failed.
+        HbrtError, TimeoutError: a task failed or took too long.
         OSError: a file cannot be written.
     """
     results = []

@@ -195,7 +195,7 @@ def _from_file(path: Path, tensor: Tensor, shape: tuple[int, ...] | None) -> NDA
 
         return _encoded(_fitted(_read_picture(path, tensor), *sides_of(tensor.spec)), tensor)
     if suffix == ".npy":
-        values = np.load(path, allow_pickle=False)
+        values = _loaded(path)
         is_real = np.issubdtype(values.dtype, np.floating)
         return tensor.quantize(values) if is_real and not tensor.spec.image else values
     if suffix == ".bin":
@@ -210,6 +210,16 @@ def _from_file(path: Path, tensor: Tensor, shape: tuple[int, ...] | None) -> NDA
     except (ValueError, OverflowError) as error:
         raise click.UsageError(f"{path} is not made of numbers of {tensor.properties.dtype}: {error}.") from None
     return numbers if tensor.spec.image else _shaped(path, numbers, tensor, shape)
+
+
+def _loaded(path: Path) -> NDArray[Any]:
+    """The array of a .npy file."""
+    with path.open("rb") as file:
+        try:
+            found: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
+        except (ValueError, EOFError) as error:
+            raise click.UsageError(f"{path} is no array as numpy.save writes it: {error}") from None
+    return found
 
 
 def _shaped(path: Path, values: NDArray[Any], tensor: Tensor, shape: tuple[int, ...] | None) -> NDArray[Any]:

@@ -67,7 +67,7 @@ def perf(
         Summary of all frames.
 
     Raises:
-        HbrtError: a task failed; the threads have ended.
+        HbrtError, TimeoutError: a task failed or took too long; the threads have ended.
     """
     runners: list[Runner] = []
     try:

@@ -128,10 +128,10 @@ def infer(**flags: Any) -> None:
     from arm_client.commands import _exec_infer as run
     from arm_client.commands._exec_models import Models
 
-    if not flags["input_file"]:
-        raise click.UsageError("Say what to run: --input_file, with a file for each input.")
     models = Models(flags["model_file"])
     model = models.one(flags["model_name"])
+    if model.inputs and not flags["input_file"]:
+        raise click.UsageError("Say what to run: --input_file, with a file for each input.")
     run.check_axis(flags["dump_txt_axis"], model)
     document = run.infer(
         models.file_of(model),

@@ -163,7 +163,7 @@ class Model:
             The outputs, with the stored values in ``buffer``: arrays of their own.
 
         Raises:
-            HbrtError: an input does not fit, the task failed or did not end in time.
+            HbrtError: an input does not fit, or the task failed. TimeoutError: it did not end in time, and was ended.
         """
         arrays = self._as_list(inputs)
         pairs = zip(self.inputs, arrays, strict=True)
@@ -202,7 +202,7 @@ class Model:
             One array an output.
 
         Raises:
-            HbrtError: as of ``forward``.
+            HbrtError, TimeoutError: as of ``forward``.
         """
         stored = []
         for tensor, value in zip(self.inputs, self._as_list(inputs), strict=True):

@@ -110,6 +110,7 @@ class Runner:
 
         Raises:
             HbrtError: a call was refused, or the task failed.
+            TimeoutError: it did not end in time; it has been ended.
         """
         start = time.perf_counter()
         status, sentence = self._once(ctrl, timeout_ms)
@@ -117,6 +118,8 @@ class Runner:
             start = time.perf_counter()
             status, sentence = self._once(ctrl, timeout_ms)
         elapsed = (time.perf_counter() - start) * 1e3
+        if status == Status.HB_DNN_TIMEOUT:
+            raise TimeoutError(f"The run did not end within {timeout_ms} ms, and was ended.")
         if status:
             raise error_for(status, sentence)
         return elapsed

@@ -240,6 +240,12 @@ def test_infer_takes_regions_of_photos(dsp_board: Board, photo: Path, tmp_path: 
         np.testing.assert_allclose(mean, region.mean(0), atol=4)
 
 
+def test_infer_of_a_model_that_takes_nothing(dsp_board: Board, tmp_path: Path) -> None:
+    text = "g () => (float[2] y) { y = Constant <value = float[2] {3.0, 4.0}> () }"
+    shown = good("infer", "--model_file", parsed(tmp_path / "none.onnx", text), "--enable_cls_post_process")
+    assert "class result: [id]1, [score]4.000000" in shown
+
+
 def test_perf_sums_up_all_frames(dsp_board: Board) -> None:
     shown = good("perf", f"--model_file={FLOAT}", "--frame_count=25", "--thread_num=3", "--statistic_cycle=10")
     counts = re.findall(r"^Frame count: (\d+),  Thread Average: ", shown, re.MULTILINE)
@@ -295,6 +301,10 @@ def test_perf_makes_up_numbers_for_open_sizes(dsp_board: Board, tmp_path: Path) 
         ("infer --model_file={int8} --input_file={short}", 2, "has 63 bytes; image takes 64 (int8 of the shape"),
         ("infer --model_file={int8} --input_file={few}", 2, "holds 3 numbers; image takes 64"),
         ("infer --model_file={int8} --input_file={words}", 2, "is not made of numbers of int8"),
+        ("infer --model_file={int8} --input_file={objects}", 2, "objects.npy is no array as numpy.save writes it"),
+        ("infer --model_file={int8} --input_file={several}", 2, "several.npy is no array as numpy.save"),
+        ("infer --model_file={int8} --input_file={torn}", 2, "torn.npy is no array as numpy.save writes it"),
+        ("infer --model_file={int8} --input_file={flat}", 2, "'image' has the shape [1, 1, 8, 8], not [64]."),
         ("infer --model_file={int8} --input_file={digit} --dump_txt_axis=7", 2, "--dump_txt_axis is 7;"),
         ("infer --model_file={int8} --input_file={digit} --roi=1,2,3,4", 2, "--roi is for models with resizer inputs"),
         ("infer --model_file={int8} --input_file={digit} --roi_infer", 2, "no resizer input, leave out --roi_infer"),
@@ -313,7 +323,13 @@ def test_wrong_use_is_a_sentence(
     (tmp_path / "short.bin").write_bytes(bytes(63))
     (tmp_path / "few.txt").write_text("1, 2 3")
     (tmp_path / "words.txt").write_text("one two")
-    named: dict[str, Any] = {"int8": INT8, "float": FLOAT, "digit": digit}
+    np.save(tmp_path / "objects.npy", np.array([None], object), allow_pickle=True)
+    np.save(tmp_path / "flat.npy", np.zeros(64))
+    with (tmp_path / "several.npy").open("wb") as file:
+        np.savez(file, a=np.zeros(1))
+    (tmp_path / "torn.npy").write_bytes((tmp_path / "flat.npy").read_bytes()[:200])
+    arrays = {name: tmp_path / f"{name}.npy" for name in ("objects", "flat", "several", "torn")}
+    named: dict[str, Any] = {**arrays, "int8": INT8, "float": FLOAT, "digit": digit}
     named |= {"short": tmp_path / "short.bin", "few": tmp_path / "few.txt", "words": tmp_path / "words.txt"}
     answer = tool(*arguments.format(**named).split())
     assert (answer.exit_code, answer.stdout) == (code, ""), answer.output

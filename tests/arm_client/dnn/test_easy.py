@@ -182,9 +182,8 @@ def test_a_task_that_takes_too_long_is_given_up(dsp_board: Board) -> None:
         " y = Loop (n, go, x) <body = step (int64 i, bool c, float[300,300] a) => (bool c2, float[300,300] b) {"
         " c2 = Identity(c) b = MatMul(a, a) }> }"
     )
-    with pytest.raises(HbrtError) as caught:
+    with pytest.raises(TimeoutError, match="did not end within 20 ms"):
         model(np.zeros((300, 300)), np.array(1_000_000), timeout_ms=20)
-    assert caught.value.status == Status.HB_DNN_TIMEOUT
     assert model(np.eye(300), np.array(2))[0].trace() == 300
 
 
