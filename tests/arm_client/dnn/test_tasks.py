@@ -5,15 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
+import pytest
 
 import arm_client as hb
+from arm_client.client import Board
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, endless, f32, good
-
-if TYPE_CHECKING:
-    import pytest
 
 Load = Callable[[bytes], Net]
 FOREVER = np.array(1 << 62)
@@ -314,3 +313,57 @@ def test_two_threads_release_one_task_and_one_of_them_succeeds(load: Load) -> No
         for thread in threads:
             thread.join()
         assert sorted(results) == [hb.HB_DNN_INVALID_TASK_HANDLE, 0]
+
+
+def test_a_model_is_released_while_threads_infer_with_it(dsp_board: Board) -> None:
+    """The release succeeds between inferences; those after it are refused, those before it end well."""
+    for _ in range(5):
+        net = Net(double((1, 16)))
+        own = [(net.tensors("Input"), net.tensors("Output")) for _ in range(3)]
+        seen: set[int] = set()
+
+        def work(inputs: Any, outputs: Any, net: Net = net, seen: set[int] = seen) -> None:
+            status = 0
+            while not status:
+                task = hb.hbDNNTaskHandle_t()
+                status = hb.hbDNNInfer(task, outputs, inputs, net.handle, ctrl())
+                if not status:
+                    seen.add(hb.hbDNNWaitTaskDone(task, 0))
+                    good(hb.hbDNNReleaseTask(task))
+            seen.add(status)
+
+        threads = [threading.Thread(target=work, args=tensors) for tensors in own]
+        for thread in threads:
+            thread.start()
+        while (status := hb.hbDNNRelease(net.packed)) == hb.HB_DNN_MODEL_IS_RUNNING:
+            time.sleep(0.0001)
+        assert status == 0
+        for thread in threads:
+            thread.join()
+        assert seen <= {0, hb.HB_DNN_INVALID_DNN_HANDLE}
+        assert hb.HB_DNN_INVALID_DNN_HANDLE in seen
+        for inputs, outputs in (*own, (net.inputs, net.outputs)):
+            good(hb.hbSysFreeMem(inputs[0].sysMem[0]))
+            good(hb.hbSysFreeMem(outputs[0].sysMem[0]))
+
+
+@pytest.mark.parametrize("mode", ["direct", "relay"])
+def test_a_layer_runs_on_the_dsp_in_each_mode(
+    dsp_board_factory: Any, monkeypatch: pytest.MonkeyPatch, mode: str
+) -> None:
+    from arm_client.dnn.plugins_dsp_nn import DspSoftmax
+    from benchmarks.dnn import softmaxes
+
+    monkeypatch.setenv("HB_DSP_RPC_MODE", mode)
+    with dsp_board_factory():
+        net = Net(softmaxes())
+        net.fill(np.random.default_rng(1).random((1, 1000), np.float32))
+        good(net.run())
+        inside = net.read()
+        good(hb.hbDNNRegisterLayerCreator("Softmax", DspSoftmax))
+        try:
+            good(net.run())
+        finally:
+            good(hb.hbDNNUnregisterLayerCreator("Softmax"))
+        assert np.allclose(net.read(), inside, atol=1e-6)
+        net.close()
