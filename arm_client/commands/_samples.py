@@ -52,7 +52,7 @@ def samples_of(group: str) -> dict[str, Path]:
 
 
 def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
-    """The samples that were named, all when none was.
+    """The samples that were named, all when none was; BilateralFilter names bilateral_filter, as the manual spells it.
 
     Raises:
         click.UsageError: no such group or sample; says which there are.
@@ -60,9 +60,15 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
     if group not in groups():
         raise click.UsageError(f"There is no group {group!r} of samples; there are {', '.join(groups())}.")
     known = samples_of(group)
-    if unknown := [name for name in names if name not in known]:
+    by_letters = {_letters(name): name for name in known}
+    if unknown := [name for name in names if _letters(name) not in by_letters]:
         raise click.UsageError(f"The group {group} has no sample {unknown[0]!r}; it has {', '.join(known)}.")
-    return {name: known[name] for name in names} if names else known
+    wanted = [by_letters[_letters(name)] for name in names]
+    return {name: known[name] for name in wanted or known}
+
+
+def _letters(name: str) -> str:
+    return name.replace("_", "").lower()
 
 
 def summary_of(file: Path) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from arm_client.commands._samples import run_sample, samples_of, summary_of
+from arm_client.commands._samples import chosen, run_sample, samples_of, summary_of
 from hbrt import samples_dir as samples
 
 if TYPE_CHECKING:
@@ -101,6 +101,14 @@ def test_help_lists_the_samples_with_what_they_are(shell: Shell) -> None:
         assert f"{name}  " in listed
         assert summary_of(file) in listed
     assert {row["sample"] for row in shell.json("run", "nn", "help")} == set(samples_of("nn"))
+
+
+def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
+    assert list(chosen("cv", ("BilateralFilter", "SepFilter2D", "canny"))) == [
+        "bilateral_filter",
+        "sep_filter2d",
+        "canny",
+    ]
 
 
 @pytest.mark.parametrize(
