@@ -24,14 +24,21 @@ def mechanism(board: RemoteBoard) -> str:
     Raises:
         RequestRefusedError: nobody listens there, or no relay does.
     """
+    is_connected, greeting = False, b""
     try:
         with socket.create_connection((board.host, board.port), CONNECT_SECONDS) as connection:
-            connection.sendall((_SIGNATURE + _VERSION + b"NULL").ljust(GREETING_BYTES, b"\0"))
-            greeting = b""
+            is_connected = True
+            connection.sendall(_SIGNATURE + _VERSION)  # no more: a peer closes on a mechanism that is not its own
             while len(greeting) < GREETING_BYTES and (more := connection.recv(GREETING_BYTES - len(greeting))):
                 greeting += more
+    except TimeoutError:
+        hangs = "what listens there does not greet as a relay does: it is none, or hangs"
+        raise RequestRefusedError(
+            Status.HB_DSP_NOT_RUNNING,
+            f"No relay answers at {board.name} within {CONNECT_SECONDS:g} s{f'; {hangs}' if is_connected else ''}.",
+        ) from None
     except OSError as error:
-        why = "it does not answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+        why = error.strerror or str(error)
         raise RequestRefusedError(
             Status.HB_DSP_NOT_RUNNING,
             f"No relay can be reached at {board.name}: {why}. Start one beside the board with 'hbrt relay --listen'.",
