@@ -156,7 +156,9 @@ def _bar(load: Load, *, is_shown: bool) -> Iterator[Callable[[int, float], None]
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    # Lines that are printed meanwhile go above the bar, but for those whose output is a file.
+    with Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()) as progress:
         total = round(load.seconds) if load.seconds else load.frames
         row = progress.add_task("seconds" if load.seconds else "frames", total=total)
         yield lambda frames, seconds: progress.update(row, completed=int(seconds) if load.seconds else frames)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -393,3 +396,27 @@ def test_ctrl_c_ends_a_measurement_and_its_board(shell: Shell) -> None:
     process.communicate(timeout=30)
     assert process.returncode == 130
     assert list(shell.home.iterdir()) == []
+
+
+def test_a_bar_on_the_terminal_leaves_the_output_alone(shell: Shell) -> None:
+    terminal, stderr = os.openpty()
+    code = "from arm_client.commands.model_exec import main; main()"
+    try:
+        run = subprocess.run(
+            [sys.executable, "-c", code, "perf", f"--model_file={FLOAT}", "--frame_count=400"],
+            cwd=shell.cwd,
+            env={**shell.environment, "TERM": "xterm", "COLUMNS": "100"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            check=True,
+            timeout=40,
+        )
+        shown = os.read(terminal, 1 << 16).decode()
+    finally:
+        os.close(terminal)
+        os.close(stderr)
+    assert re.findall(r"^Frame count: (\d+),", run.stdout, re.MULTILINE) == ["200", "400"]
+    assert "frames" in shown
+    assert "Frame count" not in shown
