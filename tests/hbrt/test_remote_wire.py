@@ -1,0 +1,109 @@
+"""Frames between a program and the relay of another machine: nothing but a refusal comes out of nonsense."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hbrt.remote_pump import Pump
+from hbrt.remote_wire import (
+    MAX_FRAME_BYTES,
+    PROGRAM_SAYS,
+    RELAY_SAYS,
+    TASK_REQUEST,
+    VERSION,
+    WINDOW_BYTES,
+    Kind,
+    decode,
+    encode,
+)
+from hbrt.shadow import CHUNK_BYTES
+from hbrt.wire import MalformedMessageError
+
+
+def test_what_was_encoded_is_decoded() -> None:
+    frame = encode(Kind.PUSH, 1, 0x8000_0000, 4096, bytes(512), b"x")
+    assert decode(frame, PROGRAM_SAYS) == (Kind.PUSH, [1, 0x8000_0000, 4096, bytes(512), b"x"])
+
+
+def test_the_largest_change_fits_a_frame() -> None:
+    frame = encode(
+        Kind.DATA, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1, CHUNK_BYTES, bytes(CHUNK_BYTES // 8), bytes(CHUNK_BYTES)
+    )
+    assert len(frame) <= MAX_FRAME_BYTES
+    assert decode(frame, RELAY_SAYS).kind == Kind.DATA
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (b"", "is not msgpack"),
+        (b"\xc1", "is not msgpack"),
+        (b"\x91" * 5000, "is not msgpack"),
+        (bytes(MAX_FRAME_BYTES + 1), "the limit is"),
+        (msgpack.packb(7), "is not a list"),
+        (msgpack.packb([VERSION]), "is not a list"),
+        (msgpack.packb([VERSION + 1, 12]), "remote protocol version 2"),
+        (msgpack.packb([True, 12]), "remote protocol version True"),
+        (msgpack.packb([VERSION, 99]), "The kind 99"),
+        (msgpack.packb([VERSION, "BYE"]), "The kind 'BYE'"),
+        (encode(Kind.WELCOME, 1, b"0", 1, 1, 1, ""), "The kind 32"),
+        (encode(Kind.BYE, 1), "BYE has 0 fields; 1 came"),
+        (encode(Kind.HELLO, "x" * 65, 1), "'program' of HELLO is too long"),
+        (encode(Kind.HELLO, "x", 0), "'pid' of HELLO is 0"),
+        (encode(Kind.SUBMIT, bytes(TASK_REQUEST.size - 1)), "'task' of SUBMIT has"),
+        (encode(Kind.PUSH, 1, 0, CHUNK_BYTES + 1, b"", b""), "'size' of PUSH"),
+        (encode(Kind.PUSH, 1, -1, 4096, b"", b""), "'phy' of PUSH is -1"),
+        (encode(Kind.PUSH, 1, 0, 4096, "text", b""), "'mask' of PUSH must be bytes"),
+        (encode(Kind.PULL, 1, 1.5, 4096), "'phy' of PULL must be an integer"),
+        (encode(Kind.CHECK, 1, "in\0", 0, 0), "'what' of CHECK"),
+        (encode(Kind.ASK, 1, 0), "'task' of ASK is 0"),
+    ],
+)
+def test_nonsense_is_refused_with_what_is_wrong(frame: bytes, why: str) -> None:
+    with pytest.raises(MalformedMessageError) as caught:
+        decode(frame, PROGRAM_SAYS)
+    assert why in str(caught.value)
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_do_anything_but_be_refused(raw: bytes) -> None:
+    for says in (PROGRAM_SAYS, RELAY_SAYS):
+        try:
+            decode(raw, says)
+        except MalformedMessageError:
+            continue
+
+
+_FIELDS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.binary(max_size=80) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(list(PROGRAM_SAYS)), st.lists(_FIELDS, max_size=6))
+def test_fields_of_any_kind_are_checked(kind: int, fields: list[Any]) -> None:
+    try:
+        message = decode(msgpack.packb([VERSION, kind, *fields]), PROGRAM_SAYS)
+    except MalformedMessageError:
+        return
+    spec = PROGRAM_SAYS[kind].values()
+    assert all(not field.problem(value) for field, value in zip(spec, message.fields, strict=True))
+
+
+class TestPump:
+    def test_frames_leave_in_order_while_there_is_room(self) -> None:
+        pump, big = Pump(), bytes(WINDOW_BYTES)
+        pump.add(iter([(1, big), (2, b"second")]))
+        pump.add_frames(b"last")
+        assert [len(frame) for frame in pump.frames()] == [WINDOW_BYTES]
+        assert list(pump.frames()) == []
+        assert not pump.has_frames
+        pump.on_taken(1)
+        assert list(pump.frames()) == [b"second", b"last"]
+        assert not pump.has_frames
