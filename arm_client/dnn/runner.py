@@ -134,10 +134,11 @@ class Runner:
         status = self._submit(task, ctrl)
         if status:
             return status, last_error()
-        status = hbDNNWaitTaskDone(task, timeout_ms)
-        sentence = last_error() if status else ""
-        hbDNNReleaseTask(task)
-        return status, sentence
+        try:
+            status = hbDNNWaitTaskDone(task, timeout_ms)
+            return status, last_error() if status else ""
+        finally:  # also on Ctrl-C: afterwards nothing writes to the tensors
+            hbDNNReleaseTask(task)
 
     def _submit(self, task: hbDNNTaskHandle_t, ctrl: hbDNNInferCtrlParam) -> int:
         if self._rois is None:

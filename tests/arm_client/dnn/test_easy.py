@@ -187,6 +187,20 @@ def test_a_task_that_takes_too_long_is_given_up(dsp_board: Board) -> None:
     assert model(np.eye(300), np.array(2))[0].trace() == 300
 
 
+def test_an_interrupted_call_leaves_no_task(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
+    (model,) = dnn.load(DIGITS / "digits_float.onnx")
+
+    def interrupt(*_: object) -> int:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("arm_client.dnn.runner.hbDNNWaitTaskDone", interrupt)
+        for _ in range(40):  # more than can be alive
+            with pytest.raises(KeyboardInterrupt):
+                model(np.zeros((1, 1, 8, 8)))
+    assert model(np.zeros((1, 1, 8, 8)))[0].shape == (1, 10)
+
+
 def test_a_file_that_is_no_model_says_why(dsp_board: Board, tmp_path: Path) -> None:
     with pytest.raises(HbrtError) as caught:
         dnn.load(tmp_path / "none.onnx")
