@@ -10,7 +10,7 @@ from arm_client.client import Board
 from benchmarks import onnx_backend
 from benchmarks._onnx_cases import Case, cases, node_cases, on_board
 
-FAMILIES = ("add", "conv", "gather", "if_", "loop", "lstm", "maxpool", "nonzero", "reshape", "softmax", "topk", "where")
+FAMILIES = ("add", "conv", "gather", "if_", "loop", "lstm", "gemm", "nonzero", "reshape", "softmax", "topk", "where")
 
 
 def behind(found: Sequence[Case]) -> tuple[list[str], onnx_backend.Tally]:
