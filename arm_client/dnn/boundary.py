@@ -155,8 +155,11 @@ class _View:
             return helper.make_tensor(name, TensorProto.FLOAT, [], [attribute.f])
         return None
 
-    def rule(self, node: NodeProto, rank: int | None) -> _Rule | None:
-        """What a Quantize or Dequantize node says; None when it is not constant, or not what the API can tell."""
+    def rule(self, node: NodeProto, rank: int | None, stored: int | None = None) -> _Rule | None:
+        """What a Quantize or Dequantize node says; None when it is not constant, or not what the API can tell.
+
+        ``stored`` is the type of the integers, for a Dequantize without a zero point, which does not say it.
+        """
         attributes = {attribute.name: attribute for attribute in node.attribute}
         if "block_size" in attributes and attributes["block_size"].i:
             return None  # a scale a block: no tensor of the API has that
@@ -165,7 +168,7 @@ class _View:
         has_zero = len(node.input) > 2 and bool(node.input[2])
         if scale_tensor is None or (has_zero and zero_tensor is None):
             return None
-        element = self._element_type(node, zero_tensor, attributes)
+        element = self._element_type(node, zero_tensor, attributes) or stored
         if element not in INTEGERS:
             return None
         scale = np.asarray(numpy_helper.to_array(scale_tensor), np.float32)
@@ -243,18 +246,16 @@ def _told(graph: GraphProto, found: dict[str, Quantization]) -> dict[str, Quanti
     for value in graph.input:
         node = view.only_reader(value.name)
         if node is not None and _is(node, DEQUANTIZE) and node.input[0] == value.name:
-            _tell(told, value, view.rule(node, _rank(value)))
+            rule = view.rule(node, _rank(value), value.type.tensor_type.elem_type)
+            if rule is not None:
+                told.setdefault(value.name, rule.quantization)
     for value in graph.output:
         maker = view.maker.get(value.name)
         if maker is not None and _is(maker, QUANTIZE):
-            _tell(told, value, view.rule(maker, _rank(value)))
+            rule = view.rule(maker, _rank(value))
+            if rule is not None:
+                told.setdefault(value.name, rule.quantization)
     return told
-
-
-def _tell(told: dict[str, Quantization], value: ValueInfoProto, rule: _Rule | None) -> None:
-    # A Dequantize without a zero point does not name the type; the graph's own tensor does.
-    if rule is not None and value.type.tensor_type.elem_type == rule.element_type:
-        told.setdefault(value.name, rule.quantization)
 
 
 def _is(node: NodeProto, op_type: str) -> bool:
@@ -272,7 +273,6 @@ def _names_read(graph: GraphProto) -> Iterator[str]:
         yield from (name for name in node.input if name)
         for body in _bodies(node):
             yield from _names_read(body)
-            yield from (value.name for value in body.output)
 
 
 def _bodies(node: NodeProto) -> Iterator[GraphProto]:
@@ -290,9 +290,6 @@ def _rename_reads(graph: GraphProto, old: str, new: str) -> None:
                 node.input[index] = new
         for body in _bodies(node):
             _rename_reads(body, old, new)
-            for value in body.output:
-                if value.name == old:
-                    value.name = new
 
 
 def _forget(graph: GraphProto, name: str) -> None:

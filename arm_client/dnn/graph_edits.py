@@ -104,9 +104,6 @@ def _rename_reads(node: onnx.NodeProto, old: str, new: str) -> None:
         for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
             for inner in body.node:
                 _rename_reads(inner, old, new)
-            for output in body.output:
-                if output.name == old:
-                    output.name = new
 
 
 def _free_name(graph: GraphProto, wanted: str) -> str:

@@ -190,7 +190,7 @@ class _Taps(NamedTuple):
 
 def _taps(source: int, target: int) -> _Taps:
     position = np.arange(target, dtype=np.int64) * (step_of(source, target) if target > 1 else 0)
-    position = np.minimum(position, (source - 1) * ONE)
+    # The step is rounded: the last position may lie a little behind the last pixel, where both taps are that pixel.
     near = position >> 16
     return _Taps(near, np.minimum(near + 1, source - 1), position & (ONE - 1))
 

@@ -135,6 +135,12 @@ def test_an_output_whose_integers_are_read_inside_too() -> None:
                      "float[2,3] x", "float[2,3] y, int8[2,3] q", id="integers are an output"),
         pytest.param("r = Relu(x) q = QuantizeLinear(r, s, z) y = DequantizeLinear(q, s, z) a = Abs(y)",
                      "float[2,3] x", "float[2,3] y, float[2,3] a", id="output has a reader"),
+        pytest.param("q = QuantizeLinear(x, s, z) y = Cast<to = 1>(q)",
+                     "float[2,3] x", "float[2,3] y, float[2,3] x", id="input is an output"),
+        pytest.param("r = Relu(x) q = QuantizeLinear(r, s, z) y = DequantizeLinear(q, s, z)",
+                     "float[2,3] x", "float[2,3] y, int8[2,3] q", id="integers of an output are an output"),
+        pytest.param("q = QuantizeLinear(x, s, z) y = Cast<to = 1>(q)",
+                     "float[2,3] x, float s", "float[2,3] y", id="scale is a default of an input"),
         pytest.param("y = Relu(x)", "float[2,3] x", "float[2,3] y", id="nothing quantised"),
     ],
 )  # fmt: skip
@@ -164,6 +170,19 @@ def test_integers_that_the_file_itself_takes_are_told() -> None:
     assert found.model is model
     assert found.quantization["x"].scale.tolist() == [0.5]
     assert found.quantization["y"].zero_point.tolist() == [200]
+
+
+def test_integers_that_the_file_takes_without_a_zero_point() -> None:
+    found = quantised_boundary(parse("d = DequantizeLinear(x, s) y = Relu(d)", "int8[2,3] x"))
+    assert (found.quantization["x"].scale.tolist(), found.quantization["x"].zero_point.tolist()) == ([0.5], [0])
+
+
+def test_nothing_is_said_of_values_that_have_gone() -> None:
+    model = onnx.shape_inference.infer_shapes(parse(WHOLE))
+    assert {info.name for info in model.graph.value_info} == {"q", "d", "r", "w"}
+    found = quantised_boundary(model)
+    assert {info.name for info in found.model.graph.value_info} == {"d", "r"}
+    onnx.checker.check_model(found.model, full_check=True)
 
 
 def test_images_keep_their_real_numbers() -> None:

@@ -278,6 +278,15 @@ def test_a_batch_that_the_graph_can_compute() -> None:
     assert (found.inputs[0].valid_shape, found.outputs[0].valid_shape) == ((4, 6), (4, 2, 3))
 
 
+def test_what_the_file_says_of_values_inside_does_not_hold_for_a_batch() -> None:
+    nodes = [helper.make_node("Neg", ["x"], ["n"]), helper.make_node("Abs", ["n"], ["y"])]
+    model = ModelProto.FromString(model_bytes(nodes, [("x", F32, (1, 6))], [("y", F32, (1, 6))]))
+    model.graph.value_info.append(helper.make_tensor_value_info("n", F32, (1, 6)))
+    found = specified(model.SerializeToString(), "input_batch: 4")
+    assert found.outputs[0].valid_shape == (4, 6)
+    assert [info.name for info in found.proto.graph.value_info] == []
+
+
 @pytest.mark.parametrize(
     ("data", "text", "says"),
     [

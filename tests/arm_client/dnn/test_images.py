@@ -229,6 +229,11 @@ def test_nv12_in_one_block_a_batch_picture_by_picture() -> None:
     assert [plane.phy_addr for plane in second.planes] == [BASE + 192, BASE + 320]
 
 
+def test_uv_begins_behind_the_padded_rows() -> None:
+    (picture,) = place(NV12, (1, 3, 4, 32), (1, 3, 6, 32))
+    assert [tuple(plane) for plane in picture.planes] == [(BASE, 4, 32, 32), (BASE + 6 * 32, 2, 32, 32)]
+
+
 def test_nv12_in_two_blocks() -> None:
     first, second = place(SEPARATE, (2, 3, 4, 18), (2, 3, 4, 32))
     assert [plane.phy_addr for plane in (*first.planes, *second.planes)] == [

@@ -194,6 +194,30 @@ def test_regions_in_chains(case: Make) -> None:
     np.testing.assert_allclose(second.result()[:3], np.concatenate(second.expected), rtol=1e-5)
 
 
+def test_a_chain_ends_at_255_elements(case: Make) -> None:
+    one = case(1)
+    rows = 128
+    good(hb.hbSysFreeMem(one.mems.pop()))  # the output's
+    one.place(one.output, 0, np.zeros((rows, 10), np.float32))
+    inputs, rois = list(one.inputs) * rows, (hb.hbDNNRoi * (2 * rows))(*one.rois * rows)
+
+    def infer(more: int) -> int:
+        status = hb.hbDNNRoiInfer(task, one.output, inputs, rois, len(rois), one.net.handle, ctrl(more=more))
+        return int(status)
+
+    task = hb.hbDNNTaskHandle_t()
+    good(infer(more=1))
+    assert infer(more=0) == hb.HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT
+    assert "256 inferences" in hb.last_error()
+    good(hb.hbDNNReleaseTask(task))
+    task = hb.hbDNNTaskHandle_t()
+    good(infer(more=0))
+    good(hb.hbDNNWaitTaskDone(task, 0))
+    good(hb.hbDNNReleaseTask(task))
+    found = one.output.sysMem[0].array(np.float32, (rows, 10))
+    np.testing.assert_allclose(found, one.expected[0].repeat(rows, 0), rtol=1e-5)
+
+
 def refused(one: Case, says: str, rois: Sequence[hb.hbDNNRoi] | None = None) -> None:
     task = hb.hbDNNTaskHandle_t()
     assert one.infer(task, rois=rois) == hb.HB_DNN_INVALID_ARGUMENT
