@@ -55,7 +55,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
     help="Write results.json, what each sample printed, and pictures into this directory. Default: output/ when one of "
-    "the samples makes a picture.",
+    "the samples makes a file.",
 )
 @click.option(
     "--input",

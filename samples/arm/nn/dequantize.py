@@ -1,12 +1,13 @@
 """Turning the int8 output of a model back into float32 on the DSP, with the C API's names.
 
-    python dequantize.py
+    python dequantize.py [OUTPUT_DIRECTORY]
 
 The output is cached memory, as for results that the CPU reads often: the DSP writes DDR, so the CPU's stale copy
 has to be dropped with hbSysFlushMem before it is read. One scale for the whole tensor lies in the structure itself.
 
 `run()` returns op, command, core (the mask that was asked for: 0 any, 1 core 0, 2 core 1), status (0 is success),
-max_error (largest difference from numpy), host_time_us (submit to release) and passed.
+max_error (largest difference from numpy), host_time_us (submit to release),
+output_file (a .npy of the results; empty when there is no OUTPUT_DIRECTORY) and passed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ TENSOR_TYPE_S8 = 8  # hbDNNDataType
 SCALE, ZERO_POINT = 0.043, 7
 
 
-def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
+def run(core: int = hb.HB_DSP_CORE_ANY, output_dir: str | None = None) -> dict[str, Any]:
     """Dequantises a tensor on the DSP and compares every element with numpy."""
     quantised = np.random.default_rng(0).integers(-128, 128, COUNT, np.int8)
 
@@ -64,6 +66,7 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
     reference = (quantised.astype(np.float32) - ZERO_POINT) * np.float32(SCALE)
     max_error = float(np.abs(output_mem.array(np.float32) - reference).max())
 
+    output_file = save(output_mem.array(np.float32), output_dir)
     for mem in (input_mem, output_mem, param_mem):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
     return {
@@ -73,8 +76,19 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
         "status": status,
         "max_error": max_error,
         "host_time_us": host_time_us,
+        "output_file": output_file,
         "passed": max_error == 0,
     }
+
+
+def save(results: np.ndarray[Any, Any], output_dir: str | None) -> str:
+    """Writes the results; their file, or nothing when there is no directory for it."""
+    if output_dir is None:
+        return ""
+    file = Path(output_dir) / "dequantize.npy"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.save(file, results)
+    return str(file)
 
 
 def check(status: int, call: str) -> None:
@@ -86,7 +100,7 @@ def check(status: int, call: str) -> None:
 def main() -> int:
     """Prints one line; 0 when the results are right."""
     try:
-        got = run()
+        got = run(output_dir=sys.argv[1] if len(sys.argv) > 1 else None)
     except RuntimeError as error:
         print(f"dequantize: {error}", file=sys.stderr)
         return 1

@@ -1,12 +1,13 @@
 """Quantising a float32 image to int8 on the DSP, one scale and zero point a channel, with the C API's names.
 
-    python quantize.py
+    python quantize.py [OUTPUT_DIRECTORY]
 
 One remote call does the whole NCHW tensor. The hbDSPQuantizeParam says where the tensor and the arrays of scales
 and zero points lie, by physical address, and along which axis the channels run.
 
 `run()` returns op, command, core (the mask that was asked for: 0 any, 1 core 0, 2 core 1), status (0 is success),
-max_error (largest difference from numpy, in quantisation steps), host_time_us (submit to release) and passed.
+max_error (largest difference from numpy, in quantisation steps), host_time_us (submit to release),
+output_file (a .npy of the results; empty when there is no OUTPUT_DIRECTORY) and passed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ SCALES = np.array([0.018, 0.0175, 0.017], np.float32)
 ZERO_POINTS = np.array([-10, 0, 12], np.int32)
 
 
-def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
+def run(core: int = hb.HB_DSP_CORE_ANY, output_dir: str | None = None) -> dict[str, Any]:
     """Quantises the image on the DSP and compares every element with numpy."""
     image = np.random.default_rng(0).normal(0.0, 1.0, SHAPE).astype(np.float32)
 
@@ -71,6 +73,7 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
     reference = np.clip(np.rint(steps), -128, 127)
     max_error = float(np.abs(output_mem.array(np.int8, SHAPE) - reference).max())
 
+    output_file = save(output_mem.array(np.int8, SHAPE), output_dir)
     for mem in (input_mem, scale_mem, zero_point_mem, output_mem, param_mem):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
     return {
@@ -80,8 +83,19 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
         "status": status,
         "max_error": max_error,
         "host_time_us": host_time_us,
+        "output_file": output_file,
         "passed": max_error == 0,
     }
+
+
+def save(results: np.ndarray[Any, Any], output_dir: str | None) -> str:
+    """Writes the results; their file, or nothing when there is no directory for it."""
+    if output_dir is None:
+        return ""
+    file = Path(output_dir) / "quantize.npy"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.save(file, results)
+    return str(file)
 
 
 def check(status: int, call: str) -> None:
@@ -93,7 +107,7 @@ def check(status: int, call: str) -> None:
 def main() -> int:
     """Prints one line; 0 when the results are right."""
     try:
-        got = run()
+        got = run(output_dir=sys.argv[1] if len(sys.argv) > 1 else None)
     except RuntimeError as error:
         print(f"quantize: {error}", file=sys.stderr)
         return 1

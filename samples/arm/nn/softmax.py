@@ -1,12 +1,13 @@
 """Softmax of the rows of a matrix on the DSP, with the C API's names.
 
-    python softmax.py
+    python softmax.py [OUTPUT_DIRECTORY]
 
 Each row is one remote call: the row's physical address travels in an hbDSPSoftmaxParam, and the op at command
 0x400 writes the result to the output block. The blocks are allocated once, used for every row, then freed.
 
 `run()` returns op, command, core (the mask that was asked for: 0 any, 1 core 0, 2 core 1), status (0 is success),
-max_error (largest difference from a float64 softmax), host_time_us (submit to release, all rows) and passed.
+max_error (largest difference from a float64 softmax), host_time_us (submit to release, all rows), output_file (a .npy
+of the results; empty when there is no OUTPUT_DIRECTORY) and passed.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ ROWS, LENGTH = 4, 1000
 TOLERANCE = 1e-6
 
 
-def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
+def run(core: int = hb.HB_DSP_CORE_ANY, output_dir: str | None = None) -> dict[str, Any]:
     """Computes every row on the DSP and compares it with numpy."""
     data = np.random.default_rng(0).normal(0.0, 4.0, (ROWS, LENGTH)).astype(np.float32)
     results = np.empty_like(data)
@@ -70,8 +72,19 @@ def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
         "status": status,
         "max_error": max_error,
         "host_time_us": sum(times_us[1:]),
+        "output_file": save(results, output_dir),
         "passed": max_error <= TOLERANCE,
     }
+
+
+def save(results: np.ndarray[Any, Any], output_dir: str | None) -> str:
+    """Writes the results; their file, or nothing when there is no directory for it."""
+    if output_dir is None:
+        return ""
+    file = Path(output_dir) / "softmax.npy"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    np.save(file, results)
+    return str(file)
 
 
 def check(status: int, call: str) -> None:
@@ -83,7 +96,7 @@ def check(status: int, call: str) -> None:
 def main() -> int:
     """Prints one line; 0 when the results are right."""
     try:
-        got = run()
+        got = run(output_dir=sys.argv[1] if len(sys.argv) > 1 else None)
     except RuntimeError as error:
         print(f"softmax: {error}", file=sys.stderr)
         return 1

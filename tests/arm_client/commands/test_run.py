@@ -52,8 +52,13 @@ def test_named_samples_run_on_the_running_board(shell: Shell, tmp_path: Path) ->
     assert [result["op"] for result in document["results"]] == ["softmax", "quantize"]
     assert sum(core["tasks"] for core in shell.status()["cores"]) >= 2
     assert json.loads((tmp_path / "out" / "results.json").read_text()) == document
-    assert {path.name for path in (tmp_path / "out").iterdir()} == {"results.json", "softmax.log", "quantize.log"}
-    assert shell.good("run", "nn", "softmax").endswith("1 of 1 passed, on board default, in relay mode.\n")
+    assert [result["output_file"] for result in document["results"]] == [
+        str(tmp_path / "out" / f"{name}.npy") for name in ("softmax", "quantize")
+    ]
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert made == {"results.json", "softmax.log", "quantize.log", "softmax.npy", "quantize.npy"}
+    good = shell.good("run", "nn", "softmax")
+    assert good.endswith("1 of 1 passed, on board default, in relay mode.\nResults: output\n")
 
 
 def relays(home: Path) -> list[int]:
@@ -91,7 +96,7 @@ def test_tasks_go_by_the_relay_unless_the_user_says_otherwise(
 
 
 def test_a_private_boards_relay_has_ended_when_the_run_has(shell: Shell) -> None:
-    assert shell.good("run", "nn", "softmax", "--mode", "relay").endswith(", in relay mode.\n")
+    assert shell.good("run", "nn", "softmax", "--mode", "relay").endswith(", in relay mode.\nResults: output\n")
     assert relays(shell.home) == []
 
 
@@ -134,7 +139,7 @@ def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
     answer = shell.hbrt("run", "nn", "softmax")
     assert answer.returncode == 1
     assert answer.stdout.splitlines()[1].split() == ["softmax", *"-----", "FAILED"]
-    assert answer.stdout.endswith("0 of 1 passed, on a private board, in relay mode.\n")
+    assert answer.stdout.endswith("0 of 1 passed, on a private board, in relay mode.\nResults: output\n")
     assert answer.stderr.startswith("softmax failed: RuntimeError: hbDSPWaitTaskDone returned ")
     assert "No op is registered for command 0x400" in answer.stderr
     assert list(shell.home.iterdir()) == []

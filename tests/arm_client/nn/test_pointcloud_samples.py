@@ -119,6 +119,7 @@ def test_the_runner_hands_a_point_cloud_and_a_directory_to_those_that_take_them(
         "pointpillars.log",
         "pointpillars.png",
         "softmax.log",
+        "softmax.npy",
     }
 
 

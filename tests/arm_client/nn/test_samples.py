@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -31,11 +32,28 @@ def test_a_run_is_right_and_says_what_the_runner_shows(dsp_board: Board, name: s
     got = sample(name)["run"](core)
     assert got.pop("host_time_us") > 0
     assert got.pop("max_error") <= 1e-6
-    assert got == {"op": name, "command": COMMANDS[name], "core": core, "status": 0, "passed": True}
+    says = {"op": name, "command": COMMANDS[name], "core": core, "status": 0, "passed": True}
+    assert got == {**says, "output_file": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), [("softmax", (4, 1000)), ("quantize", (1, 3, 224, 224)), ("dequantize", None)]
+)
+def test_results_are_written(dsp_board: Board, tmp_path: Path, name: str, shape: tuple[int, ...] | None) -> None:
+    got = sample(name)["run"](output_dir=str(tmp_path / "new"))
+    assert got["output_file"] == str(tmp_path / "new" / f"{name}.npy")
+    results = np.load(got["output_file"])
+    assert results.shape == (shape or (50_000,))
+    assert results.any()
+    if name == "softmax":
+        np.testing.assert_allclose(results.sum(axis=1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_main_prints_one_line(dsp_board: Board, capsys: pytest.CaptureFixture[str], name: str) -> None:
+def test_main_prints_one_line(
+    dsp_board: Board, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(sys, "argv", [f"{name}.py"])
     assert sample(name)["main"]() == 0
     out, err = capsys.readouterr()
     assert (out.count("\n"), err) == (1, "")
@@ -46,6 +64,7 @@ def test_main_prints_one_line(dsp_board: Board, capsys: pytest.CaptureFixture[st
 def test_main_without_a_board(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
 ) -> None:
+    monkeypatch.setattr(sys, "argv", [f"{name}.py"])
     monkeypatch.setenv("HBRT_HOME", str(tmp_path))
     monkeypatch.setenv("HBRT_AUTOSTART", "0")
     assert sample(name)["main"]() == 1
@@ -56,6 +75,7 @@ def test_main_without_a_board(
 
 def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     softmax = sample("softmax")
+    monkeypatch.setattr(sys, "argv", ["softmax.py"])
     monkeypatch.setitem(softmax["main"].__globals__, "TOLERANCE", -1.0)
     assert softmax["main"]() == 1
 
