@@ -2,8 +2,8 @@
 
     python -m benchmarks.relay [--quick] [--regime one|free|both] [--markdown]
 
-A relayed call is two ZeroMQ messages, as a REQ/REP call is, and besides a task of a core: what is printed last is what
-the second part adds, as the ratio of the two p50. The peers take turns in every round; see benchmarks/rpc.py.
+A relayed call is one ZeroMQ message where a REQ/REP call is two, and a task of a core, which rings the caller itself.
+What is printed last is the ratio of the two p50. The peers take turns in every round; see benchmarks/rpc.py.
 """
 
 from __future__ import annotations

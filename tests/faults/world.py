@@ -309,7 +309,9 @@ def problems(world: World) -> list[str]:
 
 def _no_task_is_left(mailbox: Mailbox) -> list[str]:
     """Every task has ended and its slot is empty: none is queued, none runs, no end is unread."""
-    left = mailbox.slots_in(State.READY, State.RUNNING, *(State(end) for end in range(FIRST_END, max(State) + 1)))
+    left = mailbox.slots_in(
+        State.SENT, State.READY, State.RUNNING, *(State(end) for end in range(FIRST_END, max(State) + 1))
+    )
     return [f"slot {slot} is {mailbox.state(slot).name}: {mailbox.story(slot)}" for slot in left]
 
 
