@@ -87,8 +87,10 @@ class Bank:
     def add(self, tile: Tile) -> memoryview:
         """Record a buffer in a gap and return its bytes."""
         view = self.memory[tile.offset_bytes : tile.offset_bytes + tile.size_bytes]
+        is_last = not self.live or next(reversed(self.live)) < tile.offset_bytes
         self.live[tile.offset_bytes] = (tile, view)
-        self.live = dict(sorted(self.live.items()))
+        if not is_last:
+            self.live = dict(sorted(self.live.items()))
         self.used_bytes += tile.size_bytes
         self.peak_bytes = max(self.peak_bytes, self.used_bytes)
         return view

@@ -10,7 +10,7 @@ from arm_client.dsp import hbDSPReleaseTask, hbDSPRpc, hbDSPWaitTaskDone
 from arm_client.refusal import last_error, note
 from arm_client.sys import hbSysAllocMem, hbSysFreeMem
 from hbrt.status import Status
-from hbrt.types import hbDSPTask_t, hbSysMem
+from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
 if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
@@ -26,6 +26,8 @@ class DspLayer(Layer):
 
     def __init__(self) -> None:
         self._blocks: dict[str, hbSysMem] = {}
+        self._terms: tuple[int, ...] = ()
+        self._rpc = hbDSPRpcCtrlParam()
 
     def block(self, name: str, size_bytes: int) -> hbSysMem:
         """A block of device memory of this layer's own: the same one at the next call, a larger one when it must grow.
@@ -48,14 +50,17 @@ class DspLayer(Layer):
 
     def call(self, cmd: int, params: hbSysMem, output: hbSysMem, ctrl: hbDNNInferCtrlParam) -> int:
         """One remote call, waited for and released; its status. ``last_error`` has the sentence of one that failed."""
-        return self.call_all(cmd, [(params, output)], ctrl)
+        task = hbDSPTask_t()
+        return hbDSPRpc(task, params, output, self._scheduled(cmd, ctrl)) or self._end(task)
 
     def call_all(self, cmd: int, blocks: list[tuple[hbSysMem, hbSysMem]], ctrl: hbDNNInferCtrlParam) -> int:
         """A remote call for each (parameters, output), many in flight; 0, or the status of the first that failed.
 
         All of them have ended when this returns.
         """
-        rpc = rpc_ctrl(cmd, ctrl)
+        if len(blocks) == 1:
+            return self.call(cmd, *blocks[0], ctrl)
+        rpc = self._scheduled(cmd, ctrl)
         queued: list[hbDSPTask_t] = []
         status, collected = 0, 0
         for params, output in blocks:
@@ -83,6 +88,13 @@ class DspLayer(Layer):
         for mem in self._blocks.values():
             hbSysFreeMem(mem)
         self._blocks.clear()
+
+    def _scheduled(self, cmd: int, ctrl: hbDNNInferCtrlParam) -> hbDSPRpcCtrlParam:
+        """The structure of the last call, when that was on the same terms."""
+        terms = (cmd, ctrl.dspCoreId, ctrl.priority, ctrl.customId)
+        if terms != self._terms:
+            self._rpc, self._terms = rpc_ctrl(cmd, ctrl), terms
+        return self._rpc
 
     @staticmethod
     def _end(task: hbDSPTask_t) -> int:

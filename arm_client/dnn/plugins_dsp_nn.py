@@ -54,6 +54,7 @@ class DspSoftmax(DspLayer):
         self._is_flat = False
         self._last: tuple[int, int, int] = (0, 0, 0)
         self._calls: list[tuple[hbSysMem, hbSysMem]] = []
+        self._in_place: tuple[NDArray, NDArray] | None = None  # tensors that the calls are good for as they are
 
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
         """Axis and the meaning of the op set: before 13 all dimensions from the axis on form one row."""
@@ -71,6 +72,9 @@ class DspSoftmax(DspLayer):
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hbDNNInferCtrlParam) -> int:
         """Row by row; rows that do not lie in one piece go through memory of the layer's own."""
         data, out = bottom[0], top[0]
+        if self._in_place is not None and self._in_place[0] is data and self._in_place[1] is out:
+            return self.call_all(HB_DSP_RPC_CMD_NN_SOFTMAX, self._calls, ctrl)
+        self._in_place = None
         if not data.Size():
             return 0
         shape, axis = data.Shape(), data.CanonicalAxis(self._axis)
@@ -86,7 +90,9 @@ class DspSoftmax(DspLayer):
         if not is_in_place:
             target = self.block("results", rows * pitch * FLOAT32.itemsize)
         status = self.call_all(HB_DSP_RPC_CMD_NN_SOFTMAX, self._rows(source, target, rows, length, pitch), ctrl)
-        if not is_in_place and not status:
+        if is_in_place:
+            self._in_place = (data, out)
+        elif not status:
             results = target.array(FLOAT32, (rows, pitch))[:, :length]
             if inner > 1:
                 _turned(out, axis, inner)[:] = results.reshape(rows // inner, inner, length)

@@ -8,6 +8,7 @@ An op keeps the length of a tile out of its result: so both paths, and any size 
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
@@ -18,7 +19,7 @@ from dsp_server import cycles
 from dsp_server.descriptors import current
 from dsp_server.frame import ping_pong
 from dsp_server.runtime import hb_dsp_mem_map
-from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0
+from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, OutOfTcm
 from hbrt.settings import choice
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ DDR_TILE_ELEMENTS = 16 * BLOCK_ELEMENTS
 Param = TypeVar("Param", bound=ctypes.Structure)
 
 _chosen: Path | None = None
+_read: dict[str, Path] = {}  # values of the setting, as they were read
 
 
 def set_path(path: Path | None) -> None:
@@ -56,7 +58,13 @@ def set_path(path: Path | None) -> None:
 
 def current_path() -> Path:
     """What `set_path` chose, or else the setting HBRT_NN_PATH."""
-    return _chosen or checked_path(choice("HBRT_NN_PATH"))
+    if _chosen is not None:
+        return _chosen
+    raw = os.environ.get("HBRT_NN_PATH", "")
+    path = _read.get(raw)
+    if path is None:
+        path = _read[raw] = checked_path(choice("HBRT_NN_PATH"))
+    return path
 
 
 def checked_path(path: str) -> Path:
@@ -175,13 +183,17 @@ def run_at_once(
     Returns:
         Whether it fits; else nothing was done.
     """
-    if source.nbytes > tm.largest_free_bytes(0, TILE_ALIGN):
+    try:
+        tile = tm.allocate(source.nbytes, XV_MEM_BANK_COLOR_0, TILE_ALIGN)
+    except OutOfTcm:
         return False
-    idma = current()
-    with tm.tile(source.nbytes, XV_MEM_BANK_COLOR_0, TILE_ALIGN) as tile:
+    try:
+        idma = current()
         idma.wait(idma.enqueue(tile, source.data.cast("B")))
         compute(np.frombuffer(tile, source.dtype))
         idma.wait(idma.enqueue(target.data.cast("B"), tile))
+    finally:
+        tm.free(tile)
     return True
 
 
