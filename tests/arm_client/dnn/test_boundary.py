@@ -151,16 +151,33 @@ def test_a_graph_that_needs_its_real_numbers_stays(body: str, inputs: str, outpu
     assert found.removed == ()
 
 
-def test_block_quantisation_stays() -> None:
-    scale = numpy_helper.from_array(np.full((2, 3), 0.5, np.float32), "s2")
-    zero = numpy_helper.from_array(np.zeros((2, 3), np.int8), "z2")
-    node = helper.make_node("QuantizeLinear", ["x", "s2", "z2"], ["q"], axis=1, block_size=2)
-    back = helper.make_node("DequantizeLinear", ["q", "s2", "z2"], ["y"], axis=1, block_size=2)
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 6]) for name in "xy"]
+@pytest.mark.parametrize(("shape", "scales"), [((2, 6), (2, 3)), ((6,), (3,))])
+def test_block_quantisation_stays(shape: tuple[int, ...], scales: tuple[int, ...]) -> None:
+    scale = numpy_helper.from_array(np.full(scales, 0.5, np.float32), "s2")
+    zero = numpy_helper.from_array(np.zeros(scales, np.int8), "z2")
+    axis = len(shape) - 1
+    node = helper.make_node("QuantizeLinear", ["x", "s2", "z2"], ["q"], axis=axis, block_size=2)
+    back = helper.make_node("DequantizeLinear", ["q", "s2", "z2"], ["y"], axis=axis, block_size=2)
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in "xy"]
     graph = helper.make_graph([node, back], "g", values[:1], values[1:], [scale, zero])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     found = quantised_boundary(model)
     assert (found.model, found.quantization) == (model, {})
+
+
+@pytest.mark.parametrize("scale", ["0.0", "-0.5"])
+def test_a_scale_that_quantises_nothing_stays(scale: str) -> None:
+    model = parse(
+        "q = QuantizeLinear(x, s, z) y = Cast<to = 1>(q)", constants=f"<float s = {{{scale}}}, int8 z = {{0}}>"
+    )
+    assert quantised_boundary(model).model is model
+
+
+def test_a_scale_for_each_index_needs_to_know_the_axis() -> None:
+    constants = "<float[3] s = {0.5, 0.25, 2.0}, int8[3] z = {0, 1, -2}>"
+    model = parse("q = QuantizeLinear<axis = -1>(x, s, z) y = Cast<to = 1>(q)", constants=constants)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    assert quantised_boundary(model).model is model
 
 
 def test_integers_that_the_file_itself_takes_are_told() -> None:

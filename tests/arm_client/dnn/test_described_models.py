@@ -202,6 +202,26 @@ def test_rules_of_pictures(load: Load, change: Callable[[Any], None], says: str)
     assert says in hb.last_error()
 
 
+def test_a_picture_for_a_quantised_graph(load: Load) -> None:
+    constants = [
+        numpy_helper.from_array(np.array(0.5, np.float32), "s"),
+        numpy_helper.from_array(np.array(10, np.uint8), "z"),
+    ]
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "s", "z"], ["d"]),
+        helper.make_node("Neg", ["d"], ["y"]),
+    ]
+    data = model_bytes(nodes, [("x", F32, (1, 1, 2, 16))], [("y", F32, (1, 1, 2, 16))], constants, opset=13)
+    net = load(described(data, "{input_type_rt: gray, mean_value: 7}"))
+    assert net.inputs[0].properties.quantiType == 0
+    pixels = np.arange(32, dtype=np.uint8).reshape(2, 16) * 5
+    write(net.inputs[0].sysMem[0], pixels)
+    assert net.run() == 0, hb.last_error()
+    steps = np.clip(np.rint((pixels - np.float32(7)) / 0.5) + 10, 0, 255)
+    np.testing.assert_array_equal(net.read()[0, 0], -(steps - 10) * 0.5)
+
+
 def test_the_file_beside_the_model(dsp_board: object, tmp_path: Path) -> None:
     (tmp_path / "net.onnx").write_bytes(identity(1, 3, 6, 20))
     (tmp_path / "net.yaml").write_text(f"output_model_file_prefix: camera\ninput_parameters: {NV12}")

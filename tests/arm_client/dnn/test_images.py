@@ -270,6 +270,7 @@ def test_colours_in_both_layouts() -> None:
     [
         (NV12, (1, 3, 3, 16), (1, 3, 3, 16), (0, 0), "make them even"),
         (NV12, (1, 3, 4, 15), (1, 3, 4, 16), (0, 0), "make them even"),
+        (NV12, (1, 3, 4, 16), (1, 3, 5, 16), (0, 0), "make them even"),
         (NV12, (1, 3, 4, 18), (1, 3, 4, 24), (0, 0), "rows of 24 bytes"),
         (Y, (1, 1, 4, 17), (1, 1, 4, 40), (0, 0), "rows of 40 bytes"),
         (NV12, (1, 3, 4, 32), (1, 3, 4, 16), (0, 0), "smaller than its validShape"),
