@@ -14,6 +14,7 @@ from arm_client.dsp import (
     hbDSPSetTaskDoneCb,
     hbDSPWaitTaskDone,
 )
+from arm_client.lazy_names import MODULES
 from arm_client.refusal import last_error
 from arm_client.sys import (
     hbSysAllocCachedMem,
@@ -210,100 +211,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from arm_client.client import (
-        Board as Board,
-    )
-    from arm_client.client import (
-        Buffer as Buffer,
-    )
-    from arm_client.client import (
-        connect as connect,
-    )
-    from arm_client.client import (
-        private_board as private_board,
-    )
-    from arm_client.errors import HbrtError as HbrtError
-
-# What needs numpy, onnx or concurrent.futures is imported when it is first named: memory and DSP need none of them.
-_LAZY = {
-    **dict.fromkeys(
-        (
-            "hbDNNGetErrorDesc",
-            "hbDNNGetInputCount",
-            "hbDNNGetInputName",
-            "hbDNNGetInputTensorProperties",
-            "hbDNNGetModelHandle",
-            "hbDNNGetModelNameList",
-            "hbDNNGetOutputCount",
-            "hbDNNGetOutputName",
-            "hbDNNGetOutputTensorProperties",
-            "hbDNNGetVersion",
-            "hbDNNInfer",
-            "hbDNNInitializeFromDDR",
-            "hbDNNInitializeFromFiles",
-            "hbDNNRelease",
-            "hbDNNReleaseTask",
-            "hbDNNSetTaskDoneCb",
-            "hbDNNWaitTaskDone",
-        ),
-        "arm_client.dnn.api",
-    ),
-    "hbDNNRegisterLayerCreator": "arm_client.dnn.layers",
-    "hbDNNRoiInfer": "arm_client.dnn.roi",
-    "hbDNNUnregisterLayerCreator": "arm_client.dnn.layers",
-    **dict.fromkeys(
-        (
-            "HB_DNN_INITIALIZE_INFER_CTRL_PARAM",
-            "HB_DNN_TENSOR_MAX_DIMENSIONS",
-            "HB_DNN_VERSION_MAJOR",
-            "HB_DNN_VERSION_MINOR",
-            "HB_DNN_VERSION_PATCH",
-            "hbBPUCore",
-            "hbDNNDataType",
-            "hbDNNHandle_t",
-            "hbDNNInferCtrlParam",
-            "hbDNNQuantiScale",
-            "hbDNNQuantiShift",
-            "hbDNNQuantiType",
-            "hbDNNResizeCtrlParam",
-            "hbDNNResizeType",
-            "hbDNNRoi",
-            "hbDNNTaskHandle_t",
-            "hbDNNTaskPriority",
-            "hbDNNTensor",
-            "hbDNNTensorLayout",
-            "hbDNNTensorProperties",
-            "hbDNNTensorShape",
-            "hbPackedDNNHandle_t",
-        ),
-        "hbrt.dnn_types",
-    ),
-    "ANY": "arm_client.client",
-    "Board": "arm_client.client",
-    "BoardArray": "arm_client.client",
-    "Buffer": "arm_client.client",
-    "Task": "arm_client.future",
-    "connect": "arm_client.client",
-    "private_board": "arm_client.client",
-    **dict.fromkeys(
-        (
-            "BoardError",
-            "BoardLostError",
-            "CallerError",
-            "CoreLostError",
-            "HbrtError",
-            "OpFailedError",
-            "OutOfMemoryError",
-            "TaskCancelledError",
-            "UnknownCommandError",
-        ),
-        "arm_client.errors",
-    ),
-}
+    from arm_client.lazy_names import *  # noqa: F403 - the names alone; MODULES says where they are
 
 
 def __getattr__(name: str) -> Any:
-    module = _LAZY.get(name)
+    module = MODULES.get(name)
     if module is None:
         raise AttributeError(f"module 'arm_client' has no attribute {name!r}")
     value = getattr(import_module(module), name)

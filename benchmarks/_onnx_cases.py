@@ -95,7 +95,7 @@ def cases(kinds: Sequence[str] = KINDS) -> Iterator[Case]:
                 yield _made(test, kind)
             elif test.model_dir is not None:
                 yield Case(test.name, kind, *_stored(Path(test.model_dir)), test.rtol, test.atol)
-            elif kind == "light":
+            elif test.url is not None:
                 yield Case(test.name, kind, *_light(test.url), test.rtol, test.atol)
 
 

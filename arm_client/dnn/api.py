@@ -41,6 +41,8 @@ from hbrt.dnn_types import (
     hbPackedDNNHandle_t,
 )
 
+Files = Sequence[str | bytes | Path] | ctypes.Array[ctypes.c_char_p]
+Lengths = Sequence[int] | ctypes.Array[ctypes.c_int32]
 _FIRST_ADDRESS = 1 << 16  # Linux maps nothing below
 
 
@@ -58,7 +60,7 @@ def hbDNNGetErrorDesc(code: int) -> str:
 
 
 @returns_status
-def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Sequence[str | bytes | Path], count: int) -> None:
+def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Files, count: int) -> None:
     """Load models from ONNX files.
 
     Args:
@@ -76,9 +78,7 @@ def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Sequence[str | 
 
 
 @returns_status
-def hbDNNInitializeFromDDR(
-    packed: hbPackedDNNHandle_t, data: Sequence[Any], lengths: Sequence[int], count: int
-) -> None:
+def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], lengths: Lengths, count: int) -> None:
     """Load models from memory.
 
     Args:

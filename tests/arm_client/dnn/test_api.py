@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import ctypes
 import json
 import os
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import arm_client as hb
+from arm_client import lazy_names
 from arm_client.client import Board
 from hbrt.dnn_types import hbDNNDataType
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, f32, good
@@ -32,7 +34,8 @@ def test_several_models_of_several_files_are_found_by_name(tmp_path: Path) -> No
         path.write_bytes(double((1, size)))
     packed, names, count = hb.hbPackedDNNHandle_t(), ctypes.POINTER(ctypes.c_char_p)(), ctypes.c_int32()
     good(hb.hbDNNInitializeFromFiles(packed, (ctypes.c_char_p * 3)(*(bytes(path) for path in paths)), 3))
-    good(hb.hbDNNGetModelNameList(ctypes.byref(names), ctypes.byref(count), packed))
+    by_reference: Any = ctypes.byref(count)
+    good(hb.hbDNNGetModelNameList(ctypes.byref(names), by_reference, packed))
     assert names[: count.value] == [b"one", b"two", b"one_2"]
     sizes, model = [], hb.hbDNNHandle_t()
     for name in names[: count.value]:
@@ -73,6 +76,8 @@ def test_handles_that_stand_for_nothing_say_what_they_are(load: Load) -> None:
     released = Net(double())
     released.close()
     model = hb.hbDNNHandle_t()
+    packed: Any
+    handle: Any
     for packed, sign in (
         (released.packed, "released before"),
         (hb.hbPackedDNNHandle_t(), "is null"),
@@ -296,3 +301,12 @@ def test_a_program_that_ends_while_a_task_runs_ends(dsp_board: Board) -> None:
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=40, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "running\n", "")
+
+
+def test_each_lazy_name_is_there_for_type_checkers_too() -> None:
+    tree = ast.parse(Path(lazy_names.__file__).read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    told = {(alias.asname, node.module) for node in imports for alias in node.names}
+    assert {one for one in told if one[0]} == set(lazy_names.MODULES.items())
+    for name in lazy_names.MODULES:
+        assert getattr(hb, name) is not None

@@ -291,7 +291,8 @@ def test_what_cannot_be_called_or_was_never_registered() -> None:
     creator: Any = None
     assert hb.hbDNNRegisterLayerCreator("Softmax", creator) == Status.HB_DNN_INVALID_ARGUMENT
     assert "The creator of 'Softmax' is None" in hb.last_error()
-    good(hb.hbDNNRegisterLayerCreator(b"Relu", Doubling))
+    name: Any = b"Relu"
+    good(hb.hbDNNRegisterLayerCreator(name, Doubling))
     assert hb.hbDNNUnregisterLayerCreator("Softmax") == Status.HB_DNN_API_USE_ERROR
     assert hb.last_error().endswith("registered are: Relu.")
 

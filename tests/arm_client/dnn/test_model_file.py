@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -104,9 +105,9 @@ def external(directory: Path) -> Path:
     return path
 
 
-def from_file(path: object, count: int = 1) -> int:
+def from_file(path: Any, count: int = 1) -> int:
     packed = hb.hbPackedDNNHandle_t()
-    status: int = hb.hbDNNInitializeFromFiles(packed, [path], count)
+    status = hb.hbDNNInitializeFromFiles(packed, [path], count)
     assert bool(packed.value) == (status == 0)
     if not status:
         assert hb.hbDNNRelease(packed) == 0

@@ -297,7 +297,7 @@ def test_single_resizers_with_one_batched_input(load: Load) -> None:
 def test_no_argument_makes_it_raise(case: Make) -> None:
     one = case(1)
     rois = (hb.hbDNNRoi * 2)(*one.rois)
-    fine = [hb.hbDNNTaskHandle_t(), one.output, one.inputs, rois, 2, one.net.handle, ctrl()]
+    fine: list[Any] = [hb.hbDNNTaskHandle_t(), one.output, one.inputs, rois, 2, one.net.handle, ctrl()]
     for at in range(len(fine)):
         for wrong in (
             None,

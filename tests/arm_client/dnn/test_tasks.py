@@ -180,6 +180,7 @@ def test_handles_that_stand_for_no_task(load: Load) -> None:
     net = load(double())
     task = net.infer()
     good(hb.hbDNNReleaseTask(task))
+    call: Any
     for call in (hb.hbDNNReleaseTask, lambda one: hb.hbDNNWaitTaskDone(one, 0)):
         assert call(task) == hb.HB_DNN_INVALID_TASK_HANDLE
         assert "released before" in hb.last_error()
@@ -257,12 +258,14 @@ def test_a_callback_that_raises_silences_no_other(load: Load, capsys: pytest.Cap
     good(hb.hbDNNSetTaskDoneCb(task, calls, None))
     calls.await_one()
     assert "of the callback" in capsys.readouterr().err
-    assert hb.hbDNNSetTaskDoneCb(task, "no function", None) == hb.HB_DNN_INVALID_ARGUMENT
+    no_function: Any = "no function"
+    assert hb.hbDNNSetTaskDoneCb(task, no_function, None) == hb.HB_DNN_INVALID_ARGUMENT
     good(hb.hbDNNReleaseTask(task))
 
 
 def test_control_parameters_out_of_range(load: Load) -> None:
     net = load(double())
+    how: Any
     for how in (ctrl(core=4), ctrl(core=-1), ctrl(priority=256), ctrl(priority=-1), None, 3):
         task = hb.hbDNNTaskHandle_t()
         assert hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, how) == hb.HB_DNN_INVALID_ARGUMENT

@@ -1,0 +1,145 @@
+"""What ``arm_client`` exports lazily: the module of each name; and, for type checkers and editors alone, the names.
+
+A name that is new goes into both lists; a test holds them together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from arm_client.client import ANY as ANY
+    from arm_client.client import Board as Board
+    from arm_client.client import BoardArray as BoardArray
+    from arm_client.client import Buffer as Buffer
+    from arm_client.client import connect as connect
+    from arm_client.client import private_board as private_board
+    from arm_client.dnn.api import hbDNNGetErrorDesc as hbDNNGetErrorDesc
+    from arm_client.dnn.api import hbDNNGetInputCount as hbDNNGetInputCount
+    from arm_client.dnn.api import hbDNNGetInputName as hbDNNGetInputName
+    from arm_client.dnn.api import hbDNNGetInputTensorProperties as hbDNNGetInputTensorProperties
+    from arm_client.dnn.api import hbDNNGetModelHandle as hbDNNGetModelHandle
+    from arm_client.dnn.api import hbDNNGetModelNameList as hbDNNGetModelNameList
+    from arm_client.dnn.api import hbDNNGetOutputCount as hbDNNGetOutputCount
+    from arm_client.dnn.api import hbDNNGetOutputName as hbDNNGetOutputName
+    from arm_client.dnn.api import hbDNNGetOutputTensorProperties as hbDNNGetOutputTensorProperties
+    from arm_client.dnn.api import hbDNNGetVersion as hbDNNGetVersion
+    from arm_client.dnn.api import hbDNNInfer as hbDNNInfer
+    from arm_client.dnn.api import hbDNNInitializeFromDDR as hbDNNInitializeFromDDR
+    from arm_client.dnn.api import hbDNNInitializeFromFiles as hbDNNInitializeFromFiles
+    from arm_client.dnn.api import hbDNNRelease as hbDNNRelease
+    from arm_client.dnn.api import hbDNNReleaseTask as hbDNNReleaseTask
+    from arm_client.dnn.api import hbDNNSetTaskDoneCb as hbDNNSetTaskDoneCb
+    from arm_client.dnn.api import hbDNNWaitTaskDone as hbDNNWaitTaskDone
+    from arm_client.dnn.layers import hbDNNRegisterLayerCreator as hbDNNRegisterLayerCreator
+    from arm_client.dnn.layers import hbDNNUnregisterLayerCreator as hbDNNUnregisterLayerCreator
+    from arm_client.dnn.roi import hbDNNRoiInfer as hbDNNRoiInfer
+    from arm_client.errors import BoardError as BoardError
+    from arm_client.errors import BoardLostError as BoardLostError
+    from arm_client.errors import CallerError as CallerError
+    from arm_client.errors import CoreLostError as CoreLostError
+    from arm_client.errors import HbrtError as HbrtError
+    from arm_client.errors import OpFailedError as OpFailedError
+    from arm_client.errors import OutOfMemoryError as OutOfMemoryError
+    from arm_client.errors import TaskCancelledError as TaskCancelledError
+    from arm_client.errors import UnknownCommandError as UnknownCommandError
+    from arm_client.future import Task as Task
+    from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM as HB_DNN_INITIALIZE_INFER_CTRL_PARAM
+    from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS as HB_DNN_TENSOR_MAX_DIMENSIONS
+    from hbrt.dnn_types import HB_DNN_VERSION_MAJOR as HB_DNN_VERSION_MAJOR
+    from hbrt.dnn_types import HB_DNN_VERSION_MINOR as HB_DNN_VERSION_MINOR
+    from hbrt.dnn_types import HB_DNN_VERSION_PATCH as HB_DNN_VERSION_PATCH
+    from hbrt.dnn_types import hbBPUCore as hbBPUCore
+    from hbrt.dnn_types import hbDNNDataType as hbDNNDataType
+    from hbrt.dnn_types import hbDNNHandle_t as hbDNNHandle_t
+    from hbrt.dnn_types import hbDNNInferCtrlParam as hbDNNInferCtrlParam
+    from hbrt.dnn_types import hbDNNQuantiScale as hbDNNQuantiScale
+    from hbrt.dnn_types import hbDNNQuantiShift as hbDNNQuantiShift
+    from hbrt.dnn_types import hbDNNQuantiType as hbDNNQuantiType
+    from hbrt.dnn_types import hbDNNResizeCtrlParam as hbDNNResizeCtrlParam
+    from hbrt.dnn_types import hbDNNResizeType as hbDNNResizeType
+    from hbrt.dnn_types import hbDNNRoi as hbDNNRoi
+    from hbrt.dnn_types import hbDNNTaskHandle_t as hbDNNTaskHandle_t
+    from hbrt.dnn_types import hbDNNTaskPriority as hbDNNTaskPriority
+    from hbrt.dnn_types import hbDNNTensor as hbDNNTensor
+    from hbrt.dnn_types import hbDNNTensorLayout as hbDNNTensorLayout
+    from hbrt.dnn_types import hbDNNTensorProperties as hbDNNTensorProperties
+    from hbrt.dnn_types import hbDNNTensorShape as hbDNNTensorShape
+    from hbrt.dnn_types import hbPackedDNNHandle_t as hbPackedDNNHandle_t
+
+# What needs numpy, onnx or concurrent.futures is imported when it is first named: memory and DSP need none of them.
+MODULES: dict[str, str] = {
+    **dict.fromkeys(
+        (
+            "hbDNNGetErrorDesc",
+            "hbDNNGetInputCount",
+            "hbDNNGetInputName",
+            "hbDNNGetInputTensorProperties",
+            "hbDNNGetModelHandle",
+            "hbDNNGetModelNameList",
+            "hbDNNGetOutputCount",
+            "hbDNNGetOutputName",
+            "hbDNNGetOutputTensorProperties",
+            "hbDNNGetVersion",
+            "hbDNNInfer",
+            "hbDNNInitializeFromDDR",
+            "hbDNNInitializeFromFiles",
+            "hbDNNRelease",
+            "hbDNNReleaseTask",
+            "hbDNNSetTaskDoneCb",
+            "hbDNNWaitTaskDone",
+        ),
+        "arm_client.dnn.api",
+    ),
+    "hbDNNRegisterLayerCreator": "arm_client.dnn.layers",
+    "hbDNNRoiInfer": "arm_client.dnn.roi",
+    "hbDNNUnregisterLayerCreator": "arm_client.dnn.layers",
+    **dict.fromkeys(
+        (
+            "HB_DNN_INITIALIZE_INFER_CTRL_PARAM",
+            "HB_DNN_TENSOR_MAX_DIMENSIONS",
+            "HB_DNN_VERSION_MAJOR",
+            "HB_DNN_VERSION_MINOR",
+            "HB_DNN_VERSION_PATCH",
+            "hbBPUCore",
+            "hbDNNDataType",
+            "hbDNNHandle_t",
+            "hbDNNInferCtrlParam",
+            "hbDNNQuantiScale",
+            "hbDNNQuantiShift",
+            "hbDNNQuantiType",
+            "hbDNNResizeCtrlParam",
+            "hbDNNResizeType",
+            "hbDNNRoi",
+            "hbDNNTaskHandle_t",
+            "hbDNNTaskPriority",
+            "hbDNNTensor",
+            "hbDNNTensorLayout",
+            "hbDNNTensorProperties",
+            "hbDNNTensorShape",
+            "hbPackedDNNHandle_t",
+        ),
+        "hbrt.dnn_types",
+    ),
+    "ANY": "arm_client.client",
+    "Board": "arm_client.client",
+    "BoardArray": "arm_client.client",
+    "Buffer": "arm_client.client",
+    "Task": "arm_client.future",
+    "connect": "arm_client.client",
+    "private_board": "arm_client.client",
+    **dict.fromkeys(
+        (
+            "BoardError",
+            "BoardLostError",
+            "CallerError",
+            "CoreLostError",
+            "HbrtError",
+            "OpFailedError",
+            "OutOfMemoryError",
+            "TaskCancelledError",
+            "UnknownCommandError",
+        ),
+        "arm_client.errors",
+    ),
+}
