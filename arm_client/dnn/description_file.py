@@ -131,11 +131,9 @@ def parse(text: str | bytes, input_names: Sequence[str], label: str = "the descr
         loaded = yaml.safe_load(text)
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
         raise incompatible(f"{label} is no YAML: {one_line(error)}.") from None
-    if loaded is None:
-        return Description()
-    if not isinstance(loaded, dict):
+    if not isinstance(loaded or {}, dict):
         raise incompatible(f"{label} holds a {type(loaded).__name__}: write keys and values, such as input_type_rt.")
-    return _Reader(loaded, tuple(input_names), label).description()
+    return _Reader(loaded or {}, tuple(input_names), label).description()
 
 
 class _Reader:

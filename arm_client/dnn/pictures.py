@@ -100,8 +100,8 @@ def pictures_of(
     if tensor_type in NV12 and (height % 2 or width % 2 or padded_height % 2):
         raise _wrong(
             name,
-            f"NV12 of {height} rows, padded to {padded_height}, and {width} columns; a UV pair belongs to 2 x 2 pixels: "
-            "make them even",
+            f"NV12 of {height} rows, padded to {padded_height}, and {width} columns; a UV pair belongs to 2 x 2 "
+            "pixels: make them even",
         )
     if tensor_type in PLANAR:
         _check_stride(name, padded_width, is_padded=tuple(valid) != tuple(aligned))
