@@ -103,6 +103,15 @@ class MailboxMoves(RuleBasedStateMachine):
         self.current[slot] = task
         return task, request
 
+    @rule(target=messages, message=messages, is_good=st.booleans())
+    def send_another_instead(self, message: tuple[int, Task, bool, bytes], *, is_good: bool) -> object:
+        """The owner takes a task back, and sends another one in the same slot: its message becomes a late one."""
+        owner, task, _, _ = message
+        which = SLOTS[owner].index(task.slot)
+        self.cancel(owner, which)
+        self.release(owner, which)
+        return self.send(owner, which, is_good=is_good)
+
     @rule(message=messages)
     def place(self, message: tuple[int, Task, bool, bytes]) -> None:
         """The relay gets a message, now, late, or twice."""
