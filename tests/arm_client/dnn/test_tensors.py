@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 import arm_client as hb
@@ -303,3 +305,38 @@ def test_tensors_of_another_board_are_refused(load: Load, dsp_board_factory: Any
     with dsp_board_factory():
         assert "in no live block" in refused(net)
     assert net.run() == 0
+
+
+@given(st.data())
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_damaged_structures_are_refused_or_harmless(kept_nets: list[Net], data: st.DataObject) -> None:
+    net = data.draw(st.sampled_from(kept_nets))
+    tensors = data.draw(st.sampled_from([net.inputs, net.outputs]))
+    before = bytes(tensors)
+    damaged = bytearray(before)
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = 4 * data.draw(st.integers(0, len(damaged) // 4 - 1))
+        damaged[at : at + 4] = data.draw(
+            st.sampled_from([b"\0\0\0\0", b"\xff\xff\xff\xff", b"\1\0\0\0", b"\0\0\0\x80", b"\xff\xff\xff\x7f"])
+            | st.binary(min_size=4, max_size=4)
+        )
+    ctypes.memmove(tensors, bytes(damaged), len(damaged))
+    task = hb.hbDNNTaskHandle_t()
+    status = hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, ctrl())
+    if status:
+        assert status == hb.HB_DNN_INVALID_ARGUMENT
+        assert hb.last_error()
+    else:
+        assert hb.hbDNNWaitTaskDone(task, 0) in {0, hb.HB_DNN_RUN_TASK_FAILED}
+        good(hb.hbDNNReleaseTask(task))
+    ctypes.memmove(tensors, before, len(before))
+
+
+@pytest.fixture
+def kept_nets(load: Load) -> list[Net]:
+    """One net with sizes that are known, and one without, with memory for both."""
+    nets = [load(double()), load(double(["n", 3]))]
+    for tensor in (*nets[1].inputs, *nets[1].outputs):
+        good(hb.hbSysAllocMem(tensor.sysMem[0], 4096))
+    dynamic(nets[1].inputs[0], (2, 3))
+    return nets
