@@ -51,43 +51,52 @@ def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target
 
     Source: DSP development manual (J5), softmax example. docs/nn-ops.md has the table of NaN and infinities.
     """
+    with np.errstate(invalid="ignore", under="ignore"):
+        if path != "ping_pong" or not run_at_once(tm, source, target, softmax_in_place):
+            _tile_by_tile(tm, path, source, target)
+
+
+def softmax_in_place(values: NDArray[Any]) -> None:
+    """All three passes over a row that lies in one tile, (n,) float32."""
+    factor = np.float32(1.0 / math.fsum(_exponentiate(values, np.maximum.reduce(values), values)))
+    np.multiply(values, factor, out=values)
+    charge(len(values), 2 + EXP_INSTRUCTIONS)
+
+
+def _tile_by_tile(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
     largest = np.float32(-np.inf)
     sums: list[float] = []
     factor = np.float32(0)
 
     def find_largest(values: NDArray[Any], _: NDArray[Any], _first: int) -> None:
         nonlocal largest
-        largest = np.maximum(largest, np.maximum.reduce(values))  # a NaN stays, unlike with max()
+        largest = np.maximum(largest, values.max())  # a NaN stays, unlike with max()
         charge(len(values), 1)
 
     def exponentiate(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
-        exponentials = np.subtract(values, largest, dtype=np.float64)
-        np.exp(exponentials, out=exponentials)
-        results[:] = exponentials
-        whole = len(exponentials) // BLOCK_ELEMENTS * BLOCK_ELEMENTS
-        if whole:
-            sums.extend(exponentials[:whole].reshape(-1, BLOCK_ELEMENTS).sum(axis=1).tolist())
-        sums.append(float(np.add.reduce(exponentials[whole:])))
+        sums.extend(_exponentiate(values, largest, results))
         charge(len(values), EXP_INSTRUCTIONS)
 
     def normalise(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
         np.multiply(values, factor, out=results)
         charge(len(values), 1)
 
-    def all_passes(values: NDArray[Any]) -> None:
-        nonlocal factor
-        find_largest(values, values, 0)
-        exponentiate(values, values, 0)
-        factor = np.float32(1.0 / math.fsum(sums))
-        normalise(values, values, 0)
+    run_pass(tm, path, source, None, find_largest)
+    run_pass(tm, path, source, target, exponentiate)
+    factor = np.float32(1.0 / math.fsum(sums))
+    run_pass(tm, path, target, target, normalise)
 
-    with np.errstate(invalid="ignore", under="ignore"):
-        if path == "ping_pong" and run_at_once(tm, source, target, all_passes):
-            return
-        run_pass(tm, path, source, None, find_largest)
-        run_pass(tm, path, source, target, exponentiate)
-        factor = np.float32(1.0 / math.fsum(sums))
-        run_pass(tm, path, target, target, normalise)
+
+def _exponentiate(values: NDArray[Any], largest: np.float32, results: NDArray[Any]) -> list[float]:
+    """Write exp(values - largest) to `results`; the sums of its blocks."""
+    exponentials = np.subtract(values, largest, dtype=np.float64)
+    np.exp(exponentials, out=exponentials)
+    results[:] = exponentials
+    whole = len(exponentials) // BLOCK_ELEMENTS * BLOCK_ELEMENTS
+    rest = float(np.add.reduce(exponentials[whole:]))
+    if not whole:
+        return [rest]
+    return [*exponentials[:whole].reshape(-1, BLOCK_ELEMENTS).sum(axis=1).tolist(), rest]
 
 
 def make_softmax(path: Path | None = None) -> Callable[[memoryview, memoryview, TileManager], int]:

@@ -8,8 +8,8 @@ An op keeps the length of a tile out of its result: so both paths, and any size 
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable
+from functools import cache
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -40,31 +40,32 @@ DDR_TILE_ELEMENTS = 16 * BLOCK_ELEMENTS
 Param = TypeVar("Param", bound=ctypes.Structure)
 
 _chosen: Path | None = None
-_read: dict[str, Path] = {}  # values of the setting, as they were read
 
 
 def set_path(path: Path | None) -> None:
     """Chooses how the built-in NN ops of this core read their data from now on.
 
     Args:
-        path: "ping_pong", through TCM by iDMA; "ddr", straight from DDR; None, what HBRT_NN_PATH says.
+        path: "ping_pong", through TCM by iDMA; "ddr", straight from DDR; None, what HBRT_NN_PATH says, read anew.
 
     Raises:
         ValueError: it is neither.
     """
     global _chosen  # noqa: PLW0603 - one core a process
     _chosen = None if path is None else checked_path(path)
+    _configured.cache_clear()
+
+
+@cache
+def _configured() -> Path:
+    return checked_path(choice("HBRT_NN_PATH"))
 
 
 def current_path() -> Path:
     """What `set_path` chose, or else the setting HBRT_NN_PATH."""
     if _chosen is not None:
         return _chosen
-    raw = os.environ.get("HBRT_NN_PATH", "")
-    path = _read.get(raw)
-    if path is None:
-        path = _read[raw] = checked_path(choice("HBRT_NN_PATH"))
-    return path
+    return _configured()
 
 
 def checked_path(path: str) -> Path:
@@ -129,10 +130,11 @@ def refuse_overlap(source: NDArray[Any], target: NDArray[Any]) -> None:
     Raises:
         ValueError: source and target overlap, except for a target over its source, with no larger elements.
     """
-    same_start = source.ctypes.data == target.ctypes.data
-    if same_start and target.itemsize <= source.itemsize:
+    from_ = source.__array_interface__["data"][0]  # .ctypes costs several times as much
+    to = target.__array_interface__["data"][0]
+    if from_ == to and target.itemsize <= source.itemsize:
         return
-    if np.may_share_memory(source, target):
+    if from_ < to + target.nbytes and to < from_ + source.nbytes:
         raise ValueError(
             "The output block overlaps the input data: give it a block of its own, or, for results that are "
             "not larger than the input, the address of the input itself."
