@@ -68,7 +68,7 @@ def make_session(model_bytes: bytes, label: str) -> ort.InferenceSession:
     """An onnxruntime session on the CPU.
 
     Raises:
-        ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL, with onnxruntime's reason.
+        ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL, with onnxruntime's reason; OUT_OF_MEMORY.
     """
     try:
         return ort.InferenceSession(
@@ -81,6 +81,8 @@ def make_session(model_bytes: bytes, label: str) -> ort.InferenceSession:
                 f"onnxruntime refuses {label}: {text}. If it is an op of your own, register its layer first: "
                 "hbDNNRegisterLayerCreator, or a plugin in HB_DNN_PLUGIN_PATH with HB_DNN_ENABLE_DSP=1."
             ) from None
+        if _lacks_memory(text):
+            raise ModelError(Status.HB_DNN_OUT_OF_MEMORY, f"onnxruntime has no memory for {label}: {text}") from None
         is_unknown = type(error).__name__ == "NotImplemented" or any(
             sign in text for sign in ("opset", "NOT_IMPLEMENTED", "kernel")
         )
@@ -89,8 +91,14 @@ def make_session(model_bytes: bytes, label: str) -> ort.InferenceSession:
 
 
 def run_failed(error: Exception) -> ModelError:
-    """RUN_TASK_FAILED with onnxruntime's reason."""
-    return ModelError(Status.HB_DNN_RUN_TASK_FAILED, f"onnxruntime: {one_line(error)}")
+    """RUN_TASK_FAILED with onnxruntime's reason; OUT_OF_MEMORY when the host had none for a value inside the graph."""
+    text = one_line(error)
+    status = Status.HB_DNN_OUT_OF_MEMORY if _lacks_memory(text) else Status.HB_DNN_RUN_TASK_FAILED
+    return ModelError(status, f"onnxruntime: {text}")
+
+
+def _lacks_memory(text: str) -> bool:
+    return any(sign in text for sign in ("Failed to allocate memory", "bad allocation", "std::bad_alloc"))
 
 
 def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:

@@ -214,6 +214,16 @@ def test_the_device_sees_what_was_cleaned_and_the_cpu_what_it_invalidated(
         net.close()
 
 
+def test_a_value_inside_the_graph_that_the_host_has_no_memory_for(load: Load) -> None:
+    nodes = [helper.make_node("ConstantOfShape", ["x"], ["large"])]
+    nodes += [helper.make_node("ReduceSum", ["large"], ["y"], keepdims=0)]
+    net = load(model_bytes(nodes, [("x", TensorProto.INT64, [1])], [("y", TensorProto.FLOAT, [])]))
+    net.fill(np.array([1 << 60]))
+    assert net.run() == hb.HB_DNN_OUT_OF_MEMORY, hb.last_error()
+    net.fill(np.array([3]))
+    assert net.run() == 0
+
+
 def test_a_block_that_is_too_small_is_refused(load: Load) -> None:
     net = load(double())
     net.outputs[0].sysMem[0].memSize = 15
