@@ -112,11 +112,16 @@ class Hold:
         self.task = chip.rpc(chip.HOLD, self.mem, self.output, core)
 
     def await_running(self) -> Hold:
-        Chip.until(lambda: self.flags[0], "a held task's start")
+        Chip.until(self._is_running, "a held task's start")
         return self
+
+    def _is_running(self) -> bool:
+        hb.hbSysFlushMem(self.mem, hb.HB_SYS_MEM_CACHE_INVALIDATE)  # of use on another machine's board only
+        return bool(self.flags[0])
 
     def let_go(self) -> None:
         self.flags[1] = 1
+        hb.hbSysFlushMem(self.mem, hb.HB_SYS_MEM_CACHE_CLEAN)
 
     def finish(self) -> int:
         """Let it go, wait for it, release it; returns its status."""

@@ -1,0 +1,62 @@
+"""A pytest plugin (``-p tests.arm_client.over_tcp``): every board of the run is used as from another machine.
+
+Each board gets a relay that listens on loopback, and whoever attaches to it does so by that relay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from arm_client import session
+from arm_client.remote_link import RemoteLink
+from hbrt.board import BoardPaths, RemoteBoard
+from hbrt.board_files import daemon_pid
+from hbrt.link import Link, NoDaemonError
+from tests.remote_relay import RemoteRelay
+
+# What is otherwise with another machine's board (docs/remote.md), by the tests that say how it is with one of this.
+DIFFERS = {
+    "bytes that an op or another program writes are seen after INVALIDATE, or a task's end": (
+        "test_of_a_running_task_drops_its_result_and_gives_the_slot_back",
+        "test_both_processes_see_the_same_bytes",
+        "test_a_foreign_block_serves_tasks_once_it_is_registered",
+        "test_a_part_of_a_block",
+        "test_a_block_lives_until_the_last_lets_go",
+        "test_a_block_outlives_the_process_that_allocated_it",
+        "test_registered_memory_is_cached",
+    ),
+    "what is written into a block that was freed goes nowhere": ("test_memory_of_a_running_task_lives_until_it_ends",),
+    "looks into the board's directory": ("test_an_unknown_mode_is_refused_where_it_is_read",),
+}
+_relays: dict[tuple[Path, int], RemoteRelay] = {}
+
+
+def _remote_link(paths: BoardPaths) -> Link:
+    if isinstance(paths, RemoteBoard):
+        return RemoteLink(paths)
+    pid = daemon_pid(paths)
+    if pid is None:
+        raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.")
+    key = paths.path, pid
+    if key not in _relays:
+        _relays[key] = RemoteRelay(paths.path)
+    return RemoteLink(_relays[key].board)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave out what differs, and say why."""
+    for why, names in DIFFERS.items():
+        for item in items:
+            if getattr(item, "originalname", item.name) in names:
+                item.add_marker(pytest.mark.skip(reason=why))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _over_tcp() -> Iterator[None]:
+    session._link = _remote_link
+    yield
+    for relay in _relays.values():
+        relay.close()
