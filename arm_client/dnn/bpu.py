@@ -63,6 +63,11 @@ class Bpu:
                 return False
             return True
 
+    def current_core(self) -> int:
+        """The core whose thread calls this; -1 for every other thread."""
+        here = threading.current_thread()
+        return self._threads.index(here) if here in self._threads else -1
+
     def close(self, give_up: Callable[[], None]) -> None:
         """End the threads; ``give_up`` is called first, and ends what runs."""
         with self._lock:

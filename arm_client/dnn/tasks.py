@@ -185,8 +185,8 @@ class Tasks:
                 f"The task {task.handle:#x} still awaits inferences: it was made with more = 1 at {task.where}. "
                 "Add the last one with more = 0 first.",
             )
-        if task.runner == threading.get_ident() and task.state == State.RUNNING:
-            raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
+        if task.state != State.DONE:
+            self._check_that_it_can_end(task)
         if not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
                 Status.HB_DNN_TIMEOUT,
@@ -301,6 +301,20 @@ class Tasks:
                 f"{MOST_TASKS} tasks are alive, made at: {held}. Release each with hbDNNReleaseTask.",
             )
         return Task(self, _call_site())
+
+    def _check_that_it_can_end(self, task: Task) -> None:
+        """Refuse a wait that never ends: of a layer, for what its own core is to run."""
+        core = self.bpu.current_core()
+        if core < 0:
+            return
+        if task.runner == threading.get_ident():
+            raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
+        if task.core_mask == 1 << core:
+            raise ModelError(
+                Status.HB_DNN_API_USE_ERROR,
+                f"A layer on BPU core {core} waits for the task {task.handle:#x}, which that core alone may run; "
+                "give it another bpuCoreId.",
+            )
 
     def _awaiting(self, handle: int) -> Task:
         task = self._handles.find(handle)

@@ -127,7 +127,7 @@ class Net:
 
     def infer(self, task: hb.hbDNNTaskHandle_t | None = None, how: hb.hbDNNInferCtrlParam | None = None) -> Any:
         """A submitted task."""
-        task = task or hb.hbDNNTaskHandle_t()
+        task = hb.hbDNNTaskHandle_t() if task is None else task  # a null handle is false
         good(hb.hbDNNInfer(task, self.outputs, self.inputs, self.handle, how or ctrl()))
         return task
 

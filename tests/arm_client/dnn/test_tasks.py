@@ -263,6 +263,31 @@ def test_a_callback_that_raises_silences_no_other(load: Load, capsys: pytest.Cap
     good(hb.hbDNNReleaseTask(task))
 
 
+def test_a_wait_that_would_never_end_is_refused(load: Load) -> None:
+    """Of a layer, for its own task or for one that its own core is to run; for one of the other core it may wait."""
+    net, other = load(double()), load(double(name="other"))
+    gate = Gate(net)
+    plan_run, task, is_known = gate.run, hb.hbDNNTaskHandle_t(), threading.Event()
+    found: list[int] = []
+
+    def run(*arguments: Any) -> Any:
+        assert is_known.wait(20)
+        found.append(hb.hbDNNWaitTaskDone(task, 0))
+        for core in (1, 2):
+            mine = other.infer(how=ctrl(core=core))
+            found.append(hb.hbDNNWaitTaskDone(mine, 0))
+            good(hb.hbDNNReleaseTask(mine))
+        return plan_run(*arguments)
+
+    gate.run = run  # type: ignore[assignment]
+    gate.open()
+    net.infer(task, ctrl(core=1))
+    is_known.set()
+    good(hb.hbDNNWaitTaskDone(task, 0))
+    good(hb.hbDNNReleaseTask(task))
+    assert found == [hb.HB_DNN_API_USE_ERROR, hb.HB_DNN_API_USE_ERROR, 0]
+
+
 def test_control_parameters_out_of_range(load: Load) -> None:
     net = load(double())
     how: Any
