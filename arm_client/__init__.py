@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from arm_client.dsp import (
@@ -15,6 +14,7 @@ from arm_client.dsp import (
     hbDSPWaitTaskDone,
 )
 from arm_client.lazy_names import MODULES
+from arm_client.lazy_names import load as _load
 from arm_client.refusal import last_error
 from arm_client.sys import (
     hbSysAllocCachedMem,
@@ -218,6 +218,6 @@ def __getattr__(name: str) -> Any:
     module = MODULES.get(name)
     if module is None:
         raise AttributeError(f"module 'arm_client' has no attribute {name!r}")
-    value = getattr(import_module(module), name)
+    value = _load(name, module)
     globals()[name] = value  # from now on it is found without this function, which costs some microseconds
     return value

@@ -5,7 +5,8 @@ A name that is new goes into both lists; a test holds them together.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from arm_client.client import ANY as ANY
@@ -143,3 +144,24 @@ MODULES: dict[str, str] = {
         "arm_client.errors",
     ),
 }
+
+_EXTRAS = {"onnx": "dnn", "onnxruntime": "dnn", "ml_dtypes": "dnn", "yaml": "dnn", "cv2": "dnn"}
+
+
+def load(name: str, module: str) -> Any:
+    """The object behind a lazy name.
+
+    Raises:
+        ImportError: a library of one of hbrt's extras is missing; says which extra.
+    """
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        extra = _EXTRAS.get((error.name or "").partition(".")[0])
+        if extra is None:
+            raise
+        raise ImportError(
+            f"{name} needs {error.name}, which is not installed: install hbrt with its extra {extra!r}, as in "
+            f"pip install 'hbrt[{extra}]'.",
+            name=error.name,
+        ) from None

@@ -6,8 +6,9 @@ a program's own begins with ``Layer`` or ``DspLayer``.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+from arm_client.lazy_names import load as _load
 
 if TYPE_CHECKING:
     from arm_client.dnn.dsp_layer import DspLayer as DspLayer
@@ -50,4 +51,4 @@ def __getattr__(name: str) -> Any:
     module = _LAZY.get(name)
     if module is None:
         raise AttributeError(f"module 'arm_client.dnn' has no attribute {name!r}")
-    return getattr(import_module(module), name)
+    return _load(name, module)

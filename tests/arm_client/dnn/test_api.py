@@ -290,6 +290,18 @@ def test_naming_the_package_loads_no_library_of_models() -> None:
     assert said == "[]\n"
 
 
+@pytest.mark.parametrize("name", ["hb.hbDNNInfer", "dnn.load", "hb.hbDNNRoiInfer"])
+def test_a_library_that_is_missing_is_named_with_the_extra_that_brings_it(name: str) -> None:
+    program = (
+        f"import sys; sys.modules['onnxruntime'] = None; import arm_client as hb; from arm_client import dnn; {name}"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    last = ended.stderr.splitlines()[-1]
+    assert last.startswith("ImportError: ")
+    assert "onnxruntime, which is not installed" in last
+    assert last.endswith("pip install 'hbrt[dnn]'.")
+
+
 def test_a_program_that_ends_while_a_task_runs_ends(dsp_board: Board) -> None:
     program = (
         "import numpy as np; from tests.arm_client.dnn.nets import *\n"
