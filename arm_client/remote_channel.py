@@ -18,9 +18,9 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from arm_client.refusal import RequestRefusedError
-from arm_client.remote_probe import mechanism
 from hbrt.board import RemoteBoard
 from hbrt.curve_keys import KeysError, ProgramKeys, default_directory, program_keys
+from hbrt.remote_probe import mechanism
 from hbrt.remote_pump import Job, Pump
 from hbrt.remote_wire import (
     BEAT_SECONDS,

@@ -7,6 +7,7 @@ import click
 from dsp_server.commands._checks import Check, Level, installation
 from dsp_server.commands._kernel import kernel, memory
 from dsp_server.commands._leftovers import boards
+from dsp_server.commands._remote import remote_board
 from hbrt.cli_options import json_option
 from hbrt.exits import Exit
 from hbrt.tables import Column, show_json, show_table
@@ -21,7 +22,7 @@ def command(ctx: click.Context, *, clean: bool, as_json: bool) -> None:
 
     Exit code 3 when a check fails; a warning is none.
     """
-    checks = [*installation(), *kernel(), *memory(), *boards(clean=clean)]
+    checks = [*installation(), *kernel(), *memory(), *boards(clean=clean), *remote_board()]
     if as_json:
         show_json([check._asdict() for check in checks])
     else:

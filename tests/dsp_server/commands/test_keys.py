@@ -40,6 +40,7 @@ def test_a_detached_relay_listens_and_ends_with_its_board(shell: Shell) -> None:
     refused = shell.hbrt("status")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert f"The board at {address} is on another machine" in refused.stderr
+    assert f"a relay answers at {address}, without keys" in " ".join(shell.hbrt("doctor").stdout.split())
     del shell.environment["HBRT_BOARD"]
     assert "dsp_relay_server" in shell.good("status", "--clients")
     shell.good("stop")

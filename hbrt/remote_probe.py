@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import socket
 
-from arm_client.refusal import RequestRefusedError
 from hbrt.board import RemoteBoard
+from hbrt.refusal import RequestRefusedError
 from hbrt.status import Status
 
 CONNECT_SECONDS = 5.0
