@@ -33,7 +33,7 @@ def exceptions() -> str:
     """Which exception of the Python habits carries which status."""
     by_kind: dict[str, list[str]] = {}
     for code in Status:
-        if code and not code.name.startswith("HB_DNN_"):
+        if code and not code.name.endswith("_TIMEOUT"):
             by_kind.setdefault(type(error_for(code, "")).__name__, []).append(f"`{code.name}`")
     by_kind["OpFailedError"].append("any value of the op's own")
     return table(("exception", "status"), [(f"`{kind}`", ", ".join(codes)) for kind, codes in sorted(by_kind.items())])
