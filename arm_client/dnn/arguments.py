@@ -8,15 +8,16 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any, ParamSpec, cast
 
+from arm_client.dnn.bpu import ALL_CORES
 from arm_client.dnn.errors import bad_argument, one_line
 from arm_client.pointers import behind, integer, shown
 from arm_client.refusal import RequestRefusedError, note
 from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
+from hbrt.layout import MAX_CORES
 from hbrt.status import Status
 
 _P = ParamSpec("_P")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
-_CORES = 3  # bits of a mask
 
 
 def returns_status(call: Callable[_P, None]) -> Callable[_P, int]:
@@ -49,11 +50,11 @@ def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
     given = behind(ctrl, hbDNNInferCtrlParam)
     if given is None:
         raise bad_argument(f"The control parameter is {shown(ctrl)}; pass an hbDNNInferCtrlParam.")
-    if not 0 <= given.bpuCoreId <= _CORES:
+    if not 0 <= given.bpuCoreId <= ALL_CORES:
         raise bad_argument(
             f"bpuCoreId is {given.bpuCoreId}; write HB_BPU_CORE_ANY (0), HB_BPU_CORE_0 (1), HB_BPU_CORE_1 (2) or both."
         )
-    if not 0 <= given.dspCoreId <= _CORES:
+    if not 0 <= given.dspCoreId < 1 << MAX_CORES:
         raise bad_argument(f"dspCoreId is {given.dspCoreId}; write HB_DSP_CORE_ANY (0), or bits of cores.")
     if not 0 <= given.priority <= 255:
         raise bad_argument(f"The priority is {given.priority}; write 0 to 255.")
