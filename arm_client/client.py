@@ -17,7 +17,7 @@ import numpy as np
 
 from arm_client import session as sessions
 from arm_client.errors import CallerError, error_for
-from arm_client.future import Task
+from arm_client.future import Posted, Task
 from arm_client.memory import Block
 from arm_client.refusal import RequestRefusedError
 from hbrt.status import Status
@@ -277,24 +277,23 @@ class Board:
         Raises:
             OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
         """
+        self.post(cmd, params, output, priority=priority, core=core, custom_id=custom_id, keep=keep).finish(timeout)
+        return output
+
+    def post(
+        self,
+        cmd: int,
+        params: Params = None,
+        output: Output = None,
+        *,
+        priority: int = 0,
+        core: int = ANY,
+        custom_id: int = 0,
+        keep: object = None,
+    ) -> Posted:
+        """Queue a task that its poster alone waits for. Arguments as for ``call``, errors as for ``submit``."""
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
-        if timeout is None:
-            # A future costs as much as the rest of the call; who just waits for a success needs none.
-            try:
-                if session.tasks.wait(handle, 0) == 0:
-                    session.tasks.release(handle)
-                    return output
-            except BaseException:
-                session.tasks.release_later(handle, (held, output, keep))
-                raise
-        task = Task(session, handle, int(cmd), output, (held, keep), submit_ns)
-        try:
-            return task.result(timeout)
-        except TimeoutError:
-            task.cancel()
-            raise
-        finally:
-            del task, held  # the task holds the exception, which holds this frame: no cycle may keep device memory
+        return Posted(session, handle, int(cmd), output, (held, keep), submit_ns)
 
     def _queue(
         self, cmd: int, params: Params, output: Output, priority: int, core: int, custom_id: int

@@ -165,3 +165,48 @@ class Task(concurrent.futures.Future[Any]):
         answer = self._session.tasks.answer(self._handle)
         # Until it ends, its slot says only who claimed it; the rest is of an earlier task there.
         return answer if state >= FIRST_END else answer._replace(start_ns=0, done_ns=0, cycles=0)
+
+
+class Posted:
+    """One submitted task, for who just waits for its success: a future costs as much as all the rest of a call."""
+
+    __slots__ = ("_cmd", "_handle", "_keep", "_output", "_session", "_submit_ns")
+
+    def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object, submit_ns: int) -> None:
+        self._session = session
+        self._handle = handle
+        self._cmd = cmd
+        self._output = output
+        self._keep = keep
+        self._submit_ns = submit_ns
+
+    def __del__(self) -> None:
+        # Nobody waited, or was interrupted: as with a Task.
+        if self._handle:
+            self._session.tasks.release_later(self._handle, (self._keep, self._output))
+
+    def finish(self, timeout: float | None = None) -> None:
+        """Wait until it has succeeded; once. On TimeoutError it is let go.
+
+        Raises:
+            TimeoutError: it did not end within so many seconds. HbrtError: it failed.
+        """
+        tasks = self._session.tasks
+        if timeout is None and tasks.wait(self._handle, 0) == 0:
+            tasks.release(self._handle)
+            self._handle = 0
+            return
+        task = Task(self._session, self._handle, self._cmd, self._output, self._keep, self._submit_ns)
+        self._handle, self._keep, self._output = 0, None, None
+        try:
+            task.result(timeout)
+        except TimeoutError:
+            task.cancel()
+            raise
+        finally:
+            del task  # it holds the exception, which holds this frame: no cycle may keep device memory
+
+    def cancel(self) -> None:
+        """Cancel it when no core has claimed it yet."""
+        if self._handle:
+            self._session.tasks.cancel(self._handle)

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arm_client.client import ANY, Board, BoardArray
-from arm_client.future import Task
-from arm_client.nn.arrays import as_array, finish, is_on_board, let_go, need_known, refusal
+from arm_client.future import Posted
+from arm_client.nn.arrays import as_array, is_on_board, need_known, refusal
 from arm_client.nn.pointcloud_config import CENTERPOINT, POINTPILLARS, PillarConfig
 from arm_client.nn.pointcloud_voxels import Voxeliser
 from hbrt.pointcloud_types import (
@@ -255,25 +255,27 @@ class _Run:
         self._priority, self._core = options.get("priority", 0), options.get("core", ANY)
         self._deadline = None if timeout is None else time.monotonic() + timeout
 
-    def submit(self, index: int, param: hbDSPPointCloudParam, output: BoardArray) -> Task:
+    def submit(self, index: int, param: hbDSPPointCloudParam, output: BoardArray) -> Posted:
         """Queue a step; `index` is that of its parameter block, which no task under way may have."""
         param.flags = self._flags
         block = self._blocks[index]
         block.view[:] = memoryview(param).cast("B")
-        return self._board.submit(self._command, block.array, output, priority=self._priority, core=self._core)
+        return self._board.post(
+            self._command, block.array, output, priority=self._priority, core=self._core, keep=self._used
+        )
 
-    def collect(self, tasks: list[Task]) -> None:
+    def collect(self, tasks: list[Posted]) -> None:
         """Wait for the oldest task."""
         left = None if self._deadline is None else max(self._deadline - time.monotonic(), 0)
-        finish(tasks.pop(0), left, self._used)
+        tasks.pop(0).finish(left)
 
     @contextmanager
-    def tasks(self) -> Iterator[list[Task]]:
+    def tasks(self) -> Iterator[list[Posted]]:
         """A list of tasks under way; what is left in it when something fails is let go."""
-        tasks: list[Task] = []
+        tasks: list[Posted] = []
         try:
             yield tasks
         except BaseException:
             while tasks:
-                let_go(tasks.pop(), self._used)
+                tasks.pop().cancel()
             raise

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import concurrent.futures
 import gc
 import math
+import time
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from arm_client import nn
 from arm_client.client import Board, BoardArray
 from arm_client.errors import CallerError, OpFailedError
-from arm_client.future import Task
 from arm_client.nn import pointcloud
 from arm_client.nn.pointcloud_config import PillarConfig
 from arm_client.nn.pointcloud_reference import preprocess
@@ -299,27 +298,19 @@ def broken_transpose(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.undo()
 
 
-@pytest.fixture
-def submitted(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Task]]:
-    """Every task that the test submits; the test's end waits for them, since a core may still run what was let go."""
-    tasks: list[Task] = []
-    submit = Board.submit
-
-    def spy(*args: Any, **kwargs: Any) -> Task:
-        tasks.append(submit(*args, **kwargs))
-        return tasks[-1]
-
-    monkeypatch.setattr(Board, "submit", spy)
-    yield tasks
-    monkeypatch.undo()
+def await_no_task(board: Board) -> None:
+    """Wait until what was let go has ended, since a core may still run it."""
+    deadline = time.monotonic() + 30
+    while board.live_tasks():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 @pytest.mark.usefixtures("broken_transpose")
-def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, submitted: list[Task], sweep: NDArray[np.float32]) -> None:
+def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, sweep: NDArray[np.float32]) -> None:
     with pytest.raises(OpFailedError, match="dims is 3"):
         nn.centerpoint(dsp_board, sweep, CENTERPOINT)
-    assert len(concurrent.futures.wait(submitted, timeout=30).not_done) == 0
-    submitted.clear()
+    await_no_task(dsp_board)
 
 
 WAITS_FOR_ITS_POINTS = """
@@ -340,9 +331,7 @@ def main():
 """
 
 
-def test_what_a_core_still_uses_outlives_the_timeout(
-    dsp_board_factory: Any, tmp_path: Path, submitted: list[Task]
-) -> None:
+def test_what_a_core_still_uses_outlives_the_timeout(dsp_board_factory: Any, tmp_path: Path) -> None:
     image = tmp_path / "waits.py"
     image.write_text(WAITS_FOR_ITS_POINTS, encoding="utf-8")
     with dsp_board_factory(image=image, fresh=True) as board:
@@ -352,8 +341,7 @@ def test_what_a_core_still_uses_outlives_the_timeout(
         gc.collect()
         assert board.live_bytes() > points.nbytes
         points.view(np.uint8)[:] = 1
-        assert len(concurrent.futures.wait(submitted, timeout=30).not_done) == 0
-        submitted.clear()
+        await_no_task(board)
         gc.collect()
         assert board.live_bytes() == points.nbytes
         del points
