@@ -102,7 +102,7 @@ NONSENSE = {
 
 @pytest.mark.parametrize("frame", NONSENSE.values(), ids=NONSENSE.keys())
 @pytest.mark.parametrize("is_known", [False, True])
-def test_nonsense_is_refused_and_cut_off(talker: Talker, frame: bytes, is_known: bool) -> None:  # noqa: FBT001
+def test_nonsense_is_refused(talker: Talker, frame: bytes, is_known: bool) -> None:  # noqa: FBT001
     if is_known:
         assert talker.hello().kind == Kind.WELCOME
     talker.socket.send(frame)
@@ -196,7 +196,7 @@ def test_who_has_not_said_hello_is_not_served(talker: Talker) -> None:
     assert talker.hello().kind == Kind.WELCOME
 
 
-def test_a_message_of_two_frames_and_one_that_is_too_large(relay: RemoteRelay) -> None:
+def test_a_message_of_two_frames_and_one_that_is_too_large_end_the_connection(relay: RemoteRelay) -> None:
     for frames in ([b"a", b"b"], [bytes(MAX_FRAME_BYTES + 1)]):
         talker = Talker(relay.address)
         assert talker.hello().kind == Kind.WELCOME
