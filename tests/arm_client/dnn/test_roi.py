@@ -277,6 +277,25 @@ def test_each_call_for_its_own_models(case: Make, load: Load) -> None:
     assert "no input whose source is the resizer" in hb.last_error()
 
 
+def test_an_output_that_is_no_batch_holds_one_run(load: Load) -> None:
+    data = model_bytes(
+        [helper.make_node("ReduceMean", ["a"], ["y"], keepdims=0)], [("a", F32, (1, 3, 16, 32))], [("y", F32, ())]
+    )
+    text = "{input_name: a, input_type_rt: nv12, input_type_train: yuv444, input_source: {a: resizer}}"
+    net = load(described(data, text))
+    net.fill(np.full(net.inputs[0].properties.alignedByteSize, 128, np.uint8))
+    rois = (hb.hbDNNRoi * 2)(hb.hbDNNRoi(0, 0, 9, 9), hb.hbDNNRoi(0, 0, 9, 9))
+    task = hb.hbDNNTaskHandle_t()
+    inputs = [net.inputs[0]] * 2
+    status = hb.hbDNNRoiInfer(task, net.outputs, inputs, rois, 2, net.handle, ctrl())
+    assert status == hb.HB_DNN_API_USE_ERROR
+    assert "cannot lie in one tensor" in hb.last_error()
+    good(hb.hbDNNRoiInfer(task, net.outputs, inputs, rois, 1, net.handle, ctrl()))
+    good(hb.hbDNNWaitTaskDone(task, 0))
+    good(hb.hbDNNReleaseTask(task))
+    assert net.read() == 128
+
+
 def test_single_resizers_with_one_batched_input(load: Load) -> None:
     # The manual: not supported; the model is to be compiled with a batch.
     axes = numpy_helper.from_array(np.array([2, 3], np.int64), "axes")
