@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterator
 from typing import TypeAlias
 
-from hbrt.remote_wire import WINDOW_BYTES
+from hbrt.remote_wire import WINDOW_BYTES, WINDOW_FRAMES
 
 # Frames, made when there is room for them; each with the number of its PUSH or DATA, 0 for one that needs no room.
 Job: TypeAlias = Iterator[tuple[int, bytes]]
@@ -31,7 +31,7 @@ class Pump:
     @property
     def has_frames(self) -> bool:
         """Whether ``frames`` has something to give."""
-        return bool(self._jobs) and self._bytes < WINDOW_BYTES
+        return bool(self._jobs) and self._bytes < WINDOW_BYTES and len(self._on_their_way) < WINDOW_FRAMES
 
     def frames(self) -> Iterator[bytes]:
         """The frames that may be sent now."""

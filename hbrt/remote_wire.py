@@ -8,8 +8,9 @@ Rules
 Talk
     HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.wire``), PULL and CHECK are answered
     by one REPLY with their number, CANCEL, ASK and DROP by one STATE, CLOCK by NOW.
-    PUSH and DATA carry changed bytes, up and down, numbered from 1; ACK says up to which number the other side has
-    taken them in. A sender never has more than WINDOW_BYTES of them without an ACK, so that nobody holds more.
+    PUSH and DATA carry changed bytes, up and down, numbered from 1; TAKEN and ACK say up to which number they were
+    taken in. A sender never has more than WINDOW_BYTES, nor WINDOW_FRAMES, of them without an ACK, so that nobody
+    holds more.
     SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
     was taken in before they were made: see ``hbrt.shadow.merge``.
     BEAT comes every BEAT_SECONDS. GONE says that the relay lets go, and why; BYE that the program does.
@@ -33,6 +34,7 @@ VERSION = 1
 MAX_REPLY_BYTES = 1 << 20
 MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
 WINDOW_BYTES = 8 << 20
+WINDOW_FRAMES = 1024
 BEAT_SECONDS = 1.0
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 1000, 4000  # of ZeroMQ, both ways: they need no interpreter to be answered
 _U32 = (1 << 32) - 1

@@ -19,6 +19,7 @@ from hbrt.wire import MalformedMessageError
 CHUNK_BYTES = 1 << 20  # the most that one Change covers
 GAP_PAGES = 4  # unchanged pages between changed ones that are not worth a message of their own
 _WORDS = PAGE_BYTES // 8
+_FEW_BYTES = 4 * PAGE_BYTES
 
 Bytes = NDArray[np.uint8]
 Bits = NDArray[np.uint8]  # which bytes: one bit each, lowest first; so one element for each eight bytes, a word
@@ -41,6 +42,8 @@ class Change(NamedTuple):
 
 def changed_runs(now: Bytes, base: Bytes) -> list[tuple[int, int]]:
     """Ranges of whole pages, in bytes from the start, that hold all differences between two copies."""
+    if len(now) <= _FEW_BYTES and now.tobytes() == base.tobytes():
+        return []  # most blocks are small, and most of them did not change: numpy's calls would cost more than the look
     differs = (now.view(np.uint64).reshape(-1, _WORDS) != base.view(np.uint64).reshape(-1, _WORDS)).any(axis=1)
     pages = np.flatnonzero(differs)
     if not len(pages):

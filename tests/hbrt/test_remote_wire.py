@@ -17,6 +17,7 @@ from hbrt.remote_wire import (
     TASK_REQUEST,
     VERSION,
     WINDOW_BYTES,
+    WINDOW_FRAMES,
     Kind,
     decode,
     encode,
@@ -97,6 +98,13 @@ def test_fields_of_any_kind_are_checked(kind: int, fields: list[Any]) -> None:
 
 
 class TestPump:
+    def test_many_small_frames_wait_as_well(self) -> None:
+        pump = Pump()
+        pump.add(iter([(number, b"x") for number in range(1, WINDOW_FRAMES + 3)]))
+        assert len(list(pump.frames())) == WINDOW_FRAMES
+        pump.on_taken(WINDOW_FRAMES - 1)
+        assert list(pump.frames()) == [b"x", b"x"]
+
     def test_frames_leave_in_order_while_there_is_room(self) -> None:
         pump, big = Pump(), bytes(WINDOW_BYTES)
         pump.add(iter([(1, big), (2, b"second")]))
