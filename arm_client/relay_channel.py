@@ -43,10 +43,14 @@ class RelayChannel:
     A thread of the channel's own hears of the relay: its last words, its end, its silence.
     """
 
-    def __init__(self, context: zmq.Context[Any], socket: zmq.Socket[bytes], pid: int) -> None:
+    def __init__(
+        self, context: zmq.Context[Any], socket: zmq.Socket[bytes], tasks: zmq.Socket[bytes], pid: int, ticket: int
+    ) -> None:
         self._context = context
         self._socket = socket
+        self._tasks = tasks
         self.pid = pid
+        self.ticket = ticket  # what a SUBMIT shows
         self._pidfd = os.pidfd_open(pid)
         self._closing = os.eventfd(0, os.EFD_CLOEXEC)
         self._lock = threading.Lock()
@@ -54,8 +58,9 @@ class RelayChannel:
         self._watcher: threading.Thread | None = None
         self.fd = int(socket.getsockopt(zmq.FD))
         self.gone: tuple[int, str] | None = None  # why the relay said that it ends
+        self.send = socket.send
         # The C part's own method: the one over it only sorts out options that are not used here.
-        self.send: Callable[[bytes, int], object] = super(zmq.Socket, socket).send
+        self.submit: Callable[[bytes, int], object] = super(zmq.Socket, tasks).send
         self._get, self._recv = socket.getsockopt, socket.recv
 
     def take(self) -> bytes | None:
@@ -90,6 +95,7 @@ class RelayChannel:
 
     def close(self, linger_ms: int = 0) -> None:
         """Close the connection; what is unsent gets ``linger_ms``."""
+        self._tasks.close(0)
         self._socket.close(linger_ms)
         self._context.term()
         with self._lock:
@@ -136,6 +142,7 @@ def _connect(link: Link) -> RelayChannel | None:
     """A channel to the relay that runs; None when it ended before it answered."""
     context: zmq.Context[Any] = zmq.Context(io_threads=1)
     socket = context.socket(zmq.DEALER)
+    tasks = context.socket(zmq.PUSH)
     channel = None
     try:
         socket.linger = 0
@@ -145,19 +152,23 @@ def _connect(link: Link) -> RelayChannel | None:
         socket.connect(link.paths.relay_endpoint)
         nonce = secrets.token_hex(16)
         socket.send(encode(Kind.HELLO, link.client_id, nonce, link.proof(nonce)))
-        pid = _await_welcome(link, socket)
-        if pid is not None:
-            channel = RelayChannel(context, socket, pid)
+        welcome = _await_welcome(link, socket)
+        if welcome is not None:
+            tasks.sndhwm = MOST_UNREAD
+            tasks.connect(link.paths.relay_tasks_endpoint)
+            channel = RelayChannel(context, socket, tasks, *welcome)
     except ProcessLookupError:
         pass  # it ended right after its welcome
     finally:
         if channel is None:
+            tasks.close(0)
             socket.close()
             context.term()
     return channel
 
 
-def _await_welcome(link: Link, socket: zmq.Socket[bytes]) -> int | None:
+def _await_welcome(link: Link, socket: zmq.Socket[bytes]) -> tuple[int, int] | None:
+    """Process of the relay and the ticket that it gave; None when it ended before it answered."""
     deadline = time.monotonic() + WELCOME_SECONDS
     while time.monotonic() < deadline:
         if socket.poll(LOOK_MS):
@@ -166,8 +177,7 @@ def _await_welcome(link: Link, socket: zmq.Socket[bytes]) -> int | None:
             except MalformedMessageError as error:
                 raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay's welcome: {error}") from None
             if kind == Kind.WELCOME:
-                pid: int = fields[0]
-                return pid
+                return fields[0], fields[1]
             if kind == Kind.REFUSED:
                 raise RequestRefusedError(fields[0], f"The relay of board {link.paths.name} refused: {fields[1]}")
             return None

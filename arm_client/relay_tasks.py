@@ -12,6 +12,7 @@ task that was lost this way leaves the slot, which is taken back like that of a 
 from __future__ import annotations
 
 import contextlib
+import struct
 import threading
 import time
 from os import eventfd_write
@@ -24,7 +25,7 @@ from arm_client.relay_channel import RelayChannel, open_channel
 from hbrt.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import FIRST_END, REQUEST, Answer, State
 from hbrt.refusal import RequestRefusedError
-from hbrt.relay_wire import RELAY_SAYS, REQUEST_AT, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
+from hbrt.relay_wire import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 from hbrt.wire import MalformedMessageError
@@ -40,6 +41,7 @@ _OFFLINE = 3
 _EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
 _REQUEST_BYTES = REQUEST.size
+_NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # what a SUBMIT has before its REQUEST
 _TRIES = 2
 
 
@@ -111,9 +113,7 @@ class RelayTasks(Tasks):
         self._sequence = sequence
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
-        raw = SUBMIT.pack(
-            SUBMIT_HEAD,
-            handle,
+        request = REQUEST.pack(
             sequence,
             custom_id,
             cmd,
@@ -127,7 +127,7 @@ class RelayTasks(Tasks):
             output_bytes,
         )
         record = self._records + slot * SLOT_RECORD_BYTES
-        mm[record : record + _REQUEST_BYTES] = raw[REQUEST_AT:]
+        mm[record : record + _REQUEST_BYTES] = request
         for _ in range(_TRIES):
             with self._io:
                 channel = self._channel
@@ -135,7 +135,7 @@ class RelayTasks(Tasks):
                     self._handles[slot] = handle
                     mm[self._states + slot] = _SENT
                     try:
-                        channel.send(raw, _NOBLOCK)
+                        channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
                     except zmq.ZMQError:
                         self._handles[slot] = 0
                     else:

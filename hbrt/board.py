@@ -13,6 +13,7 @@ ATTACH = "attach.sock"
 CONTROL = "control.sock"
 LOCK = "lock"
 RELAY = "relay.sock"
+RELAY_TASKS = "relay-tasks.sock"
 RELAY_LOCK = "relay.lock"
 LOG = "log"
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
@@ -77,6 +78,11 @@ class BoardPaths(NamedTuple):
         return self.path / RELAY
 
     @property
+    def relay_tasks(self) -> Path:
+        """ZeroMQ socket of the relay that takes tasks and nothing else."""
+        return self.path / RELAY_TASKS
+
+    @property
     def relay_lock(self) -> Path:
         """Lock of the relay, with its process id as text."""
         return self.path / RELAY_LOCK
@@ -85,6 +91,11 @@ class BoardPaths(NamedTuple):
     def relay_endpoint(self) -> str:
         """ZeroMQ address of the relay's socket."""
         return f"ipc://{socket_path(self.relay)}"
+
+    @property
+    def relay_tasks_endpoint(self) -> str:
+        """ZeroMQ address of the relay's socket for tasks."""
+        return f"ipc://{socket_path(self.relay_tasks)}"
 
     @property
     def control_endpoint(self) -> str:

@@ -187,7 +187,7 @@ def lock_holder(path: Path) -> int | None:
 
 def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
-    named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_lock]
+    named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_tasks, paths.relay_lock]
     found = [*named, *sorted(paths.path.glob("image-*.py"))]
     return [path for path in found if path.exists() or path.is_socket()]
 

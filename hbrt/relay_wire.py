@@ -9,6 +9,10 @@ Rules
     these has checked the frame, and need not parse it.
     ``MalformedMessageError``: the peer broke the protocol.
 
+Two sockets
+    All talk goes over a ROUTER, but SUBMIT, which goes to a PULL: one frame to receive, without the sender's name
+    before it. The sender is told by a ticket, a random number that its WELCOME gave it.
+
 Talk
     HELLO shows who the sender is (a client of the board, by a proof of its lease); WELCOME or REFUSED answers it.
     SUBMIT has no answer: the relay makes the task's slot READY, and the core that ends the task rings its owner. A
@@ -63,8 +67,8 @@ class Raw(NamedTuple):
         return "" if self.least <= len(value) <= self.most else f"has {len(value)} bytes, not {self.least}..{self.most}"
 
 
-# Field of SUBMIT: the task's handle, then REQUEST.
-TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
+# Field of SUBMIT: the sender's ticket, the task's handle, then REQUEST.
+TASK_REQUEST = struct.Struct("<QQ" + REQUEST.format.removeprefix("<"))
 
 _TASK = Int(1, _U64)
 _NUMBER = Int(0, _U64)
@@ -76,7 +80,7 @@ CLIENT_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
     Kind.BYE: {},
 }
 RELAY_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
-    Kind.WELCOME: {"pid": Int(1, _U32)},
+    Kind.WELCOME: {"pid": Int(1, _U32), "ticket": Int(1, _U64)},
     Kind.REFUSED: {"status": _I32, "text": Text()},
     Kind.END: {"task": _TASK},
     Kind.PONG: {"number": _NUMBER},
@@ -98,7 +102,7 @@ def encode(kind: Kind, *fields: Any) -> bytes:
 
 
 SUBMIT_HEAD = encode(Kind.SUBMIT, bytes(TASK_REQUEST.size))[: -TASK_REQUEST.size]
-# A whole SUBMIT: SUBMIT_HEAD, the task's handle, then REQUEST.
+# A whole SUBMIT: SUBMIT_HEAD, ticket, handle, then REQUEST.
 SUBMIT = struct.Struct(f"<{len(SUBMIT_HEAD)}s" + TASK_REQUEST.format.removeprefix("<"))
 REQUEST_AT = SUBMIT.size - REQUEST.size  # where its descriptor begins
 

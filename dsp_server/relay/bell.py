@@ -7,6 +7,7 @@ is to be done is done by the sleeper itself: ``Bell.answer`` runs the handlers.
 from __future__ import annotations
 
 import os
+import secrets
 import select
 import threading
 from collections.abc import Callable
@@ -14,22 +15,20 @@ from typing import Any
 
 import zmq
 
-IDENTITY = b"the relay's own bell"
-
 
 class Bell:
-    """Rings a ROUTER socket for watched descriptors, and once a beat.
+    """Rings a PULL socket for watched descriptors, and once a beat.
 
     Args:
         context: Of the socket.
-        address: Where the socket is bound, over inproc; nobody else knows IDENTITY there before this object does.
+        address: Where the socket is bound, over inproc.
         beat_seconds: Longest time between two rings.
     """
 
     def __init__(self, context: zmq.Context[Any], address: str, beat_seconds: float) -> None:
-        self._socket = context.socket(zmq.DEALER)
+        self.message = secrets.token_bytes(16)  # nobody else can ring
+        self._socket = context.socket(zmq.PUSH)
         self._socket.linger = 0
-        self._socket.routing_id = IDENTITY
         self._socket.connect(address)
         self._beat_seconds = beat_seconds
         self._epoll = select.epoll()
@@ -53,7 +52,7 @@ class Bell:
             self._epoll.unregister(fd)
 
     def answer(self) -> None:
-        """Call the handlers of what rang; the owner of the ROUTER calls it for each message of IDENTITY."""
+        """Call the handlers of what rang; the owner of the PULL calls it for each ``message``."""
         ready, self._ready = self._ready, []
         try:
             for fd in ready:
@@ -78,6 +77,6 @@ class Bell:
             if self._is_closing:
                 break
             self._ready = [fd for fd, _ in events]
-            self._socket.send(b"")
+            self._socket.send(self.message)
             self._answered.acquire()
         self._socket.close()

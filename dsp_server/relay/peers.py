@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 
 from hbrt.refusal import RequestRefusedError
@@ -23,6 +24,7 @@ class Peer:
         self.client = client
         self.pid = pid
         self.proof = proof
+        self.ticket = secrets.randbits(64) or 1
         self.heard_at = time.monotonic()
         self.is_heard = False  # since ``heard_at``
         try:

@@ -13,6 +13,7 @@ from contextlib import suppress
 from enum import Enum
 from os import eventfd_write
 
+from dsp_server.relay.peers import Peer
 from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.link import Link
 from hbrt.mailbox import REQUEST, Actor, Answer, State
@@ -20,9 +21,9 @@ from hbrt.relay_wire import REQUEST_AT, SUBMIT_HEAD
 from hbrt.status import Status
 
 PRIORITY_PREEMPT = 255
-# Of a SUBMIT: its head, the task's handle, then what is looked at of its REQUEST: command, priority, core mask, owner,
-# client.
-_LOOK = struct.Struct(f"<{len(SUBMIT_HEAD)}sQ16xIHHII32x")
+# Of a SUBMIT: its head, ticket, the task's handle, then what is looked at of its REQUEST: command, priority, core mask,
+# owner, client.
+_LOOK = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ16xIHHII32x")
 _HEAD = SUBMIT_HEAD
 _REQUEST_BYTES = REQUEST.size
 _ASLEEP, _LOOKING, _OFFLINE = 0, 1, 3
@@ -38,6 +39,7 @@ class Placed(Enum):
     STALE = "the slot does not hold that task; nothing was changed"
     REFUSED = "the task has ended with a status"
     NONSENSE = "the frame is no SUBMIT"
+    UNKNOWN = "nobody has that ticket"
     FOREIGN = "it is in another client's name; nothing was changed"
 
 
@@ -46,9 +48,11 @@ class Placer:
 
     Args:
         link: The relay's own attachment; it has the cores' doorbells.
+        peers: Who may send, by ticket.
     """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, peers: dict[int, Peer]) -> None:
+        self._peer_of = peers.get
         layout = link.ddr.layout
         self._mailbox = link.mailbox
         self._map = link.ddr.map
@@ -66,22 +70,22 @@ class Placer:
                 tuple((layout.core(core) + CORE_ACTIVITY, link.core_doorbells[core]) for core in wanted),
             )
 
-    def place(self, client: int, raw: bytes) -> Placed:  # noqa: C901, PLR0912 - the hot path, like hbrt.tasks.Tasks.submit
+    def place(self, raw: bytes) -> Placed:  # noqa: C901, PLR0912 - the hot path, like hbrt.tasks.Tasks.submit
         """Queue a task.
 
         Args:
-            client: Who sent it.
             raw: The frame.
         """
         try:
-            head, handle, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
+            head, ticket, handle, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
         except struct.error:
             return Placed.NONSENSE
-        targets = self._targets.get(core_mask)
-        if targets is None or owner != client or user != client or priority > _MOST_PRIORITY or cmd > _MOST_CMD:
-            return self._judge(client, raw)
-        if head != _HEAD:
-            return Placed.NONSENSE
+        peer, targets = self._peer_of(ticket), self._targets.get(core_mask)
+        if peer is None or targets is None or head != _HEAD or priority > _MOST_PRIORITY or cmd > _MOST_CMD:
+            return self._judge(raw)
+        if owner != peer.client or user != owner:
+            return Placed.FOREIGN
+        peer.is_heard = True
         slot = handle & _SLOT_MASK
         announces, bells = targets
         mm, mutex = self._map, self._mutex
@@ -126,12 +130,15 @@ class Placer:
                         eventfd_write(bell, 1)
         return Placed.QUEUED
 
-    def _judge(self, client: int, raw: bytes) -> Placed:
+    def _judge(self, raw: bytes) -> Placed:
         """Say what is wrong with a frame, or with the task in it."""
-        head, _, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
+        head, ticket, _, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
         if head != _HEAD:
             return Placed.NONSENSE
-        if owner != client or user != client:
+        peer = self._peer_of(ticket)
+        if peer is None:
+            return Placed.UNKNOWN
+        if not owner == user == peer.client:
             return Placed.FOREIGN
         status, what = Status.HB_DSP_INVALID_ARGUMENT, f"command {cmd:#x}"
         if core_mask not in self._targets:
@@ -142,7 +149,7 @@ class Placer:
 
     def _refuse(self, raw: bytes, status: Status, why: str) -> Placed:
         """End a task in its slot, when it is still there."""
-        slot = _LOOK.unpack(raw)[1] & _SLOT_MASK
+        slot = _LOOK.unpack(raw)[2] & _SLOT_MASK
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
         with self._lock:
             if mm[self._states + slot] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:

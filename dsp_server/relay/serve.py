@@ -152,5 +152,6 @@ def _leave(paths: BoardPaths, lock: int) -> None:
     with contextlib.suppress(OSError):
         if os.path.samestat(os.fstat(lock), paths.relay_lock.lstat()):
             paths.relay.unlink(missing_ok=True)
+            paths.relay_tasks.unlink(missing_ok=True)
             paths.relay_lock.unlink(missing_ok=True)
     os.close(lock)

@@ -1,8 +1,8 @@
 """A relay: takes the tasks that many ARM processes send, and makes them READY in the slots that these lease.
 
-One thread. It sleeps in the ZeroMQ socket and nowhere else, so that a task costs it one receive, a check under the
-claim lock and perhaps a doorbell; see placing.py. A second thread sleeps on everything else (the lease, each process
-that is served, whatever is ``watch``ed) and sends the first one a message; see bell.py.
+One thread. It sleeps in the ZeroMQ socket for tasks and nowhere else, so that a task costs it one receive, a check
+under the claim lock and perhaps a doorbell; see placing.py. A second thread sleeps on everything else (the socket for
+talk, the lease, each process that is served, whatever is ``watch``ed) and sends the first one a message; see bell.py.
 
 The relay has no part in how a task ends: the core rings the process, which reads its slot as in direct mode.
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import zmq
 
-from dsp_server.relay.bell import IDENTITY, Bell
+from dsp_server.relay.bell import Bell
 from dsp_server.relay.peers import Peer
 from dsp_server.relay.placing import Placed, Placer
 from hbrt.link import Link
@@ -32,7 +32,7 @@ MOST_QUESTIONS = 16  # a beat, to the daemon, which answer before anything else 
 MOST_UNREAD = 4096  # frames that wait for one process; it is let go when there are more
 _QUEUED = Placed.QUEUED
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
-_RCVMORE = int(zmq.RCVMORE)
+_RCVMORE, _EVENTS, _POLLIN = int(zmq.RCVMORE), int(zmq.EVENTS), int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 _SNDMORE = _NOBLOCK | int(zmq.SNDMORE)
 
@@ -53,21 +53,26 @@ class Relay:
         self._idle_seconds = idle_seconds
         self._idle_since = time.monotonic()
         self._next_beat = 0.0
-        self._placer = Placer(link)
         self._peers: dict[bytes, Peer] = {}
+        self._by_ticket: dict[int, Peer] = {}
+        self._placer = Placer(link, self._by_ticket)
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.linger = 500
         self._socket.maxmsgsize = MAX_FRAME_BYTES
         self._socket.sndhwm = self._socket.rcvhwm = MOST_UNREAD
         self._socket.router_mandatory = 1
-        # The bell first: a ROUTER keeps an identity for who came with it first.
-        self._socket.bind("inproc://bell")
-        self._bell = Bell(self._context, "inproc://bell", BEAT_SECONDS)
         self._socket.bind(link.paths.relay_endpoint)
+        self._tasks = self._context.socket(zmq.PULL)
+        self._tasks.maxmsgsize = MAX_FRAME_BYTES
+        self._tasks.rcvhwm = MOST_UNREAD
+        self._tasks.bind("inproc://bell")
+        self._tasks.bind(link.paths.relay_tasks_endpoint)
+        self._bell = Bell(self._context, "inproc://bell", BEAT_SECONDS)
+        self._bell.watch(int(self._socket.getsockopt(zmq.FD)), self._listen)
         self._bell.watch(link.lease.fileno(), link.lose)
         self._on: dict[int, Callable[[Peer, list[Any]], None]] = {
-            Kind.SUBMIT: lambda peer, fields: self._on_unusual_submit(peer, fields[0]),
+            Kind.SUBMIT: lambda _, fields: self._take(SUBMIT_HEAD + fields[0]),
             Kind.PING: lambda peer, fields: self._send(peer, encode(Kind.PONG, fields[0])),
             Kind.BYE: lambda peer, _: self._forget(peer),
         }
@@ -79,25 +84,18 @@ class Relay:
 
     def run(self) -> None:
         """Serve until told to stop, the board has gone, or nobody came for long."""
-        recv, get, link = self._socket.recv, self._socket.getsockopt, self._link
-        peer_of, place = self._peers.get, self._placer.place
+        recv, place, link = self._tasks.recv, self._placer.place, self._link
         while not self.is_stopping and not link.fault:
-            identity = recv()
             raw = recv()
-            if get(_RCVMORE):
-                self._skip_rest(identity)
-                continue
-            peer = peer_of(identity)
-            if peer is not None:
-                peer.is_heard = True
-                if (placed := place(peer.client, raw)) is not _QUEUED:
-                    self._on_not_queued(peer, placed, raw)
-            elif identity == IDENTITY:
-                self._bell.answer()
-                if time.monotonic() >= self._next_beat:
-                    self._on_beat()
-            else:
-                self._on_frame(identity, raw)
+            if (placed := place(raw)) is not _QUEUED:
+                if raw == self._bell.message:
+                    self._bell.answer()
+                    if time.monotonic() >= self._next_beat:
+                        self._on_beat()
+                else:
+                    self._on_not_queued(placed, raw)
+                # Whatever was sent to somebody may have taken the sign that something has come.
+                self._listen()
 
     def stop(self) -> None:
         """Have ``run`` return soon; a signal handler may call it, when its wake-up descriptor is watched."""
@@ -120,6 +118,7 @@ class Relay:
         for peer in list(self._peers.values()):
             self._forget(peer)
         self._bell.close()
+        self._tasks.close(0)
         self._socket.close()
         self._context.term()
 
@@ -173,6 +172,17 @@ class Relay:
         self._say(f"The relay refused a malformed message of {who}: {why}")
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
 
+    def _listen(self) -> None:
+        """Take in all talk that has come."""
+        get, recv = self._socket.getsockopt, self._socket.recv
+        while get(_EVENTS) & _POLLIN:  # type: ignore[operator]
+            identity = recv(_NOBLOCK)
+            raw = recv(_NOBLOCK)
+            if get(_RCVMORE):
+                self._skip_rest(identity)
+            else:
+                self._on_frame(identity, raw)
+
     def _skip_rest(self, identity: bytes) -> None:
         while self._socket.getsockopt(_RCVMORE):
             self._socket.recv(_NOBLOCK)
@@ -190,12 +200,11 @@ class Relay:
         elif peer is None:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect anew.")
         else:
+            peer.is_heard = True
             self._on[message.kind](peer, message.fields)
 
-    def _on_unusual_submit(self, peer: Peer, task: bytes) -> None:
-        """A SUBMIT that msgpack allows and ``encode`` does not write."""
-        raw = SUBMIT_HEAD + task
-        self._on_not_queued(peer, self._placer.place(peer.client, raw), raw)
+    def _take(self, raw: bytes) -> None:
+        self._on_not_queued(self._placer.place(raw), raw)
 
     def _vouch(self, client: int, nonce: str, proof: str) -> int:
         """Process of the client that holds the lease which ``proof`` shows."""
@@ -211,24 +220,41 @@ class Relay:
             return
         for other in [other for other in self._peers.values() if other.client == client or other.identity == identity]:
             self._forget(other)  # it has connected anew
-        self._peers[identity] = peer
+        self._peers[identity] = self._by_ticket[peer.ticket] = peer
         self._bell.watch(peer.pidfd, lambda: self._forget(peer))
-        self._send(peer, encode(Kind.WELCOME, os.getpid()))
+        self._send(peer, encode(Kind.WELCOME, os.getpid(), peer.ticket))
 
-    def _on_not_queued(self, peer: Peer, placed: Placed, raw: bytes) -> None:
-        """Look at what is no task; say that one was refused. What was taken back meanwhile needs no word."""
+    def _on_not_queued(self, placed: Placed, raw: bytes) -> None:
+        """Say that a task was refused. What was taken back meanwhile needs no word; nonsense has nobody to hear it."""
         if placed is Placed.NONSENSE:
-            self._on_frame(peer.identity, raw)
+            self._on_nonsense(raw)
+            return
+        _, ticket, handle, *_ = SUBMIT.unpack(raw)
+        peer = self._by_ticket.get(ticket)
+        if peer is None:
+            self._say("The relay was sent a task by a process that it does not know.")
         elif placed is Placed.REFUSED:
-            self._send(peer, encode(Kind.END, SUBMIT.unpack(raw)[1]))
+            self._send(peer, encode(Kind.END, handle))
         elif placed is Placed.FOREIGN:
             why = f"Client {peer.client} sent a task in another client's name."
             self._refuse(peer.identity, Status.HB_DSP_PERMISSION, why)
+
+    def _on_nonsense(self, raw: bytes) -> None:
+        """What came where tasks come is not ``SUBMIT.pack``'s; another msgpack may write a task in other bytes."""
+        try:
+            kind, fields = decode(raw, CLIENT_SAYS)
+        except MalformedMessageError as error:
+            self._say(f"The relay refused a malformed task: {error}")
+            return
+        if kind == Kind.SUBMIT:
+            self._take(SUBMIT_HEAD + fields[0])
+        else:
+            self._say(f"The relay was sent {Kind(kind).name} where tasks come.")
 
     def _forget(self, peer: Peer) -> None:
         """A process has gone, or is let go; the daemon knows what becomes of its tasks."""
         if self._peers.get(peer.identity) is not peer:
             return
-        del self._peers[peer.identity]
+        del self._peers[peer.identity], self._by_ticket[peer.ticket]
         self._bell.unwatch(peer.pidfd)
         peer.close()

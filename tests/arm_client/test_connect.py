@@ -326,5 +326,5 @@ class TestRestart:
         assert statuses == [hb.HB_DSP_BOARD_LOST] * 6
         board.close()
         for left in BoardPaths(homeless / "default").path.iterdir():
-            left.unlink()
+            left.unlink(missing_ok=True)  # a relay that ends with its board removes its own
         BoardPaths(homeless / "default").path.rmdir()

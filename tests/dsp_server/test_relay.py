@@ -32,6 +32,10 @@ class Talker:
         self.socket = self._context.socket(zmq.DEALER)
         self.socket.linger = 0
         self.socket.connect(running.paths.relay_endpoint)
+        self.tasks = self._context.socket(zmq.PUSH)
+        self.tasks.linger = 0
+        self.tasks.connect(running.paths.relay_tasks_endpoint)
+        self.ticket = 1
         self._sequences = itertools.count(time.monotonic_ns())
 
     def say(self, kind: Kind, *fields: object) -> None:
@@ -44,33 +48,39 @@ class Talker:
     def hello(self, link: Link, client: int | None = None) -> Message:
         nonce = secrets.token_hex(16)
         self.say(Kind.HELLO, link.client_id if client is None else client, nonce, link.proof(nonce))
-        return self.hear()
+        message = self.hear()
+        if message.kind == Kind.WELCOME:
+            self.ticket = message.fields[1]
+        return message
 
     def write(
         self, link: Link, index: int = 0, *, phy: int = 0, size: int = 0, cmd: int = HB_DSP_RPC_CMD_PING
     ) -> bytes:
         """Write a task into a slot that ``link`` leases, and mark it SENT; returns the message that submits it."""
-        return _write(link, link.first_slots[index], next(self._sequences), cmd, phy, size)
+        return _write(link, self.ticket, link.first_slots[index], next(self._sequences), cmd, phy, size)
 
     def submit(self, link: Link, index: int = 0, **task: int) -> None:
-        self.socket.send(self.write(link, index, **task))
+        self.tasks.send(self.write(link, index, **task))
 
-    def settle(self) -> None:
-        """Wait until the relay has read all that was sent to it; it must have had nothing to say to it."""
-        self.say(Kind.PING, 99)
-        assert self.hear() == (Kind.PONG, [99])
+    def settle(self, link: Link) -> None:
+        """Wait until the relay has read all tasks that were sent to it; it must have had nothing to say to them."""
+        self.submit(link, -1, cmd=70_000)
+        handle = link.client_id << 52 | 7 << 12 | link.first_slots[-1]
+        assert self.hear() == (Kind.END, [handle])
+        assert end_of(link, -1) == (State.FAILED, Status.HB_DSP_INVALID_ARGUMENT)
 
     def close(self) -> None:
+        self.tasks.close()
         self.socket.close()
         self._context.term()
 
 
-def _write(link: Link, slot: int, sequence: int, cmd: int, phy: int = 0, size: int = 0) -> bytes:
+def _write(link: Link, ticket: int, slot: int, sequence: int, cmd: int, phy: int = 0, size: int = 0) -> bytes:
     layout, mm, client = link.ddr.layout, link.ddr.map, link.client_id
     request = (sequence, 0, cmd, 0, 0, client, client, phy, size, 0, 0)
     REQUEST.pack_into(mm, layout.record(slot), *request)
     mm[layout.states + slot] = State.SENT
-    return SUBMIT.pack(SUBMIT_HEAD, client << 52 | 7 << 12 | slot, *request)
+    return SUBMIT.pack(SUBMIT_HEAD, ticket, client << 52 | 7 << 12 | slot, *request)
 
 
 def end_of(link: Link, index: int = 0) -> tuple[State, int]:
@@ -105,7 +115,7 @@ class Relaying:
 
     def peer(self) -> tuple[Talker, Link]:
         talker, link = self.talker(), self.link()
-        assert talker.hello(link) == (Kind.WELCOME, [self.process.pid])
+        assert talker.hello(link) == (Kind.WELCOME, [self.process.pid, talker.ticket])
         return talker, link
 
     def end_lease(self, link: Link) -> None:
@@ -150,13 +160,18 @@ def test_a_program_that_shows_its_lease_is_served(relay: Callable[..., Relaying]
 def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> None:
     served = relay()
     talker, link, other = served.talker(), served.link(), served.link()
-    talker.submit(link)
+    talker.submit(link, 3)
+    talker.say(Kind.PING, 1)
     assert talker.hear().fields == [Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect anew."]
     kind, (status, text) = talker.hello(link, other.client_id)
     assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_PERMISSION)
     assert f"Client {other.client_id} is not attached with the token that was shown" in text
     assert talker.hello(link, 1000).fields[0] == Status.HB_DSP_PERMISSION
     assert talker.hello(link).kind == Kind.WELCOME
+    talker.settle(link)
+    assert link.mailbox.state(link.first_slots[3]) is State.SENT
+    served.process.terminate()
+    assert "a task by a process that it does not know" in served.end()[1]
 
 
 def test_one_program_cannot_use_the_memory_of_another(relay: Callable[..., Relaying]) -> None:
@@ -176,12 +191,13 @@ def test_nobody_submits_in_another_ones_name(relay: Callable[..., Relaying]) -> 
     served = relay()
     (mine, _), (theirs, other) = served.peer(), served.peer()
     raw = theirs.write(other)
-    mine.socket.send(raw)
+    head, _, *task = SUBMIT.unpack(raw)
+    mine.tasks.send(SUBMIT.pack(head, mine.ticket, *task))
     kind, (status, text) = mine.hear()
     assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_PERMISSION)
     assert "in another client's name" in text
     assert other.mailbox.state(other.first_slots[0]) is State.SENT
-    theirs.socket.send(raw)
+    theirs.tasks.send(raw)
     assert end_of(other) == (State.DONE, 0)
 
 
@@ -191,17 +207,17 @@ def test_a_submission_that_comes_late_finds_nothing_to_queue(relay: Callable[...
     slot, mailbox = link.first_slots[0], link.mailbox
     late = talker.write(link)
     mailbox.map[mailbox.states + slot] = State.EMPTY
-    talker.socket.send(late)
-    talker.settle()
+    talker.tasks.send(late)
+    talker.settle(link)
     assert mailbox.state(slot) is State.EMPTY
     second = talker.write(link)
-    talker.socket.send(late)
-    talker.settle()
+    talker.tasks.send(late)
+    talker.settle(link)
     assert mailbox.state(slot) is State.SENT
-    talker.socket.send(second)
+    talker.tasks.send(second)
     assert end_of(link) == (State.DONE, 0)
-    talker.socket.send(second)  # once more: that task has had its end
-    talker.settle()
+    talker.tasks.send(second)  # once more: that task has had its end
+    talker.settle(link)
     assert mailbox.state(slot) is State.EMPTY
 
 
@@ -209,19 +225,22 @@ def test_a_slot_that_has_another_lease_by_now_is_not_touched(relay: Callable[...
     served = relay()
     talker, link = served.peer()
     slots, late = list(link.first_slots), talker.write(link)
+    anothers = SUBMIT.pack(*SUBMIT.unpack(late)[:8], 0, *SUBMIT.unpack(late)[9:])  # in nobody's name
     board = served.running.attach()
     mailbox = board.session.link.mailbox
     served.end_lease(link)
     Running.until(lambda: mailbox.state(slots[0]) is State.EMPTY, "the end of the lease")
     others = [served.link() for _ in range(3)]
     heir = next(other for other in others if slots[0] in other.first_slots)
-    talker.socket.send(late)
-    talker.settle()
+    talker.tasks.send(late)
+    talker.tasks.send(anothers)
+    assert talker.hear().fields[0] == Status.HB_DSP_PERMISSION  # it has read both
     assert mailbox.state(slots[0]) is State.EMPTY
-    _write(heir, slots[0], 1, HB_DSP_RPC_CMD_PING)
+    _write(heir, 0, slots[0], 1, HB_DSP_RPC_CMD_PING)
     record = mailbox.request(slots[0])
-    talker.socket.send(late)
-    talker.settle()
+    talker.tasks.send(late)
+    talker.tasks.send(anothers)
+    assert talker.hear().fields[0] == Status.HB_DSP_PERMISSION  # it has read both
     assert mailbox.state(slots[0]) is State.SENT
     assert mailbox.request(slots[0]) == record
 
@@ -259,19 +278,35 @@ def test_a_task_out_of_its_bounds_ends_in_its_slot(
 ) -> None:
     talker, link = relay().peer()
     slot, mailbox = link.first_slots[0], link.mailbox
-    handle = SUBMIT.unpack(talker.write(link))[1]
+    handle = SUBMIT.unpack(talker.write(link))[2]
     request = mailbox.request(slot)._replace(**{field: value})
     REQUEST.pack_into(mailbox.map, mailbox.layout.record(slot), *request)
-    talker.socket.send(SUBMIT.pack(SUBMIT_HEAD, handle, *request))
+    talker.tasks.send(SUBMIT.pack(SUBMIT_HEAD, talker.ticket, handle, *request))
     assert talker.hear() == (Kind.END, [handle])
     assert word in mailbox.text(slot)
     assert end_of(link) == (State.FAILED, status)
 
 
+def test_nonsense_where_tasks_come_hurts_nobody(relay: Callable[..., Relaying]) -> None:
+    served = relay()
+    talker, link = served.peer()
+    task = SUBMIT.unpack(talker.write(link))
+    for frames in ([b""], [bytes(SUBMIT.size)], [encode(Kind.PING, 1)], [SUBMIT.pack(*task)[:-1]], [b"a", b"b"]):
+        talker.tasks.send_multipart(frames)
+    talker.settle(link)
+    assert link.mailbox.state(link.first_slots[0]) is State.SENT
+    talker.tasks.send(SUBMIT.pack(*task))
+    assert end_of(link) == (State.DONE, 0)
+    served.process.terminate()
+    log = served.end()[1]
+    assert log.count("refused a malformed task") == 5
+    assert "was sent PING where tasks come" in log
+
+
 def test_a_submission_that_another_msgpack_wrote_is_one(relay: Callable[..., Relaying]) -> None:
     talker, link = relay().peer()
     _, _, task = msgpack.unpackb(talker.write(link))
-    talker.socket.send(b"\x93" + msgpack.packb(VERSION) + b"\xcc\x02" + msgpack.packb(task))
+    talker.tasks.send(b"\x93" + msgpack.packb(VERSION) + b"\xcc\x02" + msgpack.packb(task))
     assert end_of(link) == (State.DONE, 0)
 
 
@@ -315,6 +350,7 @@ def test_it_ends_with_its_board_and_leaves_nothing(relay: Callable[..., Relaying
     kind, (status, _) = talker.hear()
     assert (kind, status) == (Kind.GONE, Status.HB_DSP_BOARD_LOST)
     assert not served.running.paths.relay.exists()
+    assert not served.running.paths.relay_tasks.exists()
     assert not served.running.paths.relay_lock.exists()
 
 

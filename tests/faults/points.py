@@ -195,7 +195,7 @@ POINTS = [
     ),
     # The relay, with one process's task.
     Point("relay", "R11", "hello: about to be known", f"{_RELAY}._on_hello", "self._peers[identity] =", "any"),
-    Point("relay", "R12", "submit: has the message", _PLACE, "head, handle, cmd,", "lost"),
+    Point("relay", "R12", "submit: has the message", _PLACE, "peer, targets = self._peer_of", "lost"),
     Point("relay", "R13", "submit: about to take the lock", _PLACE, "if refusal := self._try_lock", "lost"),
     Point("relay", "R14", "submit: the lock is taken", _PLACE, "if mm[at] != _SENT or", "lost", has_lock=True),
     Point("relay", "R15", "submit: about to say READY", _PLACE, "mm[at] = _READY", "lost", has_lock=True),

@@ -6,6 +6,8 @@ import itertools
 import os
 import socket
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -14,7 +16,7 @@ from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, core
 from hbrt.ddr import Ddr
 from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT
 from hbrt.mailbox import REQUEST, Mailbox, State
-from hbrt.relay_wire import SUBMIT_HEAD, TASK_REQUEST
+from hbrt.relay_wire import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 
@@ -96,7 +98,8 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
 
 @pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
 def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
-    placer, cores, slot = Placer(link), link.core_count, 7  # type: ignore[arg-type]
+    peers: Any = {3: SimpleNamespace(client=CLIENT)}
+    placer, cores, slot = Placer(link, peers), link.core_count, 7  # type: ignore[arg-type]
     layout, mm = link.ddr.layout, link.ddr.map
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
         for core, doing in enumerate(activity):
@@ -105,7 +108,7 @@ def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None
         request = (1, 0, 0x1000, priority, mask, CLIENT, CLIENT, 0, 0, 0, 0)
         REQUEST.pack_into(mm, layout.record(slot), *request)
         mm[layout.states + slot] = State.SENT
-        placed = placer.place(CLIENT, SUBMIT_HEAD + TASK_REQUEST.pack(slot, *request))
+        placed = placer.place(SUBMIT.pack(SUBMIT_HEAD, 3, slot, *request))
         eligible = [activity[core] for core in eligible_cores(mask, cores)]
         assert link.rung(link.core_doorbells) == cores_to_wake(mask, activity), (mask, activity)
         is_preempting = priority == PRIORITY_PREEMPT and set(eligible) <= {RUNNING, OFFLINE} and RUNNING in eligible

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import itertools
 import os
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -20,7 +21,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 from dsp_server.relay.placing import Placed, Placer
 from hbrt.ddr import Ddr
 from hbrt.mailbox import FIRST_END, MOVES, REQUEST, Actor, Answer, IllegalMoveError, Mailbox, State
-from hbrt.relay_wire import SUBMIT_HEAD, TASK_REQUEST
+from hbrt.relay_wire import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
 
 SLOTS = {0: (0, 1, 2), 1: (3, 4, 5)}  # by owner
@@ -64,7 +65,8 @@ class MailboxMoves(RuleBasedStateMachine):
         tables = [Mailbox(ddr) for ddr in self.ddrs]
         self.owners, self.cores, self.supervisor = tables[:2], tables[2:4], tables[4]
         self.link = FakeLink(self.ddrs[5])
-        self.placer = Placer(self.link)  # type: ignore[arg-type]
+        peers: Any = {1 + owner: SimpleNamespace(client=owner) for owner in SLOTS}
+        self.placer = Placer(self.link, peers)  # type: ignore[arg-type]
         self.sequences = itertools.count(1)
         self.state: dict[int, State] = {slot: State.EMPTY for slots in SLOTS.values() for slot in slots}
         self.current: dict[int, Task] = {}
@@ -94,7 +96,7 @@ class MailboxMoves(RuleBasedStateMachine):
         task, request = self._write(owner, slot, 0 if is_good else 1 << 9)
         table.move(slot, State.SENT, Actor.OWNER)
         self.state[slot] = State.SENT
-        return owner, task, is_good, SUBMIT_HEAD + TASK_REQUEST.pack(slot | task.sequence << 12, *request)
+        return owner, task, is_good, SUBMIT.pack(SUBMIT_HEAD, 1 + owner, slot | task.sequence << 12, *request)
 
     def _write(self, owner: int, slot: int, core_mask: int = 0) -> tuple[Task, tuple[int, ...]]:
         task, table = Task(slot, next(self.sequences)), self.owners[owner]
@@ -115,9 +117,9 @@ class MailboxMoves(RuleBasedStateMachine):
     @rule(message=messages)
     def place(self, message: tuple[int, Task, bool, bytes]) -> None:
         """The relay gets a message, now, late, or twice."""
-        owner, task, is_good, raw = message
+        _, task, is_good, raw = message
         is_there = self.state[task.slot] is State.SENT and self.current[task.slot] == task
-        found = self.placer.place(owner, raw)
+        found = self.placer.place(raw)
         if not is_there:
             assert found is Placed.STALE
         elif is_good:
