@@ -60,11 +60,11 @@ class RemoteLink(Link):
         self.core_count = len(activity)
         try:
             self.ddr = Ddr.create(heap_bytes, self.core_count)
-        except LayoutError as error:
+            self.memory = RemoteMemory(self.ddr, self.client_id)
+        except (LayoutError, OSError) as error:
             channel.start(lambda _: None, lambda *_: None)
             channel.close()
-            raise BoardError(str(error)) from None
-        self.memory = RemoteMemory(self.ddr, self.client_id)
+            raise BoardError(f"A copy of the memory of {paths.name} cannot be made here: {error}") from None
         self.mailbox = Mailbox(self.ddr)
         self.first_slots = []
         self.doorbell = os.eventfd(0, os.EFD_CLOEXEC)

@@ -6,6 +6,7 @@ by the holes of the DDR file and is never looked at, so that looking costs no me
 
 from __future__ import annotations
 
+import contextlib
 import mmap
 import os
 import threading
@@ -166,7 +167,8 @@ class ShadowMemory:
         """Give the base back."""
         with self.lock:
             del self._bytes, self._base
-        self._image.close()
+        with contextlib.suppress(BufferError):  # changes that nobody took to their end still look at it
+            self._image.close()
 
     def _place(self, phy_addr: int, size_bytes: int) -> slice:
         layout = self._ddr.layout

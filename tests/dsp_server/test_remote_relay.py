@@ -205,6 +205,12 @@ def test_a_message_of_two_frames_and_one_that_is_too_large_end_the_connection(re
         talker.close()
 
 
+def test_a_name_is_no_command_for_a_terminal(dsp_board: Board, talker: Talker) -> None:
+    talker.say(Kind.HELLO, "\x1b[2Jclear\n", 1)
+    assert talker.hear().kind == Kind.WELCOME
+    assert any(client["name"].endswith("?[2Jclear?:1") for client in dsp_board.status()["clients"])
+
+
 def test_bytes_that_are_no_zeromq(relay: RemoteRelay) -> None:
     host, _, port = relay.address.removeprefix("tcp://").rpartition(":")
     with socket.create_connection((host, int(port)), PATIENCE_S) as connection:

@@ -201,7 +201,8 @@ class Gate:
         with contextlib.suppress(zmq.ZMQError):  # no keys, no name
             key = frame.get("User-Id")
             who = f"{self._door.name_of(str(key).encode()) or '?'}@{who}"
-        return f"{who} {program}:{pid}"[:64]
+        # It is written to logs and shown on terminals, which must not take it for a command.
+        return "".join(letter if letter.isprintable() else "?" for letter in f"{who} {program}:{pid}"[:64])
 
     # -- going out
 
