@@ -39,7 +39,10 @@ class Gate:
     """A HOLD task by Python habits."""
 
     def __init__(self, chip: Chip, core: int = 0) -> None:
-        self.flags = chip.board.empty(8, np.uint8)
+        buffer = chip.board.alloc(8)
+        # The flushes are of use on another machine's board only.
+        self._look, self._show = buffer.invalidate, buffer.clean
+        self.flags = buffer.array(np.uint8, 8)
         self.output = chip.board.empty(8, np.uint8)
         self.task = chip.board.submit(chip.HOLD, self.flags, self.output, core=core)
 
@@ -48,10 +51,12 @@ class Gate:
         while not self.flags[0]:
             assert time.monotonic() < deadline
             time.sleep(0.001)
+            self._look()
         return self
 
     def open(self) -> None:
         self.flags[1] = 1
+        self._show()
 
 
 @pytest.fixture

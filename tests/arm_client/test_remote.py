@@ -37,7 +37,7 @@ from tests.remote_relay import RemoteRelay
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "samples" / "arm" / "nn"
-SAME_TESTS = ["test_rpc.py", "test_sys_register.py", "test_cache_modes.py"]
+SAME_TESTS = ["test_rpc.py", "test_sys_register.py", "test_cache_modes.py", "test_futures.py"]
 
 TAKER = """
 import arm_client as hb
