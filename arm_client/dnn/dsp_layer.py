@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from arm_client.dnn.errors import ModelError
-from arm_client.dnn.layers import Layer, rpc_ctrl
+from arm_client.dnn.layers import Layer, TensorType, rpc_ctrl
 from arm_client.dsp import hbDSPReleaseTask, hbDSPRpc, hbDSPWaitTaskDone
 from arm_client.refusal import last_error, note
 from arm_client.sys import hbSysAllocMem, hbSysFreeMem
@@ -13,8 +15,10 @@ from hbrt.status import Status
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
 if TYPE_CHECKING:
+    from arm_client.dnn.graph import NodeInfo
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
+FLOAT32 = np.dtype(np.float32)
 IN_FLIGHT = 32
 """Calls that are queued at once: enough for every core to find its next one waiting."""
 
@@ -104,3 +108,29 @@ class DspLayer(Layer):
         if status:
             note(status, said)
         return status
+
+
+def foreign(node: NodeInfo) -> str:
+    """Why an op of the DSP does not take a node that is none of ONNX's own, or stands in a body; "" when it does."""
+    if node.domain:
+        return f"they are of the domain {node.domain}, not ONNX's own"
+    return "they stand in the body of an If, Loop or Scan" if node.is_nested else ""
+
+
+def not_float32(node: NodeInfo, at: int) -> str:
+    """Why an op of the DSP does not take a node's input; "" when it is float32, or nothing says its type."""
+    value = node.inputs[at] if at < len(node.inputs) else None
+    if value is None or value.dtype in {None, FLOAT32}:
+        return ""
+    return f"the DSP's op computes float32, not {value.dtype}"
+
+
+def of_float32(given: TensorType | None, what: str) -> TensorType:
+    """The input's type.
+
+    Raises:
+        ValueError: it is not float32.
+    """
+    if given is None or given.dtype != FLOAT32:
+        raise ValueError(f"The DSP's {what} computes float32, not {given}.")
+    return given
