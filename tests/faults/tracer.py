@@ -31,11 +31,11 @@ class Tracer:
             lines = self._points.setdefault(code_of(point.target), {})
             lines.setdefault(line_of(point), []).append(point.key)
 
-    def on_call(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002 - a trace function
+    def on_call(self, frame: FrameType, event: str, arg: object) -> Any:
         """Trace function: follow the watched functions alone."""
         return self.on_line if frame.f_code in self._points else None
 
-    def on_line(self, frame: FrameType, event: str, arg: object) -> Any:  # noqa: ARG002 - a trace function
+    def on_line(self, frame: FrameType, event: str, arg: object) -> Any:
         """Local trace function: die when there is a token."""
         if event == "line":
             for key in self._points[frame.f_code].get(frame.f_lineno, ()):
