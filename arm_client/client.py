@@ -150,6 +150,11 @@ class Buffer:
             )
         return self.phy_addr, self.size_bytes
 
+    @property
+    def is_live(self) -> bool:
+        """Whether the memory was not freed."""
+        return self._free.alive
+
     def _check_alive(self) -> None:
         if not self._free.alive:
             raise CallerError(
@@ -342,8 +347,9 @@ class Board:
         return list(self._spare)
 
     def take_spare(self, buffer: Buffer) -> None:
-        """A parameter block comes back from a task that has ended."""
-        self._spare.append(buffer)
+        """A parameter block comes back from a task that has ended, unless the collector has freed it with the task."""
+        if buffer.is_live:
+            self._spare.append(buffer)
 
     def live_bytes(self) -> int:
         """Bytes of device memory that this process has allocated and not freed, spare parameter blocks left out."""

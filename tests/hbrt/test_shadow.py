@@ -34,7 +34,10 @@ class Sides:
 
     def write(self, place: int, value: int) -> None:
         self.mine[place] = value
-        self.unsent[place] = value
+        if value == self.mine_base[place]:
+            self.unsent.pop(place, None)  # what this side last knew is no change
+        else:
+            self.unsent[place] = value
 
     def write_there(self, place: int, value: int) -> None:
         self.theirs[place] = value
