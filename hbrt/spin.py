@@ -1,7 +1,8 @@
 """Looking a little before sleeping: adaptive, yielding, settable, never where it only hurts.
 
-A doorbell wakes a sleeper in about 20 us across two CPUs; a peer that is about to answer does so in less. So a waiter
-first looks for a while, and yields between looks. How it looks depends on the CPUs that this process may use:
+A doorbell wakes a sleeper in 20 to 80 us across two CPUs; a peer that is about to answer does so in less, and one that
+is about to call, through a relay or between two layers of a model, within some 200 us. So a waiter first looks for a
+while, and yields between looks. How it looks depends on the CPUs that this process may use:
 
 - Several: it looks a few times between yields, until its budget is spent. Where the scheduler put both sides on one
   CPU, the yields let the peer run.
@@ -20,9 +21,9 @@ from time import monotonic_ns
 
 from hbrt import settings
 
-BUDGET_NS = 60_000
+BUDGET_NS = 300_000
 LOOKS_PER_YIELD = 6
-LOST_CPU_NS = 300_000
+LOST_CPU_NS = 900_000
 MOST_SKIPPED_IN_VAIN = 6  # as a power of two
 MOST_SKIPPED_CPU_LOST = 12
 STEADY = 64  # looks in a row that paid, until the habit comes back a step
