@@ -111,6 +111,11 @@ class Plan:
         return build.infos if isinstance(build, _Whole) else [step.info for step in build.steps]
 
     @property
+    def is_whole(self) -> bool:
+        """Whether onnxruntime runs all of it, and no layer."""
+        return isinstance(self._use.build, _Whole)
+
+    @property
     def notes(self) -> list[str]:
         """Which nodes stay in onnxruntime although their type has a layer, and why."""
         return list(self._use.build.notes)

@@ -24,12 +24,14 @@ class Model:
         inputs: Specs of the inputs, in the graph's order; initializers are not among them.
         outputs: Specs of the outputs, in the graph's order.
         plan: Runs it.
+        last_run_ns: How long its last task ran, when it was the only model of it; 0 before.
     """
 
     name: str
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     plan: Plan
+    last_run_ns: int = 0
 
     def close(self) -> None:
         """Free what its layers keep; nothing may run it any more."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+import time
 import traceback
 import weakref
 from collections import Counter
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 MOST_TASKS = 32
 MOST_CHAINED = 255
+SHORT_NS = 2_000_000  # of a run for which a wait lends its thread: meanwhile it hears no signal
 Job = Callable[[Stop], None]
 Callback = Callable[[int], None]
 
@@ -50,6 +52,7 @@ class Task:
         "end",
         "handle",
         "is_released",
+        "is_short",
         "jobs",
         "models",
         "order",
@@ -79,9 +82,16 @@ class Task:
         self.runner = 0
         self.callback: Callback | None = None
         self.is_released = False
+        self.is_short = False
 
     def run(self, core: int) -> None:
-        """Run all inferences; the first that fails ends the task."""
+        """Run all inferences; the first that fails ends the task.
+
+        What interrupts a thread that was lent (Ctrl-C) ends the task and goes on to the thread's owner.
+        """
+        begin = time.monotonic_ns()
+        model = self.models[0] if len(self.models) == 1 else None
+        interruption: BaseException | None = None
         self.core = core
         self.runner = threading.get_ident()
         self.state = State.RUNNING
@@ -96,7 +106,13 @@ class Task:
         except BaseException as error:  # noqa: BLE001 - whatever a layer raises: a core outlives it
             status = Status.HB_DNN_RUN_TASK_FAILED
             text = f"The inference raised {type(error).__name__}: {one_line(error)}\n{traceback.format_exc()}"
+            if self.is_short and not isinstance(error, Exception):
+                interruption = error
+        if model is not None:
+            model.last_run_ns = time.monotonic_ns() - begin
         self._tasks.end(self, status, text)
+        if interruption is not None and not self._tasks.bpu.is_own_thread():
+            raise interruption
 
 
 class Tasks:
@@ -167,6 +183,7 @@ class Tasks:
             if is_last:
                 task.core_mask = core_mask or ALL_CORES
                 task.order = (-priority, custom_id, next(self._numbers))
+                task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_whole
                 task.state = State.READY
         if is_last:
             self.bpu.submit(task)
@@ -187,6 +204,8 @@ class Tasks:
             )
         if task.state != State.DONE:
             self._check_that_it_can_end(task)
+        if timeout_ms <= 0 and task.is_short and self.bpu.lend(task):
+            return task.status, task.text
         if not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
                 Status.HB_DNN_TIMEOUT,
