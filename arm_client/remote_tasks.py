@@ -46,7 +46,6 @@ class RemoteTasks(Tasks):
         input_bytes: int,
         output_phy: int,
         output_bytes: int,
-        client: int = 0,  # noqa: ARG002 - the relay's own; a process submits for itself
     ) -> int:
         """Send a task to the board, and before it what this process wrote; as ``Tasks.submit``."""
         targets = self._targets.get(core_mask)
