@@ -6,9 +6,13 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+
+import pytest
 
 from hbrt.board import RemoteBoard, board_paths
 
@@ -22,31 +26,38 @@ class RemoteRelay:
         command = [sys.executable, "-m", "dsp_server.relay", "--board", str(board), "--listen", "tcp://127.0.0.1:0"]
         if keys is not None:
             command += ["--keys", str(keys)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - until close; no pipe: one that nobody reads gets full
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError(self.process.communicate()[1])
+            self.process.communicate()
+            raise RuntimeError(self.log())
         found = board_paths(line.partition("listens at ")[2].partition(";")[0])
         assert isinstance(found, RemoteBoard)
         self.board = found
-        self.log = ""
 
     @property
     def address(self) -> str:
         """What HBRT_BOARD is to say."""
         return self.board.name
 
+    def log(self) -> str:
+        """What it has said so far; not after ``close``."""
+        self._log.seek(0)
+        return self._log.read()
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send its process a signal."""
         os.kill(self.process.pid, number)
 
     def close(self) -> None:
-        """End it; ``log`` then has what it said."""
+        """End it."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
-        self.log += self.process.communicate(timeout=LIMIT_S)[1]
+        self.process.communicate(timeout=LIMIT_S)
+        self._log.close()
 
     def __enter__(self) -> Self:
         return self
@@ -55,3 +66,32 @@ class RemoteRelay:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+class KeptRelays:
+    """Relays of the boards that tests get, kept for the next test on the same board: each takes a third of a second."""
+
+    def __init__(self) -> None:
+        self._kept: dict[Path, RemoteRelay] = {}
+
+    def of(self, board: Path) -> RemoteRelay:
+        """The board's relay; another one when a test has ended the last."""
+        relay = self._kept.get(board)
+        if relay is None or relay.process.poll() is not None:
+            if relay is not None:
+                relay.close()
+            relay = self._kept[board] = RemoteRelay(board)
+        return relay
+
+    def close(self) -> None:
+        """End all."""
+        for relay in self._kept.values():
+            relay.close()
+
+
+@pytest.fixture(scope="module")
+def kept_relays() -> Iterator[KeptRelays]:
+    """Relays for the tests of a module."""
+    kept = KeptRelays()
+    yield kept
+    kept.close()

@@ -32,12 +32,15 @@ from hbrt.board import BoardError
 from hbrt.refusal import RequestRefusedError
 from hbrt.remote_wire import WINDOW_BYTES
 from tests.arm_client.conftest import Chip, Hold
-from tests.remote_relay import RemoteRelay
+from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
+
+__all__ = ["kept_relays"]
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "samples" / "arm" / "nn"
-SAME_TESTS = ["test_rpc.py", "test_sys_register.py", "test_cache_modes.py", "test_futures.py"]
+# Two runs, so that they spread over the processes of a test run.
+SAME_TESTS = [("test_rpc.py", "test_cache_modes.py"), ("test_futures.py", "test_sys_register.py")]
 
 TAKER = """
 import arm_client as hb
@@ -48,9 +51,8 @@ input()
 
 
 @pytest.fixture
-def relay(dsp_board: Board) -> Iterator[RemoteRelay]:
-    with RemoteRelay(dsp_board.path) as relay:
-        yield relay
+def relay(dsp_board: Board, kept_relays: KeptRelays) -> RemoteRelay:
+    return kept_relays.of(dsp_board.path)
 
 
 @pytest.fixture
@@ -390,12 +392,12 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
 
 
 @pytest.mark.timeout(200)
-@pytest.mark.parametrize("name", SAME_TESTS)
-def test_the_same_tests_pass_over_tcp(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("names", SAME_TESTS, ids=" ".join)
+def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(variable, raising=False)
     options = ["-q", "-p", "no:cacheprovider", "-p", "tests.arm_client.over_tcp", f"--basetemp={tmp_path / 'inner'}"]
-    command = [sys.executable, "-m", "pytest", *options, str(HERE / name)]
+    command = [sys.executable, "-m", "pytest", *options, *(str(HERE / name) for name in names)]
     done: Any = subprocess.run(
         command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=190, check=False
     )

@@ -25,7 +25,9 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from hbrt.wire import ControlRequest, decode_reply, encode_request
 from tests.dsp_server.conftest import PATIENCE_S
-from tests.remote_relay import RemoteRelay
+from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
+
+__all__ = ["kept_relays"]
 
 
 class Talker:
@@ -72,12 +74,14 @@ class Talker:
 
 
 @pytest.fixture
-def relay(dsp_board: Board) -> Iterator[RemoteRelay]:
-    with RemoteRelay(dsp_board.path) as relay:
-        yield relay
-        with connect(relay.address) as board:  # whatever the test did: others are served
-            board.ping()
-    assert "Traceback" not in relay.log
+def relay(dsp_board: Board, kept_relays: KeptRelays) -> Iterator[RemoteRelay]:
+    relay = kept_relays.of(dsp_board.path)
+    pid = relay.process.pid
+    yield relay
+    with connect(relay.address) as board:  # whatever the test did: others are served
+        board.ping()
+    assert "Traceback" not in relay.log()
+    assert kept_relays.of(dsp_board.path).process.pid == pid
 
 
 @pytest.fixture
