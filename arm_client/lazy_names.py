@@ -45,11 +45,44 @@ if TYPE_CHECKING:
     from arm_client.errors import TaskCancelledError as TaskCancelledError
     from arm_client.errors import UnknownCommandError as UnknownCommandError
     from arm_client.future import Task as Task
+    from hbrt.dnn_types import HB_BPU_CORE_0 as HB_BPU_CORE_0
+    from hbrt.dnn_types import HB_BPU_CORE_1 as HB_BPU_CORE_1
+    from hbrt.dnn_types import HB_BPU_CORE_ANY as HB_BPU_CORE_ANY
+    from hbrt.dnn_types import HB_DNN_IMG_TYPE_BGR as HB_DNN_IMG_TYPE_BGR
+    from hbrt.dnn_types import HB_DNN_IMG_TYPE_NV12 as HB_DNN_IMG_TYPE_NV12
+    from hbrt.dnn_types import HB_DNN_IMG_TYPE_NV12_SEPARATE as HB_DNN_IMG_TYPE_NV12_SEPARATE
+    from hbrt.dnn_types import HB_DNN_IMG_TYPE_RGB as HB_DNN_IMG_TYPE_RGB
+    from hbrt.dnn_types import HB_DNN_IMG_TYPE_Y as HB_DNN_IMG_TYPE_Y
+    from hbrt.dnn_types import HB_DNN_IMG_TYPE_YUV444 as HB_DNN_IMG_TYPE_YUV444
     from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM as HB_DNN_INITIALIZE_INFER_CTRL_PARAM
+    from hbrt.dnn_types import HB_DNN_LAYOUT_NCHW as HB_DNN_LAYOUT_NCHW
+    from hbrt.dnn_types import HB_DNN_LAYOUT_NHWC as HB_DNN_LAYOUT_NHWC
+    from hbrt.dnn_types import HB_DNN_LAYOUT_NONE as HB_DNN_LAYOUT_NONE
+    from hbrt.dnn_types import HB_DNN_PRIORITY_HIGHEST as HB_DNN_PRIORITY_HIGHEST
+    from hbrt.dnn_types import HB_DNN_PRIORITY_LOWEST as HB_DNN_PRIORITY_LOWEST
+    from hbrt.dnn_types import HB_DNN_PRIORITY_PREEMP as HB_DNN_PRIORITY_PREEMP
+    from hbrt.dnn_types import HB_DNN_RESIZE_TYPE_BILINEAR as HB_DNN_RESIZE_TYPE_BILINEAR
     from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS as HB_DNN_TENSOR_MAX_DIMENSIONS
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_F16 as HB_DNN_TENSOR_TYPE_F16
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_F32 as HB_DNN_TENSOR_TYPE_F32
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_F64 as HB_DNN_TENSOR_TYPE_F64
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_MAX as HB_DNN_TENSOR_TYPE_MAX
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_S4 as HB_DNN_TENSOR_TYPE_S4
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_S8 as HB_DNN_TENSOR_TYPE_S8
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_S16 as HB_DNN_TENSOR_TYPE_S16
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_S32 as HB_DNN_TENSOR_TYPE_S32
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_S64 as HB_DNN_TENSOR_TYPE_S64
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_U4 as HB_DNN_TENSOR_TYPE_U4
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_U8 as HB_DNN_TENSOR_TYPE_U8
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_U16 as HB_DNN_TENSOR_TYPE_U16
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_U32 as HB_DNN_TENSOR_TYPE_U32
+    from hbrt.dnn_types import HB_DNN_TENSOR_TYPE_U64 as HB_DNN_TENSOR_TYPE_U64
     from hbrt.dnn_types import HB_DNN_VERSION_MAJOR as HB_DNN_VERSION_MAJOR
     from hbrt.dnn_types import HB_DNN_VERSION_MINOR as HB_DNN_VERSION_MINOR
     from hbrt.dnn_types import HB_DNN_VERSION_PATCH as HB_DNN_VERSION_PATCH
+    from hbrt.dnn_types import NONE as NONE
+    from hbrt.dnn_types import SCALE as SCALE
+    from hbrt.dnn_types import SHIFT as SHIFT
     from hbrt.dnn_types import hbBPUCore as hbBPUCore
     from hbrt.dnn_types import hbDNNDataType as hbDNNDataType
     from hbrt.dnn_types import hbDNNHandle_t as hbDNNHandle_t
@@ -97,11 +130,44 @@ MODULES: dict[str, str] = {
     "hbDNNUnregisterLayerCreator": "arm_client.dnn.layers",
     **dict.fromkeys(
         (
+            "HB_BPU_CORE_0",
+            "HB_BPU_CORE_1",
+            "HB_BPU_CORE_ANY",
+            "HB_DNN_IMG_TYPE_BGR",
+            "HB_DNN_IMG_TYPE_NV12",
+            "HB_DNN_IMG_TYPE_NV12_SEPARATE",
+            "HB_DNN_IMG_TYPE_RGB",
+            "HB_DNN_IMG_TYPE_Y",
+            "HB_DNN_IMG_TYPE_YUV444",
             "HB_DNN_INITIALIZE_INFER_CTRL_PARAM",
+            "HB_DNN_LAYOUT_NCHW",
+            "HB_DNN_LAYOUT_NHWC",
+            "HB_DNN_LAYOUT_NONE",
+            "HB_DNN_PRIORITY_HIGHEST",
+            "HB_DNN_PRIORITY_LOWEST",
+            "HB_DNN_PRIORITY_PREEMP",
+            "HB_DNN_RESIZE_TYPE_BILINEAR",
             "HB_DNN_TENSOR_MAX_DIMENSIONS",
+            "HB_DNN_TENSOR_TYPE_F16",
+            "HB_DNN_TENSOR_TYPE_F32",
+            "HB_DNN_TENSOR_TYPE_F64",
+            "HB_DNN_TENSOR_TYPE_MAX",
+            "HB_DNN_TENSOR_TYPE_S16",
+            "HB_DNN_TENSOR_TYPE_S32",
+            "HB_DNN_TENSOR_TYPE_S4",
+            "HB_DNN_TENSOR_TYPE_S64",
+            "HB_DNN_TENSOR_TYPE_S8",
+            "HB_DNN_TENSOR_TYPE_U16",
+            "HB_DNN_TENSOR_TYPE_U32",
+            "HB_DNN_TENSOR_TYPE_U4",
+            "HB_DNN_TENSOR_TYPE_U64",
+            "HB_DNN_TENSOR_TYPE_U8",
             "HB_DNN_VERSION_MAJOR",
             "HB_DNN_VERSION_MINOR",
             "HB_DNN_VERSION_PATCH",
+            "NONE",
+            "SCALE",
+            "SHIFT",
             "hbBPUCore",
             "hbDNNDataType",
             "hbDNNHandle_t",

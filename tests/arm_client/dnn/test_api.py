@@ -10,6 +10,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from enum import IntEnum
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from hypothesis import strategies as st
 import arm_client as hb
 from arm_client import lazy_names
 from arm_client.client import Board
+from hbrt import dnn_types
 from hbrt.dnn_types import hbDNNDataType
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, f32, good
 from tests.arm_client.test_no_call_raises import ANYTHING, NUMBERS
@@ -322,3 +324,11 @@ def test_each_lazy_name_is_there_for_type_checkers_too() -> None:
     assert {one for one in told if one[0]} == set(lazy_names.MODULES.items())
     for name in lazy_names.MODULES:
         assert getattr(hb, name) is not None
+
+
+def test_each_enumerator_has_its_c_name() -> None:
+    enums = [kind for kind in vars(dnn_types).values() if isinstance(kind, type) and issubclass(kind, IntEnum)]
+    members = [(name, member) for kind in enums if kind is not IntEnum for name, member in kind.__members__.items()]
+    assert ("HB_DNN_IMG_TYPE_NV12", hb.hbDNNDataType.HB_DNN_IMG_TYPE_NV12) in members
+    for name, member in members:
+        assert getattr(hb, name) is member
