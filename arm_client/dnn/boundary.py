@@ -37,6 +37,8 @@ INTEGERS = {
 }
 """Element types of the quantised side that the API can tell of; with float8 a graph stays as it is."""
 
+_WIDE = frozenset({TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
+
 
 @dataclass(frozen=True)
 class Boundary:
@@ -205,6 +207,8 @@ def _checked(
         return None
     if not (np.isfinite(scale).all() and (scale > 0).all()):
         return None
+    if element in _WIDE and (zero != zero.astype(np.int8)).any():
+        return None  # the C structure has 8 bits for a zero point: of a wider type's they would say another one
     axis = attributes["axis"].i if "axis" in attributes else 1
     if scale.size == 1:
         axis = 0

@@ -218,7 +218,7 @@ def test_without_a_zero_point_the_type_is_uint8() -> None:
 def test_microsofts_16_bit_nodes_and_constants_that_are_nodes() -> None:
     body = """
         s = Constant<value_float = 0.001>()
-        z = Constant<value = uint16 {32768}>()
+        z = Constant<value = uint16 {100}>()
         q = com.microsoft.QuantizeLinear(x, s, z)
         d = com.microsoft.DequantizeLinear(q, s, z)
         r = Relu(d)
@@ -227,7 +227,24 @@ def test_microsofts_16_bit_nodes_and_constants_that_are_nodes() -> None:
     """
     found = quantised_boundary(parse(body, constants=""))
     assert element_types(found.model) == [TensorProto.UINT16, TensorProto.UINT16]
-    assert found.quantization["x"].zero_point.tolist() == [32768]
+    assert found.quantization["x"].zero_point.tolist() == [100]
+
+
+@pytest.mark.parametrize(
+    ("kind", "zero", "is_told"), [("int16", -128, True), ("int16", 3634, False), ("uint16", 128, False)]
+)
+def test_a_zero_point_that_the_c_structure_would_tell_wrongly_stays_in_the_graph(
+    kind: str,
+    zero: int,
+    is_told: bool,  # noqa: FBT001
+) -> None:
+    model = parse(
+        WHOLE, constants=f"<float s = {{0.5}}, {kind} z = {{{zero}}}, float t = {{0.5}}, {kind} u = {{{zero}}}>"
+    )
+    found = quantised_boundary(model)
+    assert sorted(found.quantization) == (["x", "y"] if is_told else [])
+    if not is_told:
+        assert element_types(found.model) == [TensorProto.FLOAT, TensorProto.FLOAT]
 
 
 def test_constants_that_nobody_reads_any_more_leave_with_the_nodes() -> None:
