@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import sysconfig
@@ -100,3 +101,8 @@ def test_every_bash_block_of_the_tour_is_followed_by_its_output_or_prints_nothin
         if block.language == "bash" and (after is None or after.language != "text") and INSTALLS not in block.text
     ]
     assert silent == []
+
+
+def test_no_home_directory_is_quoted_which_a_shell_would_not_expand() -> None:
+    assert "pip install ~/" in README
+    assert not re.search(r"""["']~/""", README)
