@@ -53,7 +53,7 @@ MOST_OWED_NS = 50_000
 _READY = int(State.READY)
 _RUNNING = int(State.RUNNING)
 _DONE = int(State.DONE)
-_U64 = struct.Struct("<Q")
+_SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
 _COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
 
 
@@ -83,7 +83,7 @@ class Core:
         client_doorbells: dict[int, int],
     ) -> None:
         layout = ddr.layout
-        self.index = index
+        self.index, self._bit = index, 1 << index
         self.is_stopping = False
         self.tile_manager = runtime.context.tile_manager or TileManager()
         self.counter = cycles.current()
@@ -220,18 +220,24 @@ class Core:
 
     # -- claim
 
-    def _claim(self) -> int:
-        """Take the best task that this core may run; -1 when there is none."""
+    def _claim(self, worst: int = 0) -> int:
+        """Take the best task that this core may run; -1 when there is none.
+
+        Args:
+            worst: First part of the key of a task that is not too bad: 0 admits all priorities.
+        """
         mm, queue, lock = self._map, self._queue, self._claim_lock
         self._collect()
-        while queue:
+        while queue and queue[0][0][0] <= worst:
             (priority, _, sequence), slot = heappop(queue)
             at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
             if mm[at] != _READY:
                 continue  # another core was first: not worth the lock
             if refusal := lock.try_acquire(lock.handle):
                 lock.acquire_slowly(refusal)
-            if mm[at] == _READY and _U64.unpack_from(mm, record)[0] == sequence:
+            # The mask, too: what announced the slot to this core may have been an earlier task in it.
+            found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
+            if mm[at] == _READY and found == sequence and (not mask or mask & self._bit):
                 # The mark comes before the state: whoever finds RUNNING finds whose it is.
                 self._claim_ns = monotonic_ns()
                 CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, self._claim_ns)
@@ -349,7 +355,7 @@ class Core:
         cycles_before = self._spare_engines[1].cycles
         self._use_engines(*self._spare_engines)
         try:
-            slot = self._claim()
+            slot = self._claim(-PRIORITY_PREEMPT)
             if slot >= 0:
                 self._run(slot)
         finally:

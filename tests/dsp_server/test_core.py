@@ -158,6 +158,28 @@ def test_task_for_another_core_is_left(bench: Bench) -> None:
     assert bench.mailbox.state(1) is State.READY
 
 
+@pytest.mark.parametrize("is_collected", [False, True])
+def test_hint_of_an_earlier_task_brings_none_that_is_for_another_core(
+    bench: Bench,
+    is_collected: bool,  # noqa: FBT001
+) -> None:
+    bench.submit(1)  # for any core: the other one runs it, and its owner uses the slot again
+    if is_collected:
+        bench.core._collect()
+    bench.submit(1, mask=2)
+    assert bench.claim_all() == []
+    assert bench.mailbox.state(1) is State.READY
+
+
+def test_only_an_urgent_task_interrupts(bench: Bench) -> None:
+    bench.submit(1, priority=255)
+    bench.submit(2, priority=254)
+    bench.core._collect()
+    bench.set_state(1, State.CANCELLED)
+    assert bench.core._claim(-255) == -1
+    assert bench.claim_all() == [2]
+
+
 @pytest.mark.parametrize("state", [State.RUNNING, State.CANCELLED, State.EMPTY, State.DONE])
 def test_task_that_somebody_else_moved_meanwhile_is_left(bench: Bench, state: State) -> None:
     bench.submit(1)
