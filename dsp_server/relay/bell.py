@@ -33,7 +33,6 @@ class Bell:
         self._beat_seconds = beat_seconds
         self._epoll = select.epoll()
         self._handlers: dict[int, Callable[[], None]] = {}
-        self._ready: list[int] = []
         self._answered = threading.Semaphore(0)
         self._is_closing = False
         self._close_bell = os.eventfd(0, os.EFD_CLOEXEC)
@@ -53,11 +52,11 @@ class Bell:
 
     def answer(self) -> None:
         """Call the handlers of what rang; the owner of the PULL calls it for each ``message``."""
-        ready, self._ready = self._ready, []
         try:
-            for fd in ready:
-                handler = self._handlers.get(fd)  # an earlier handler may have undone this one
-                if handler is not None:
+            # Asked anew: since it rang, a descriptor may have been closed, and its number watched for somebody else.
+            ready = [(fd, self._handlers.get(fd)) for fd, _ in self._epoll.poll(0)]
+            for fd, handler in ready:
+                if handler is not None and self._handlers.get(fd) is handler:  # no earlier handler has undone it
                     handler()
         finally:
             self._answered.release()
@@ -73,10 +72,9 @@ class Bell:
 
     def _run(self) -> None:
         while True:
-            events = self._epoll.poll(self._beat_seconds)
+            self._epoll.poll(self._beat_seconds)
             if self._is_closing:
                 break
-            self._ready = [fd for fd, _ in events]
             self._socket.send(self.message)
             self._answered.acquire()
         self._socket.close()
