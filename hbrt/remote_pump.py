@@ -29,6 +29,11 @@ class Pump:
         self.add(iter([(0, frame) for frame in frames]))
 
     @property
+    def job_count(self) -> int:
+        """Jobs that were added and have more to say."""
+        return len(self._jobs)
+
+    @property
     def has_frames(self) -> bool:
         """Whether ``frames`` has something to give."""
         return bool(self._jobs) and self._bytes < WINDOW_BYTES and len(self._on_their_way) < WINDOW_FRAMES

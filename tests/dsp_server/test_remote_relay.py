@@ -13,14 +13,24 @@ import pytest
 import zmq
 
 from arm_client.client import Board, connect
-from dsp_server.relay.remote.deputy import MOST_UNREAD, MOST_UNREAD_BYTES, Deputy
+from dsp_server.relay.remote.deputy import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, Deputy
 from dsp_server.relay.remote.listening import parse
 from dsp_server.relay.remote.outbox import Outbox
 from hbrt import curve_keys
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.layout import PAGE_BYTES
 from hbrt.mailbox import ANSWER, State
-from hbrt.remote_wire import MAX_FRAME_BYTES, RELAY_SAYS, TASK_END, TASK_REQUEST, Kind, Message, decode, encode
+from hbrt.remote_wire import (
+    MAX_FRAME_BYTES,
+    RELAY_SAYS,
+    TASK_END,
+    TASK_REQUEST,
+    WINDOW_BYTES,
+    Kind,
+    Message,
+    decode,
+    encode,
+)
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from hbrt.wire import ControlRequest, decode_reply, encode_request
@@ -228,6 +238,19 @@ def test_who_shows_no_key_is_not_heard(dsp_board: Board, tmp_path: Path) -> None
         talker.say(Kind.HELLO, "talker", 1)
         assert not talker.socket.poll(500)
         talker.close()
+
+
+def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Board, talker: Talker) -> None:
+    assert talker.hello().kind == Kind.WELCOME
+    phy_addr, size_bytes = talker.ask("alloc", size=2 * WINDOW_BYTES, cached=0).data, 2 * WINDOW_BYTES
+    block, _ = dsp_board.session.blocks.register(phy_addr, size_bytes)
+    block.view[:] = b"\1" * size_bytes
+    for number in range(MOST_WAITING + 10):
+        talker.say(Kind.PULL, number + 2, phy_addr, size_bytes)
+    kind, (status, why) = talker.hear(Kind.DATA, Kind.REPLY)
+    dsp_board.session.blocks.unregister(phy_addr)
+    assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
+    assert "ACK" in why
 
 
 def test_what_waits_for_a_deputy_is_bounded() -> None:

@@ -42,6 +42,7 @@ from hbrt.wire import ControlReply, MalformedMessageError, decode_request, encod
 MOST_TASKS = 1024  # of one program, that have not ended
 MOST_UNREAD = 4096  # frames of a program that wait for its deputy
 MOST_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
+MOST_WAITING = 4096  # answers that wait for a program that does not say what it has taken in
 LOOK_MS = 1000.0
 
 
@@ -171,6 +172,8 @@ class Deputy(threading.Thread):
                 frame = self._inbox.popleft()
                 self.unread_bytes -= len(frame)
                 self._on_frame(frame)
+                if self._pump.job_count > MOST_WAITING:
+                    raise MalformedMessageError(f"ACK is missing for what {MOST_WAITING} answers wait for.")
             self._collect()
             for frame in self._pump.frames():
                 self._send(frame)
