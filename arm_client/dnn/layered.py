@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,6 +92,7 @@ class Layered:
         self._label = label
         self.graph = Graph(inlined(proto, lambda domain, op_type: (domain, op_type) in creators))
         self.notes: list[str] = []
+        self._declined: list[tuple[str, str]] = []  # op type, and its line of the notes
         chosen = self._choose(creators)
         self.types: dict[str, ValueInfoProto] = dict(self.graph.inputs)
         self.steps: list[BuiltSegment | BuiltLayer] = []
@@ -102,7 +104,8 @@ class Layered:
                 continue
             part = f"{label}, segment {segments}"
             name, segments = f"segment_{segments}", segments + 1
-            session = make_session(segment_model(self.graph, step, self.types).SerializeToString(), part)
+            content = segment_model(self.graph, step, self.types).SerializeToString()
+            session = self._session(content, part, {self.graph.nodes[at].op_type for at in step.nodes})
             self.types.update(self._known(output_types(session)))
             ops = Counter(self.graph.nodes[at].op_type for at in step.nodes)
             self.steps.append(BuiltSegment(StepInfo(name, "BPU", dict(ops)), session, step.inputs, step.outputs))
@@ -196,11 +199,21 @@ class Layered:
                 )
             declined[info.op_type, str(reason)] += 1
         totals = Counter(node.op_type for node in self.graph.nodes)
-        self.notes += [
-            f"{count} of {max(totals[op_type], count)} {op_type} nodes stay in onnxruntime: {reason}"
-            for (op_type, reason), count in declined.items()
-        ]
+        for (op_type, reason), count in declined.items():
+            note = f"{count} of {max(totals[op_type], count)} {op_type} nodes stay in onnxruntime: {reason}"
+            self.notes.append(note)
+            self._declined.append((op_type, note))
         return chosen
+
+    def _session(self, content: bytes, label: str, op_types: set[str]) -> ort.InferenceSession:
+        """A segment's session; its refusal tells which of the segment's nodes a layer had declined, and why."""
+        try:
+            return make_session(content, label)
+        except ModelError as error:
+            notes = "; ".join(note for op_type, note in self._declined if op_type in op_types)
+            if not notes:
+                raise
+            raise ModelError(error.status, f"{error} Layers declined nodes of it: {notes}.") from None
 
     def _add_layer(self, at: int, creator: LayerCreator, layer: Layer) -> None:
         node, info = self.graph.nodes[at], self.graph.info(at)
@@ -283,9 +296,22 @@ def infer_shape(layer: Layer, bottom: list[TensorType | None], node: NodeInfo) -
     """What a layer's InferShape says.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL: it fails.
+        ModelError: INCOMPATIBLE_MODEL: it fails, or says something else than TensorTypes.
     """
-    return list(_call(lambda: layer.InferShape(bottom), node, f"InferShape({bottom})"))
+    told = _call(lambda: layer.InferShape(bottom), node, f"InferShape({bottom})")
+    return list(_call(lambda: _tensor_types(told), node, "InferShape"))
+
+
+def _tensor_types(told: object) -> list[TensorType]:
+    if isinstance(told, TensorType) or not isinstance(told, Iterable):
+        raise TypeError(f"it gave {told!r}; give a list with a TensorType(shape, dtype) for each output")
+    types = []
+    for one in told:
+        if not isinstance(one, TensorType):
+            raise TypeError(f"it gave {one!r} in its list, which is no TensorType(shape, dtype)")
+        shape = None if one.shape is None else tuple(operator.index(size) for size in one.shape)
+        types.append(TensorType(shape, np.dtype(one.dtype)))
+    return types
 
 
 def _create(creator: LayerCreator, node: NodeInfo) -> Layer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -257,6 +257,16 @@ class Shapeless(MaxIndex):
         return super().InferShape(bottom)[:1]
 
 
+def telling(told: Any) -> type[Layer]:
+    """A layer whose InferShape says something else than it should."""
+
+    class Telling(MaxIndex):
+        def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
+            return told  # type: ignore[no-any-return]
+
+    return Telling
+
+
 class Integral(Layer):
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
         return [TensorType((2,), np.dtype(np.float32)), TensorType((2,), np.dtype(np.int32))]
@@ -268,6 +278,16 @@ class Integral(Layer):
         (Refusing, "The SetUp of the layer MaxIndex (node 'values') raised ValueError: axis 7 is beyond me"),
         (Shapeless, "MaxIndex (node 'values') has 2 outputs, and its InferShape tells 1."),
         (Integral, "makes 'at' with type int32 and shape (2,), but the model declares int64 and (2,)"),
+        (
+            telling(TensorType((2,), np.dtype(np.float32))),
+            "MaxIndex (node 'values') raised TypeError: it gave TensorType(",
+        ),
+        (telling(None), "MaxIndex (node 'values') raised TypeError: it gave None; give a list with a TensorType"),
+        (telling([(2,), (2,)]), "it gave (2,) in its list, which is no TensorType"),
+        (
+            telling([TensorType(cast("Any", ("n",)), np.dtype(np.float32))] * 2),
+            "The InferShape of the layer MaxIndex (node 'values')",
+        ),
         (lambda: 5, "gave 5, which is no arm_client.dnn.Layer"),
         (lambda: 1 // 0, "The creator of the layer MaxIndex (node 'values') raised ZeroDivisionError"),
     ],
@@ -327,6 +347,18 @@ def test_a_node_in_a_body_is_declined_or_the_model_is_incompatible(
     net.fill(f32([0, 0]), 1)
     assert net.run() == 0
     assert net.read().tolist() == [0.5, 0.5]
+
+
+def test_a_type_that_onnx_lacks_and_its_layer_declines(dsp_board: Board) -> None:
+    class Unwilling(MaxIndex):
+        def Decline(self, node: NodeInfo) -> str:
+            return "rows of 3 are too short"
+
+    good(hb.hbDNNRegisterLayerCreator("MaxIndex", Unwilling))
+    data = max_index_net()
+    status = hb.hbDNNInitializeFromDDR(hb.hbPackedDNNHandle_t(), [data], [len(data)], 1)
+    assert status == Status.HB_DNN_INCOMPATIBLE_MODEL
+    assert "1 of 1 MaxIndex nodes stay in onnxruntime: rows of 3 are too short" in hb.last_error()
 
 
 def test_declined_nodes_are_counted_and_listed() -> None:
