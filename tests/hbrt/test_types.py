@@ -150,7 +150,9 @@ def test_view_of_a_crop_starts_where_its_address_does() -> None:
 def test_structure_that_holds_no_memory_says_so() -> None:
     mem = hbSysMem(phyAddr=0x8000_1000)
     for use in (mem.view, lambda: mem.array("u1", 1)):
-        with pytest.raises(ValueError, match=r"holds no memory \(phyAddr 0x80001000, virAddr NULL\)"):
+        with pytest.raises(
+            ValueError, match=r"holds no memory \(phyAddr 0x80001000, virAddr NULL\): .*did not return 0"
+        ):
             use()
 
 
