@@ -44,6 +44,12 @@ def pytest_configure() -> None:
     os.environ[MARK] = home.name
 
 
+def pytest_collection_finish() -> None:
+    """Leave modules and tests out of garbage collections: 300 000 objects, a fifth of a second each time."""
+    gc.collect()
+    gc.freeze()
+
+
 def pytest_unconfigure() -> None:
     """Take the home away; the check below has said what was in it."""
     shutil.rmtree(os.environ["HBRT_HOME"], ignore_errors=True)
