@@ -114,6 +114,8 @@ class Clients:
     def forget(self, client: Client) -> None:
         """Take back a gone client's id and doorbell, once nothing of it runs."""
         del self.by_id[client.id]
+        record = self._mailbox.layout.client(client.id)
+        self._mailbox.map[record + CLIENT_PID : record + CLIENT_PID + 4] = bytes(4)
         self._free_ids.append(client.id)
         os.close(client.doorbell)
 

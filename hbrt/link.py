@@ -33,6 +33,8 @@ class NoDaemonError(BoardError):
 class Link:
     """One process's attachment to one board."""
 
+    request_ms = REQUEST_MS  # for the daemon to answer a request
+
     def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
         """Attach; ``name`` is what the board shows, this program's by default.
 
@@ -103,7 +105,7 @@ class Link:
         poller = zmq.Poller()
         poller.register(control, zmq.POLLIN)
         poller.register(self.lease.fileno(), zmq.POLLIN)
-        ready = dict(poller.poll(REQUEST_MS))
+        ready = dict(poller.poll(self.request_ms))
         if control in ready:
             return
         if ready:
@@ -111,7 +113,7 @@ class Link:
             raise RequestRefusedError(self.fault, self.why_faulty())
         raise RequestRefusedError(
             Status.HB_DSP_TIMEOUT,
-            f"The daemon did not answer {verb!r} within {REQUEST_MS // 1000} s; see 'hbrt log'.",
+            f"The daemon did not answer {verb!r} within {self.request_ms // 1000} s; see 'hbrt log'.",
         )
 
     def _open_control(self) -> zmq.Socket[bytes]:

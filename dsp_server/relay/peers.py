@@ -16,14 +16,12 @@ class Peer:
         identity: Of its connection, on the relay's ROUTER socket.
         client: Its client id on the board: whose slots it may send.
         pid: Its process, as the kernel told the daemon.
-        proof: Nonce and proof that it showed; they hold as long as its lease.
     """
 
-    def __init__(self, identity: bytes, client: int, pid: int, proof: tuple[str, str]) -> None:
+    def __init__(self, identity: bytes, client: int, pid: int) -> None:
         self.identity = identity
         self.client = client
         self.pid = pid
-        self.proof = proof
         self.ticket = secrets.randbits(64) or 1
         self.heard_at = time.monotonic()
         self.is_heard = False  # since ``heard_at``

@@ -9,7 +9,6 @@ The relay has no part in how a task ends: the core rings the process, which read
 
 from __future__ import annotations
 
-import itertools
 import os
 import time
 from collections.abc import Callable
@@ -20,6 +19,7 @@ import zmq
 from dsp_server.relay.bell import Bell
 from dsp_server.relay.peers import Peer
 from dsp_server.relay.placing import Placed, Placer
+from hbrt.layout import CLIENT_PID
 from hbrt.link import Link
 from hbrt.refusal import RequestRefusedError
 from hbrt.relay_wire import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, Message, decode, encode
@@ -28,7 +28,7 @@ from hbrt.wire import MalformedMessageError
 
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 5.0  # a process that said nothing for so long may have let its lease go without a word
-MOST_QUESTIONS = 16  # a beat, to the daemon, which answer before anything else goes on
+VOUCH_MS = 3000  # for the daemon to answer: nothing else goes on meanwhile
 MOST_UNREAD = 4096  # frames that wait for one process; it is let go when there are more
 _QUEUED = Placed.QUEUED
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
@@ -49,6 +49,7 @@ class Relay:
     def __init__(self, link: Link, idle_seconds: float, say: Callable[[str], None]) -> None:
         self.is_stopping = False
         self._link = link
+        link.request_ms = VOUCH_MS
         self._say = say
         self._idle_seconds = idle_seconds
         self._idle_since = time.monotonic()
@@ -123,20 +124,16 @@ class Relay:
         self._context.term()
 
     def _on_beat(self) -> None:
-        """Once a second: ask the daemon about processes that say nothing, and end when there is nobody."""
+        """Once a second: look whether processes that say nothing are still clients; end when there is nobody."""
         now = time.monotonic()
         self._next_beat = now + BEAT_SECONDS
         for peer in self._peers.values():
             if peer.is_heard:
                 peer.is_heard, peer.heard_at = False, now
-        silent = (peer for peer in self._peers.values() if now - peer.heard_at > SILENT_SECONDS)
-        for peer in list(itertools.islice(silent, MOST_QUESTIONS)):
+        for peer in [peer for peer in self._peers.values() if now - peer.heard_at > SILENT_SECONDS]:
             peer.heard_at = now
-            try:
-                self._vouch(peer.client, *peer.proof)
-            except RequestRefusedError as error:
-                if error.status == Status.HB_DSP_PERMISSION:
-                    self._forget(peer)
+            if self._lease_holder(peer.client) != peer.pid:
+                self._forget(peer)
         if self._peers or not self._idle_seconds:
             self._idle_since = now
         elif now - self._idle_since > self._idle_seconds:
@@ -206,6 +203,11 @@ class Relay:
     def _take(self, raw: bytes) -> None:
         self._on_not_queued(self._placer.place(raw), raw)
 
+    def _lease_holder(self, client: int) -> int:
+        """Process of a client, 0 for none: by the client table, since a daemon that hangs would not answer."""
+        at = self._link.ddr.layout.client(client) + CLIENT_PID
+        return int.from_bytes(self._link.ddr.map[at : at + 4], "little")
+
     def _vouch(self, client: int, nonce: str, proof: str) -> int:
         """Process of the client that holds the lease which ``proof`` shows."""
         pid: int = self._link.request("vouch", peer=client, nonce=nonce, proof=proof)["pid"]
@@ -214,7 +216,7 @@ class Relay:
     def _on_hello(self, identity: bytes, message: Message) -> None:
         client, nonce, proof = message.fields
         try:
-            peer = Peer(identity, client, self._vouch(client, nonce, proof), (nonce, proof))
+            peer = Peer(identity, client, self._vouch(client, nonce, proof))
         except RequestRefusedError as error:
             self._refuse(identity, error.status or Status.HB_DSP_RELAY_LOST, str(error))
             return

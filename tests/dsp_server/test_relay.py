@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
+import os
 import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +18,8 @@ import msgpack
 import pytest
 import zmq
 
-from hbrt.board_files import lock_holder
+from dsp_server.relay import server
+from hbrt.board_files import daemon_pid, lock_holder
 from hbrt.link import Link
 from hbrt.mailbox import FIRST_END, REQUEST, Actor, State
 from hbrt.relay_wire import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, Kind, Message, decode, encode
@@ -360,6 +364,39 @@ def test_it_ends_when_nobody_came_for_long(relay: Callable[..., Relaying]) -> No
     assert code == 0
     assert "it has served nobody for 0.5 s" in log
     assert lock_holder(served.running.paths.relay_lock) is None
+
+
+def test_a_daemon_that_hangs_keeps_no_call_waiting_and_a_lease_that_ended_is_noticed(
+    start: Callable[..., Running], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "BEAT_SECONDS", 0.02)
+    monkeypatch.setattr(server, "SILENT_SECONDS", 0.0)
+    running = start()
+    daemon = daemon_pid(running.paths)
+    assert daemon is not None
+    with contextlib.ExitStack() as stack:
+        own, link = Link(running.paths), Link(running.paths)
+        stack.callback(own.close)
+        relay = server.Relay(own, 0, print)
+        stack.callback(relay.close)
+        thread = threading.Thread(target=relay.run)
+        thread.start()
+        stack.callback(thread.join)
+        stack.callback(relay.stop)
+        talker = Talker(running)
+        stack.callback(talker.close)
+        assert talker.hello(link).kind == Kind.WELCOME
+        os.kill(daemon, signal.SIGSTOP)
+        try:
+            time.sleep(0.1)  # some beats, each of which wonders about a program that says nothing
+            talker.say(Kind.PING, 1)
+            assert talker.socket.poll(2000)
+            assert talker.hear() == (Kind.PONG, [1])
+        finally:
+            os.kill(daemon, signal.SIGCONT)
+        assert relay.peer_count == 1
+        link.close()
+        Running.until(lambda: relay.peer_count == 0, "the relay's notice of a lease that ended")
 
 
 def test_one_that_was_told_to_end_says_so(relay: Callable[..., Relaying]) -> None:
