@@ -242,8 +242,8 @@ def hbDNNInfer(
     loaded = model_behind(model)
     how = checked_ctrl(ctrl)
     job = job_of(loaded, tensors_behind(output, "output"), tensors_behind(input, "input"), how, device_memory())
-    out.value = runtime.tasks.add(
-        out.value,
+    runtime.tasks.add(
+        out,
         job,
         loaded.model,
         is_last=not how.more,

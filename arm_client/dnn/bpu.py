@@ -4,11 +4,15 @@
 
 Waking a core's thread and being woken by it takes longer than a tiny model. Who waits for work that a core was given,
 and whose thread has not begun it, may therefore lend the core its own thread; the core is as busy as otherwise.
+
+A lent thread may be the main one, in which Ctrl-C raises after any call, also after one in here. So what belongs
+together changes without a call in between (``del`` and item assignment, then one call), and can be done twice.
 """
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from queue import SimpleQueue
 from typing import Protocol
@@ -18,7 +22,13 @@ ALL_CORES = (1 << CORE_COUNT) - 1
 
 
 class Work(Protocol):
-    """What a core runs."""
+    """What a core runs.
+
+    Attributes:
+        is_submitted: Set when the cores have it; an interrupt may come before.
+    """
+
+    is_submitted: bool
 
     @property
     def core_mask(self) -> int:
@@ -29,7 +39,10 @@ class Work(Protocol):
         """The smallest runs first."""
 
     def run(self, core: int) -> None:
-        """Run to the end; may not raise."""
+        """Run to the end; may not raise in a core's own thread."""
+
+    def interrupted(self, error: BaseException) -> None:
+        """A thread that was lent for it was interrupted, perhaps before it ran: end it if it has not ended."""
 
 
 class Bpu:
@@ -38,8 +51,9 @@ class Bpu:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._ready: list[Work] = []
-        self._idle: list[int] = []
+        self._idle: dict[int, bool] = {}  # cores, those that are idle for the longest time first
         self._given: dict[int, Work] = {}  # by core: what it has been given, and nobody has begun
+        self._lent: dict[int, Work] = {}  # by core: what another thread runs for it
         self._running_on: dict[int, int] = {}  # core by thread
         self._bells: list[SimpleQueue[bool]] = []  # of the cores' threads; False ends one
         self._threads: list[threading.Thread] = []
@@ -52,29 +66,38 @@ class Bpu:
                 self._start()
             for core in self._idle:
                 if work.core_mask >> core & 1:
-                    self._idle.remove(core)
+                    del self._idle[core]
                     self._given[core] = work
-                    break
-            else:
-                self._ready.append(work)
-                return
-        self._bells[core].put(True)
+                    work.is_submitted = True
+                    self._bells[core].put(True)
+                    return
+            work.is_submitted = True
+            self._ready.append(work)
 
     def lend(self, work: Work) -> bool:
-        """Run in the calling thread what a core was given and has not begun; False when there is no such core."""
-        with self._lock:
-            core = next((core for core, given in self._given.items() if given is work), -1)
-            if core < 0:
-                return False
-            del self._given[core]
+        """Run in the calling thread what a core was given and has not begun; False when there is no such core.
+
+        What interrupts the thread (Ctrl-C) is raised when the work has ended and the core has gone on.
+        """
+        core = -1
         try:
+            with self._lock:
+                for core, given in self._given.items():
+                    if given is work and not self._is_closed:
+                        del self._given[core]
+                        self._lent[core] = work
+                        break
+                else:
+                    return False
             self._run(core, work)
-        finally:
-            following = self._next(core)
-            if following is not None:
-                with self._lock:
-                    self._given[core] = following
-                self._bells[core].put(True)
+            self._go_on(core, work)
+        except BaseException as error:
+            if self._lent.get(core) is work:
+                work.interrupted(error)
+                self._go_on(core, work)
+            if core >= 0:
+                self._bells[core].put(True)  # perhaps it was not rung; once more does no harm
+            raise
         return True
 
     def cancel(self, work: Work) -> bool:
@@ -102,6 +125,9 @@ class Bpu:
         give_up()
         for bell in self._bells:
             bell.put(False)
+        end_s = time.monotonic() + _ENDING_S
+        while self._lent and threading.get_ident() not in self._running_on and time.monotonic() < end_s:
+            time.sleep(_LOOK_S)
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(_ENDING_S)
@@ -111,7 +137,7 @@ class Bpu:
             self._bells.append(SimpleQueue())
             thread = threading.Thread(target=self._serve, args=(core,), name=f"hbrt-bpu-{core}", daemon=True)
             self._threads.append(thread)
-            self._idle.append(core)
+            self._idle[core] = True
             thread.start()
 
     def _serve(self, core: int) -> None:
@@ -138,13 +164,31 @@ class Bpu:
     def _next(self, core: int) -> Work | None:
         """The best of what waits for this core; None when there is nothing, and the core is idle."""
         with self._lock:
-            mine = [work for work in self._ready if work.core_mask >> core & 1]
-            if not mine:
-                self._idle.append(core)
-                return None
-            best = min(mine, key=lambda work: work.order)
-            self._ready.remove(best)
+            best = self._best(core)
+            if best is None:
+                self._idle[core] = True
+            else:
+                self._ready.remove(best)
             return best
+
+    def _go_on(self, core: int, work: Work) -> None:
+        """After a lent thread: the core's own runs the best of what waits, or the core is idle. Again does nothing."""
+        with self._lock:
+            if self._lent.get(core) is not work:
+                return
+            best = self._best(core)
+            del self._lent[core]
+            if best is None:
+                self._idle[core] = True
+                return
+            self._given[core] = best
+            self._ready.remove(best)
+        self._bells[core].put(True)
+
+    def _best(self, core: int) -> Work | None:
+        mine = [work for work in self._ready if work.core_mask >> core & 1]
+        return min(mine, key=lambda work: work.order) if mine else None
 
 
 _ENDING_S = 10.0
+_LOOK_S = 0.0005

@@ -57,8 +57,8 @@ class Handles(Generic[_Value]):
     def add(self, value: _Value) -> int:
         """A new handle."""
         handle = self._first + next(self._serials) * _STEP
-        self._live[handle] = value
         self._last = max(self._last, handle)
+        self._live[handle] = value  # last: an interrupt may come after any call, and would leave what nobody knows of
         return handle
 
     def get(self, handle: int | None) -> _Value:

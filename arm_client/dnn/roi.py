@@ -65,8 +65,8 @@ def hbDNNRoiInfer(
     how = checked_ctrl(ctrl)
     regions = regions_behind(rois, roiCount)
     batch, job = roi_job(loaded.model, tensors_behind(output, "output"), tensors_behind(input, "input"), regions, how)
-    out.value = runtime.tasks.add(
-        out.value,
+    runtime.tasks.add(
+        out,
         job,
         loaded.model,
         count=batch,

@@ -131,14 +131,12 @@ class Runner:
 
     def _once(self, ctrl: hbDNNInferCtrlParam, timeout_ms: int) -> tuple[int, str]:
         task = hbDNNTaskHandle_t()
-        status = self._submit(task, ctrl)
-        if status:
-            return status, last_error()
         try:
-            status = hbDNNWaitTaskDone(task, timeout_ms)
+            status = self._submit(task, ctrl) or hbDNNWaitTaskDone(task, timeout_ms)
             return status, last_error() if status else ""
         finally:  # also on Ctrl-C: afterwards nothing writes to the tensors
-            hbDNNReleaseTask(task)
+            if task.value:
+                hbDNNReleaseTask(task)
 
     def _submit(self, task: hbDNNTaskHandle_t, ctrl: hbDNNInferCtrlParam) -> int:
         if self._rois is None:

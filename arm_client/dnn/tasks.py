@@ -23,6 +23,7 @@ from hbrt.status import Status
 
 if TYPE_CHECKING:
     from arm_client.dnn.model import Model
+    from hbrt.dnn_types import hbDNNTaskHandle_t
 
 MOST_TASKS = 32
 MOST_CHAINED = 255
@@ -53,6 +54,7 @@ class Task:
         "handle",
         "is_released",
         "is_short",
+        "is_submitted",
         "jobs",
         "models",
         "order",
@@ -83,15 +85,12 @@ class Task:
         self.callback: Callback | None = None
         self.is_released = False
         self.is_short = False
+        self.is_submitted = False
 
     def run(self, core: int) -> None:
-        """Run all inferences; the first that fails ends the task.
-
-        What interrupts a thread that was lent (Ctrl-C) ends the task and goes on to the thread's owner.
-        """
+        """Run all inferences; the first that fails ends the task. What interrupts a lent thread is raised."""
         begin = time.monotonic_ns()
         model = self.models[0] if len(self.models) == 1 else None
-        interruption: BaseException | None = None
         self.core = core
         self.runner = threading.get_ident()
         self.state = State.RUNNING
@@ -103,16 +102,17 @@ class Task:
                 job(self.stop)
         except ModelError as error:
             status, text = error.status, str(error)
-        except BaseException as error:  # noqa: BLE001 - whatever a layer raises: a core outlives it
-            status = Status.HB_DNN_RUN_TASK_FAILED
-            text = f"The inference raised {type(error).__name__}: {one_line(error)}\n{traceback.format_exc()}"
-            if self.is_short and not isinstance(error, Exception):
-                interruption = error
+        except BaseException as error:
+            if not isinstance(error, Exception) and not self._tasks.bpu.is_own_thread():
+                raise
+            status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # whatever a layer raises: a core outlives it
         if model is not None:
             model.last_run_ns = time.monotonic_ns() - begin
         self._tasks.end(self, status, text)
-        if interruption is not None and not self._tasks.bpu.is_own_thread():
-            raise interruption
+
+    def interrupted(self, error: BaseException) -> None:
+        """End it, if it has not ended."""
+        self._tasks.end(self, Status.HB_DNN_RUN_TASK_FAILED, _raised(error))
 
 
 class Tasks:
@@ -123,7 +123,7 @@ class Tasks:
         self._handles: Handles[Task] = Handles(Kind.TASK)
         self._lock = threading.Lock()
         self._numbers = itertools.count()
-        self._uses: Counter[Model] = Counter()
+        self._unended: set[Task] = set()
         self._retired: weakref.WeakSet[Model] = weakref.WeakSet()
         self._callbacks: SimpleQueue[tuple[Callback, int] | None] = SimpleQueue()
         self._caller: threading.Thread | None = None
@@ -133,7 +133,7 @@ class Tasks:
 
     def add(
         self,
-        handle: int | None,
+        out: hbDNNTaskHandle_t,
         job: Job,
         model: Model,
         *,
@@ -142,11 +142,12 @@ class Tasks:
         core_mask: int = 0,
         priority: int = 0,
         custom_id: int = 0,
-    ) -> int:
+    ) -> None:
         """Add an inference to a new task, or to one that awaits more; submit the task when it is the last one.
 
         Args:
-            handle: None or 0 for a new task; else one whose inferences so far were all added with ``more``.
+            out: Null for a new task, and its handle is written here as soon as it is alive, so that a program which is
+                interrupted can release it; else a task whose inferences so far were all added with ``more``.
             job: Runs the inference; given the Stop of the task.
             model: Counted as in use until the task has ended.
             count: What the inference counts for in a chain: one, or one a ROI.
@@ -155,13 +156,11 @@ class Tasks:
             priority: 0..255, larger first.
             custom_id: Smaller first.
 
-        Returns:
-            The task's handle.
-
         Raises:
             ModelError: API_USE_ERROR: the handle is not null and awaits nothing; TASK_NUM_EXCEED_LIMIT: 32 are alive;
                 TASK_BATCH_SIZE_EXCEED_LIMIT: a chain of more than 255; INVALID_DNN_HANDLE: the model was retired.
         """
+        handle = out.value
         with self._lock:
             if model in self._retired:
                 raise ModelError(
@@ -175,11 +174,11 @@ class Tasks:
                     "Set more to 0 on the last one.",
                 )
             if not handle:
-                task.handle = self._handles.add(task)
+                out.value = task.handle = self._handles.add(task)
+                self._unended.add(task)
             task.jobs.append(job)
             task.models.append(model)
             task.count += count
-            self._uses[model] += 1
             if is_last:
                 task.core_mask = core_mask or ALL_CORES
                 task.order = (-priority, custom_id, next(self._numbers))
@@ -187,7 +186,6 @@ class Tasks:
                 task.state = State.READY
         if is_last:
             self.bpu.submit(task)
-        return task.handle
 
     def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
         """Wait for a task; <= 0 for ever. Its status and sentence.
@@ -196,7 +194,7 @@ class Tasks:
             ModelError: INVALID_TASK_HANDLE; API_USE_ERROR: it still awaits inferences, or waits for itself; TIMEOUT.
         """
         task = self._handles.get(handle)
-        if task.state == State.OPEN:
+        if not task.is_submitted and task.state != State.DONE:
             raise ModelError(
                 Status.HB_DNN_API_USE_ERROR,
                 f"The task {task.handle:#x} still awaits inferences: it was made with more = 1 at {task.where}. "
@@ -225,7 +223,7 @@ class Tasks:
         if self._handles.remove(task.handle) is None:
             self._handles.get(handle)  # another thread released it: says so
         task.is_released = True
-        if task.state == State.OPEN or self.bpu.cancel(task):
+        if not task.is_submitted or self.bpu.cancel(task):
             self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
         elif not task.end.has_come:
             task.stop.set()
@@ -267,7 +265,7 @@ class Tasks:
         """
         with self._lock:
             for model in models:
-                if self._uses[model]:
+                if any(model in task.models for task in self._unended):
                     raise ModelError(
                         Status.HB_DNN_MODEL_IS_RUNNING,
                         f"The model {model.name!r} is used by a task that has not ended; wait for it or release it.",
@@ -275,20 +273,18 @@ class Tasks:
             self._retired.update(models)
 
     def end(self, task: Task, status: int, text: str) -> None:
-        """A task has ended: tell all who wait for it."""
+        """A task has ended: tell all who wait for it. Again does nothing, or what an interrupt kept the first from."""
         if task.is_released:
             status = Status.HB_DNN_RUN_TASK_FAILED
             text = f"The task {task.handle:#x} was released before it ended."
         with self._lock:
-            for model in task.models:
-                self._uses[model] -= 1
-                if not self._uses[model]:
-                    del self._uses[model]
-            task.jobs.clear()
-            task.models.clear()
-            task.status, task.text = status, text
-            task.state = State.DONE
-            task.end.come()
+            if not task.end.has_come:
+                self._unended.discard(task)
+                task.jobs.clear()
+                task.models.clear()
+                task.status, task.text = status, text
+                task.state = State.DONE
+                task.end.come()
             self._tell(task)
 
     def close(self) -> None:
@@ -358,6 +354,11 @@ class Tasks:
                 callback(status)
             except BaseException:  # noqa: BLE001 - one bad callback must not silence the others
                 traceback.print_exc()
+
+
+def _raised(error: BaseException) -> str:
+    trace = "".join(traceback.format_exception(error))
+    return f"The inference raised {type(error).__name__}: {one_line(error)}\n{trace}"
 
 
 def _call_site() -> str:

@@ -19,6 +19,8 @@ class Job:
         self.core_mask = core_mask
         self.order = (0, 0, number)
         self.raises = raises
+        self.is_submitted = False
+        self.interruptions: list[BaseException] = []
         self.ran_on: list[tuple[int, int]] = []
         self.has_run = threading.Event()
 
@@ -27,6 +29,9 @@ class Job:
         self.has_run.set()
         if self.raises is not None:
             raise self.raises
+
+    def interrupted(self, error: BaseException) -> None:
+        self.interruptions.append(error)
 
 
 @pytest.fixture
@@ -87,6 +92,7 @@ def test_a_core_is_free_again_after_a_lent_thread_was_interrupted(slow_bpu: Slow
     slow_bpu.submit(after)
     with pytest.raises(KeyboardInterrupt):
         slow_bpu.lend(stopped)
+    assert stopped.interruptions == [stopped.raises]
     assert slow_bpu.current_core() == -1
     slow_bpu.may_begin.set()
     assert after.has_run.wait(PATIENCE_S)

@@ -1,0 +1,80 @@
+"""Ctrl-C at every place where Python can raise it: no task, core or slot is lost.
+
+An interrupt is raised at the entry of a function and after a call of one in C. A profiler is called there as well, so
+that one which raises visits each of these places in turn.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import pytest
+
+import arm_client as hb
+from tests.arm_client.dnn.nets import Net, ctrl, double, good
+
+PATIENCE_MS = 20_000
+MOST_PLACES = 2000
+
+
+class Interrupt:
+    """Ctrl-C at the n-th place."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+
+    def __call__(self, _frame: FrameType, event: str, _of: object) -> None:
+        if event in {"call", "c_return"}:
+            self.left -= 1
+            if not self.left:
+                sys.setprofile(None)
+                raise KeyboardInterrupt
+
+
+@pytest.fixture
+def _main_thread_goes_first() -> Iterator[None]:
+    """So that it is the one that waits who runs the model, and no core's own thread."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1.0)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.usefixtures("_main_thread_goes_first")
+def test_an_interrupt_anywhere_loses_no_core_and_no_task(load: Callable[[bytes], Net]) -> None:
+    from arm_client.dnn.runtime import runtime
+
+    net = load(double())
+    net.run()
+    lent: set[bool] = set()
+    is_over = False
+    for at in range(1, MOST_PLACES):
+        task = hb.hbDNNTaskHandle_t()
+        how = ctrl()
+        try:
+            sys.setprofile(Interrupt(at))
+            hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, how)
+            hb.hbDNNWaitTaskDone(task, 0)
+            sys.setprofile(None)
+        except KeyboardInterrupt:
+            is_over = False
+        else:
+            is_over = True
+        finally:
+            sys.setprofile(None)
+        live = runtime.tasks.live_handles()
+        assert live == ([task.value] if task.value else []), "a task that its program does not know"
+        if task.value:
+            lent.add(runtime.tasks._handles.get(task.value).runner == threading.get_ident())
+            good(hb.hbDNNReleaseTask(task))
+        for core in (hb.HB_BPU_CORE_0, hb.HB_BPU_CORE_1):
+            again = net.infer(how=ctrl(core=core))
+            assert hb.hbDNNWaitTaskDone(again, PATIENCE_MS) == 0, f"core {core} is lost after an interrupt at {at}"
+            good(hb.hbDNNReleaseTask(again))
+        if is_over:
+            break
+    assert is_over, "the places were not all visited"
+    assert True in lent, "no thread was lent"
