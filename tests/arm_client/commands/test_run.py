@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from arm_client.commands._run_board import mode_of
 from arm_client.commands._samples import chosen, run_sample, samples_of, summary_of
 from hbrt import samples_dir as samples
+from hbrt.board import BoardPaths
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -73,13 +75,30 @@ def relays(home: Path) -> list[int]:
 
 
 @pytest.mark.parametrize(
+    ("setting", "asked", "mode"),
+    [
+        ({}, None, "relay"),
+        ({"HB_DSP_RPC_MODE": "direct"}, None, "direct"),
+        ({"HB_UCP_ENABLE_RELAY_MODE": "0"}, None, "direct"),
+        ({"HB_DSP_RPC_MODE": "direct"}, "relay", "relay"),
+        ({}, "direct", "direct"),
+    ],
+)
+def test_the_mode_is_the_option_or_else_the_setting_or_else_relay(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, setting: dict[str, str], asked: str | None, mode: str
+) -> None:
+    for name in ("HB_DSP_RPC_MODE", "HB_UCP_ENABLE_RELAY_MODE"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in setting.items():
+        monkeypatch.setenv(name, value)
+    assert mode_of(BoardPaths(tmp_path), asked) == mode
+
+
+@pytest.mark.parametrize(
     ("setting", "option", "mode"),
     [
         ({}, (), "relay"),
-        ({"HB_DSP_RPC_MODE": "direct"}, (), "direct"),
-        ({"HB_UCP_ENABLE_RELAY_MODE": "0"}, (), "direct"),
-        ({"HB_DSP_RPC_MODE": "direct"}, ("--mode", "relay"), "relay"),
-        ({}, ("--mode", "direct"), "direct"),
+        ({"HB_DSP_RPC_MODE": "relay"}, ("--mode", "direct"), "direct"),
     ],
 )
 def test_tasks_go_by_the_relay_unless_the_user_says_otherwise(
