@@ -73,26 +73,6 @@ def test_the_readme_leads_with_two_commands_that_make_knows() -> None:
         assert answer.returncode == 0, answer.stderr
 
 
-def test_the_demo_prints_the_table_that_the_readme_shows(page_environment: dict[str, str], tmp_path: Path) -> None:
-    shown = blocks(README)[1].text.splitlines()
-    answer = subprocess.run(
-        ["hbrt", "run", "nn"],
-        cwd=tmp_path,
-        env=page_environment,
-        capture_output=True,
-        check=True,
-        timeout=60,
-        text=True,
-    )
-    printed = [words(line) for line in answer.stdout.splitlines()]
-    assert [words(line) for line in shown if words(line) not in printed] == []
-
-
-def words(line: str) -> list[str]:
-    """A line's words but the measured ones."""
-    return ["..." if word[0].isdigit() and "0x" not in word else word for word in line.split()]
-
-
 def test_every_bash_block_of_the_tour_is_followed_by_its_output_or_prints_nothing() -> None:
     tour = blocks(TOUR)
     silent = [
