@@ -65,6 +65,8 @@ class Session:
             return
         self._is_closed = True
         process.known.discard(self)
+        if not self.link.is_lost():
+            self.blocks.free_managed()
         self.link.detach()
         self.notifier.close()
         self.tasks.close()

@@ -369,7 +369,8 @@ def test_op_goes_on_with_memory_that_its_caller_freed(start: Start) -> None:
 def test_client_that_ends_with_blocks_is_a_finding(start: Start) -> None:
     running = start()
     board = running.attach()
-    kept = [board.alloc(100), board.alloc(200)]
+    for size_bytes in (100, 200):  # as hbSysAllocMem: nothing but the program frees them
+        board.session.blocks.alloc(size_bytes)
     board.close()
     running.until(lambda: running.ask("status")["findings"], "a finding")
     (finding,) = running.ask("status")["findings"]
@@ -377,4 +378,19 @@ def test_client_that_ends_with_blocks_is_a_finding(start: Start) -> None:
     assert finding["text"].startswith(f"Process {os.getpid()} (")
     assert finding["text"].endswith(") ended with 2 blocks (300 bytes) not freed.")
     assert running.ask("mem", most=10)["summary"]["blocks"] == 0
-    del kept
+
+
+@pytest.mark.parametrize("is_dropped", [False, True])
+def test_what_frees_itself_is_no_leak_of_a_client_that_ends(start: Start, is_dropped: bool) -> None:  # noqa: FBT001
+    running = start()
+    board, other = running.attach(), running.attach()
+    kept = [board.alloc(100), board.empty(4)]
+    if is_dropped:
+        kept.clear()
+    board.close()
+    running.until(lambda: running.ask("mem", most=10)["summary"]["blocks"] == 0, "the blocks' end")
+    other.session.blocks.alloc(300)
+    other.close()
+    running.until(lambda: running.ask("status")["findings"], "the other's finding")
+    (finding,) = running.ask("status")["findings"]
+    assert finding["text"].endswith(") ended with 1 blocks (300 bytes) not freed.")
