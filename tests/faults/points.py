@@ -56,7 +56,7 @@ POINTS = [
     # A core, with a task of one waiting client that only it may run, and another one behind it.
     Point("core", "C01", "collect: the announce byte is about to be cleared", _COLLECT, "mm[at] = 0", "done"),
     Point("core", "C02", "collect: the announce byte is cleared", _COLLECT, "if mm[self._states + slot] ==", "done"),
-    Point("core", "C03", "claim: the task is in its queue", _CLAIM, "while queue:", "done"),
+    Point("core", "C03", "claim: the task is in its queue", _CLAIM, "while queue and queue[0]", "done"),
     Point("core", "C04", "claim: the lock is about to be taken", _CLAIM, "if refusal := lock.try", "done"),
     Point("core", "C05", "claim: the lock is taken", _CLAIM, "if mm[at] == _READY and", "done", has_lock=True),
     Point("core", "C06", "claim: the slot is marked", _CLAIM, "mm[at] = _RUNNING", "done", has_lock=True),
@@ -87,7 +87,7 @@ POINTS = [
     ),
     # A client, from its first packet to its last.
     Point("client", "A01", "attach: connected, about to say hello", "hbrt.link:_greet", "lease.send("),
-    Point("client", "A02", "attach: about to read the answer", "hbrt.link:_greet", "raw, fds, _, _ ="),
+    Point("client", "A02", "attach: about to read the answer", "hbrt.link:_greet", "socket.recv_fds("),
     Point("client", "A03", "attach: has its descriptors", f"{_LINK}.__init__", "self.ddr = Ddr("),
     Point("client", "M01", "alloc: about to ask", f"{_BLOCKS}.alloc", "phy_addr = self._link.request("),
     Point("client", "M02", "alloc: has the address", f"{_BLOCKS}.alloc", "block = self._adopt("),
