@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import socket
@@ -211,7 +212,11 @@ def _greet(lease: socket.socket, name: str, board: str) -> tuple[dict[str, Any],
         NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: it speaks otherwise. OSError.
     """
     lease.send(wire.pack(pid=os.getpid(), name=name))
-    raw, fds, _, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
+    raw, fds, flags, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
+    if flags & socket.MSG_CTRUNC:  # the kernel left out what this process has no room for
+        for fd in fds:
+            os.close(fd)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
     if not raw:
         raise NoDaemonError(f"The daemon of board {board} ended while this process attached.")
     hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,12 +15,15 @@ import pytest
 import zmq
 
 from arm_client.client import Board, connect
+from dsp_server.relay.remote import gate
 from dsp_server.relay.remote.deputy import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, Deputy
+from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import parse
 from dsp_server.relay.remote.outbox import Outbox
 from hbrt import curve_keys
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.layout import PAGE_BYTES
+from hbrt.link import Link
 from hbrt.mailbox import ANSWER, State
 from hbrt.remote_wire import (
     MAX_FRAME_BYTES,
@@ -251,6 +256,54 @@ def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Boar
     dsp_board.session.blocks.unregister(phy_addr)
     assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
     assert "ACK" in why
+
+
+@pytest.fixture
+def near_gate(dsp_board: Board) -> Iterator[Gate]:
+    """A gate of the board in this process, in a thread."""
+    link = Link(dsp_board.session.link.paths)
+    near = Gate(link, parse("tcp://127.0.0.1:0", None), print)
+    bell = os.eventfd(0)
+    near.watch(bell, near.stop)
+    thread = threading.Thread(target=near.run)
+    thread.start()
+    yield near
+    os.eventfd_write(bell, 1)
+    thread.join()
+    near.close()
+    link.close()
+    os.close(bell)
+
+
+def test_who_has_gone_takes_no_place(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gate, "MOST_PROGRAMS", 1)
+    for _ in range(4):
+        talker = Talker(near_gate.endpoint)
+        assert talker.hello().kind == Kind.WELCOME
+        talker.close()
+        deadline = time.monotonic() + PATIENCE_S
+        while near_gate.program_count or any(deputy.is_alive() for deputy in near_gate._parting):
+            assert time.monotonic() < deadline
+            time.sleep(0.001)
+
+
+def test_without_descriptors_a_program_is_refused_and_others_are_served(
+    near_gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_descriptor_left(*_: object) -> None:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    served, refused, late = (Talker(near_gate.endpoint) for _ in range(3))
+    assert served.hello().kind == Kind.WELCOME
+    with monkeypatch.context() as patch:
+        patch.setattr(gate, "Deputy", no_descriptor_left)
+        kind, (status, why) = refused.hello()
+    assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_NOT_RUNNING)
+    assert "Too many open files" in why
+    assert late.hello().kind == Kind.WELCOME
+    assert served.ask("status").status == 0
+    for talker in (served, refused, late):
+        talker.close()
 
 
 def test_what_waits_for_a_deputy_is_bounded() -> None:

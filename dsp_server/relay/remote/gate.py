@@ -178,6 +178,7 @@ class Gate:
         if kind != Kind.HELLO:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this program (any more).")
             return
+        self._parting = [deputy for deputy in self._parting if deputy.is_alive()]
         if len(self._programs) + len(self._parting) >= MOST_PROGRAMS:
             self._refuse(
                 identity,
@@ -189,7 +190,13 @@ class Gate:
         if connection is None:
             return  # it has gone again
         name = self._name(connection, frame, *fields)
-        deputy = Deputy(identity, name, self._link.paths, self._outbox, self._say)
+        try:
+            deputy = Deputy(identity, name, self._link.paths, self._outbox, self._say)
+        except OSError as error:  # no descriptor left: whoever can reach the port can take them for some seconds
+            connection.close()
+            self._say(f"The relay cannot serve {name}: {error.strerror}.")
+            self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve it now: {error.strerror}.")
+            return
         self._programs[identity] = _Program(deputy, connection)
         self._by_fd[connection.fileno()] = identity
         self._ends.register(connection, select.EPOLLRDHUP)
@@ -221,9 +228,7 @@ class Gate:
             if identity not in self._programs:
                 continue
             if frame is None:
-                connection = self._programs[identity].connection.dup()
-                self._forget(identity)
-                self._end_later(connection)
+                self._end_later(self._release(identity))
             else:
                 self._send(identity, frame)
 
@@ -272,14 +277,17 @@ class Gate:
 
     def _forget(self, identity: bytes) -> None:
         """A program has gone, or is let go."""
-        program = self._programs.pop(identity, None)
-        if program is None:
-            return
+        if identity in self._programs:
+            self._release(identity).close()
+
+    def _release(self, identity: bytes) -> socket.socket:
+        """Let a program go; its connection is left."""
+        program = self._programs.pop(identity)
         program.deputy.stop()
         self._parting.append(program.deputy)
         del self._by_fd[program.connection.fileno()]
         self._ends.unregister(program.connection)
-        program.connection.close()
+        return program.connection
 
 
 def _connection_of(frame: zmq.Frame) -> socket.socket | None:
