@@ -21,6 +21,8 @@ from hbrt.link import Link, NoDaemonError
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 
+_PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
+
 
 class Session:
     """A process's hands on one board: link, tasks, memory; counted by its users."""
@@ -66,6 +68,7 @@ class Session:
         self._is_closed = True
         process.known.discard(self)
         if not self.link.is_lost():
+            self.link.request_ms = _PARTING_MS
             self.blocks.free_managed()
         self.link.detach()
         self.notifier.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -378,6 +380,22 @@ def test_client_that_ends_with_blocks_is_a_finding(start: Start) -> None:
     assert finding["text"].startswith(f"Process {os.getpid()} (")
     assert finding["text"].endswith(") ended with 2 blocks (300 bytes) not freed.")
     assert running.ask("mem", most=10)["summary"]["blocks"] == 0
+
+
+def test_a_daemon_that_hangs_keeps_no_client_from_its_end(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("arm_client.session._PARTING_MS", 50)
+    running = start()
+    board = running.attach()
+    kept = [board.alloc(100), board.alloc(200)]
+    os.kill(running.pid, signal.SIGSTOP)
+    try:
+        closing = threading.Thread(target=board.close, daemon=True)
+        closing.start()
+        closing.join(20)
+        assert not closing.is_alive()
+    finally:
+        os.kill(running.pid, signal.SIGCONT)
+    assert len(kept) == 2
 
 
 @pytest.mark.parametrize("is_dropped", [False, True])
