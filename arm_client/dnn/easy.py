@@ -187,13 +187,13 @@ class Model:
         return results
 
     def __call__(
-        self, *inputs: ArrayLike, core_id: int = 0, priority: int = 0, timeout_ms: int = 0
+        self, *inputs: ArrayLike | Sequence[ArrayLike], core_id: int = 0, priority: int = 0, timeout_ms: int = 0
     ) -> list[NDArray[Any]]:
         """Run the model on real numbers: quantised inputs are quantised, quantised outputs dequantised.
 
         Args:
-            inputs: One array an input, in order. Real numbers become the input's type; integers for a quantised input
-                are stored values, and pictures are bytes as for ``forward``.
+            inputs: One array an input, in order, or a list or tuple of them. Real numbers become the input's type;
+                integers for a quantised input are stored values, and pictures are bytes as for ``forward``.
             core_id: 0 any core, 1 core 0, 2 core 1.
             priority: 0..255, larger first.
             timeout_ms: When to give up; 0 for never.
@@ -204,8 +204,12 @@ class Model:
         Raises:
             HbrtError, TimeoutError: as of ``forward``.
         """
+        given: Any = inputs
+        if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
+            is_list_of_inputs = len(self.inputs) > 1 or all(isinstance(one, np.ndarray) for one in inputs[0])
+            given = inputs[0] if is_list_of_inputs else inputs
         stored = []
-        for tensor, value in zip(self.inputs, self._as_list(inputs), strict=True):
+        for tensor, value in zip(self.inputs, self._as_list(given), strict=True):
             is_real = np.issubdtype(value.dtype, np.floating)
             takes_real = tensor.spec.quantization is not None or np.issubdtype(tensor.spec.graph_dtype, np.floating)
             stored.append(tensor.quantize(value) if is_real and takes_real and not tensor.spec.image else value)

@@ -133,6 +133,7 @@ def test_models_in_memory_of_each_kind() -> None:
     ):
         assert hb.hbDNNInitializeFromDDR(packed, ways, lengths, 1) == hb.HB_DNN_INVALID_ARGUMENT
         assert hb.last_error()
+        assert "Error:" not in hb.last_error(), "the name of an exception says nothing to who wrote C"
 
 
 def test_infer_without_a_board_says_that_there_is_no_memory() -> None:

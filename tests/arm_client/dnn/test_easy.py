@@ -48,6 +48,17 @@ def test_a_call_takes_and_gives_real_numbers(dsp_board: Board, images: Any, name
         assert logits.dtype == np.float32
 
 
+def test_a_call_takes_its_inputs_as_arguments_or_as_one_list(dsp_board: Board) -> None:
+    two = one("agraph (float[2] a, float[2] b) => (float[2] y) { y = Sub(a, b) }")
+    a, b = np.float32([5, 7]), np.float32([1, 2])
+    for outputs in (two(a, b), two([a, b]), two((a, b)), two([[5.0, 7.0], [1.0, 2.0]])):
+        assert outputs[0].tolist() == [4, 5]
+    single = one("agraph (float[2] a) => (float[2] y) { y = Neg(a) }")
+    assert [single(given)[0].tolist() for given in (a, [a], [5.0, 7.0])] == [[-5, -7]] * 3
+    with pytest.raises(CallerError, match=r"has 2 inputs \(a, b\), not 3"):
+        two([a, b, a])
+
+
 def test_forward_takes_and_gives_stored_values(dsp_board: Board, images: Any) -> None:
     (model,) = dnn.load(DIGITS / "digits_int8.onnx")
     stored = model.inputs[0].quantize(images[0])
