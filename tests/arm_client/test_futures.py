@@ -119,8 +119,10 @@ class TestResult:
 
     @pytest.mark.parametrize("timeout", [float("inf"), 1e300, 3e6, 86400 * 365])
     def test_very_long_timeouts(self, gate: Gate, timeout: float) -> None:
-        threading.Timer(0.01, gate.open).start()
+        opener = threading.Timer(0.01, gate.open)
+        opener.start()
         assert gate.task.result(timeout) is gate.output
+        opener.join()  # it has the gate, and so its memory
 
     def test_in_many_threads_at_once(self, chip: Chip, gate: Gate) -> None:
         got: list[Any] = []
