@@ -99,6 +99,8 @@ def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], len
             raise bad_argument(f"lengths[{at}] is {shown(length)}; write the bytes of the model.")
         if isinstance(given, int) and given < _FIRST_ADDRESS:
             raise bad_argument(f"data[{at}] is {given:#x}, which is no address of a model; pass its bytes.")
+        if given is None:
+            raise bad_argument(f"data[{at}] is null; pass the bytes of a model, or their address.")
         view = bytes_of(given, size_bytes)
         if len(view) < size_bytes:
             raise bad_argument(f"data[{at}] has {len(view)} bytes, fewer than the {size_bytes} of lengths[{at}].")

@@ -50,7 +50,7 @@ def test_a_call_takes_and_gives_real_numbers(dsp_board: Board, images: Any, name
 
 def test_a_call_takes_its_inputs_as_arguments_or_as_one_list(dsp_board: Board) -> None:
     two = one("agraph (float[2] a, float[2] b) => (float[2] y) { y = Sub(a, b) }")
-    a, b = np.float32([5, 7]), np.float32([1, 2])
+    a, b = np.array([5, 7], np.float32), np.array([1, 2], np.float32)
     for outputs in (two(a, b), two([a, b]), two((a, b)), two([[5.0, 7.0], [1.0, 2.0]])):
         assert outputs[0].tolist() == [4, 5]
     single = one("agraph (float[2] a) => (float[2] y) { y = Neg(a) }")
