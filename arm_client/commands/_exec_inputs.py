@@ -243,14 +243,14 @@ def _shaped(path: Path, values: NDArray[Any], tensor: Tensor, shape: tuple[int, 
 
 def _read_picture(path: Path, tensor: Tensor) -> NDArray[np.uint8]:
     """A file as BGR, (H, W, 3)."""
-    from arm_client.commands._pictures import PictureError, need_opencv
+    from arm_client.commands._pictures import need_opencv
 
     need_opencv()
     import cv2
 
     found = cv2.imread(str(path), cv2.IMREAD_COLOR)
     if found is None:
-        raise PictureError(f"{path} is not a picture that OpenCV can read, for {tensor.name}.")
+        raise click.UsageError(f"{path} is not a picture that OpenCV can read, for {tensor.name}.")
     return np.asarray(found, np.uint8)
 
 

@@ -98,6 +98,8 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     """
     from arm_client.client import connect
     from arm_client.commands import _op_check
+    from arm_client.errors import HbrtError
+    from hbrt.status import Status
 
     as_json = how.pop("as_json")
     timeout_s = how.pop("timeout")
@@ -114,6 +116,14 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
             found = _op_check.check(connected, cmd, reference, pack, timeout_s=timeout_s, **how)
         except _op_check.CheckFailedError as error:
             raise click.ClickException(str(error)) from None
+        except HbrtError as error:
+            if params is None and error.status != Status.HB_DSP_UNKNOWN_COMMAND:
+                click.echo(
+                    "Without --params the input block was {int32 data_size; uint64 input}; an op that takes another "
+                    "one needs a function that makes it (see --help). What the op logged: hbrt log.",
+                    err=True,
+                )
+            raise
     if as_json:
         from hbrt.tables import show_json
 

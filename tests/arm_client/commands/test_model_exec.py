@@ -339,6 +339,17 @@ def test_wrong_use_is_a_sentence(
     assert sentence in answer.stderr
 
 
+def test_a_picture_that_is_none_is_wrong_use_as_other_files_are(dsp_board: Board, tmp_path: Path) -> None:
+    text = "g (float[1,3,8,8] x) => (float[1,3,8,8] y) { y = Neg(x) }"
+    model = parsed(
+        tmp_path / "net.onnx", text, "{input_type_rt: nv12, input_type_train: bgr, input_layout_train: NCHW}"
+    )
+    (tmp_path / "fake.jpg").write_text("no picture")
+    answer = tool("infer", "--model_file", model, "--input_file", str(tmp_path / "fake.jpg"))
+    assert answer.exit_code == 2
+    assert "fake.jpg is not a picture that OpenCV can read, for x." in answer.stderr
+
+
 def test_a_run_that_takes_too_long_is_given_up(dsp_board: Board, tmp_path: Path) -> None:
     text = (
         "g (float[300,300] x, int64 n) => (float[300,300] y) { go = Constant <value = bool {1}> ()"

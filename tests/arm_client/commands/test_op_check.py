@@ -110,6 +110,13 @@ def test_a_reference_whose_file_fails(shell: Shell, tmp_path: Path) -> None:
     assert "arm_client" not in answer.stderr
 
 
+def test_an_op_with_other_parameters_is_told_of_params(running: Shell, references: Path) -> None:
+    answer = running.hbrt("op", "check", "0x401", "--against", f"{references}:softmax")
+    assert answer.returncode != 0
+    assert answer.stderr.startswith("Without --params the input block was {int32 data_size; uint64 input}; ")
+    assert "Error: Command 0x401: " in answer.stderr
+
+
 def test_json_has_no_nan(running: Shell, references: Path) -> None:
     answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:nan", "--json")
     found = json.loads(answer.stdout, parse_constant=pytest.fail)
