@@ -20,6 +20,7 @@ from zmq.utils.monitor import recv_monitor_message
 from arm_client.refusal import RequestRefusedError
 from hbrt.board import RemoteBoard
 from hbrt.curve_keys import KeysError, ProgramKeys, default_directory, program_keys
+from hbrt.frames import Message
 from hbrt.remote_probe import mechanism
 from hbrt.remote_pump import Job, Pump
 from hbrt.remote_wire import (
@@ -29,7 +30,6 @@ from hbrt.remote_wire import (
     MAX_FRAME_BYTES,
     RELAY_SAYS,
     Kind,
-    Message,
     decode,
     encode,
 )

@@ -20,11 +20,12 @@ from arm_client.remote_channel import RemoteChannel
 from arm_client.remote_memory import RemoteMemory
 from hbrt.board import BoardError, RemoteBoard
 from hbrt.ddr import Ddr
+from hbrt.frames import Message
 from hbrt.layout import CORE_ACTIVITY, LayoutError
 from hbrt.link import REQUEST_MS, Link, program_name
 from hbrt.mailbox import Mailbox
 from hbrt.remote_pump import Job
-from hbrt.remote_wire import Kind, Message, encode
+from hbrt.remote_wire import Kind, encode
 from hbrt.shadow import Change
 from hbrt.status import Status
 from hbrt.wire import ControlReply, ControlRequest, decode_reply, encode_request

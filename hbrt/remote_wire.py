@@ -20,15 +20,12 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
-from typing import Any, NamedTuple
 
-import msgpack
-
+from hbrt.frames import Protocol, Raw, Says
 from hbrt.layout import MAX_CORES, SLOT_TEXT_BYTES
 from hbrt.mailbox import ANSWER, REQUEST, State
-from hbrt.relay_wire import Raw
 from hbrt.shadow import CHUNK_BYTES
-from hbrt.wire import MAX_REQUEST_BYTES, Int, MalformedMessageError, Text
+from hbrt.wire import MAX_REQUEST_BYTES, Int, Text
 
 VERSION = 1
 MAX_REPLY_BYTES = 1 << 20
@@ -86,7 +83,7 @@ _CHANGE: dict[str, Int | Text | Raw] = {
     "data": Raw(0, CHUNK_BYTES),
 }
 _CORES = Raw(1, MAX_CORES)  # the activity byte of each core
-PROGRAM_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
+PROGRAM_SAYS: Says = {
     Kind.HELLO: {"program": Text(64), "pid": Int(1, _U32)},
     Kind.REQUEST: {"request": Raw(1, MAX_REQUEST_BYTES)},
     Kind.PUSH: {"number": _NUMBER, **_CHANGE},
@@ -100,7 +97,7 @@ PROGRAM_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
     Kind.CLOCK: {"number": _NUMBER},
     Kind.BYE: {},
 }
-RELAY_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
+RELAY_SAYS: Says = {
     Kind.WELCOME: {
         "client": Int(1, _U32),
         "cores": _CORES,
@@ -120,50 +117,5 @@ RELAY_SAYS: dict[int, dict[str, Int | Text | Raw]] = {
     Kind.GONE: {"status": _I32, "text": Text()},
 }
 
-
-class Message(NamedTuple):
-    """A frame that was checked: its kind and its fields, in the order of the tables above."""
-
-    kind: int
-    fields: list[Any]
-
-
-def encode(kind: Kind, *fields: Any) -> bytes:
-    """Bytes of a frame. The fields are not checked here: the receiver does that."""
-    raw: bytes = msgpack.packb((VERSION, int(kind), *fields))
-    return raw
-
-
-def decode(raw: bytes, says: dict[int, dict[str, Int | Text | Raw]]) -> Message:
-    """Message from bytes.
-
-    Args:
-        raw: One frame.
-        says: What the sender may say: PROGRAM_SAYS or RELAY_SAYS.
-
-    Raises:
-        MalformedMessageError: not a frame of this protocol, or not one that this sender may send; names the field.
-    """
-    if len(raw) > MAX_FRAME_BYTES:
-        raise MalformedMessageError(f"The frame has {len(raw)} bytes; the limit is {MAX_FRAME_BYTES}.")
-    try:
-        body = msgpack.unpackb(raw, raw=False)
-    except (ValueError, msgpack.exceptions.UnpackException, RecursionError, TypeError) as error:
-        raise MalformedMessageError(f"The frame is not msgpack: {str(error)[:200] or type(error).__name__}.") from None
-    if type(body) is not list or len(body) < 2:
-        raise MalformedMessageError("The frame is not a list of a version, a kind and fields.")
-    if type(body[0]) is not int or body[0] != VERSION:
-        raise MalformedMessageError(
-            f"The frame has remote protocol version {body[0]!r:.40}; this side speaks {VERSION}. "
-            "Use the same installation on both sides."
-        )
-    spec = says.get(body[1]) if type(body[1]) is int else None
-    if spec is None:
-        raise MalformedMessageError(f"The kind {body[1]!r:.40} is not one that this sender may send.")
-    kind, fields = Kind(body[1]), body[2:]
-    if len(fields) != len(spec):
-        raise MalformedMessageError(f"{kind.name} has {len(spec)} fields; {len(fields)} came.")
-    for value, (name, field) in zip(fields, spec.items(), strict=True):
-        if problem := field.problem(value):
-            raise MalformedMessageError(f"The field {name!r} of {kind.name} {problem}.")
-    return Message(kind, fields)
+_PROTOCOL = Protocol("remote", VERSION, Kind, MAX_FRAME_BYTES)
+encode, decode = _PROTOCOL.encode, _PROTOCOL.decode

@@ -19,10 +19,11 @@ import zmq
 from dsp_server.relay.bell import Bell
 from dsp_server.relay.peers import Peer
 from dsp_server.relay.placing import Placed, Placer
+from hbrt.frames import Message
 from hbrt.layout import CLIENT_PID
 from hbrt.link import Link
 from hbrt.refusal import RequestRefusedError
-from hbrt.relay_wire import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, Message, decode, encode
+from hbrt.relay_wire import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.wire import MalformedMessageError
 

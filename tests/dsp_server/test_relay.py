@@ -20,9 +20,10 @@ import zmq
 
 from dsp_server.relay import server
 from hbrt.board_files import daemon_pid, lock_holder
+from hbrt.frames import Message
 from hbrt.link import Link
 from hbrt.mailbox import FIRST_END, REQUEST, Actor, State
-from hbrt.relay_wire import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, Kind, Message, decode, encode
+from hbrt.relay_wire import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from tests.dsp_server.conftest import PATIENCE_S, Running

@@ -22,6 +22,7 @@ from dsp_server.relay.remote.listening import parse
 from dsp_server.relay.remote.outbox import Outbox
 from hbrt import curve_keys
 from hbrt.board import BoardError, BoardPaths, WrongUseError
+from hbrt.frames import Message
 from hbrt.layout import PAGE_BYTES
 from hbrt.link import Link
 from hbrt.mailbox import ANSWER, State
@@ -32,7 +33,6 @@ from hbrt.remote_wire import (
     TASK_REQUEST,
     WINDOW_BYTES,
     Kind,
-    Message,
     decode,
     encode,
 )
