@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -112,6 +113,13 @@ class Place:
         assert self.left.problems() == []
 
 
+def await_file(path: Path, program: subprocess.Popen[str]) -> None:
+    """Wait until a program that runs has made a file; leaves it the CPU meanwhile."""
+    while not path.exists():
+        assert program.poll() is None
+        time.sleep(0.005)
+
+
 @pytest.fixture
 def place(tmp_path: Path, left: type[Left]) -> Iterator[Place]:
     home = Path(tempfile.mkdtemp(prefix="hbrt-n-", dir="/tmp"))
@@ -153,8 +161,7 @@ def test_nothing_is_left_of_a_program_that_is_killed_while_its_board_starts(plac
         "open('loading', 'w').close()\n" + IMAGE.replace("def main():", "time.sleep(1000)\n\ndef main():")
     )
     program = place.start("-c", ATTACH)
-    while not (place.cwd / "loading").exists():
-        assert program.poll() is None
+    await_file(place.cwd / "loading", program)
     os.killpg(program.pid, signal.SIGKILL)
     program.communicate()
     place.check()
@@ -223,8 +230,7 @@ def test_nothing_is_left_of_a_test_run(place: Place, how: str) -> None:
     (place.cwd / "test_mine.py").write_text(TESTS.replace("(lambda: SAY)()", wait if is_ended else "pass"))
     run = place.start("-m", "pytest", "-q", "-p", "no:cacheprovider", *(["-n", "2"] if how == "with workers" else []))
     if is_ended:
-        while not (place.cwd / "waiting").exists():
-            assert run.poll() is None
+        await_file(place.cwd / "waiting", run)
         os.killpg(run.pid, signal.SIGINT if how == "Ctrl-C" else signal.SIGKILL)
     output, _ = run.communicate()
     if not is_ended:
