@@ -57,6 +57,15 @@ def test_a_users_model_and_picture(shell: Shell, small: Path, tmp_path: Path) ->
     assert printed.rstrip().endswith("1 of 1 passed, on a private board, in relay mode.")
 
 
+def test_scores_that_are_no_probabilities_are_not_shown_as_percent(shell: Shell, small: Path) -> None:
+    text = SMALL.replace("prob = Softmax (m)", "prob = Identity (m)")
+    onnx.save(onnx.parser.parse_model(text), small)
+    printed = shell.good("run", "dnn", "mobilenetv1", "--model", small)
+    assert "small on input.png, its output is no softmax's:\ntop 1: class " in printed
+    assert ", score " in printed
+    assert "%" not in printed
+
+
 def test_a_model_that_takes_no_picture_is_a_sentence(shell: Shell, small: Path) -> None:
     small.with_suffix(".yaml").unlink()
     answer = shell.hbrt("run", "dnn", "mobilenetv1", "--model", small)
