@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Observer", "Plan", "StepInfo", "StepTime", "Stop", "make_session", "session_options", "thread_count"]
 
+_REPEATING = {"Loop", "Scan", "SequenceMap"}
+
 
 class _Whole:
     """A model that no layer takes part in: one session."""
@@ -98,6 +100,7 @@ class Plan:
         self._proto = proto
         self._label = label
         self._op_types = op_types(proto)
+        self._repeats = not _REPEATING.isdisjoint(name for _, name in self._op_types)
         self._lock = threading.Lock()
         self._building = threading.Lock()
         self._default = hbDNNInferCtrlParam()
@@ -111,9 +114,9 @@ class Plan:
         return build.infos if isinstance(build, _Whole) else [step.info for step in build.steps]
 
     @property
-    def is_whole(self) -> bool:
-        """Whether onnxruntime runs all of it, and no layer."""
-        return isinstance(self._use.build, _Whole)
+    def is_steady(self) -> bool:
+        """Whether onnxruntime runs all of it, no layer, and values do not decide how often something is run."""
+        return isinstance(self._use.build, _Whole) and not self._repeats
 
     @property
     def notes(self) -> list[str]:

@@ -182,7 +182,7 @@ class Tasks:
             if is_last:
                 task.core_mask = core_mask or ALL_CORES
                 task.order = (-priority, custom_id, next(self._numbers))
-                task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_whole
+                task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_steady
                 task.state = State.READY
         if is_last:
             self.bpu.submit(task)

@@ -151,7 +151,7 @@ class Gate:
     """Stands before a model's plan: runs begin when it is opened, and are noted in their order."""
 
     PATIENCE_S = 20.0  # only a test that fails waits so long
-    is_whole = False
+    is_steady = False
 
     def __init__(self, net: Net) -> None:
         from arm_client.dnn.runtime import runtime

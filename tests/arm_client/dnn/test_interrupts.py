@@ -6,6 +6,7 @@ that one which raises visits each of these places in turn.
 
 from __future__ import annotations
 
+import ctypes
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from types import FrameType
 import pytest
 
 import arm_client as hb
-from tests.arm_client.dnn.nets import Net, ctrl, double, good
+from tests.arm_client.dnn.nets import Net, ctrl, double, endless, good
 
 PATIENCE_MS = 20_000
 MOST_PLACES = 2000
@@ -78,3 +79,17 @@ def test_an_interrupt_anywhere_loses_no_core_and_no_task(load: Callable[[bytes],
             break
     assert is_over, "the places were not all visited"
     assert True in lent, "no thread was lent"
+
+
+@pytest.mark.usefixtures("_main_thread_goes_first")
+def test_a_model_that_loops_is_waited_for_where_signals_are_heard(load: Callable[[bytes], Net]) -> None:
+    from arm_client.dnn.runtime import runtime
+
+    net = load(endless())
+    count = ctypes.cast(net.inputs[0].sysMem[0].virAddr, ctypes.POINTER(ctypes.c_int64))
+    count[0] = 3
+    for _ in range(2):  # quick runs say nothing of the next
+        task = net.infer()
+        good(hb.hbDNNWaitTaskDone(task, 0))
+        assert runtime.tasks._handles.get(task.value).runner != threading.get_ident()
+        good(hb.hbDNNReleaseTask(task))
