@@ -81,19 +81,23 @@ def run(model_file: str | None = None, image_file: str | None = None) -> dict[st
 
     max_error = float(np.abs(on_dsp - on_bpu).max())
     classes = {int(number): float(on_dsp[number]) for number in np.argsort(-on_dsp, kind="stable")[:5]}
-    is_softmax = bool(on_dsp.min() >= 0 and abs(on_dsp.sum() - 1) < 1e-3)  # a model may hand out its logits instead
-    shown = "class {}, {:.2%}" if is_softmax else "class {}, score {:.4f}"
-    ranked = [f"top {place}: {shown.format(*found)}" for place, found in enumerate(classes.items(), 1)]
-    ended = "softmax on the DSP" if is_softmax else "its output is no softmax's"
     return {
         "op": names[0],
         "status": 0,
         "max_error": max_error,
         "host_time_us": host_time_us,
         "classes": classes,
-        "report": [f"{names[0]} on {Path(image_file or PICTURE).name}, {ended}:", *ranked],
+        "report": report(f"{names[0]} on {Path(image_file or PICTURE).name}", on_dsp, classes),
         "passed": max_error <= TOLERANCE,
     }
+
+
+def report(what: str, scores: Any, classes: dict[int, float]) -> list[str]:
+    """Lines for the reader; as percent only what a softmax made: a model may hand out its logits instead."""
+    is_softmax = bool(scores.min() >= 0 and abs(scores.sum() - 1) < 1e-3)
+    shown = "class {}, {:.2%}" if is_softmax else "class {}, score {:.4f}"
+    ended = "softmax on the DSP" if is_softmax else "its output is no softmax's"
+    return [f"{what}, {ended}:", *(f"top {at}: {shown.format(*found)}" for at, found in enumerate(classes.items(), 1))]
 
 
 def built() -> Path:

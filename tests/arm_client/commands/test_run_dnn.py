@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,6 +10,8 @@ import cv2
 import numpy as np
 import onnx
 import pytest
+
+from hbrt.samples_dir import samples_dir
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -57,13 +60,15 @@ def test_a_users_model_and_picture(shell: Shell, small: Path, tmp_path: Path) ->
     assert printed.rstrip().endswith("1 of 1 passed, on a private board, in relay mode.")
 
 
-def test_scores_that_are_no_probabilities_are_not_shown_as_percent(shell: Shell, small: Path) -> None:
-    text = SMALL.replace("prob = Softmax (m)", "prob = Identity (m)")
-    onnx.save(onnx.parser.parse_model(text), small)
-    printed = shell.good("run", "dnn", "mobilenetv1", "--model", small)
-    assert "small on input.png, its output is no softmax's:\ntop 1: class " in printed
-    assert ", score " in printed
-    assert "%" not in printed
+def test_scores_that_are_no_probabilities_are_not_shown_as_percent() -> None:
+    report = runpy.run_path(str(samples_dir() / "arm" / "dnn" / "mobilenetv1.py"))["report"]
+    assert report("x", np.array([0.25, 0.75], np.float32), {1: 0.75}) == [
+        "x, softmax on the DSP:",
+        "top 1: class 1, 75.00%",
+    ]
+    for logits in ([0.5, 0.9], [-0.5, 1.5]):
+        told = report("x", np.array(logits, np.float32), {1: logits[1]})
+        assert told == ["x, its output is no softmax's:", f"top 1: class 1, score {logits[1]:.4f}"]
 
 
 def test_a_model_that_takes_no_picture_is_a_sentence(shell: Shell, small: Path) -> None:
