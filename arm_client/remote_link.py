@@ -274,6 +274,7 @@ class RemoteLink(Link):
         """Detach: the relay lets go of this process's lease."""
         self.detach()
         self._channel.close()
+        self.on_end = lambda *_: None  # no cycle: the copy of the board's memory goes now, not when the collector comes
         self.memory.close()
         self.lease.close()
         self.ddr.close()

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -253,6 +254,19 @@ class TestEnds:
                 board.ping()
                 assert len(dsp_board.status()["clients"]) == count + 1
             Chip.until(lambda: len(dsp_board.status()["clients"]) == count, "the end of the lease")
+
+    def test_the_copy_of_its_memory_goes_with_the_connection(self, relay: RemoteRelay) -> None:
+        gc.disable()  # its bytes may be many, and the collector counts objects
+        try:
+            board = connect(relay.address)
+            buffer = board.alloc(1 << 20)
+            buffer.view()[:] = b"1" * (1 << 20)
+            gone = weakref.ref(board.session.link)
+            board.close()
+            del board, buffer
+            assert gone() is None
+        finally:
+            gc.enable()
 
     @pytest.mark.dsp_board(image="images/ops.py", fresh=True)  # nobody lets the cores' tasks go
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
