@@ -253,11 +253,19 @@ class hbDNNResizeCtrlParam(ctypes.Structure):
 
 
 def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
-    """Set the manual's defaults: any BPU core, any DSP core, priority LOWEST, no chain. A macro in C, a call here."""
-    ctrl.bpuCoreId = hbBPUCore.HB_BPU_CORE_ANY
-    ctrl.dspCoreId = HB_DSP_CORE_ANY
-    ctrl.priority = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
-    ctrl.more = 0
-    ctrl.customId = 0
-    ctrl.reserved1 = 0
-    ctrl.reserved2 = 0
+    """Set the manual's defaults: any BPU core, any DSP core, priority LOWEST, no chain. A macro in C, a call here.
+
+    Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left alone.
+    """
+    target: object = getattr(ctrl, "_obj", ctrl)  # byref
+    if isinstance(target, ctypes.POINTER(hbDNNInferCtrlParam)) and bool(target):
+        target = target.contents
+    if not isinstance(target, hbDNNInferCtrlParam):
+        return
+    target.bpuCoreId = hbBPUCore.HB_BPU_CORE_ANY
+    target.dspCoreId = HB_DSP_CORE_ANY
+    target.priority = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
+    target.more = 0
+    target.customId = 0
+    target.reserved1 = 0
+    target.reserved2 = 0

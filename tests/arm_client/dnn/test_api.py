@@ -327,6 +327,15 @@ def test_each_lazy_name_is_there_for_type_checkers_too() -> None:
         assert getattr(hb, name) is not None
 
 
+def test_a_control_parameter_is_set_to_the_defaults_however_it_is_passed() -> None:
+    for pass_it in (lambda ctrl: ctrl, ctypes.byref, ctypes.pointer):
+        ctrl = hb.hbDNNInferCtrlParam(1, 2, 3, 4, 5, 6, 7)
+        hb.HB_DNN_INITIALIZE_INFER_CTRL_PARAM(pass_it(ctrl))  # type: ignore[arg-type]
+        assert bytes(ctrl) == bytes(ctypes.sizeof(ctrl))
+    for nothing in (None, 5, ctypes.POINTER(hb.hbDNNInferCtrlParam)()):
+        hb.HB_DNN_INITIALIZE_INFER_CTRL_PARAM(nothing)  # type: ignore[arg-type]
+
+
 def test_each_enumerator_has_its_c_name() -> None:
     enums = [kind for kind in vars(dnn_types).values() if isinstance(kind, type) and issubclass(kind, IntEnum)]
     members = [(name, member) for kind in enums if kind is not IntEnum for name, member in kind.__members__.items()]
