@@ -45,6 +45,7 @@ class Link:
         self.paths = paths
         self.lease = _connect(paths)
         name = name or program_name()
+        fds: list[int] = []
         try:
             hello, fds = _greet(self.lease, name[:64], paths.name)
             self.client_id: int = hello["client"]
@@ -52,9 +53,11 @@ class Link:
             self.core_count: int = hello["cores"]
             self.daemon_pid: int = hello["daemon"]
             self._token: bytes = hello["token"]
-            self.ddr = Ddr(fds[0])
+            self.ddr = Ddr(fds.pop(0))
         except BaseException as error:
             self.lease.close()
+            for fd in fds:
+                os.close(fd)
             if isinstance(error, wire.MalformedMessageError | LayoutError | LookupError):
                 raise BoardError(f"The daemon of board {paths.name} is of another version: {error}") from None
             if isinstance(error, OSError):
@@ -62,9 +65,9 @@ class Link:
                 raise BoardError(f"This process cannot attach to board {paths.name}: {why}; see 'hbrt log'.") from None
             raise
         self.mailbox = Mailbox(self.ddr)
-        self.doorbell = fds[1]
-        self.core_doorbells = fds[2 : 2 + self.core_count]
-        self.urgent_bells = fds[2 + self.core_count :]
+        self.doorbell = fds[0]
+        self.core_doorbells = fds[1 : 1 + self.core_count]
+        self.urgent_bells = fds[1 + self.core_count :]
         # 0 while the board is there; afterwards the status that every call answers with.
         self.fault: int = 0
         self._pid = os.getpid()

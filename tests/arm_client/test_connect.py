@@ -16,6 +16,7 @@ import pytest
 
 import arm_client as hb
 from arm_client import BoardError, BoardLostError, CallerError, connect, private_board
+from arm_client.client import Board
 from arm_client.process import process
 from arm_client.session import set_default
 from hbrt.board import BoardPaths
@@ -328,3 +329,29 @@ class TestRestart:
         for left in BoardPaths(homeless / "default").path.iterdir():
             left.unlink(missing_ok=True)  # a relay that ends with its board removes its own
         BoardPaths(homeless / "default").path.rmdir()
+
+
+FEW_DESCRIPTORS = """
+import os, resource, sys
+from arm_client import BoardError, connect
+
+open_now = len(os.listdir("/proc/self/fd"))
+_, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+for spare in range(12):
+    resource.setrlimit(resource.RLIMIT_NOFILE, (open_now + spare, most))
+    try:
+        connect(sys.argv[1]).close()
+    except (BoardError, OSError) as error:
+        print(error)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    assert len(os.listdir("/proc/self/fd")) == open_now, spare
+"""
+
+
+def test_without_room_for_descriptors_it_says_so_and_keeps_none(dsp_board: Board) -> None:
+    command = [sys.executable, "-c", FEW_DESCRIPTORS, str(dsp_board.path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said
+    assert all("Too many open files" in line for line in said), said
