@@ -134,3 +134,31 @@ def test_every_work_runs_once_whoever_waits_for_it(bpu: Bpu) -> None:
         thread.join(PATIENCE_S)
     assert len(done) == 1200
     assert {len(job.ran_on) for job in done} == {1}
+
+
+def test_the_end_waits_for_a_lent_thread_and_lends_no_other(slow_bpu: SlowBpu) -> None:
+    begun, may_end = threading.Event(), threading.Event()
+    refused: list[bool] = []
+
+    class Held(Job):
+        def run(self, core: int) -> None:
+            begun.set()
+            assert may_end.wait(PATIENCE_S)
+            super().run(core)
+
+    held, late = Held(0), Job(1)
+    slow_bpu.submit(held)
+    slow_bpu.submit(late)
+    lent = threading.Thread(target=slow_bpu.lend, args=(held,))
+    lent.start()
+    assert begun.wait(PATIENCE_S)
+
+    def give_up() -> None:
+        refused.append(not slow_bpu.lend(late))
+        slow_bpu.may_begin.set()
+        threading.Timer(0.05, may_end.set).start()
+
+    slow_bpu.close(give_up)
+    assert held.has_run.is_set()
+    assert refused == [True]
+    lent.join(PATIENCE_S)
