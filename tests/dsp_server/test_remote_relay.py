@@ -275,6 +275,16 @@ def near_gate(dsp_board: Board) -> Iterator[Gate]:
     os.close(bell)
 
 
+def test_who_goes_on_with_nonsense_is_told_and_logged_once(near_gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+    talker = Talker(near_gate.endpoint)
+    for _ in range(50):
+        talker.socket.send(b"nonsense")
+    assert talker.hear().kind == Kind.REFUSED
+    assert talker.is_cut_off()
+    talker.close()
+    assert capsys.readouterr().out.count("lets") == 1
+
+
 def test_who_has_gone_takes_no_place(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "MOST_PROGRAMS", 1)
     for _ in range(4):

@@ -58,6 +58,7 @@ class Gate:
         self._programs: dict[bytes, _Program] = {}
         self._parting: list[Deputy] = []
         self._leaving: dict[int, tuple[float, socket.socket]] = {}  # was told to go: when to end its connection
+        self._shunned: dict[bytes, int] = {}  # whose connections those are: what else they have sent is not looked at
         self._outbox = Outbox()
         self._next_beat = 0.0
         self._handlers: dict[int, Callable[[], None]] = {}
@@ -162,6 +163,8 @@ class Gate:
             while self._socket.rcvmore:
                 self._socket.recv(_NOBLOCK)
             program = self._programs.get(identity)
+            if identity in self._shunned:
+                continue
             if is_more:
                 self._cut_off(identity, frame, "A message is one frame; more came.")
             elif program is None:
@@ -244,6 +247,7 @@ class Gate:
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
         self._forget(identity)
         if connection is not None:
+            self._shunned[identity] = connection.fileno()
             self._end_later(connection)
 
     # -- ends
@@ -274,6 +278,7 @@ class Gate:
     def _drop(self, fd: int) -> None:
         self._ends.unregister(fd)
         self._leaving.pop(fd)[1].close()
+        self._shunned = {identity: its for identity, its in self._shunned.items() if its != fd}
 
     def _forget(self, identity: bytes) -> None:
         """A program has gone, or is let go."""
