@@ -254,8 +254,10 @@ def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Boar
         talker.say(Kind.PULL, number + 2, phy_addr, size_bytes)
     kind, (status, why) = talker.hear(Kind.DATA, Kind.REPLY)
     dsp_board.session.blocks.unregister(phy_addr)
-    assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
-    assert "ACK" in why
+    # A deputy that is slower than these messages come is spared them by the gate, which bounds what is unread.
+    bounds = {Kind.GONE: "ACK is missing", Kind.REFUSED: "more than it may without waiting"}
+    assert status == Status.HB_DSP_INVALID_ARGUMENT
+    assert bounds[Kind(kind)] in why
 
 
 @pytest.fixture
