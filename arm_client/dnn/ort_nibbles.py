@@ -15,46 +15,7 @@ from arm_client.dnn.dtypes import NIBBLE_TYPES, onnx_type_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arm_client.dnn.ort_session import Stop
-
 _TYPES = {onnx_type_of(dtype): dtype for dtype in NIBBLE_TYPES}
-
-
-def is_needed(session: ort.InferenceSession) -> bool:
-    """Whether an input or an output of a session has four bits."""
-    return any(
-        node.type in {"tensor(int4)", "tensor(uint4)"} for node in (*session.get_inputs(), *session.get_outputs())
-    )
-
-
-def run(
-    session: ort.InferenceSession, feeds: dict[str, NDArray[Any]], outputs: dict[str, NDArray[Any] | None], stop: Stop
-) -> dict[str, NDArray[Any]]:
-    """Run a session; four-bit tensors are arrays of ml_dtypes' int4 and uint4, one value each, on both sides.
-
-    Raises:
-        Exception: what onnxruntime raises.
-    """
-    binding = session.io_binding()
-    values = {name: value_of(array) for name, array in feeds.items()}  # a binding keeps no hold on their arrays
-    for name, value in values.items():
-        binding.bind_ortvalue_input(name, value)
-    for name, target in outputs.items():
-        if target is None or target.dtype in NIBBLE_TYPES:
-            binding.bind_output(name)
-        else:
-            binding.bind_ortvalue_output(name, ort.OrtValue.ortvalue_from_numpy(target))
-    session.run_with_iobinding(binding, stop.run_options)
-    results = {}
-    for name, made in zip(outputs, binding.get_outputs(), strict=True):
-        target = outputs[name]
-        if target is None:
-            results[name] = array_of(made)
-        else:
-            if target.dtype in NIBBLE_TYPES:
-                target[...] = array_of(made)
-            results[name] = target
-    return results
 
 
 def value_of(array: NDArray[Any]) -> ort.OrtValue:
