@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -27,6 +27,7 @@ from hbrt.status import name_of
 from hbrt.tables import Column, show_json, show_table
 
 SAMPLE_SECONDS = 60.0
+_Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 _COLUMNS = (
     Column("OP"),
     Column("COMMAND", is_number=True),
@@ -45,6 +46,12 @@ _FILES = {
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
+def _file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
+    """An option that names a file which is there."""
+    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.option(*names, metavar="FILE", type=kind, help=help)
+
+
 @click.command(short_help="Run the sample programs of a group and compare their results.")
 @click.argument("group", required=False)
 @click.argument("names", metavar="[help | NAME...]", nargs=-1)
@@ -57,32 +64,13 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     help="Write results.json, what each sample printed, and pictures into this directory. Default: output/ when one of "
     "the samples makes a file.",
 )
-@click.option(
-    "--input",
-    "-i",
-    "picture",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Picture for the samples that take one; any file that OpenCV reads.",
-)
-@click.option(
+@_file_option("--input", "-i", "picture", help="Picture for the samples that take one; any file that OpenCV reads.")
+@_file_option(
     "--points",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="Point cloud for the samples that take one: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
-@click.option(
-    "--model",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="ONNX model for the dnn samples that take one, with its description beside it.",
-)
-@click.option(
-    "--image",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Picture for the model; any file that OpenCV reads.",
-)
+@_file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
+@_file_option("--image", help="Picture for the model; any file that OpenCV reads.")
 @click.option(
     "--mode",
     type=click.Choice(MODES),
