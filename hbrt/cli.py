@@ -8,6 +8,7 @@ pyproject.toml. Verbs that other packages add to the group ``hbrt.commands`` are
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -51,11 +52,15 @@ VERBS: dict[str, Verb] = {
 
 @contextlib.contextmanager
 def mapped_exits() -> Iterator[None]:
-    """Turn an expected error into its sentence and exit code (hbrt.exits), and Ctrl-C into 130."""
+    """Turn an expected error into its sentence and exit code (hbrt.exits), Ctrl-C into 130, a closed pipe into 141."""
     try:
         yield
-    except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+    except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
+    except BrokenPipeError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered still has to go somewhere
+        raise click.exceptions.Exit(141) from None
     except KeyboardInterrupt:
         raise click.exceptions.Exit(130) from None
     except Exception as error:  # noqa: BLE001 - one that is not expected is shown whole
@@ -124,10 +129,22 @@ def group() -> None:
     """Run and look after an emulated ARM-DSP board.
 
     Exit codes: 0 good; 1 your op, image or check failed; 2 wrong usage; 3 the tool or its environment is broken; 124 a
-    time limit was reached.
+    time limit was reached; 130 Ctrl-C.
     """
+
+
+def open_standard_streams() -> None:
+    """Open what a caller has closed (``hbrt status >&-``) on /dev/null: the next file would take its descriptor."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(fd, mode, closefd=False))
 
 
 def main() -> None:
     """Entry of the ``hbrt`` program."""
+    open_standard_streams()
     group.main(args=sys.argv[1:], prog_name="hbrt")

@@ -18,6 +18,7 @@ class Exit(IntEnum):
     BROKEN = 3  # the tool or its environment: the daemon has gone, no permission, disk full
     TIME_LIMIT = 124  # as timeout(1)
     INTERRUPTED = 130  # as shells: 128 + SIGINT
+    UNREAD = 141  # as shells: 128 + SIGPIPE; what was printed has no reader any more, as in 'hbrt ops | head -1'
 
 
 _S = Status

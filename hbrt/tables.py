@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import click
+
+_FEWEST_FOLDED = 16  # characters a line of a column that is folded: fewer are read by nobody
+_GAP = 3
 
 
 class Column(NamedTuple):
@@ -23,20 +27,18 @@ def show_json(document: Any) -> None:
 
 
 def show_table(columns: Sequence[Column], rows: Sequence[Sequence[object]]) -> None:
-    """Print a table: by rich on a terminal; else in plain columns, as wide as they are."""
+    """Print a table: by rich on a terminal that has room for it; else in plain columns, as wide as they are.
+
+    On a terminal only the widest column is folded: a letter a line of each would be no table any more.
+    """
     texts = [[_text(cell) for cell in row] for row in rows]
-    if sys.stdout.isatty():
-        _show_rich(columns, texts)
-    else:
+    if not (sys.stdout.isatty() and _show_rich(columns, texts)):
         click.echo("\n".join(plain_lines(columns, texts)))
 
 
 def plain_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
     """Headings and rows as lines, two blanks between columns, numbers to the right."""
-    widths = [
-        max(len(column.heading), *(len(row[at]) for row in rows), 0) if rows else len(column.heading)
-        for at, column in enumerate(columns)
-    ]
+    widths = _widths(columns, rows)
     lines = []
     for row in ([column.heading for column in columns], *rows):
         cells = [
@@ -47,22 +49,39 @@ def plain_lines(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> lis
     return lines
 
 
+def _widths(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    return [max(len(column.heading), *(len(row[at]) for row in rows), 0) for at, column in enumerate(columns)]
+
+
 def _text(cell: object) -> str:
     return "" if cell is None else str(cell).replace("\n", " ")
 
 
-def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> None:
+def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the terminal has room for the table, which is printed then."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for column in columns:
-        table.add_column(column.heading, justify="right" if column.is_number else "left", overflow="fold")
+    console, widths = Console(), _widths(columns, rows)
+    widest = widths.index(max(widths))
+    needed = sum(widths) - widths[widest] + min(widths[widest], _FEWEST_FOLDED) + _GAP * (len(columns) - 1)
+    if needed > console.width:
+        return False
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="" if _is_bare() else "table.header")
+    for at, column in enumerate(columns):
+        side: Literal["left", "right"] = "right" if column.is_number else "left"
+        table.add_column(column.heading, justify=side, overflow="fold", no_wrap=at != widest)
     for row in rows:
         table.add_row(*(Text(cell) for cell in row))
-    Console().print(table)
+    console.print(table)
+    return True
+
+
+def _is_bare() -> bool:
+    """Whether the user wants no escape sequences: NO_COLOR is about colours, but bold comes by the same way."""
+    return bool(os.environ.get("NO_COLOR"))
 
 
 def duration(seconds: float) -> str:

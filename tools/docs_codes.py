@@ -17,7 +17,9 @@ _EXITS = {
     Exit.USAGE: "wrong usage: bad options, start when running, stop when offline, no such board",
     Exit.BROKEN: "the tool or its environment is broken: the daemon has gone, no permission, a full disk",
     Exit.TIME_LIMIT: "a time limit was reached, as timeout(1)",
-    Exit.INTERRUPTED: "Ctrl-C",
+    Exit.INTERRUPTED: "Ctrl-C, where it is not how the verb is ended: that of `log -f`, `start --foreground` and "
+    "`relay` gives 0",
+    Exit.UNREAD: "whoever read the output has closed it, as `head` does",
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -43,6 +44,9 @@ def command(how):
         {}["no such key"]
     if how == "missing":
         open("/no/such/file")
+    if how == "talkative":
+        while True:
+            click.echo("x" * 10000)
     if how == "late":
         raise TimeoutError("It took too long.")
     print("hello")
@@ -150,6 +154,27 @@ def test_what_a_verb_raises_becomes_a_sentence_and_an_exit_code(
 ) -> None:
     answer = with_plugin.hbrt("greet", how)
     assert (answer.returncode, answer.stdout, answer.stderr) == (code, "", sentence)
+
+
+def test_a_reader_who_leaves_is_not_taken_for_a_failure(with_plugin: Shell) -> None:
+    program = with_plugin.start("-m", "hbrt", "greet", "talkative")
+    assert program.stdout is not None
+    assert program.stdout.read(5) == "xxxxx"
+    program.stdout.close()
+    assert program.wait(timeout=30) == 141
+    assert program.stderr is not None
+    assert program.stderr.read() == ""
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_defect(shell: Shell, closed: str) -> None:
+    """The verb prints a table, which asks stdout whether it is a terminal."""
+    command = f"exec {sys.executable} -m hbrt run nn help {closed}"
+    answer = subprocess.run(
+        ["sh", "-c", command], env=shell.environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert ("softmax" in answer.stdout) == (">&-" not in closed.replace("2>&-", ""))
 
 
 def test_a_defect_is_shown_whole(with_plugin: Shell) -> None:

@@ -21,6 +21,12 @@ from hbrt.tables import Column, show_table
 show_table((Column("NAME"), Column("BYTES", is_number=True)), [("x" * 300, 5), ("[bold]y", None)])
 """
 
+STATUS = """
+from hbrt.tables import Column, show_table
+columns = [Column("CORE", True), Column("STATE"), Column("HEALTH"), Column("TASKS", True), Column("RESTARTS", True)]
+show_table([*columns, Column("LAST CRASH")], [(0, "running", "ok", 0, 0, "-")])
+"""
+
 
 def test_columns_stand_under_their_headings_numbers_to_the_right() -> None:
     lines = plain_lines((Column("NAME"), Column("N", is_number=True)), [["a", "1"], ["long", "100"]])
@@ -40,10 +46,11 @@ def test_a_piped_table_is_plain_and_whole(shell: Shell) -> None:
     assert second == "[bold]y"
 
 
-def test_a_table_on_a_terminal_fits_it(shell: Shell) -> None:
+def on_terminal(shell: Shell, program: str, columns: int, **settings: str) -> str:
+    """What a program shows on a terminal of so many columns."""
     ours, theirs = pty.openpty()
-    environment = {**shell.environment, "COLUMNS": "40", "TERM": "xterm", "NO_COLOR": "1"}
-    subprocess.run([sys.executable, "-c", TABLE], env=environment, stdout=theirs, check=True, timeout=30)
+    environment = {**shell.environment, "COLUMNS": str(columns), "TERM": "xterm", **settings}
+    subprocess.run([sys.executable, "-c", program], env=environment, stdout=theirs, check=True, timeout=30)
     os.close(theirs)
     shown = b""
     try:
@@ -52,10 +59,29 @@ def test_a_table_on_a_terminal_fits_it(shell: Shell) -> None:
     except OSError:
         pass  # a terminal whose other side is closed ends like that
     os.close(ours)
-    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown.decode()).splitlines()
+    return shown.decode().replace("\r\n", "\n")
+
+
+def test_a_table_on_a_terminal_fits_it(shell: Shell) -> None:
+    shown = on_terminal(shell, TABLE, 40)
+    assert "\x1b[" in shown
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", shown).splitlines()
     assert max(map(len, lines)) <= 40
     assert sum(line.count("x") for line in lines) == 300
     assert any("[bold]y" in line for line in lines)
+
+
+def test_a_terminal_with_no_room_gets_whole_lines_not_columns_of_one_letter(shell: Shell) -> None:
+    shown = on_terminal(shell, STATUS, 40)
+    assert shown.splitlines() == [
+        "CORE  STATE    HEALTH  TASKS  RESTARTS  LAST CRASH",
+        "   0  running  ok          0         0  -",
+    ]
+
+
+def test_no_colour_is_no_escape_sequence_at_all(shell: Shell) -> None:
+    assert "\x1b" in on_terminal(shell, STATUS, 80)
+    assert "\x1b" not in on_terminal(shell, STATUS, 80, NO_COLOR="1")
 
 
 @pytest.mark.parametrize(
