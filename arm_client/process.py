@@ -57,6 +57,8 @@ def attached() -> Session:
         return session.default()
     except (BoardError, BadSettingError) as error:
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
+    except OSError as error:  # no descriptor, process or memory left
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"The board cannot be attached to: {error}.") from None
 
 
 def _close_all() -> None:

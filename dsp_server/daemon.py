@@ -18,7 +18,7 @@ from dsp_server.supervisor import Stop, Supervisor, origin_of
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import leftovers, remove_files, take_lock
 from hbrt.ddr import Ddr
-from hbrt.launch import DaemonConfig
+from hbrt.launch import DaemonConfig, check_descriptors
 from hbrt.layout import LayoutError
 from hbrt.status import Status
 
@@ -32,16 +32,18 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
         lifeline_fd: Its end of file ends a private board, and any board that has not come to run; -1 for none.
 
     Raises:
-        BoardError: the board's directory or its state forbids it. ImageError: the image does not load.
+        BoardError: the board's directory, its state or the limit of descriptors forbids it.
+        ImageError: the image does not load.
         LayoutError: the number of cores or the size of the DDR is out of range.
     """
+    raise_descriptor_limit()
+    check_descriptors()
     paths = BoardPaths(Path(config.directory))
     # What can be wrong with the request is found before there is something to take away again.
     read_image(origin_of(config))
     ddr = Ddr.create(config.ddr_bytes, config.cores)
     loop, stop = Loop(), Stop()
     with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as removed:
-        raise_descriptor_limit()
         if lifeline_fd >= 0:
             loop.watch(lifeline_fd, stop.ask)
         supervisor = Supervisor(config, paths, ddr, loop, stop)

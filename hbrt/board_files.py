@@ -46,14 +46,19 @@ def check_directory(paths: BoardPaths) -> None:
     """Refuse a board directory that is a link, another user's, or open to others, or that others could replace.
 
     Raises:
-        BoardError: as said; FileNotFoundError is left to the caller.
+        BoardError: as said, or it cannot be looked at; FileNotFoundError is left to the caller.
     """
-    _check_ours(paths.path, "board directory")
     parent = paths.path.parent
-    if parent == default_home():
-        _check_ours(parent, "home of the boards")
-        return
-    info = parent.stat()
+    try:
+        _check_ours(paths.path, "board directory")
+        if parent == default_home():
+            _check_ours(parent, "home of the boards")
+            return
+        info = parent.stat()
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise BoardError(f"The board {paths.path} cannot be looked at: {error.strerror}.") from None
     if info.st_uid not in {0, os.getuid()} and os.getuid() != 0:
         raise BoardError(
             f"The directory {parent} belongs to user {info.st_uid}, who could replace the board in it; choose another."
@@ -159,8 +164,6 @@ def daemon_pid(paths: BoardPaths) -> int | None:
         check_directory(paths)
     except FileNotFoundError:
         return None
-    except OSError as error:
-        raise BoardError(f"The board {paths.path} cannot be looked at: {error.strerror}.") from None
     return lock_holder(paths.lock)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import resource
 import select
 import signal
 import sys
@@ -21,6 +22,7 @@ SPARE_SECONDS = 10.0  # the daemon itself keeps to load_seconds; this is for one
 END_SECONDS = 5.0
 READY_FD, LIFELINE_FD = 3, 4  # where a launched daemon finds them
 _HIGH_FD = 100  # out of the way of these places
+FEWEST_FDS = 128  # of each process: a daemon with two cores takes about 110 while these start
 
 
 class DaemonConfig(NamedTuple):
@@ -60,6 +62,7 @@ def launch(config: DaemonConfig) -> Launched:
         DidNotStartError: it could not start; the message has the daemon's own sentence, or the end of its log.
         BoardError: the board's directory cannot be used.
     """
+    check_descriptors()
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
     log = open_log(paths)
@@ -89,6 +92,20 @@ def launch(config: DaemonConfig) -> Launched:
         os.close(life_write)
         life_write = -1
     return Launched(pid, life_write, removed)
+
+
+def check_descriptors() -> None:
+    """Say at once that a board cannot run with so few descriptors: what fails first would be told otherwise.
+
+    Raises:
+        BoardError: the limit of this process is below what a daemon with two cores and a program needs.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FEWEST_FDS:
+        raise BoardError(
+            f"A board needs {FEWEST_FDS} file descriptors a process at the least, and this process may have {soft}: "
+            "raise the limit, as with 'ulimit -n 1024'."
+        )
 
 
 def _pipe(*, write_high: bool) -> tuple[int, int]:

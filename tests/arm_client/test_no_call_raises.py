@@ -15,6 +15,7 @@ import arm_client as hb
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
+    from tests.conftest import Shell
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
 
@@ -160,3 +161,38 @@ def test_descriptions_are_texts(code: Any) -> None:
     assert isinstance(hb.hbDSPGetErrorDesc(code), str)
     assert isinstance(hb.hbDSPGetVersion(), str)
     assert hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(code) is None  # type: ignore[func-returns-value]
+
+
+ATTACH = """
+import resource, sys
+import arm_client as hb
+limit = int(sys.argv[1])
+if limit:
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+mem, task, ctrl = hb.hbSysMem(), hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
+print(hb.hbSysAllocMem(mem, 8) == hb.HB_SYS_NOT_RUNNING, hb.last_error())
+print(hb.hbDSPRpc(task, None, None, ctrl) == hb.HB_DSP_NOT_RUNNING, hb.last_error())
+"""
+
+
+@pytest.mark.parametrize(
+    ("home", "limit", "why"),
+    [
+        ("a file", 0, "The board {home}/default cannot be looked at: Not a directory."),
+        (
+            "a directory",
+            40,
+            "A board needs 128 file descriptors a process at the least, and this process may have 40: ",
+        ),
+        ("a directory", 5, ""),
+    ],
+)
+def test_a_board_that_cannot_be_attached_to_is_a_status(shell: Shell, home: str, limit: int, why: str) -> None:
+    place = shell.cwd / "home"
+    place.touch() if home == "a file" else place.mkdir()
+    shell.environment["HBRT_HOME"] = str(place)
+    answer = shell.python("-c", ATTACH, limit)
+    assert answer.stderr == ""
+    lines = answer.stdout.splitlines()
+    assert len(lines) == 2
+    assert all(line.startswith(f"True {why.format(home=place)}") and len(line) > 20 for line in lines)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -18,6 +19,9 @@ from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid
 from hbrt.launch import DaemonConfig, DidNotStartError, launch, log_tail
 from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
 
 
 @pytest.fixture
@@ -149,3 +153,15 @@ def test_log_tail_is_the_end_or_a_note(tmp_path: Path) -> None:
     assert log_tail(paths) == "(empty log)"
     paths.log.write_bytes(b"".join(b"line %d\xff\n" % number for number in range(100)))
     assert log_tail(paths, 2) == "line 98\ufffd\nline 99\ufffd"
+
+
+def test_too_few_descriptors_are_named_before_anything_is_started(shell: Shell) -> None:
+    few = ["sh", "-c", f"ulimit -n 64; exec {sys.executable} -m hbrt start"]
+    answer = subprocess.run(few, env=shell.environment, capture_output=True, text=True, timeout=30, check=False)
+    assert (answer.returncode, answer.stdout) == (3, "")
+    assert answer.stderr.endswith(
+        "A board needs 128 file descriptors a process at the least, and this process may have 64: raise the limit, as "
+        "with 'ulimit -n 1024'.\n"
+    )
+    assert "Traceback" not in answer.stderr
+    assert shell.hbrt("status").returncode == 3
