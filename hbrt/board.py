@@ -90,17 +90,17 @@ class BoardPaths(NamedTuple):
     @property
     def relay_endpoint(self) -> str:
         """ZeroMQ address of the relay's socket."""
-        return f"ipc://{socket_path(self.relay)}"
+        return _ipc(self.relay)
 
     @property
     def relay_tasks_endpoint(self) -> str:
         """ZeroMQ address of the relay's socket for tasks."""
-        return f"ipc://{socket_path(self.relay_tasks)}"
+        return _ipc(self.relay_tasks)
 
     @property
     def control_endpoint(self) -> str:
         """ZeroMQ address of the control socket."""
-        return f"ipc://{socket_path(self.control)}"
+        return _ipc(self.control)
 
     @property
     def attach_address(self) -> str:
@@ -135,8 +135,19 @@ def socket_path(path: Path) -> str:
 
     The directory stays open for the process's life, once for each: the path is used again later, by ZeroMQ's threads.
     """
-    if len(os.fsencode(path)) <= SOCKET_PATH_MAX:
-        return str(path)
+    return str(path) if len(os.fsencode(path)) <= SOCKET_PATH_MAX else _through_directory(path)
+
+
+def _ipc(path: Path) -> str:
+    """ZeroMQ address of a socket: pyzmq makes UTF-8 of it, whatever encoding this process's locale has for paths."""
+    raw = os.fsencode(socket_path(path))
+    try:
+        return f"ipc://{raw.decode()}"
+    except UnicodeDecodeError:
+        return f"ipc://{_through_directory(path)}"
+
+
+def _through_directory(path: Path) -> str:
     fd = _directories.get(path.parent)
     if fd is None or not os.path.samestat(os.fstat(fd), path.parent.stat()):
         fd = _directories[path.parent] = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -166,7 +177,7 @@ def board_paths(name: str | None = None) -> BoardPaths:
     """Paths of a board by name (default: HBRT_BOARD), by directory when the name has a slash, or by ``tcp://HOST:PORT``.
 
     Raises:
-        WrongUseError: the name is not one, or its sockets' paths would be too long for the kernel.
+        WrongUseError: the name is not one, or its directory's is no text.
     """
     name = name or settings.text("HBRT_BOARD")
     if name.startswith("tcp:/"):
@@ -182,4 +193,18 @@ def board_paths(name: str | None = None) -> BoardPaths:
         path = home() / name
     else:
         raise WrongUseError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
+    if not is_text(path):
+        raise WrongUseError(
+            f"The board's directory {str(path)!r} is no text in this locale, so that no message can name it: choose "
+            "another with HBRT_HOME, or set LC_ALL=C.UTF-8."
+        )
     return BoardPaths(path)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path is characters: bytes that are none in this locale's encoding stand as lone surrogates in it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -2,15 +2,49 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from hbrt import settings
-from hbrt.board import BoardPaths, RemoteBoard, WrongUseError, board_paths
+from hbrt.board import BoardPaths, RemoteBoard, WrongUseError, board_paths, is_text
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ImageFile(click.Path):
+    """An image: a file that is there, and whose path messages between processes can name."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not is_text(path):
+            why = f"The path {str(path)!r} is no text in this locale; rename the file, or set LC_ALL=C.UTF-8."
+            self.fail(why, param, ctx)
+        return path
+
+
+class Seconds(click.FloatRange):
+    """A time span above 0; what is longer than eleven days, infinity for one, is as good as for ever."""
+
+    MOST = 1e6  # what is waited with takes 32 bits of milliseconds
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, which NaN is not, though no bound refuses it."""
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return min(seconds, self.MOST)
 
 
 def to_bytes(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
@@ -79,7 +113,7 @@ def timeout_option(default_s: float) -> Callable[[F], F]:
     return click.option(
         "--timeout",
         metavar="SECONDS",
-        type=click.FloatRange(min=0, min_open=True),
+        type=Seconds(),
         default=default_s,
         show_default=True,
         help="Give up after this time, with exit code 124.",

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hbrt.board import BoardPaths
-from hbrt.cli_options import board_option, json_option, timeout_option
+from hbrt.cli_options import ImageFile, board_option, json_option, timeout_option
 from hbrt.control_client import Daemon
 from hbrt.launch import LOAD_SECONDS, SPARE_SECONDS
 
@@ -20,7 +20,7 @@ from hbrt.launch import LOAD_SECONDS, SPARE_SECONDS
     "--image",
     "-i",
     metavar="FILE.py",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    type=ImageFile(),
     help="Another image; default: the present one's file, as it is now.",
 )
 @timeout_option(LOAD_SECONDS)

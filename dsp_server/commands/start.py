@@ -12,7 +12,7 @@ import click
 from hbrt import settings
 from hbrt.board import BoardBusyError, BoardPaths
 from hbrt.board_files import already_running, daemon_pid
-from hbrt.cli_options import board_option, json_option, timeout_option, to_bytes
+from hbrt.cli_options import ImageFile, board_option, json_option, timeout_option, to_bytes
 from hbrt.launch import LOAD_SECONDS, DaemonConfig, Launched
 from hbrt.layout import MAX_CORES
 
@@ -27,7 +27,7 @@ def daemon_options(function: F) -> F:
             "--image",
             "-i",
             metavar="FILE.py",
-            type=click.Path(exists=True, dir_okay=False, path_type=Path),
+            type=ImageFile(),
             help="Image: a Python file whose main() registers ops. Default: all packaged ops.",
         ),
         click.option(

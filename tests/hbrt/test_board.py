@@ -8,6 +8,7 @@ import stat
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -23,6 +24,9 @@ from hbrt.board import (
     home,
 )
 from hbrt.board_files import check_directory, daemon_pid, leftovers, make_directory, remove_files, take_lock
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
 
 
 @pytest.fixture
@@ -266,3 +270,38 @@ def test_socket_of_a_long_path_is_reached_through_its_directory(tmp_path: Path) 
         client.connect(paths.attach_address)
     assert paths.attach.is_socket()
     assert len(paths.attach_address) <= SOCKET_PATH_MAX
+
+
+@pytest.mark.parametrize("encoding", ["C.UTF-8", "C"])
+def test_a_board_is_reached_whatever_the_locale_makes_of_its_directory(shell: Shell, encoding: str) -> None:
+    shell.environment |= {"LC_ALL": encoding, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    shell.environment["HBRT_HOME"] = os.fsdecode(os.fsencode(shell.home) + "/b\u00f6rd".encode())
+    if encoding == "C":
+        answer = shell.hbrt("start")
+        assert answer.returncode == 2
+        assert (
+            "is no text in this locale, so that no message can name it: choose another with HBRT_HOME" in answer.stderr
+        )
+    else:
+        shell.good("start")
+        shell.good("stop")
+
+
+def test_an_address_for_zeromq_is_the_bytes_of_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """In a locale of ISO 8859-1, Python reads a UTF-8 name as other characters, whose UTF-8 would be another path."""
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsencode", lambda path: str(path).encode("latin-1"))
+        paths = BoardPaths(Path("/b\u00f6rd".encode().decode("latin-1")))
+        assert paths.control_endpoint == "ipc:///b\u00f6rd/control.sock"
+        other = tmp_path / "b\u00f6rd"  # with a byte that is no UTF-8
+        other.mkdir()
+        assert BoardPaths(other).control_endpoint.startswith("ipc:///proc/self/fd/")
+
+
+@pytest.mark.parametrize("verb", ["start", "restart"])
+def test_an_image_whose_path_is_no_text_is_wrong_use(shell: Shell, verb: str) -> None:
+    path = shell.cwd / "image\udcff.py"
+    path.write_text("")
+    answer = shell.hbrt(verb, "--image", path)
+    assert answer.returncode == 2
+    assert "is no text in this locale; rename the file" in answer.stderr

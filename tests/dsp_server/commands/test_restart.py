@@ -182,3 +182,25 @@ def test_reload_follows_the_modules_beside_the_image(shell: Shell) -> None:
     while op_at_0x1000(shell) is not None:
         pass
     assert [row["cmd"] for row in shell.json("ops")] == [0x2000]
+
+
+@pytest.mark.parametrize("limit", ["inf", "1e300"])
+def test_a_time_limit_may_be_for_ever(shell: Shell, limit: str) -> None:
+    shell.good("start", "--timeout", limit)
+    shell.good("restart", "--timeout", limit)
+    shell.good("status", "--wait-healthy", "--timeout", limit)
+    shell.good("stop", "--timeout", limit)
+
+
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        ("nan", "'nan' is no number of seconds."),
+        ("0", "0.0 is not in the range x>0."),
+        ("x", "'x' is not a valid float range."),
+    ],
+)
+def test_a_time_limit_that_is_none_is_wrong_use(shell: Shell, limit: str, why: str) -> None:
+    answer = shell.hbrt("restart", "--timeout", limit)
+    assert answer.returncode == 2
+    assert answer.stderr.endswith(f"Error: Invalid value for '--timeout': {why}\n")
