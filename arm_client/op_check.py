@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 SIZES = (1, 2, 15, 16, 17, 31, 32, 33, 1000, 25_600, 25_601, 60_000)
 KINDS = ("normal", "uniform", "constant", "zeros", "large", "small", "ramp")
 
+_MOST_APART = (1 << 63) - 1
+
 
 class Case(NamedTuple):
     """One generated input."""
@@ -52,8 +54,12 @@ def cases(count: int, dtype: np.dtype[Any], seed: int, *, special: bool = False)
         yield Case(number, kind, data)
 
 
-def first_difference(got: NDArray[Any], expected: NDArray[Any], most_ulp: int) -> tuple[Difference | None, int]:
-    """The first element that differs by more than ``most_ulp``, or None; and the largest difference in ulp.
+def first_difference(
+    got: NDArray[Any], expected: NDArray[Any], most_ulp: int, atol: float = 0.0
+) -> tuple[Difference | None, int]:
+    """The first element that differs by more than is allowed, or None; and the largest difference in ulp.
+
+    Allowed is what is at most ``most_ulp`` representable values apart, and what differs by at most ``atol``.
 
     NaN equals NaN. Integers are compared as they are: one apart is one ulp.
     """
@@ -63,7 +69,12 @@ def first_difference(got: NDArray[Any], expected: NDArray[Any], most_ulp: int) -
     if not flat_got.size:
         return None, 0
     apart = ulp_apart(flat_got, flat_expected)
-    wrong = np.flatnonzero((apart > most_ulp) | (apart < 0))
+    is_wrong = (apart > most_ulp) | (apart < 0)
+    if atol:
+        with np.errstate(all="ignore"):  # inf - inf, which is no small difference
+            far = np.abs(flat_got.astype(np.float64) - flat_expected.astype(np.float64))
+        is_wrong &= ~(far <= atol)
+    wrong = np.flatnonzero(is_wrong)
     largest = int(apart.max(initial=0))
     if not wrong.size:
         return None, largest
@@ -72,19 +83,33 @@ def first_difference(got: NDArray[Any], expected: NDArray[Any], most_ulp: int) -
 
 
 def ulp_apart(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
-    """How many representable values lie between two arrays' elements; -1 where one of them only is NaN."""
+    """How many representable values lie between two arrays' elements; -1 where one of them only is NaN.
+
+    Of types of up to 8 bytes. More than an int64 holds is the most that it holds.
+    """
+    one, other = _places(left), _places(right.astype(left.dtype))
+    apart = np.minimum(np.where(one > other, one - other, other - one), np.uint64(_MOST_APART)).astype(np.int64)
     if left.dtype.kind != "f":
-        return np.abs(left.astype(np.int64) - right.astype(np.int64))
-    bits = np.dtype(f"i{left.dtype.itemsize}")
-    ordered = []
-    for values in (left, right.astype(left.dtype)):
-        raw = np.ascontiguousarray(values).view(bits).astype(np.int64)
-        # Negative floats run backwards in their bits; put all on one line, with -0 and +0 on one point.
-        ordered.append(np.where(raw < 0, np.int64(np.iinfo(bits).min) - raw, raw))
-    apart = np.abs(ordered[0] - ordered[1])
+        return apart
     is_nan = np.isnan(left), np.isnan(right)
     result: NDArray[np.int64] = np.where(is_nan[0] & is_nan[1], 0, np.where(is_nan[0] ^ is_nan[1], -1, apart))
     return result
+
+
+def _places(values: NDArray[Any]) -> NDArray[np.uint64]:
+    """Where each value stands on one line of all values of its type, the lowest first."""
+    if values.dtype.kind == "u":
+        return values.astype(np.uint64)
+    ordered = values.astype(np.int64) if values.dtype.kind == "i" else _ordered(values)
+    return ordered.view(np.uint64) ^ np.uint64(1 << 63)
+
+
+def _ordered(values: NDArray[Any]) -> NDArray[np.int64]:
+    bits = np.dtype(f"i{values.dtype.itemsize}")
+    raw = np.ascontiguousarray(values).view(bits).astype(np.int64)
+    # Negative floats run backwards in their bits; put all on one line, with -0 and +0 on one point.
+    ordered: NDArray[np.int64] = np.where(raw < 0, np.int64(np.iinfo(bits).min) - raw, raw)
+    return ordered
 
 
 def _values(kind: str, size: int, dtype: np.dtype[Any], rng: np.random.Generator) -> NDArray[Any]:

@@ -58,7 +58,7 @@ def load_function(what: str) -> Callable[..., Any]:
             module = importlib.import_module(where)
     except (ImportError, OSError, SyntaxError) as error:
         raise BadReferenceError(f"{where} cannot be imported: {error}.") from None
-    except Exception as error:  # noqa: BLE001 - a module may raise anything when it is imported
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything when it is imported
         raise BadReferenceError(f"{where} cannot be imported:\n{_trace_of(error)}") from None
     found = getattr(module, name, None)
     if not callable(found):
@@ -84,11 +84,16 @@ def to_dtype(name: str) -> np.dtype[Any]:
     """
     try:
         dtype = np.dtype(name)
-    except TypeError:
+    except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
         dtype = np.dtype(object)
-    if dtype.kind not in "fiu":
+    if not _is_comparable(dtype):
         raise BadReferenceError(f"{name!r} is no type to generate; write float32, int8, uint8, int16 or the like.")
-    return dtype
+    return dtype.newbyteorder("=")
+
+
+def _is_comparable(dtype: np.dtype[Any]) -> bool:
+    """Whether it is a type of numbers that a DSP may have, and that can be told apart in ulp."""
+    return dtype.kind in "fiu" and dtype.itemsize <= 8
 
 
 def default_params(data: BoardArray) -> hbDSPSoftmaxParam:
@@ -106,6 +111,7 @@ def check(
     dtype: np.dtype[Any],
     seed: int,
     ulp: int,
+    atol: float,
     special: bool,
     timeout_s: float,
     on_case: Callable[[], None] = lambda: None,
@@ -117,15 +123,20 @@ def check(
     """
     largest = 0
     for case in cases(count, dtype, seed, special=special):
-        expected = np.asarray(_result_of(reference, case.data.copy(), "The reference", case))
-        if expected.dtype.kind not in "fiu":
+        returned = _result_of(reference, case.data.copy(), "The reference", case)
+        try:
+            expected = np.asarray(returned)
+        except Exception as error:  # noqa: BLE001 - numpy's reasons, or those of the caller's object
+            raise CheckFailedError(f"The reference returned no array for {case}: {error}") from None
+        if not _is_comparable(expected.dtype):
             raise CheckFailedError(
                 f"The reference returned an array of type {expected.dtype} for {case}: return the numbers that the "
-                "output block must hold."
+                "output block must hold, of 8 bytes each at the most."
             )
+        expected = expected.astype(expected.dtype.newbyteorder("="), copy=False)
         data, output = board.from_array(case.data), board.empty(expected.shape, expected.dtype)
         board.call(cmd, _result_of(params, data, "What makes the parameters", case), output, timeout=timeout_s)
-        difference, apart = first_difference(np.asarray(output), expected, ulp)
+        difference, apart = first_difference(np.asarray(output), expected, ulp, atol)
         largest = max(largest, apart)
         on_case()
         if difference is not None:
@@ -137,7 +148,7 @@ def _result_of(function: Callable[[Any], Any], argument: Any, what: str, case: C
     """What the caller's function returns."""
     try:
         return function(argument)
-    except Exception as error:  # noqa: BLE001 - the caller's function may raise anything
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - the caller's function may raise anything
         raise CheckFailedError(f"{what} failed on {case}:\n{_trace_of(error)}") from None
 
 

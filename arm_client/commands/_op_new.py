@@ -57,6 +57,8 @@ def check_op(op: NewOp) -> None:
             f"{name!r} cannot name an op: it becomes a Python function and part of file names. Use letters, digits and "
             "'_', a letter first, and no keyword of Python."
         )
+    if name.startswith("test"):
+        raise OpError(f"{name!r} cannot name an op: pytest takes functions whose names begin with 'test' for tests.")
     if name in _names_used():
         raise OpError(f"{name!r} is a name that the written programs use themselves; choose another one.")
     last = HB_DSP_RPC_CMD_BUTT - 1

@@ -10,6 +10,7 @@ import click
 
 from hbrt.cli_options import any_board_option, json_option, timeout_option, to_command
 from hbrt.exits import Exit
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 CASE_SECONDS = 30.0
 
@@ -19,7 +20,7 @@ def command() -> None:
     """Ops of your own."""
 
 
-@command.command()
+@command.command(short_help="Write an op with all that belongs to it.")
 @click.argument("name")
 @click.option(
     "--cmd",
@@ -67,7 +68,7 @@ Run them there:
     )
 
 
-@command.command()
+@command.command(short_help="Compare an op with a reference.")
 @click.argument("cmd", metavar="CMD", callback=to_command)
 @click.option(
     "--against",
@@ -83,7 +84,21 @@ Run them there:
 )
 @click.option("--cases", "count", metavar="N", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--dtype", default="float32", show_default=True, help="Type of the generated elements.")
-@click.option("--ulp", type=click.IntRange(min=0), default=0, show_default=True, help="Differences to let pass.")
+@click.option(
+    "--ulp",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Differences to let pass, in representable values.",
+)
+@click.option(
+    "--atol",
+    metavar="NUMBER",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    show_default=True,
+    help="Differences to let pass however many ulp they are: near 0, ulp are tiny.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
 @click.option("--special", is_flag=True, help="Put NaN and infinities into some cases.")
 @any_board_option
@@ -101,6 +116,8 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     from arm_client.errors import HbrtError
     from hbrt.status import Status
 
+    if cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT} or not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
+        raise click.UsageError(f"Command {cmd:#x} is no op's; 'hbrt ops' lists those of the running board.")
     as_json = how.pop("as_json")
     timeout_s = how.pop("timeout")
     try:

@@ -54,6 +54,26 @@ def test_integers_are_apart_by_their_difference() -> None:
     assert list(op_check.ulp_apart(left, right)) == [255, 255]
 
 
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "float64"])
+def test_the_ends_of_the_widest_types_are_far_apart(dtype: str) -> None:
+    limits = np.finfo(dtype) if dtype == "float64" else np.iinfo(dtype)
+    ends = np.array([limits.min, limits.max], dtype)
+    assert op_check.ulp_apart(ends, ends[::-1]).min() > 1 << 62
+    assert list(op_check.ulp_apart(ends, ends)) == [0, 0]
+
+
+def test_a_difference_that_is_small_enough_passes_however_many_ulp_it_is() -> None:
+    expected, got = np.array([0.0, 1.0, np.inf, np.nan], F32), np.array([1e-9, 1.0, np.inf, np.nan], F32)
+    assert op_check.first_difference(got, expected, 0, 1e-8)[0] is None
+    found, _ = op_check.first_difference(got, expected, 0, 1e-10)
+    assert found is not None
+    assert found.at == 0
+    got[2] = 1.0
+    found, _ = op_check.first_difference(got, expected, 0, 1e-8)
+    assert found is not None
+    assert found.at == 2
+
+
 def test_the_first_difference_is_found_and_the_largest_distance_said() -> None:
     expected = np.ones(10, F32)
     got = expected.copy()

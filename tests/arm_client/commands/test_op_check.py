@@ -29,6 +29,21 @@ def nan(x):
 def text(x):
     return "abc"
 
+def ragged(x):
+    return [1, [2]]
+
+def wide(x):
+    return x.astype(np.longdouble)
+
+def leaves(x):
+    raise SystemExit(0)
+
+def swapped(x):
+    return softmax(x).astype(">f4")
+
+def near(x):
+    return softmax(x) + np.float32(1e-5)
+
 def fails(x):
     return {}["no such key"]
 """
@@ -65,12 +80,40 @@ def test_an_op_that_differs(running: Shell, references: Path) -> None:
         (["--against", "no_such_module:f"], "no_such_module cannot be imported: No module named 'no_such_module'."),
         (["--against", "math:nope"], "math has no function nope."),
         (["--against", "math:sqrt", "--dtype", "object"], "'object' is no type to generate;"),
+        (["--against", "math:sqrt", "--dtype", "longdouble"], "'longdouble' is no type to generate;"),
+        (["--against", "math:sqrt", "--dtype", "f4,,"], "'f4,,' is no type to generate;"),
     ],
 )
 def test_wrong_usage_is_a_sentence(shell: Shell, arguments: list[str], sentence: str) -> None:
     answer = shell.hbrt("op", "check", "0x400", *arguments)
     assert answer.returncode == 2
     assert sentence in answer.stderr
+
+
+@pytest.mark.parametrize("cmd", ["0", "0xffff", "0x10000"])
+def test_a_number_that_is_no_ops_is_wrong_usage(shell: Shell, cmd: str) -> None:
+    answer = shell.hbrt("op", "check", cmd, "--against", "math:sqrt")
+    assert answer.returncode == 2
+    assert f"Command {int(cmd, 0):#x} is no op's; 'hbrt ops' lists those of the running board." in answer.stderr
+
+
+def test_a_script_that_ends_when_it_is_imported_is_named(shell: Shell, tmp_path: Path) -> None:
+    file = tmp_path / "script.py"
+    file.write_text("import sys\nsys.exit(0)\n", encoding="utf-8")
+    answer = shell.hbrt("op", "check", "0x400", "--against", f"{file}:f")
+    assert answer.returncode == 2
+    assert f"Error: {file} cannot be imported:\nTraceback" in answer.stderr
+    assert answer.stderr.endswith("SystemExit: 0\n")
+
+
+def test_the_order_of_a_references_bytes_does_not_matter(running: Shell, references: Path) -> None:
+    running.good("op", "check", "0x400", "--against", f"{references}:swapped", "--ulp", 4, "--cases", 5)
+
+
+def test_a_difference_may_be_small_instead_of_near(running: Shell, references: Path) -> None:
+    check = ("op", "check", "0x400", "--against", f"{references}:near", "--ulp", 4, "--cases", 15)
+    assert running.hbrt(*check).returncode == 1
+    assert running.good(*check, "--atol", 1.1e-5).startswith("Command 0x400 (softmax) agrees with ")
 
 
 def test_an_unknown_command_is_the_users_failure(running: Shell, references: Path) -> None:
@@ -86,6 +129,9 @@ def test_an_unknown_command_is_the_users_failure(running: Shell, references: Pat
             "text",
             "Error: The reference returned an array of type <U3 for case 0 (1 float32, normal): return the numbers",
         ),
+        ("wide", "Error: The reference returned an array of type float128 for case 0 (1 float32, normal): return the"),
+        ("ragged", "Error: The reference returned no array for case 0 (1 float32, normal): setting an array element"),
+        ("leaves", "Error: The reference failed on case 0 (1 float32, normal):\nTraceback (most recent call last):\n"),
         ("fails", "Error: The reference failed on case 0 (1 float32, normal):\nTraceback (most recent call last):\n"),
     ],
 )

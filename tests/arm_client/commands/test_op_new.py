@@ -130,6 +130,11 @@ NAME = "cannot name an op: it becomes a Python function and part of file names."
         ("lambda", 0x1000, NAME),
         ("größe", 0x1000, NAME),
         ("", 0x1000, NAME),
+        (
+            "tester",
+            0x1000,
+            "'tester' cannot name an op: pytest takes functions whose names begin with 'test' for tests.",
+        ),
         ("main", 0x1000, "'main' is a name that the written programs use themselves"),
         ("np", 0x1000, "'np' is a name that the written programs use themselves"),
         ("x", 0x1000, "'x' is a name that the written programs use themselves"),
