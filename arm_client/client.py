@@ -90,6 +90,7 @@ class Buffer:
         self.address: int = ctypes.addressof(ctypes.c_char.from_buffer(block.view))
         self._free = weakref.finalize(self, session.blocks.free_later, block.phy_addr)
         self._free.atexit = False  # the lease takes everything back
+        self._is_freed = False
 
     def view(self) -> memoryview:
         """Writable bytes as the CPU sees them.
@@ -133,6 +134,7 @@ class Buffer:
 
     def free(self) -> None:
         """Free the memory now; arrays over it must not be used any more."""
+        self._is_freed = True
         if self._free.detach() is not None:
             _call(lambda: self._session.blocks.free(self.phy_addr))
 
@@ -142,7 +144,8 @@ class Buffer:
         Raises:
             CallerError: the buffer was freed, or lies on another board.
         """
-        self._check_alive()
+        if self._is_freed:
+            self._check_alive()
         if self._session is not session:
             raise CallerError(
                 Status.HB_DSP_INVALID_ADDRESS,
@@ -282,7 +285,18 @@ class Board:
         Raises:
             OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
         """
-        self.post(cmd, params, output, priority=priority, core=core, custom_id=custom_id, keep=keep).finish(timeout)
+        session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
+        tasks = session.tasks
+        if timeout is None:
+            try:
+                has_failed = tasks.wait(handle, 0)
+            except BaseException:
+                tasks.release_later(handle, (held, output, keep))
+                raise
+            if not has_failed:
+                tasks.release(handle)
+                return output
+        Posted(session, handle, int(cmd), output, (held, keep), submit_ns).finish(timeout)
         return output
 
     def post(
@@ -304,8 +318,10 @@ class Board:
         self, cmd: int, params: Params, output: Output, priority: int, core: int, custom_id: int
     ) -> tuple[sessions.Session, int, BoardArray | Buffer | _Spare | None, int]:
         """Queue a task; returns its handle, the input block, and when."""
-        session = self._live()
-        held = self._parameter_block(params)
+        session = self._session
+        if self.is_closed or session.link.fault:
+            self._live()  # says which
+        held = params if params.__class__ is Buffer else self._parameter_block(params)
         in_phy, in_bytes = _place(held, "params", session)
         out_phy, out_bytes = _place(output, "output", session)
         submit_ns = monotonic_ns()
@@ -444,6 +460,8 @@ def _extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, 
 
 
 def _place(block: object, what: str, session: sessions.Session) -> tuple[int, int]:
+    if block.__class__ is Buffer:
+        return block.place(session)
     if block is None:
         return 0, 0
     if isinstance(block, BoardArray):

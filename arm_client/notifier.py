@@ -90,7 +90,7 @@ class Notifier:
     def _run(self) -> None:
         while not self._is_closing:
             if self.watched or self._due:
-                self._tasks.sleep_until(self._has_something)
+                self._tasks.waiters.sleep_until(self._has_something)
             else:
                 self._work.wait(_IDLE_SECONDS)
                 self._work.clear()

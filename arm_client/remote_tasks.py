@@ -153,7 +153,7 @@ class RemoteTasks(Tasks):
             self._map[self._states + slot] = _EMPTY
         if not has_ended and not self._link.fault:
             self._ask_of(Kind.DROP, handle)  # and wait for it: a queued task must not run any more from here on
-            self._wake_waiters()
+            self.waiters.wake()
         self._free.append(slot)
         return 0
 

@@ -164,6 +164,7 @@ def _board(
 ) -> Iterator[Board]:
     from arm_client import session as sessions
     from arm_client.client import Board
+    from arm_client.errors import BoardLostError
     from hbrt.board import board_paths
 
     wanted = _wanted(image, cores, ddr_bytes)
@@ -176,8 +177,9 @@ def _board(
     try:
         yield board
         if not has_failed() and not session.link.is_lost():
-            _fail_for(left_behind(board, may_keep_arrays=may_keep_arrays))
-            is_clean = all(core["crashes"] == 0 for core in board.status()["cores"])
+            with contextlib.suppress(BoardLostError):  # it may be about to go, and not have closed everything yet
+                _fail_for(left_behind(board, may_keep_arrays=may_keep_arrays))
+                is_clean = all(core["crashes"] == 0 for core in board.status()["cores"])
     finally:
         sessions.set_default(before)
         board.close()

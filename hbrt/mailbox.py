@@ -78,6 +78,7 @@ MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
 # slot and is rung; the client's memory is used. Both are the submitting client, in relay mode too.
 REQUEST = struct.Struct("<QqIHHIIQQQQ")
 RUN = struct.Struct("<16xI4xII")  # of REQUEST: command, owner, client
+REQUEST_CMD_AT = 16  # command, then all that is the same when the same call is made again
 REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op
 # Written by the core: core, result, text bytes, reserved, claim/start/done ns, modelled cycles.
 ANSWER_OFFSET = 64

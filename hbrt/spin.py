@@ -48,15 +48,20 @@ class Spinner:
         self._paid = 0
         self.barrier = threading.Lock()
 
-    def spin(self, ready: Callable[[], bool]) -> bool:
-        """Look until ``ready``, the budget is spent or looking turns out to be useless; True when ready."""
+    def spin(self, ready: Callable[[], bool], budget_ns: int = 0) -> bool:
+        """Look until ``ready``, the budget is spent or looking turns out to be useless; True when ready.
+
+        Args:
+            ready: What to look for.
+            budget_ns: For how long; 0 takes the habit's.
+        """
         if not self.budget_ns:
             return False
         if self._skip:
             self._skip -= 1
             return False
         begin = monotonic_ns()
-        deadline = begin + self.budget_ns
+        deadline = begin + (budget_ns or self.budget_ns)
         while True:
             for _ in range(LOOKS_PER_YIELD):
                 if ready():

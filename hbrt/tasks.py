@@ -1,8 +1,7 @@
 """The life of a task on the side of the process that submits it: submit, wait, release.
 
-Submitting fills a slot in shared memory and rings a core only when it sleeps. Waiting looks for a while and then sleeps
-on the process's one doorbell. Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others
-(followers) whose tasks have ended, and a follower takes the lead when the leader leaves.
+Submitting fills a slot in shared memory and rings a core only when it sleeps. How waiting is done is in
+hbrt/waiting.py.
 
 A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is
 told from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
@@ -11,27 +10,22 @@ told from a foreign one. Calls answer with a status and never raise; ``why`` has
 from __future__ import annotations
 
 import contextlib
-import select
 import threading
-import time
 from collections import deque
-from collections.abc import Callable
-from os import eventfd_read, eventfd_write
+from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from hbrt.layout import CLIENT_ASLEEP, CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, REQUEST, RESULT, Actor, Answer, Mailbox, State
-from hbrt.spin import Spinner
 from hbrt.status import Status
+from hbrt.waiting import Waiters
 
 if TYPE_CHECKING:
     from hbrt.link import Link
 
 RPC_ALIGNMENT = 8
 SLOTS_AT_ONCE = 64
-PARTING_SECONDS = 2.0
-MOST_WAIT_MS = (1 << 31) - 1  # what epoll takes; longer is for ever
 PRIORITY_PREEMPT = 255
 _SLOT_BITS = 12
 _SERIAL_BITS = 40
@@ -48,7 +42,7 @@ class Tasks:
 
         Args:
             link: This process's attachment.
-            spins: Whether to look for a while before sleeping. Who also sleeps on ``watch``ed descriptors does not.
+            spins: Whether to look for a while before sleeping. Who also sleeps on watched descriptors does not.
         """
         self._link = link
         self.mailbox: Mailbox = link.mailbox
@@ -56,7 +50,6 @@ class Tasks:
         layout = link.ddr.layout
         self._states = layout.states
         self._records = layout.records
-        self._asleep_at = layout.client(link.client_id) + CLIENT_ASLEEP
         self._free = list(reversed(link.first_slots))
         self._handles = [0] * SLOT_COUNT  # present handle of each slot, 0 when none
         # By the clock, so that a handle of an earlier attachment, or of another process, is not taken for one of these.
@@ -77,18 +70,9 @@ class Tasks:
             )
         self._client_id = link.client_id
         self._handle_base = link.client_id << _SERIAL_BITS + _SLOT_BITS
-        self._spinner = Spinner()
-        self._budget_ns = self._spinner.budget_ns if spins else 0
-        self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
-        self._epoll = select.epoll()
-        self._poll = self._epoll.poll
-        self._is_lease_watched = False
-        self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
-        self._lease_fd = link.lease.fileno()
-        self._epoll.register(self._lease_fd, select.EPOLLIN)
-        self._watched: dict[int, Callable[[], None]] = {}
-        self._leading = threading.Lock()
-        self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
+        barrier = threading.Lock()  # see hbrt.spin.Spinner.fence
+        self._fence_in, self._fence_out = barrier.acquire, barrier.release
+        self.waiters = Waiters(link, self._handles, looks=spins)
 
     # -- submit -------------------------------------------------------------------------------------------------
 
@@ -302,11 +286,11 @@ class Tasks:
         if handles[slot] != handle:
             return self._refuse_handle(handle)
         at = self._states + slot
-        mm = self._map
+        mm, waiters = self._map, self.waiters
         if mm[at] < _DONE and not (
-            self._sleep_alone(slot, handle)
-            if timeout_ms <= 0 and not self._budget_ns
-            else self.sleep_until(self._end_of(slot, handle), timeout_ms)
+            waiters.sleep_alone(slot, handle)
+            if timeout_ms <= 0 and not waiters.looks
+            else waiters.wait_for(slot, handle, timeout_ms)
         ):
             if self._link.fault:
                 return self._say(self._link.fault, self._link.why_faulty())
@@ -317,127 +301,6 @@ class Tasks:
             return 0
         result: int = RESULT.unpack_from(mm, self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
         return self._say(result, self.mailbox.text(slot))
-
-    def _end_of(self, slot: int, handle: int) -> Callable[[], bool]:
-        # A function of its own: in the callers, variables that a closure holds would cost those that need none.
-        at, mm, handles = self._states + slot, self._map, self._handles
-        return lambda: mm[at] >= _DONE or handles[slot] != handle
-
-    def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
-        """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
-        if self._budget_ns and not self._followers and self._spinner.spin(ready):
-            return True
-        deadline = time.monotonic() + timeout_ms / 1000 if 0 < timeout_ms <= MOST_WAIT_MS else None
-        try:
-            while not ready():
-                if self._link.fault:
-                    return False
-                if self._leading.acquire(blocking=False):
-                    try:
-                        return self._lead(ready, deadline)
-                    finally:
-                        self._leading.release()
-                left = None if deadline is None else deadline - time.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                self._follow(ready, left)
-            return True
-        finally:
-            # Who leaves passes the lead on: its own, or one that it was handed and does not need any more.
-            if self._followers and not self._leading.locked():
-                self._hand_over()
-
-    def _sleep_alone(self, slot: int, handle: int) -> bool:
-        """``sleep_until`` for one task and no time limit, when nobody else waits: the shortest way to sleep."""
-        mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
-        at, handles = self._states + slot, self._handles
-        if self._followers or not self._leading.acquire(blocking=False):
-            return self.sleep_until(self._end_of(slot, handle))
-        if not self._is_lease_watched:
-            self._link.watch_lease()
-            self._is_lease_watched = True
-        try:
-            while mm[at] < _DONE and handles[slot] == handle and not self._link.fault:
-                mm[asleep_at] = 1
-                self._fence_in()
-                self._fence_out()
-                if self._followers:
-                    self._wake_followers()  # after the flag: a core that did not see it has ended its task by now
-                if mm[at] < _DONE:
-                    try:
-                        eventfd_read(doorbell)
-                    except InterruptedError:
-                        continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
-        finally:
-            mm[asleep_at] = 0
-            self._leading.release()
-            if self._followers:
-                self._hand_over()
-        return mm[at] >= _DONE or handles[slot] != handle
-
-    def watch(self, fd: int, on_event: Callable[[], None]) -> None:
-        """Have ``on_event()`` called by whoever sleeps here, again and again while ``fd`` is readable."""
-        self._watched[fd] = on_event
-        self._epoll.register(fd, select.EPOLLIN)
-
-    def unwatch(self, fd: int) -> None:
-        """Undo ``watch``; call it before the descriptor is closed."""
-        if self._watched.pop(fd, None) is not None:
-            self._epoll.unregister(fd)
-
-    def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
-        mm, asleep_at, link = self._map, self._asleep_at, self._link
-        try:
-            while True:
-                mm[asleep_at] = 1
-                self._fence_in()
-                self._fence_out()
-                if self._followers:
-                    self._wake_followers()  # after the flag, as in _sleep_alone
-                if (is_ready := ready()) or link.fault:
-                    return is_ready
-                patience = None if deadline is None else deadline - time.monotonic()
-                if patience is not None and patience <= 0:
-                    return False
-                for fd, _ in self._poll(patience, 4):
-                    if fd == self._lease_fd:
-                        link.lose()
-                        return ready()
-                    if (on_event := self._watched.get(fd)) is not None:
-                        on_event()
-        finally:
-            mm[asleep_at] = 0
-
-    def _follow(self, ready: Callable[[], bool], left: float | None) -> None:
-        bell = threading.Lock()
-        bell.acquire()
-        key = object()
-        self._followers[key] = (ready, bell)
-        try:
-            # Whoever leads now sees this follower; whoever has just stopped leading has left the lead free.
-            if not ready() and self._leading.locked():
-                bell.acquire(timeout=-1 if left is None else left)
-        finally:
-            self._followers.pop(key, None)
-
-    def _wake_followers(self) -> None:
-        for key, (ready, bell) in list(self._followers.items()):
-            if ready():
-                self._release(key, bell)
-
-    def _hand_over(self) -> None:
-        for key, (_, bell) in list(self._followers.items()):
-            if self._release(key, bell):
-                return
-
-    def _release(self, key: object, bell: threading.Lock) -> bool:
-        """Wake a follower, once, whoever of its leaders finds it first."""
-        try:
-            del self._followers[key]
-        except KeyError:
-            return False
-        bell.release()
-        return True
 
     # -- what became of it --------------------------------------------------------------------------------------
 
@@ -484,7 +347,7 @@ class Tasks:
     def _drop(self, slot: int) -> None:
         """Cancel a queued task; let a running one finish, and empty its slot some time later."""
         self._cancel(slot)
-        self._wake_waiters()
+        self.waiters.wake()
         at, mm = self._states + slot, self._map
         if mm[at] >= _DONE:
             mm[at] = _EMPTY
@@ -498,20 +361,15 @@ class Tasks:
         slot = handle & SLOT_COUNT - 1
         if self._handles[slot] != handle or self._link.fault or not self._cancel(slot):
             return False
-        self._wake_waiters()
+        self.waiters.wake()
         return True
-
-    def _wake_waiters(self) -> None:
-        """Have this process's own waiters look: a task has ended, or its handle gone, without a core's doing."""
-        if self._leading.locked():
-            eventfd_write(self._link.doorbell, 1)
 
     def _cancel(self, slot: int) -> bool:
         mailbox = self.mailbox
         with mailbox.claim_lock:
             if mailbox.state(slot) not in {State.SENT, State.READY}:
                 return False
-            gone = Answer(-1, Status.HB_DSP_TASK_CANCELLED, 0, 0, 0, 0, time.monotonic_ns(), 0)
+            gone = Answer(-1, Status.HB_DSP_TASK_CANCELLED, 0, 0, 0, 0, monotonic_ns(), 0)
             mailbox.write_answer(slot, gone, "The task was cancelled before a core claimed it.")
             mailbox.move(slot, State.CANCELLED, Actor.OWNER)
             return True
@@ -528,11 +386,7 @@ class Tasks:
     def close(self) -> None:
         """Let every waiting thread go with the link's fault, then close what this object opened."""
         self._handles[:] = [0] * SLOT_COUNT
-        deadline = time.monotonic() + PARTING_SECONDS
-        while (self._leading.locked() or self._followers) and time.monotonic() < deadline:
-            eventfd_write(self._link.doorbell, 1)
-            time.sleep(0.0002)
-        self._epoll.close()
+        self.waiters.close()
 
     def abandon_in_child(self) -> None:
         """In a fork's child: the tasks are the parent's; every handle is refused with the link's fault."""

@@ -38,7 +38,9 @@ for line in sys.stdin:
 class Chip:
     """A connected board with the ops of images/ops.py, and short ways to say what tests say often."""
 
-    ECHO, HOLD, FAIL, GIVE_BACK, GIVE_NONE, GIVE_NUMPY, FETCH, TAKE_TCM, NOTE, WHICH, ADD_ONE = range(0x1000, 0x100B)
+    ECHO, HOLD, FAIL, GIVE_BACK, GIVE_NONE, GIVE_NUMPY, FETCH, TAKE_TCM, NOTE, WHICH, ADD_ONE, REST = range(
+        0x1000, 0x100C
+    )
     MISSING = 0x1FFF
 
     def __init__(self, board: Board) -> None:

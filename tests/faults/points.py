@@ -41,9 +41,8 @@ _COLLECT, _CLAIM, _RUN, _ANSWER, _WAIT = (
     f"dsp_server.core:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
 )
 _OP = "tests.faults.ops:gated"
-_SUBMIT, _SLEEP, _AWAIT, _RELEASE, _CANCEL = (
-    f"hbrt.tasks:Tasks.{name}" for name in ("submit", "_sleep_alone", "wait", "release", "_cancel")
-)
+_SUBMIT, _AWAIT, _RELEASE, _CANCEL = (f"hbrt.tasks:Tasks.{name}" for name in ("submit", "wait", "release", "_cancel"))
+_SLEEP = "hbrt.waiting:Waiters.sleep_alone"
 _LINK, _BLOCKS = "hbrt.link:Link", "arm_client.memory:Blocks"
 _HELLO, _ALLOC, _SETTLE = (
     "dsp_server.leases:Leases._on_hello",

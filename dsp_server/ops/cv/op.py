@@ -51,7 +51,7 @@ def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], obj
 
     plans: Plans[Param] = Plans()
 
-    def plan_of(raw: bytes, output: memoryview) -> Plan[Param]:
+    def plan_of(raw: bytes, input: memoryview, output: memoryview) -> Plan[Param]:
         if len(raw) < size_bytes:
             raise ValueError(
                 f"The input block has {len(raw)} bytes, but {structure.__name__} has {size_bytes}: "
@@ -61,14 +61,14 @@ def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], obj
         param.check()
         sources, targets = view_all(param.src.planes()), view_all(param.dst.planes())
         need_in_block(targets[0], output)
-        return Plan(param, sources, targets, cost(sources, targets, instructions), output)
+        return Plan(param, sources, targets, cost(sources, targets, instructions), input, output)
 
     def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
         raw = bytes(input[:size_bytes])
         try:
-            plan = plans.get(raw, output)
+            plan = plans.get(raw, input, output)
             if plan is None:
-                plan = plan_of(raw, output)
+                plan = plan_of(raw, input, output)
                 plans.put(raw, plan)
             compute(plan.param, plan.sources, plan.targets)
         except NotMapped:

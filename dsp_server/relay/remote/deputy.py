@@ -135,8 +135,8 @@ class Deputy(threading.Thread):
         stack.callback(self._tasks.close)
         self._memory = DeputyMemory(self._link, self._tasks)
         stack.callback(self._memory.close)
-        self._tasks.watch(self._bell, self._hush)
-        stack.callback(self._tasks.unwatch, self._bell)
+        self._tasks.waiters.watch(self._bell, self._hush)
+        stack.callback(self._tasks.waiters.unwatch, self._bell)
 
     def _part(self) -> None:
         with self._bell_lock:
@@ -164,7 +164,7 @@ class Deputy(threading.Thread):
 
     def _serve(self) -> None:
         while not self._is_over:
-            self._tasks.sleep_until(self._has_work, LOOK_MS)
+            self._tasks.waiters.sleep_until(self._has_work, LOOK_MS)
             if self._link.fault:
                 self._send(encode(Kind.GONE, int(self._link.fault), self._link.why_faulty()))
                 return

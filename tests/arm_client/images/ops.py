@@ -98,11 +98,18 @@ def add_one(input: memoryview, output: memoryview, tm: object) -> int:
     return 0
 
 
+def rest(input: memoryview, output: memoryview, tm: object) -> int:
+    """Take as many microseconds as the input says, then copy the input to the output."""
+    time.sleep(int.from_bytes(input[:4], "little") / 1e6)
+    output[: len(input)] = input
+    return 0
+
+
 def main() -> None:
     """Register them and serve."""
     hb_dsp_env_init()
     HB_DSP_REGISTER_NN_ALL()
-    ops = (echo, hold, fail, give_back, give_none, give_numpy, fetch, take_tcm, note, which, add_one)
+    ops = (echo, hold, fail, give_back, give_none, give_numpy, fetch, take_tcm, note, which, add_one, rest)
     for cmd, op in enumerate(ops, 0x1000):
         hb_dsp_register_fn(cmd, op, 0)
     hb_dsp_start()

@@ -1,0 +1,63 @@
+"""The habit of looking before sleeping: it ends in time, and a waiter that looks in vain looks less and less."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from typing import TYPE_CHECKING
+
+from hbrt.spin import BUDGET_NS, MOST_SKIPPED_IN_VAIN, Spinner
+
+if TYPE_CHECKING:
+    import pytest
+
+
+class Looks:
+    """Counts looks; ready from the given one on."""
+
+    def __init__(self, ready_at: int | None = None) -> None:
+        self.count = 0
+        self._ready_at = ready_at
+
+    def __call__(self) -> bool:
+        self.count += 1
+        return self._ready_at is not None and self.count >= self._ready_at
+
+
+def test_it_looks_until_ready() -> None:
+    looks = Looks(ready_at=20)
+    assert Spinner(cpus=2).spin(looks)
+    assert looks.count == 20
+
+
+def test_on_one_cpu_it_does_not_look() -> None:
+    looks = Looks(ready_at=1)
+    assert not Spinner(cpus=1).spin(looks)
+    assert looks.count == 0
+
+
+def test_budget_ends_the_look_and_a_call_may_have_its_own() -> None:
+    for budget_ns in (0, 10 * BUDGET_NS):
+        begin_ns = time.monotonic_ns()
+        assert not Spinner(cpus=2).spin(Looks(), budget_ns)
+        assert time.monotonic_ns() - begin_ns >= (budget_ns or BUDGET_NS)
+
+
+def test_setting_takes_the_budget_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HBRT_SPIN_US", "0")
+    looks = Looks(ready_at=1)
+    assert not Spinner(cpus=8).spin(looks)
+    assert looks.count == 0
+
+
+def test_who_looked_in_vain_skips_more_and_more_waits_but_not_all() -> None:
+    spinner, looked = Spinner(cpus=2), []
+    spinner.budget_ns = 1  # one round of looks
+    for wait in range(4 * (1 << MOST_SKIPPED_IN_VAIN)):
+        looks = Looks()
+        assert not spinner.spin(looks)
+        if looks.count:
+            looked.append(wait)
+    gaps = [later - earlier for earlier, later in itertools.pairwise(looked)]
+    assert len(gaps) >= 2
+    assert gaps == sorted(gaps)

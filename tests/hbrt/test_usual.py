@@ -1,0 +1,48 @@
+"""When to look for the end of a call: a rule, and a memory that stays small."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hbrt.usual import LEAST_NS, MOST_MARGIN_NS, MOST_NS, MOST_REMEMBERED, Usual, lookout
+
+LONG_NS = 2_000_000
+
+
+@given(st.integers(LEAST_NS, MOST_NS))
+def test_lookout_begins_before_the_usual_end_and_lasts_until_after_it(usual_ns: int) -> None:
+    sleep_ns, look_ns = lookout(usual_ns)
+    assert 0 <= sleep_ns < usual_ns < sleep_ns + look_ns
+    assert look_ns <= 2 * MOST_MARGIN_NS
+
+
+@given(st.integers(4_800_000, MOST_NS))
+def test_lookout_beside_a_long_call_takes_a_small_part_of_its_time(usual_ns: int) -> None:
+    assert lookout(usual_ns)[1] <= usual_ns / 8
+
+
+class TestUsual:
+    def test_is_what_the_same_call_took_the_last_time(self) -> None:
+        usual = Usual()
+        usual.note(b"blur", LONG_NS)
+        usual.note(b"warp", 2 * LONG_NS)
+        assert (usual.of(b"blur"), usual.of(b"warp"), usual.of(b"flip")) == (LONG_NS, 2 * LONG_NS, 0)
+        usual.note(b"blur", 3 * LONG_NS)
+        assert usual.of(b"blur") == 3 * LONG_NS
+
+    def test_call_that_has_become_short_or_very_long_is_forgotten(self) -> None:
+        usual = Usual()
+        for took_ns in (LEAST_NS - 1, MOST_NS + 1):
+            usual.note(b"blur", LONG_NS)
+            usual.note(b"blur", took_ns)
+            assert usual.of(b"blur") == 0
+
+    def test_memory_is_bounded_and_keeps_the_newest(self) -> None:
+        usual = Usual()
+        for number in range(3 * MOST_REMEMBERED + 1):
+            usual.note(number.to_bytes(4, "little"), LONG_NS)
+        known = [number for number in range(3 * MOST_REMEMBERED + 1) if usual.of(number.to_bytes(4, "little"))]
+        assert known
+        assert len(known) <= MOST_REMEMBERED
+        assert known[-1] == 3 * MOST_REMEMBERED
