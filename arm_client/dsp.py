@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from arm_client.pointers import behind, integer, shown
+from arm_client.pointers import behind, integer, is_function, shown
 from arm_client.process import attached, process
 from arm_client.refusal import RequestRefusedError, note
 from arm_client.sys import as_mem
@@ -169,8 +169,7 @@ def hbDSPSetTaskDoneCb(
     handle = _handle(task)
     if here is None or handle <= 0:
         return _no_such_task(handle)
-    given: object = callback  # a C program that passes no function would crash later
-    if not callable(given):
+    if not is_function(callback):  # a C program that passes no function would crash later
         return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {shown(callback)} is not callable.")
     tasks = here.tasks
     if tasks.state(handle) is None:

@@ -87,12 +87,14 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNDataType as hbDNNDataType
     from hbrt.dnn_types import hbDNNHandle_t as hbDNNHandle_t
     from hbrt.dnn_types import hbDNNInferCtrlParam as hbDNNInferCtrlParam
+    from hbrt.dnn_types import hbDNNLayerCreator as hbDNNLayerCreator
     from hbrt.dnn_types import hbDNNQuantiScale as hbDNNQuantiScale
     from hbrt.dnn_types import hbDNNQuantiShift as hbDNNQuantiShift
     from hbrt.dnn_types import hbDNNQuantiType as hbDNNQuantiType
     from hbrt.dnn_types import hbDNNResizeCtrlParam as hbDNNResizeCtrlParam
     from hbrt.dnn_types import hbDNNResizeType as hbDNNResizeType
     from hbrt.dnn_types import hbDNNRoi as hbDNNRoi
+    from hbrt.dnn_types import hbDNNTaskDoneCb as hbDNNTaskDoneCb
     from hbrt.dnn_types import hbDNNTaskHandle_t as hbDNNTaskHandle_t
     from hbrt.dnn_types import hbDNNTaskPriority as hbDNNTaskPriority
     from hbrt.dnn_types import hbDNNTensor as hbDNNTensor
@@ -172,12 +174,14 @@ MODULES: dict[str, str] = {
             "hbDNNDataType",
             "hbDNNHandle_t",
             "hbDNNInferCtrlParam",
+            "hbDNNLayerCreator",
             "hbDNNQuantiScale",
             "hbDNNQuantiShift",
             "hbDNNQuantiType",
             "hbDNNResizeCtrlParam",
             "hbDNNResizeType",
             "hbDNNRoi",
+            "hbDNNTaskDoneCb",
             "hbDNNTaskHandle_t",
             "hbDNNTaskPriority",
             "hbDNNTensor",

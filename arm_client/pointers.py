@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from _ctypes import CFuncPtr  # the base of all function pointers
 from operator import index
 from typing import Any, TypeVar, cast
 
@@ -37,6 +38,12 @@ def integer(given: object) -> int | None:
         return index(cast("Any", given))
     except Exception:  # noqa: BLE001 - whatever an object's own code raises
         return None
+
+
+def is_function(given: object) -> bool:
+    """Whether it can be called: a Python callable, or a function pointer of ctypes that is not null."""
+    is_null = isinstance(given, CFuncPtr) and not cast("Any", given)
+    return callable(given) and not is_null
 
 
 def bytes_of(buffer: Any, size_bytes: int) -> memoryview:

@@ -130,6 +130,35 @@ class hbDNNTaskHandle_t(ctypes.c_void_p):
     """Opaque handle of a model task; ``value`` is None until hbDNNInfer fills it."""
 
 
+hbDNNTaskDoneCb = ctypes.CFUNCTYPE(None, hbDNNTaskHandle_t, ctypes.c_int32, ctypes.c_void_p)
+"""``void (*)(hbDNNTaskHandle_t task, int32_t status, void *userdata)``. A Python function will do as it is.
+
+Source: DNN runtime API manual, hbDNNSetTaskDoneCb.
+"""
+
+
+_GivesObject = ctypes.PYFUNCTYPE(ctypes.py_object)
+
+
+class hbDNNLayerCreator(_GivesObject):  # type: ignore[misc, valid-type]  # made by a call
+    """``Layer *(*)()``: no arguments, gives a layer, a Python object. A class or a function will do as it is.
+
+    Emulator: the signature, which is not public.
+    """
+
+    _flags_, _restype_, _argtypes_ = _GivesObject._flags_, _GivesObject._restype_, _GivesObject._argtypes_
+
+    def __init__(self, function: Any = None) -> None:
+        """Of a Python function, or of an address as every function pointer."""
+        super().__init__()
+        self._function = function
+
+    def __call__(self) -> Any:
+        """The layer."""
+        # Past ctypes, which loses what a function of Python raises, and crashes on the layer that is missing then.
+        return self._function() if callable(self._function) else super().__call__()
+
+
 class hbDNNTensorShape(ctypes.Structure):
     """Sizes of a tensor's dimensions (36 bytes)."""
 

@@ -27,7 +27,7 @@ from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.infer import job_of
 from arm_client.dnn.properties import fill_properties
 from arm_client.dnn.runtime import Loaded, device_memory, runtime
-from arm_client.pointers import bytes_of, integer, shown
+from arm_client.pointers import bytes_of, integer, is_function, shown
 from arm_client.refusal import RequestRefusedError
 from hbrt import status as codes
 from hbrt.dnn_types import (
@@ -36,6 +36,7 @@ from hbrt.dnn_types import (
     HB_DNN_VERSION_PATCH,
     hbDNNHandle_t,
     hbDNNInferCtrlParam,
+    hbDNNTaskDoneCb,
     hbDNNTaskHandle_t,
     hbDNNTensorProperties,
     hbPackedDNNHandle_t,
@@ -291,14 +292,26 @@ def hbDNNSetTaskDoneCb(
     At once when it has ended already; the last one that was set counts. A task that is released before it ends calls it
     with HB_DNN_RUN_TASK_FAILED.
 
+    Args:
+        task: Handle.
+        callback: A Python function, or an hbDNNTaskDoneCb, also of a function in a C library.
+        userdata: Anything; for an hbDNNTaskDoneCb what ctypes passes as a void pointer.
+
     Returns:
-        0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT when the callback is not callable.
+        0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT when the callback is not callable, or NULL.
     """
     handle = handle_behind(task, hbDNNTaskHandle_t)
-    given: object = callback  # a C program that passes no function would crash later
-    if not callable(given):
+    if not is_function(callback):  # a C program that passes no function would crash later
         runtime.tasks.check(handle)
         raise bad_argument(f"The callback {shown(callback)} is not callable.")
+    if isinstance(callback, hbDNNTaskDoneCb):
+        try:
+            ctypes.c_void_p.from_param(userdata)
+        except (TypeError, ctypes.ArgumentError):
+            raise bad_argument(
+                f"userdata is {shown(userdata)}, and an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
+                "ctypes object, or None; or pass the Python function itself, which takes any object."
+            ) from None
     token = hbDNNTaskHandle_t(handle)
     runtime.tasks.set_callback(handle, lambda status: callback(token, status, userdata))
 

@@ -48,11 +48,13 @@ class Boundary:
         model: The model given, untouched, or a copy without the nodes at the boundary.
         quantization: By tensor name, for the inputs and outputs that are quantised.
         removed: Names of the nodes that left the graph, or their outputs' where they have none.
+        notes: What a zero point that the C structure cannot hold has kept from being told, a clause for each tensor.
     """
 
     model: ModelProto
     quantization: dict[str, Quantization] = field(default_factory=dict)
     removed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,21 @@ class _Rule:
 
     quantization: Quantization
     element_type: int
+
+    @property
+    def type_name(self) -> str:
+        """Of the integers, as numpy has it."""
+        return {int(key): name for key, name in INTEGERS.items()}[self.element_type]
+
+    @property
+    def untold_zero_point(self) -> int | None:
+        """The first zero point that the 8 bits of the C structure would say wrongly; None when it can hold all.
+
+        The low 8 bits of an 8-bit type's say which it is; those of a wider type do not.
+        """
+        zero = self.quantization.zero_point
+        beyond = zero[zero != zero.astype(np.int8)]
+        return int(beyond[0]) if beyond.size and self.element_type in _WIDE else None
 
 
 def quantised_boundary(model: ModelProto, keep: Collection[str] = ()) -> Boundary:
@@ -77,7 +94,7 @@ def quantised_boundary(model: ModelProto, keep: Collection[str] = ()) -> Boundar
     """
     # Which nodes go is decided on the caller's model; weights are copied only when there is something to rewrite.
     if not _moves(model.graph, keep):
-        return Boundary(model, _told(model.graph, {}))
+        return Boundary(model, _told(model.graph, {}), notes=_notes(model.graph, keep))
     copy = ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph
@@ -89,11 +106,35 @@ def quantised_boundary(model: ModelProto, keep: Collection[str] = ()) -> Boundar
         found[name] = rule.quantization
         removed.append(node.name or node.output[0])
     _drop_unused_constants(graph, removed_from=model.graph)
-    return Boundary(copy, _told(graph, found), tuple(removed))
+    return Boundary(copy, _told(graph, found), tuple(removed), _notes(graph, keep))
 
 
 def _moves(graph: GraphProto, keep: Collection[str]) -> list[tuple[str, NodeProto, _Rule]]:
     """The nodes that can leave: (tensor's name, node, what it says), inputs first."""
+    return [move for move in _at_boundary(graph, keep) if move[2].untold_zero_point is None]
+
+
+def _notes(graph: GraphProto, keep: Collection[str]) -> tuple[str, ...]:
+    """What is not told for its zero point alone."""
+    inputs = {value.name for value in graph.input}
+    notes = []
+    for found, what in (
+        (_at_boundary(graph, keep), "stays a tensor of real numbers"),
+        (_tellers(graph), "tells no quantisation"),
+    ):
+        for name, node, rule in found:
+            if rule.untold_zero_point is not None:
+                side = "input" if name in inputs else "output"
+                notes.append(
+                    f"The {side} {name!r} {what}: the zero point {rule.untold_zero_point} of its {node.op_type} "
+                    f"({rule.type_name}) is outside -128..127, which is what hbDNNQuantiScale holds; quantise the "
+                    "model with a zero point of 0 there"
+                )
+    return tuple(notes)
+
+
+def _at_boundary(graph: GraphProto, keep: Collection[str]) -> list[tuple[str, NodeProto, _Rule]]:
+    """The nodes between a tensor of real numbers and its integers: (tensor, node, what it says), inputs first."""
     view = _View(graph)
     found = []
     for value in graph.input:
@@ -207,8 +248,6 @@ def _checked(
         return None
     if not (np.isfinite(scale).all() and (scale > 0).all()):
         return None
-    if element in _WIDE and (zero != zero.astype(np.int8)).any():
-        return None  # the C structure has 8 bits for a zero point: of a wider type's they would say another one
     axis = attributes["axis"].i if "axis" in attributes else 1
     if scale.size == 1:
         axis = 0
@@ -245,21 +284,27 @@ def _take_output(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> 
 
 def _told(graph: GraphProto, found: dict[str, Quantization]) -> dict[str, Quantization]:
     """`found`, and what nodes that stay say of integers that the graph takes or hands out itself."""
+    told = {name: rule.quantization for name, _, rule in _tellers(graph) if rule.untold_zero_point is None}
+    return told | found
+
+
+def _tellers(graph: GraphProto) -> list[tuple[str, NodeProto, _Rule]]:
+    """The nodes beside integers that the graph takes or hands out itself: (tensor's name, node, what it says)."""
     view = _View(graph)
-    told = dict(found)
+    tellers = []
     for value in graph.input:
         node = view.only_reader(value.name)
         if node is not None and _is(node, DEQUANTIZE) and node.input[0] == value.name:
             rule = view.rule(node, _rank(value), value.type.tensor_type.elem_type)
             if rule is not None:
-                told.setdefault(value.name, rule.quantization)
+                tellers.append((value.name, node, rule))
     for value in graph.output:
         maker = view.maker.get(value.name)
         if maker is not None and _is(maker, QUANTIZE):
             rule = view.rule(maker, _rank(value))
             if rule is not None:
-                told.setdefault(value.name, rule.quantization)
-    return told
+                tellers.append((value.name, maker, rule))
+    return tellers
 
 
 def _is(node: NodeProto, op_type: str) -> bool:

@@ -91,10 +91,7 @@ class TensorBuffer:
         """
         array = np.asarray(values)
         if array.dtype != self.dtype:
-            raise bad_argument(
-                f"{self.spec.name!r} holds {self.dtype}, not {array.dtype}: convert it, or quantise real numbers by "
-                f"the tensor's scale."
-            )
+            raise bad_argument(f"{self.spec.name!r} holds {self.dtype}, not {array.dtype}: {self._remedy(array.dtype)}")
         if self.spec.image:
             self._put_picture(array.reshape(-1))
             return
@@ -181,6 +178,14 @@ class TensorBuffer:
         fill_shape(properties.validShape, self.valid_shape)
         fill_shape(properties.alignedShape, self.aligned_shape)
         properties.alignedByteSize = self.size
+
+    def _remedy(self, given: np.dtype[Any]) -> str:
+        """What makes values of another type fit."""
+        if self.spec.image:
+            return "it is a picture, and takes its bytes, 0 to 255; the model normalises them itself."
+        if self.spec.quantization is not None and given.kind == "f":
+            return "quantise real numbers by the tensor's quantize(), or call the model itself, which does."
+        return f"convert it by astype({self.dtype.name!r})."
 
     def _take_picture(self, height: int, width: int) -> None:
         is_planes = self.spec.layout == _CHANNELS_FIRST

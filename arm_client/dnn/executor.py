@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +91,13 @@ class Plan:
         observer: Called after each step of each run with its times, in the thread that runs it; None for nobody.
     """
 
-    def __init__(self, proto: ModelProto, label: str) -> None:
+    def __init__(self, proto: ModelProto, label: str, notes: Sequence[str] = ()) -> None:
         """Prepare a checked model, which the plan keeps, to be built from again.
+
+        Args:
+            proto: The model.
+            label: What to call it in a message.
+            notes: What was decided about it before; logged now and told with the plan's own.
 
         Raises:
             ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL.
@@ -105,7 +111,9 @@ class Plan:
         self._building = threading.Lock()
         self._default = hbDNNInferCtrlParam()
         HB_DNN_INITIALIZE_INFER_CTRL_PARAM(self._default)
+        self._notes = tuple(notes)
         self._use = self._build()
+        self._announce(self._notes)
 
     @property
     def steps(self) -> list[StepInfo]:
@@ -120,8 +128,8 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """Which nodes stay in onnxruntime although their type has a layer, and why."""
-        return list(self._use.build.notes)
+        """What was given, and which nodes stay in onnxruntime although their type has a layer, and why."""
+        return [*self._notes, *self._use.build.notes]
 
     def run(
         self,
@@ -180,14 +188,17 @@ class Plan:
         if is_idle:
             use.build.close()
 
-    def _build(self) -> _Use:
+    def _announce(self, notes: Sequence[str]) -> None:
         from arm_client.dnn.environment import warn
 
+        for text in notes:
+            warn(f"{self._label}: {text}.")
+
+    def _build(self) -> _Use:
         generation, creators = registry.of_types(self._op_types)
         build: _Whole | Layered
         build = Layered(self._proto, self._label, creators) if creators else _Whole(self._proto, self._label)
-        for text in build.notes:
-            warn(f"{self._label}: {text}.")
+        self._announce(build.notes)
         return _Use(build, generation, creators)
 
     def _enter(self) -> _Use:

@@ -14,7 +14,7 @@ from onnx import ModelProto, ValueInfoProto, helper
 
 from arm_client.dnn.errors import ModelError, incompatible, one_line
 from arm_client.dnn.graph import Graph, NodeInfo, described
-from arm_client.dnn.layers import Layer, LayerCreator, TensorType
+from arm_client.dnn.layers import Layer, LayerCreator, TensorType, tear_down
 from arm_client.dnn.ort_session import Stop, make_session, output_types
 from arm_client.dnn.partition import LayerStep, inlined, partition, segment_model
 from arm_client.dnn.spec import DYNAMIC
@@ -137,7 +137,7 @@ class Layered:
         for workspace in idle:
             workspace.close()
         for layer in self.first_layers.values():  # of a plan that never ran
-            layer.TearDown()
+            tear_down(layer)
         self.first_layers.clear()
 
     def layers(self) -> list[Layer]:
@@ -332,7 +332,7 @@ def _call(function: Callable[[], Any], node: NodeInfo, what: str) -> Any:
         return function()
     except ModelError:
         raise
-    except Exception as error:  # a program's own code raises anything
+    except (Exception, SystemExit) as error:  # a program's own code raises anything, and may not end the program
         raise ModelError(
             Status.HB_DNN_INCOMPATIBLE_MODEL,
             f"The {what} of the layer {said(node)} raised {type(error).__name__}: {one_line(error)}",

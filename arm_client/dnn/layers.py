@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arm_client.dnn.errors import ModelError
+from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.ndarray import NDArray, TShape
-from arm_client.pointers import shown
+from arm_client.pointers import is_function, shown
 from arm_client.refusal import note
 from hbrt.dnn_types import hbDNNInferCtrlParam
 from hbrt.status import Status
@@ -112,6 +112,16 @@ class Layer:
 LayerCreator = Callable[[], Layer]
 
 
+def tear_down(layer: Layer) -> None:
+    """Let a layer free what it keeps. One that fails is logged: its model goes all the same, and so do the others."""
+    try:
+        layer.TearDown()
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a program's own code raises anything
+        from arm_client.dnn.environment import warn
+
+        warn(f"The TearDown of {type(layer).__name__} raised {type(error).__name__}: {one_line(error)}.")
+
+
 def rpc_ctrl(cmd: int, ctrl: hbDNNInferCtrlParam) -> hbDSPRpcCtrlParam:
     """How a layer's remote call is scheduled: as its model task, by its DSP core, priority and customId."""
     rpc = hbDSPRpcCtrlParam()
@@ -170,7 +180,7 @@ def hbDNNRegisterLayerCreator(layerType: str, layerCreator: LayerCreator) -> int
 
     Args:
         layerType: Op type of ONNX (which it replaces) or of the program's own; ``domain::type`` for one domain's alone.
-        layerCreator: Called without arguments, gives a Layer: a class, or a function.
+        layerCreator: Called without arguments, gives a Layer: a class, a function, or an hbDNNLayerCreator of one.
 
     Returns:
         0; HB_DNN_INVALID_ARGUMENT when the type is no name, or the creator cannot be called.
@@ -183,8 +193,7 @@ def hbDNNRegisterLayerCreator(layerType: str, layerCreator: LayerCreator) -> int
             Status.HB_DNN_INVALID_ARGUMENT,
             f"The layer type is {shown(layerType)}; write an op type, such as 'Softmax'.",
         )
-    given: object = layerCreator
-    if not callable(given):
+    if not is_function(layerCreator):
         return note(
             Status.HB_DNN_INVALID_ARGUMENT,
             f"The creator of {name!r} is {shown(layerCreator)}; pass a Layer class, or a function that gives a layer.",

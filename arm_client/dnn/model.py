@@ -75,5 +75,5 @@ def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
     names = [value.name for value in graph_inputs(read.proto.graph)]
     description = description_file.of_model(read.path, read.proto, names)
     specified = specify(read.proto, description)
-    plan = Plan(specified.proto, label)
+    plan = Plan(specified.proto, label, specified.notes)
     return Model(description.name or read.name, specified.inputs, specified.outputs, plan)

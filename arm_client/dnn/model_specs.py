@@ -44,11 +44,13 @@ class Specified(NamedTuple):
         proto: The model given when nothing had to change, else a copy.
         inputs: In the graph's order.
         outputs: In the graph's order.
+        notes: What the API cannot tell of them, and why.
     """
 
     proto: ModelProto
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
+    notes: tuple[str, ...] = ()
 
 
 def specify(proto: ModelProto, description: Description) -> Specified:
@@ -87,7 +89,7 @@ def specify(proto: ModelProto, description: Description) -> Specified:
         else:
             inputs.append(_numbers(boundary.model, value, one, rules.get(value.name)))
     outputs = tuple(spec_of(value, quantization=rules.get(value.name)) for value in graph.output)
-    return Specified(boundary.model, tuple(inputs), outputs)
+    return Specified(boundary.model, tuple(inputs), outputs, boundary.notes)
 
 
 def _must_change(proto: ModelProto, description: Description) -> bool:

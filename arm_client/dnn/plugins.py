@@ -102,8 +102,9 @@ def _run(file: Path, number: int) -> None:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if not isinstance(error, Exception):
+        if not isinstance(error, (Exception, SystemExit)):
             raise
+        # Of sys.exit() too: a plugin that gives up may not end a program that did not ask it to.
         raise ModelError(
             Status.HB_DNN_API_USE_ERROR, f"The plugin {file} raised {type(error).__name__}: {traceback.format_exc()}"
         ) from error

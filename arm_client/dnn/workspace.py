@@ -6,7 +6,6 @@ Buffers of known size are made and bound once. The caller's tensors are used whe
 
 from __future__ import annotations
 
-import contextlib
 import traceback
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import numpy as np
 from arm_client.dnn.bound_session import BoundSession, Outputs, Values, array_of, deliver
 from arm_client.dnn.device import Device
 from arm_client.dnn.errors import ModelError
-from arm_client.dnn.layers import Layer, TensorType
+from arm_client.dnn.layers import Layer, TensorType, tear_down
 from arm_client.dnn.ndarray import NDArray
 from arm_client.dnn.ort_session import Stop
 from arm_client.refusal import last_error, note
@@ -87,8 +86,7 @@ class Workspace:
     def close(self) -> None:
         """Let the layers free what they keep, then free the buffers."""
         for layer in self._layers:
-            with contextlib.suppress(Exception):  # a program's own code; the others still go
-                layer.TearDown()
+            tear_down(layer)
         self._layers.clear()
         self.device.close()
 
@@ -154,7 +152,7 @@ class _LayerRun:
         note(0, "")
         try:
             status: object = self._layer.Forward(self._bottom, self._top, ctrl)
-        except Exception as error:  # a program's own code raises anything
+        except (Exception, SystemExit) as error:  # a program's own code raises anything
             raise self._failure(f"raised {type(error).__name__}: {error}\n{traceback.format_exc()}") from error
         if status != 0 or status is False:
             why = " (return 0 for success)" if not isinstance(status, int) or status is False else ""

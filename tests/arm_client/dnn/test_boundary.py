@@ -180,6 +180,32 @@ def test_a_scale_for_each_index_needs_to_know_the_axis() -> None:
     assert quantised_boundary(model).model is model
 
 
+def test_a_zero_point_that_the_structure_cannot_hold_is_said() -> None:
+    wide = "<float s = {0.5}, uint16 z = {32768}, float t = {0.25}, int16 u = {-129}, int16 w = {-128}>"
+    body = "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) r = Relu(d) "
+    kept = quantised_boundary(
+        parse(f"{body} v = QuantizeLinear(r, t, u) y = DequantizeLinear(v, t, u)", constants=wide)
+    )
+    assert (kept.removed, kept.quantization) == ((), {})
+    why = "is outside -128..127, which is what hbDNNQuantiScale holds; quantise the model with a zero point of 0 there"
+    stays = "stays a tensor of real numbers: the zero point"
+    assert kept.notes == (
+        f"The input 'x' {stays} 32768 of its QuantizeLinear (uint16) {why}",
+        f"The output 'y' {stays} -129 of its DequantizeLinear (int16) {why}",
+    )
+    half = quantised_boundary(
+        parse(f"{body} v = QuantizeLinear(r, t, w) y = DequantizeLinear(v, t, w)", constants=wide)
+    )
+    assert list(half.quantization) == ["y"]
+    assert [note.partition(":")[0] for note in half.notes] == ["The input 'x' stays a tensor of real numbers"]
+    own = quantised_boundary(parse("d = DequantizeLinear(x, s, z) y = Relu(d)", inputs="uint16[2,3] x", constants=wide))
+    assert own.quantization == {}
+    assert own.notes[0].startswith("The input 'x' tells no quantisation: the zero point 32768 of its DequantizeLinear")
+    assert quantised_boundary(parse(WHOLE)).notes == ()
+    picture = parse("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)", constants=wide)
+    assert [note[:11] for note in quantised_boundary(picture, keep={"x"}).notes] == ["The output "]
+
+
 def test_integers_that_the_file_itself_takes_are_told() -> None:
     model = parse("d = DequantizeLinear(x, s, z) r = Relu(d) y = QuantizeLinear(r, t, u)",
                   "int8[2,3] x", "uint8[2,3] y")  # fmt: skip

@@ -175,7 +175,7 @@ def test_latency_is_measured(dsp_board: Board) -> None:
     [
         ((), "The model digits_int8 has 1 inputs (image), not 0."),
         ((np.zeros((1, 8, 8)),), "'image' has the shape [1, 1, 8, 8], not [1, 8, 8]."),
-        ((np.zeros((1, 1, 8, 8), np.int16),), "'image' holds int8, not int16"),
+        ((np.zeros((1, 1, 8, 8), np.int16),), "'image' holds int8, not int16: convert it by astype('int8')."),
     ],
 )
 def test_an_input_that_does_not_fit_is_a_sentence(dsp_board: Board, inputs: tuple[Any, ...], sentence: str) -> None:
@@ -184,6 +184,22 @@ def test_an_input_that_does_not_fit_is_a_sentence(dsp_board: Board, inputs: tupl
         model(*inputs)
     assert sentence in str(caught.value)
     assert caught.value.status == Status.HB_DNN_INVALID_ARGUMENT
+
+
+def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_path: Path) -> None:
+    (quantised,) = dnn.load(DIGITS / "digits_int8.onnx")
+    with pytest.raises(
+        CallerError, match=r"'image' holds int8, not float64: quantise real numbers by the tensor's qua"
+    ):
+        quantised.forward(np.zeros((1, 1, 8, 8)))
+    (real,) = dnn.load(DIGITS / "digits_float.onnx")
+    with pytest.raises(CallerError, match=r"'image' holds float32, not float64: convert it by astype\('float32'\)\."):
+        real.forward(np.zeros((1, 1, 8, 8)))
+    (tmp_path / "gray.onnx").write_bytes((DIGITS / "digits_float.onnx").read_bytes())
+    (tmp_path / "gray.yaml").write_text("input_type_rt: gray\nscale_value: 0.0625\n")
+    (picture,) = dnn.load(tmp_path / "gray.onnx")
+    with pytest.raises(CallerError, match=r"'image' holds uint8, not float32: it is a picture, and takes its bytes"):
+        picture.forward(np.zeros((8, 8), np.float32))
 
 
 def test_a_task_that_takes_too_long_is_given_up(dsp_board: Board) -> None:

@@ -10,11 +10,13 @@ import ctypes
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import FrameType
 
 import pytest
 
 import arm_client as hb
+from arm_client.dnn.latch import Latch
 from tests.arm_client.dnn.nets import Net, ctrl, double, endless, good
 
 PATIENCE_MS = 20_000
@@ -93,3 +95,65 @@ def test_a_model_that_loops_is_waited_for_where_signals_are_heard(load: Callable
         good(hb.hbDNNWaitTaskDone(task, 0))
         assert runtime.tasks._handles.get(task.value).runner != threading.get_ident()
         good(hb.hbDNNReleaseTask(task))
+
+
+class Line:
+    """The lock of a latch, where the main thread is the first of those who wait."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self._lock = lock
+        self._first = threading.get_ident()
+        self.release = lock.release
+        self.first_waits = threading.Lock()  # given back when it does: in one call, which no interrupt comes into
+        self.first_waits.acquire()
+        self.other_waits = threading.Semaphore(0)
+        self.first_has_gone = threading.Event()
+
+    def acquire(self, timeout: float) -> bool:
+        if threading.get_ident() == self._first:
+            self.first_waits.release()
+        else:
+            self.other_waits.release()
+            self.first_has_gone.wait()
+        return self._lock.acquire(timeout=timeout)
+
+
+def test_an_interrupt_anywhere_in_a_wait_leaves_no_other_waiting() -> None:
+    others = 2
+    for at in range(1, MOST_PLACES):
+        latch = Latch()
+        heard: list[bool] = []
+        line = Line(latch._lock)
+        latch._lock = line  # type: ignore[assignment]
+
+        def come(of: Latch = latch, line: Line = line) -> None:
+            line.first_waits.acquire()
+            of.come()
+
+        def listen(of: Latch = latch, heard: list[bool] = heard) -> None:
+            heard.append(of.wait(PATIENCE_MS / 1000))
+
+        threads = [threading.Thread(target=come), *(threading.Thread(target=listen) for _ in range(others))]
+        for thread in threads:
+            thread.start()
+        for _ in range(others):
+            line.other_waits.acquire()
+        is_over = True
+        try:
+            sys.setprofile(Interrupt(at))
+            latch.wait(-1)
+            sys.setprofile(None)
+        except KeyboardInterrupt:
+            is_over = False
+        finally:
+            sys.setprofile(None)
+        with suppress(RuntimeError):
+            line.first_waits.release()  # it may not have come so far
+        threads[0].join()
+        line.first_has_gone.set()
+        for thread in threads:
+            thread.join()
+        assert heard == [True] * others, f"an interrupt at {at} leaves others waiting"
+        if is_over:
+            return
+    pytest.fail("the places were not all visited")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -252,6 +254,11 @@ class Refusing(Layer):
         raise ValueError("axis 7 is beyond me")
 
 
+class Leaving(Layer):
+    def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
+        sys.exit("no licence")
+
+
 class Shapeless(MaxIndex):
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
         return super().InferShape(bottom)[:1]
@@ -276,6 +283,12 @@ class Integral(Layer):
     ("creator", "said"),
     [
         (Refusing, "The SetUp of the layer MaxIndex (node 'values') raised ValueError: axis 7 is beyond me"),
+        (Leaving, "The SetUp of the layer MaxIndex (node 'values') raised SystemExit: no licence"),
+        (sys.exit, "The creator of the layer MaxIndex (node 'values') raised SystemExit"),
+        (
+            hb.hbDNNLayerCreator(lambda: 1 // 0),
+            "The creator of the layer MaxIndex (node 'values') raised ZeroDivisionError",
+        ),
         (Shapeless, "MaxIndex (node 'values') has 2 outputs, and its InferShape tells 1."),
         (Integral, "makes 'at' with type int32 and shape (2,), but the model declares int64 and (2,)"),
         (
@@ -299,6 +312,42 @@ def test_a_layer_that_does_not_fit_its_model(dsp_board: Board, creator: Any, sai
         hb.hbDNNInitializeFromDDR(hb.hbPackedDNNHandle_t(), [data], [len(data)], 1) == Status.HB_DNN_INCOMPATIBLE_MODEL
     )
     assert said in hb.last_error()
+
+
+class Stumbling(Doubling):
+    def TearDown(self) -> None:
+        sys.exit("at the end")
+
+
+@pytest.mark.parametrize("runs", [0, 1])
+def test_a_layer_that_fails_at_its_end_keeps_no_model(
+    dsp_board: Board, runs: int, capfd: pytest.CaptureFixture[str]
+) -> None:
+    good(hb.hbDNNRegisterLayerCreator("Softmax", Stumbling))
+    net = Net(softmax_net())
+    for _ in range(runs):
+        assert net.run() == 0
+    net.close()
+    assert hb.hbDNNRelease(net.packed) == Status.HB_DNN_INVALID_PACKED_DNN_HANDLE
+    assert capfd.readouterr().err == "[DNN] WARNING: The TearDown of Stumbling raised SystemExit: at the end.\n"
+
+
+def test_a_creator_as_a_function_pointer(load: Load) -> None:
+    made: list[Layer] = []
+
+    def create() -> Layer:
+        made.append(Doubling())
+        return made[-1]
+
+    creator = hb.hbDNNLayerCreator(create)
+    good(hb.hbDNNRegisterLayerCreator("Softmax", creator))
+    assert load(softmax_net()).run() == 0
+    first = len(made)
+    address = ctypes.cast(creator, ctypes.c_void_p).value
+    good(hb.hbDNNRegisterLayerCreator("Softmax", hb.hbDNNLayerCreator(address)))  # as of a library in C
+    assert load(softmax_net()).run() == 0
+    assert 0 < first < len(made)
+    assert hb.hbDNNRegisterLayerCreator("Softmax", hb.hbDNNLayerCreator()) == Status.HB_DNN_INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize("layer_type", ["", None, 5])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from onnx import TensorProto, helper
 
+import arm_client as hb
 from arm_client.dnn import environment, layers
 from arm_client.dnn.environment import TABLE, Level
 from arm_client.dnn.errors import ModelError
@@ -111,6 +112,18 @@ def test_a_plugin_that_raises_is_an_error_each_time(monkeypatch: pytest.MonkeyPa
         assert refusal.value.status == Status.HB_DNN_API_USE_ERROR
     file.write_text("import arm_client\n")
     plugins.load()
+
+
+def test_a_plugin_that_gives_up_by_sys_exit_ends_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file = tmp_path / "leaver.py"
+    file.write_text("import sys\nsys.exit('no licence')\n")
+    enable(monkeypatch, str(file))
+    data = model_bytes(
+        [helper.make_node("Relu", ["x"], ["y"])], [("x", TensorProto.FLOAT, (1,))], [("y", TensorProto.FLOAT, (1,))]
+    )
+    assert hb.hbDNNInitializeFromDDR(hb.hbPackedDNNHandle_t(), [data], [len(data)], 1) == Status.HB_DNN_API_USE_ERROR
+    assert "leaver.py raised SystemExit: Traceback" in hb.last_error()
+    assert "no licence" in hb.last_error()
 
 
 @pytest.mark.parametrize("name", ["missing.py", "missing"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import threading
 import time
 from collections.abc import Callable
@@ -260,6 +261,22 @@ def test_a_callback_that_raises_silences_no_other(load: Load, capsys: pytest.Cap
     assert "of the callback" in capsys.readouterr().err
     no_function: Any = "no function"
     assert hb.hbDNNSetTaskDoneCb(task, no_function, None) == hb.HB_DNN_INVALID_ARGUMENT
+    good(hb.hbDNNReleaseTask(task))
+
+
+def test_a_callback_as_a_function_pointer_of_c(load: Load) -> None:
+    net = load(double())
+    task, calls = net.infer(), Calls()
+    kept = ctypes.c_int64(7)
+    pointer = hb.hbDNNTaskDoneCb(calls)
+    good(hb.hbDNNSetTaskDoneCb(task, pointer, ctypes.byref(kept)))
+    calls.await_one()
+    good(hb.hbDNNSetTaskDoneCb(task, pointer, None))
+    calls.await_one()
+    assert calls.made == [(task.value, 0, ctypes.addressof(kept)), (task.value, 0, None)]
+    assert hb.hbDNNSetTaskDoneCb(task, pointer, object()) == hb.HB_DNN_INVALID_ARGUMENT
+    assert "takes a void *" in hb.last_error()
+    assert hb.hbDNNSetTaskDoneCb(task, hb.hbDNNTaskDoneCb(), None) == hb.HB_DNN_INVALID_ARGUMENT
     good(hb.hbDNNReleaseTask(task))
 
 
