@@ -4,7 +4,7 @@
 
 Both read and write the same arrays in device memory, on one thread, and keep what OpenCV frees (see
 dsp_server/ops/cv/opencv.py): OpenCV in this process, and the op through a remote call whose parameters are filled
-already. They take turns block by block, each block about a twentieth of a second of the same call over and over, as a
+already. They take turns block by block, each block some 30 ms of the same call over and over, as a
 program would make it; which comes first changes from round to round. Of a block counts the median call, and a ratio is
 the median of the ratios within a round.
 
@@ -42,8 +42,8 @@ from dsp_server.ops.cv.opencv import cv2  # with the core's settings: threads, a
 SIZES = ((64, 64), (640, 480), (1920, 1080))
 JUDGED = (1920, 1080)
 LIMIT, LONG_US = 1.05, 1000.0
-ROUND_S = 0.05
-LEAST_CALLS, MOST_CALLS = 9, 200
+ROUND_S = 0.03
+LEAST_CALLS, MOST_CALLS = 7, 200
 REGIMES = {"one": "All processes on one CPU", "free": "Free to run on every CPU"}
 
 
@@ -127,7 +127,7 @@ def to_size(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
 
 
 @click.command()
-@click.option("--rounds", default=9, show_default=True, help="How often each takes its turn.")
+@click.option("--rounds", default=25, show_default=True, help="How often each takes its turn.")
 @click.option("--size", "sizes", multiple=True, callback=to_size, help="Only these sizes, such as 640x480.")
 @click.option("--op", "ops", multiple=True, type=click.Choice(sorted(cases())), help="Only these ops.")
 @click.option("--regime", type=click.Choice([*REGIMES, "both"]), default="both", show_default=True)
