@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Unpack
 
 import numpy as np
@@ -21,6 +22,7 @@ from arm_client.cv.calls import (
     weights_on_board,
 )
 from arm_client.cv.images import describe, kind_of, new_array, to_board
+from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.filters import (
     hbDSPCvBilateralFilterParam,
@@ -32,7 +34,8 @@ from hbrt.cv.filters import (
     hbDSPCvMedianBlurParam,
     hbDSPCvSepFilter2DParam,
 )
-from hbrt.cv.rules import CvParam
+from hbrt.cv.image import CvRuleError
+from hbrt.cv.rules import CvParam, need_mask, need_weights
 
 Array = NDArray[Any]
 
@@ -138,6 +141,7 @@ def dilate(board: Board, src: Array, mask: ArrayLike, border: Border = "constant
     Source: VP operator manual (J6), Dilate.
     """
     kernel, held = mask_on_board(board, mask)
+    _hold(need_mask, "kernel", held)
     param = filled(hbDSPCvDilateParam, kernel=kernel, borderType=chosen("border", border, BORDERS))
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_DILATE, param, src, None, options, held)
 
@@ -150,6 +154,7 @@ def erode(board: Board, src: Array, mask: ArrayLike, border: Border = "constant"
     Source: VP operator manual (J6), Erode.
     """
     kernel, held = mask_on_board(board, mask)
+    _hold(need_mask, "kernel", held)
     param = filled(hbDSPCvErodeParam, kernel=kernel, borderType=chosen("border", border, BORDERS))
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_ERODE, param, src, None, options, held)
 
@@ -187,6 +192,7 @@ def filter2d(
     """
     left, top = pair("anchor", anchor)
     weights, held = weights_on_board(board, kernel)
+    _hold(need_weights, "kernel", held)
     param = filled(
         hbDSPCvFilter2DParam,
         kernel=weights,
@@ -277,6 +283,8 @@ def sep_filter2d(
     left, top = pair("anchor", anchor)
     along_x, held_x = weights_on_board(board, floats("kernel_x", kernel_x).reshape(1, -1))
     along_y, held_y = weights_on_board(board, floats("kernel_y", kernel_y).reshape(-1, 1))
+    _hold(need_weights, "kernelX", held_x)
+    _hold(need_weights, "kernelY", held_y)
     param = filled(
         hbDSPCvSepFilter2DParam,
         kernelX=along_x,
@@ -287,6 +295,14 @@ def sep_filter2d(
         borderType=chosen("border", border, BORDERS),
     )
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_SEP_FILTER2D, param, src, dtype, options, held_x, held_y)
+
+
+def _hold(rule: Callable[[str, list[Any]], object], name: str, held: Array) -> None:
+    """Hold the elements of a kernel, as they are on the board, to a rule; raises CallerError."""
+    try:
+        rule(name, held.reshape(-1).tolist())
+    except CvRuleError as error:
+        raise refusal(str(error)) from None
 
 
 def _filter(

@@ -111,7 +111,7 @@ class hbDSPCvSobelParam(CvParam):
         delta: Then this is added; finite.
         dx: Order of the derivative along a row, 0..2.
         dy: Order of the derivative along a column, 0..2; not both are 0.
-        kernelSize: 1, 3, 5 or 7, above both orders; 1 is a kernel of 3 x 1 or 1 x 3 without smoothing.
+        kernelSize: 1, 3, 5 or 7; 1 is 3 along an axis that is derived, without smoothing along one that is not.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 

@@ -13,6 +13,7 @@ from hbrt.cv.rules import (
     need_anchor,
     need_apart,
     need_choice,
+    need_extras_apart,
     need_finite,
     need_odd,
     need_range,
@@ -32,7 +33,7 @@ class hbDSPCvBilateralFilterParam(CvParam):
     Attributes:
         sigmaColor: Standard deviation over differences of value, above 0.
         sigmaSpace: Standard deviation over distances in pixels, above 0.
-        kernelSize: Diameter of the disc, odd, 3..31.
+        kernelSize: Diameter of the disc in pixels, odd, 3..31.
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
@@ -122,6 +123,7 @@ class MorphologyParam(CvParam):
         need_apart(self)
         self.kernel.check("kernel", Y_U8, LARGEST_KERNEL)
         need_choice("borderType", self.borderType, BORDERS)
+        need_extras_apart(self)
 
     def extras(self) -> tuple[Plane, ...]:
         """The mask."""
@@ -168,6 +170,7 @@ class hbDSPCvFilter2DParam(CvParam):
         need_finite("delta", [self.delta])
         need_anchor(self.pointLocX, self.pointLocY, self.kernel.width, self.kernel.height)
         need_choice("borderType", self.borderType, BORDERS)
+        need_extras_apart(self)
 
     def extras(self) -> tuple[Plane, ...]:
         """The weights."""
@@ -215,6 +218,7 @@ class hbDSPCvSepFilter2DParam(CvParam):
         need_finite("delta", [self.delta])
         need_anchor(self.pointLocX, self.pointLocY, self.kernelX.width, self.kernelY.height)
         need_choice("borderType", self.borderType, BORDERS)
+        need_extras_apart(self)
 
     def extras(self) -> tuple[Plane, ...]:
         """The weights of both directions."""

@@ -11,8 +11,8 @@ import ctypes
 from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
-MAX_SIDE = 32767
-"""Largest width and height; the emulator's choice, and as far as a 16-bit coordinate goes."""
+MAX_SIDE = 32766
+"""Largest width and height; the emulator's choice: OpenCV's look-up by a map takes no side of 32767 or more."""
 
 
 class hbVPImageFormat(IntEnum):
@@ -113,8 +113,8 @@ class hbVPImage(ctypes.Structure):
     Attributes:
         imageFormat: hbVPImageFormat.
         imageType: hbVPImageType: U8C1 for NV12, U8C3 for RGB and BGR; for Y any type of one channel.
-        width: Pixels of a row, 1..32767; even for NV12.
-        height: Rows, 1..32767; even for NV12.
+        width: Pixels of a row, 1..32766; even for NV12.
+        height: Rows, 1..32766; even for NV12.
         stride: Bytes from one row to the next: at least those of a row, a multiple of those of a pixel.
         dataVirAddr: Address in the caller's process, for its own use; the DSP does not read it.
         dataPhyAddr: Physical address of the first pixel, a multiple of the bytes of an element.

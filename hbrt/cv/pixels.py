@@ -41,6 +41,7 @@ CONVERSIONS: dict[Kind, tuple[Kind, ...]] = {
 """What CvtColor makes of each kind."""
 
 WHOLE_RANGES = {Y_U8: (0, 255), Y_S16: (-32768, 32767)}
+LARGEST_F32 = (2 - 2**-23) * 2.0**127
 
 MOST_INTEGRAL_PIXELS = ((1 << 31) - 1) // 255
 """So many pixels of 255 just fit the int32 sum."""
@@ -87,7 +88,7 @@ class hbDSPCvThresholdParam(CvParam):
     """Input block of Threshold, 136 bytes. Y U8C1, S16C1 or F32C1; dst as src, and may be src.
 
     Attributes:
-        thresh: What a pixel has to be above; for integers a whole number that fits their type.
+        thresh: What a pixel has to be above: a number that fits its type; for integers a whole one, F32 rounds it.
         maxVal: What BINARY and BINARY_INV write, by the same rule; the other types ignore it.
         type: HB_VP_THRESH_*.
     """
@@ -112,7 +113,10 @@ class hbDSPCvThresholdParam(CvParam):
 def _need_value(name: str, value: float, kind: Kind) -> None:
     need_finite(name, [value])
     limits = WHOLE_RANGES.get(kind)
-    if limits is not None:
-        need_range(name, value, *limits)
-        if not value.is_integer():
-            refuse(f"{name} is {value}: for {kind} pixels use a whole number.")
+    if limits is None:
+        if abs(value) > LARGEST_F32:
+            refuse(f"{name} is {value}: for {kind} pixels use a number up to {LARGEST_F32:.8g} in size.")
+        return
+    need_range(name, value, *limits)
+    if not value.is_integer():
+        refuse(f"{name} is {value}: for {kind} pixels use a whole number.")

@@ -67,6 +67,32 @@ def need_apart(param: CvParam, *, in_place: bool = False) -> None:
                     f"dst at {target.phy_addr:#x} overlaps src at {source.phy_addr:#x}: "
                     + ("give both the same address and stride, or memory apart." if in_place else _APART)
                 )
+    need_planes_apart(targets)
+
+
+def need_planes_apart(targets: Sequence[Plane]) -> None:
+    """The two planes of an NV12 dst may not overlap each other."""
+    if len(targets) > 1 and overlap(*targets[:2]):
+        refuse(
+            f"The Y plane of dst at {targets[0].phy_addr:#x} overlaps its UV plane at {targets[1].phy_addr:#x}: give "
+            "each memory of its own."
+        )
+
+
+def need_extras_apart(param: CvParam, targets: Sequence[Plane] | None = None) -> None:
+    """No result may overlap what the op reads besides src; call it when `extras` is known to be good.
+
+    Args:
+        param: The structure.
+        targets: Memory of all results, when it is more than the planes of dst.
+    """
+    for extra in param.extras():
+        for target in param.dst.planes() if targets is None else targets:
+            if overlap(extra, target):
+                refuse(
+                    f"dst at {target.phy_addr:#x} overlaps what the op reads at {extra.phy_addr:#x} besides src: give "
+                    "dst memory of its own."
+                )
 
 
 _APART = "this op reads pixels after it has written others, so give dst memory of its own."
@@ -111,6 +137,21 @@ def need_finite(name: str, values: Sequence[float]) -> None:
     for value in values:
         if not math.isfinite(value):
             refuse(f"{name} has the value {value}: use finite numbers.")
+
+
+def need_weights(name: str, values: Sequence[float]) -> float:
+    """A filter's weights must be finite. Returns the sum of their sizes."""
+    total = sum(map(abs, values))
+    if not math.isfinite(total):
+        wrong = next(index for index, value in enumerate(values) if not math.isfinite(value))
+        refuse(f"{name} has the weight {values[wrong]} as its element {wrong}: use finite numbers.")
+    return total
+
+
+def need_mask(name: str, values: Collection[int]) -> None:
+    """A mask must hold something."""
+    if not any(values):
+        refuse(f"{name} is a mask of {len(values)} zeros, under which no pixel is: set an element of it.")
 
 
 def need_anchor(x: int, y: int, width: int, height: int) -> None:

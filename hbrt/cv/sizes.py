@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
-from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImage, refuse
+from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImage, hbVPImageType, refuse
 from hbrt.cv.rules import (
     COLOUR_NV12,
     HB_VP_INTER_GAUSSIAN,
@@ -14,6 +14,8 @@ from hbrt.cv.rules import (
     CvParam,
     need_apart,
     need_choice,
+    need_extras_apart,
+    need_planes_apart,
     need_range,
     need_size,
     overlap,
@@ -103,6 +105,14 @@ class hbDSPCvRoiResizeParam(CvParam):
                         f"The results at {target.phy_addr:#x} overlap src at {source.phy_addr:#x}: give them memory "
                         "of their own."
                     )
+        need_planes_apart(self.targets())
+        need_extras_apart(self, self.targets())
+
+    def extras(self) -> tuple[Plane, ...]:
+        """The regions."""
+        element = ELEMENTS[hbVPImageType.HB_VP_IMAGE_TYPE_S32C1]
+        row_bytes = ctypes.sizeof(hbDSPCvRoi)
+        return (Plane(self.roiPhyAddr, self.roiCount, row_bytes // element.item_bytes, row_bytes, element),)
 
     def steps(self) -> tuple[int, int]:
         """Bytes between the results, for each plane."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImageType, refuse
@@ -13,6 +14,7 @@ from hbrt.cv.rules import (
     CvParam,
     need_apart,
     need_choice,
+    need_extras_apart,
     need_finite,
     need_range,
     need_size,
@@ -65,6 +67,7 @@ class hbDSPCvRemapParam(CvParam):
             refuse(f"mapPhyAddr is {plane.phy_addr:#x}: give the map's own, a multiple of {plane.element.item_bytes}.")
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
         _check_border(self.borderType, self.borderValue)
+        need_extras_apart(self)
 
     def extras(self) -> tuple[Plane, ...]:
         """The map."""
@@ -77,7 +80,7 @@ class hbDSPCvWarpAffineParam(CvParam):
     """Input block of WarpAffine, 176 bytes. Y U8C1, RGB, BGR or NV12; dst has its kind and any size.
 
     Attributes:
-        transformMatrix: M, 2 x 3, row after row: takes a point of src to dst. It has an inverse.
+        transformMatrix: M, 2 x 3, row after row: takes a point of src to dst. Its determinant is 1e-12 or more in size.
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
         borderType: HB_VP_BORDER_*.
         borderValue: What lies outside src with a constant border, 0..255, in every channel.
@@ -104,6 +107,10 @@ class hbDSPCvWarpAffineParam(CvParam):
         if abs(determinant := m[0] * m[4] - m[1] * m[3]) < SMALLEST_DETERMINANT:
             refuse(
                 f"transformMatrix {m} has the determinant {determinant:g}: it takes all of src to a line or a point."
+            )
+        if not math.isfinite(determinant):
+            refuse(
+                f"transformMatrix {m} has the determinant {determinant}: use numbers so small that float64 holds it."
             )
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
         _check_border(self.borderType, self.borderValue)

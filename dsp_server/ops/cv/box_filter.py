@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from dsp_server.ops.cv.op import Planes, cv_op, settle
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvBoxFilterParam
 from hbrt.cv.image import Y_S32
+
+MISCOUNTED_AREA = 2
+"""OpenCV 5.0 divides sums in 16 bits, and for this area only they overflow: two pixels of 255 give 0."""
 
 
 def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> None:
@@ -16,6 +21,11 @@ def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), BoxFilter.
     """
+    if param.normalize and param.kernelWidth * param.kernelHeight == MISCOUNTED_AREA:
+        halves = np.full((param.kernelHeight, param.kernelWidth), 0.5, np.float32)
+        anchor = (param.pointLocX, param.pointLocY)
+        settle(dst[0], cv2.filter2D(src[0], -1, halves, dst=dst[0], anchor=anchor, borderType=param.borderType))
+        return
     result = cv2.boxFilter(
         src[0],
         cv2.CV_32S if param.dst.imageType == Y_S32.type else -1,

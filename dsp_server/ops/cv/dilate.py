@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle, view
+from dsp_server.ops.cv.kernels import mask
+from dsp_server.ops.cv.op import Planes, cv_op, settle
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvDilateParam
 
@@ -14,12 +15,11 @@ def dilate(param: hbDSPCvDilateParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Dilate, for the anchor. Emulator: the border is OpenCV's.
     """
-    mask = param.kernel
     result = cv2.dilate(
         src[0],
-        view(mask.plane()),
+        mask(param.kernel),
         dst=dst[0],
-        anchor=(mask.width // 2, mask.height // 2),
+        anchor=(param.kernel.width // 2, param.kernel.height // 2),
         borderType=param.borderType,
     )
     settle(dst[0], result)

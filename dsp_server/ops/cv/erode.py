@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle, view
+from dsp_server.ops.cv.kernels import mask
+from dsp_server.ops.cv.op import Planes, cv_op, settle
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvErodeParam
 
@@ -14,12 +15,11 @@ def erode(param: hbDSPCvErodeParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Erode, for the anchor. Emulator: the border is OpenCV's.
     """
-    mask = param.kernel
     result = cv2.erode(
         src[0],
-        view(mask.plane()),
+        mask(param.kernel),
         dst=dst[0],
-        anchor=((mask.width - 1) // 2, (mask.height - 1) // 2),
+        anchor=((param.kernel.width - 1) // 2, (param.kernel.height - 1) // 2),
         borderType=param.borderType,
     )
     settle(dst[0], result)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle, view
+import numpy as np
+
+from dsp_server.ops.cv.kernels import is_beyond_int, saturate, weights
+from dsp_server.ops.cv.op import Planes, cv_op, settle
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvFilter2DParam
 from hbrt.cv.image import Y_F32, Y_S16
@@ -19,15 +22,15 @@ def filter2d(param: hbDSPCvFilter2DParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Filter2D.
     """
-    result = cv2.filter2D(
-        src[0],
-        DEPTHS.get(param.dst.imageType, SAME_DEPTH),
-        view(param.kernel.plane()),
-        dst=dst[0],
-        anchor=(param.pointLocX, param.pointLocY),
-        delta=param.delta,
-        borderType=param.borderType,
-    )
+    kernel, largest = weights(param.kernel, "kernel")
+    anchor, border = (param.pointLocX, param.pointLocY), param.borderType
+    if is_beyond_int(dst[0], largest + abs(param.delta)):
+        whole = kernel.astype(np.float64)
+        exact = cv2.filter2D(src[0], cv2.CV_64F, whole, anchor=anchor, delta=param.delta, borderType=border)
+        saturate(dst[0], exact)
+        return
+    depth = DEPTHS.get(param.dst.imageType, SAME_DEPTH)
+    result = cv2.filter2D(src[0], depth, kernel, dst=dst[0], anchor=anchor, delta=param.delta, borderType=border)
     settle(dst[0], result)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,23 @@ from numpy.typing import NDArray
 from dsp_server.ops.cv.nv12 import warp
 from dsp_server.ops.cv.op import Planes, cv_op, view
 from dsp_server.ops.cv.opencv import cv2
+from dsp_server.ops.cv.places import FAR_OUTSIDE, look_up_at
+from hbrt.cv.image import NV12
+from hbrt.cv.rules import HB_VP_BORDER_CONSTANT, HB_VP_INTER_NEAREST
 from hbrt.cv.warps import hbDSPCvRemapParam
 
 
 def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> None:
     """dst(x, y) = src(map(x, y)): the nearest pixel, or a blend of the four around it, in float32.
 
-    A map of float64 is rounded to float32 first. A pair that is no number, or infinite, lies outside src with a
-    constant border, and gives no particular value with a replicated one. For NV12 the UV plane takes the entries of
+    A map of float64 is rounded to float32 first. A pair that is not finite, or 2^31 pixels away, lies outside src with
+    a constant border, and gives no particular value with a replicated one. For NV12 the UV plane takes the entries of
     even x and y, halved, and its constant border is 128.
 
     Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
     """
     with np.errstate(over="ignore"):
-        coordinates = view(param.extras()[0]).astype(np.float32, copy=False)
+        coordinates = _all_finite(param, view(param.extras()[0]).astype(np.float32, copy=False), src[0].dtype)
     for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
         places = coordinates if plane == 0 else coordinates[::2, ::2] * np.float32(0.5)
 
@@ -33,18 +37,27 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> None:
             border: tuple[int, ...],
             places: NDArray[Any] = places,
         ) -> Any:
-            # Both coordinates are in one array; OpenCV's types do not know that the second map may then be None.
-            return cv2.remap(  # type: ignore[call-overload]
-                pixels,
-                places,
-                None,
-                param.interpolation,
-                dst=out,
-                borderMode=param.borderType,
-                borderValue=border,
-            )
+            return look_up_at(pixels, places, out, param.interpolation, param.borderType, border)
 
         warp(plane, source, target, param.borderValue, look_up)
+
+
+def _all_finite(
+    param: hbDSPCvRemapParam, coordinates: NDArray[np.float32], dtype: np.dtype[Any]
+) -> NDArray[np.float32]:
+    """A map whose pairs that are not finite lie far outside: OpenCV blends NaN for them, which is 0 in 8 bits.
+
+    A constant border of 0 in 8 bits needs no pass over the map, nor does the nearest pixel, whose look-up is right.
+    """
+    is_grey = param.src.imageFormat != NV12.format and dtype == np.uint8
+    if (
+        param.interpolation == HB_VP_INTER_NEAREST
+        or param.borderType != HB_VP_BORDER_CONSTANT
+        or (is_grey and param.borderValue == 0)
+        or math.isfinite(cv2.norm(coordinates, cv2.NORM_L2SQR))
+    ):
+        return coordinates
+    return np.where(np.isfinite(coordinates).all(axis=2, keepdims=True), coordinates, FAR_OUTSIDE)
 
 
 hb_dsp_remap = cv_op(hbDSPCvRemapParam, remap, instructions=60)

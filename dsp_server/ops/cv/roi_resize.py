@@ -5,11 +5,7 @@ from __future__ import annotations
 from dsp_server.ops.cv.op import Planes, cv_op, settle, view, view_all
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.resize import METHODS
-from hbrt.cv.image import ELEMENTS, Plane, hbVPImageType
 from hbrt.cv.sizes import hbDSPCvRoiResizeParam
-
-S32 = ELEMENTS[hbVPImageType.HB_VP_IMAGE_TYPE_S32C1]
-CORNERS = 4
 
 
 def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> None:
@@ -19,7 +15,7 @@ def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> None:
 
     Emulator: the structure is its choice; its regions have the corners of the DNN runtime's hbDNNRoi.
     """
-    table = view(Plane(param.roiPhyAddr, param.roiCount, CORNERS, CORNERS * S32.item_bytes, S32))
+    table = view(param.extras()[0])
     rois: list[tuple[int, int, int, int]] = [tuple(row) for row in table.tolist()]
     param.check_rois(rois)
     method = METHODS.get(param.interpolation, cv2.INTER_LINEAR)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from dsp_server.ops.cv.kernels import LARGEST_PIXEL, is_beyond_int, saturate
 from dsp_server.ops.cv.op import Planes, cv_op, settle
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.edges import hbDSPCvSobelParam
@@ -15,16 +18,23 @@ def sobel(param: hbDSPCvSobelParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Sobel.
     """
+    side, border = param.kernelSize, param.borderType
+    largest = LARGEST_PIXEL * 4.0 ** (max(side, 3) - 1)  # no kernel has larger weights, each taken as positive
+    if is_beyond_int(dst[0], largest * abs(param.scale) + abs(param.delta)):
+        with np.errstate(over="ignore"):
+            exact = cv2.Sobel(src[0], cv2.CV_64F, param.dx, param.dy, ksize=side, borderType=border) * param.scale
+            saturate(dst[0], exact + param.delta)
+        return
     result = cv2.Sobel(
         src[0],
         cv2.CV_16S,
         param.dx,
         param.dy,
         dst=dst[0],
-        ksize=param.kernelSize,
+        ksize=side,
         scale=param.scale,
         delta=param.delta,
-        borderType=param.borderType,
+        borderType=border,
     )
     settle(dst[0], result)
 

@@ -119,10 +119,13 @@ def canny(image: Array, low: float, high: float, side: int, norm: int) -> Array:
     """Edges by the three steps of the op's text, in integers, with scipy's labels for the last one."""
     pixels = image.astype(np.int64)
     kernel = sobel_kernel(1, 0, side).astype(np.int64)
-    dx = np.clip(nd.correlate(pixels, kernel, mode="nearest"), -32768, 32767)
-    dy = np.clip(nd.correlate(pixels, kernel.T, mode="nearest"), -32768, 32767)
+    dx = nd.correlate(pixels, kernel, mode="nearest")
+    dy = nd.correlate(pixels, kernel.T, mode="nearest")
+    if side == 7:
+        dx, dy = np.rint(dx / 16).astype(np.int64), np.rint(dy / 16).astype(np.int64)
+        low, high = low / 16, high / 16
     if norm == 2:
-        size, low, high = dx**2 + dy**2, min(low, 32767) ** 2, min(high, 32767) ** 2
+        size, low, high = dx**2 + dy**2, low * low, high * high
     else:
         size = np.abs(dx) + np.abs(dy)
     low, high = np.floor(low), np.floor(high)
@@ -153,7 +156,19 @@ def canny(image: Array, low: float, high: float, side: int, norm: int) -> Array:
 
 @every_size
 @pytest.mark.parametrize(
-    ("low", "high", "side", "norm"), [(100, 400, 3, 1), (60, 120, 3, 2), (50.5, 200.5, 3, 1), (800, 2500, 5, 1)]
+    ("low", "high", "side", "norm"),
+    [
+        (100, 400, 3, 1),
+        (60, 120, 3, 2),
+        (50.5, 200.5, 3, 1),
+        (800, 2500, 5, 1),
+        (700, 2000, 5, 2),
+        (9000.5, 30000, 7, 1),
+        (9000, 20000.5, 7, 2),
+        (0, 1e-9, 3, 2),
+        (100, 3e9, 3, 1),
+        (1e300, 1e300, 7, 2),
+    ],
 )
 def test_canny_is_exact(
     ddr: Ddr, photo: SimpleNamespace, size: Any, low: float, high: float, side: int, norm: int

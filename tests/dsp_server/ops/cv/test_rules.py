@@ -130,7 +130,9 @@ THRESHOLDS = (
     "4 HB_VP_THRESH_TOZERO_INV."
 )
 NO_INVERSE = "determinant 0: it takes all of src to a line or a point."
+NO_DETERMINANT = "determinant inf: use numbers so small that float64 holds it."
 NO_DIVISOR = "divides by 0 everywhere: its last row is not all 0."
+KERNEL_OR_MAP = "what the op reads at 0x800020000 besides src: give dst memory of its own."
 NOT_ODD = "use an odd number from 1 to 31."
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     # Descriptors, which are the same for every op.
@@ -141,9 +143,9 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         "src has imageType 9: for its format use 1 U8C1, 3 S16C1, 4 S32C1, 5 F32C1.",
     ),
     ("gaussian", {"dst": image(0x1000, format=RGB)}, "dst has imageType 1: for its format use 2 U8C3."),
-    ("gaussian", {"src": image(0, 0)}, "src is 0 x 6 pixels: each side has 1 to 32767."),
-    ("gaussian", {"src": image(0, 8, -1)}, "src is 8 x -1 pixels: each side has 1 to 32767."),
-    ("gaussian", {"src": image(0, 32768, stride=32768)}, "src is 32768 x 6 pixels: each side has 1 to 32767."),
+    ("gaussian", {"src": image(0, 0)}, "src is 0 x 6 pixels: each side has 1 to 32766."),
+    ("gaussian", {"src": image(0, 8, -1)}, "src is 8 x -1 pixels: each side has 1 to 32766."),
+    ("gaussian", {"src": image(0, 32767, stride=32767)}, "src is 32767 x 6 pixels: each side has 1 to 32766."),
     (
         "gaussian",
         {"src": image(0, stride=7)},
@@ -280,6 +282,11 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("threshold", {"maxVal": -1}, "maxVal is -1.0: use 0 to 255."),
     (
         "threshold",
+        {"src": image(0, number=F32), "dst": image(0x1000, number=F32), "thresh": -1e39},
+        "thresh is -1e+39: for Y F32C1 pixels use a number up to 3.4028235e+38 in size.",
+    ),
+    (
+        "threshold",
         {"type": 5},
         f"type is 5: {THRESHOLDS}",
     ),
@@ -298,6 +305,16 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
         {"transformMatrix": [1, 0, 0, 0, 1, 0, 0, 0, 0]},
         f"transformMatrix [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0] {NO_DIVISOR}",
     ),
+    (
+        "affine",
+        {"transformMatrix": [1e200, 0, 0, 0, 1e200, 0]},
+        f"transformMatrix [1e+200, 0.0, 0.0, 0.0, 1e+200, 0.0] has the {NO_DETERMINANT}",
+    ),
+    ("filter2d", {"dst": image(0x1FFF0)}, f"dst at 0x80001fff0 overlaps {KERNEL_OR_MAP}"),
+    ("sep", {"dst": image(0x1FFF0)}, f"dst at 0x80001fff0 overlaps {KERNEL_OR_MAP}"),
+    ("dilate", {"dst": image(0x1FFF0)}, f"dst at 0x80001fff0 overlaps {KERNEL_OR_MAP}"),
+    ("remap", {"dst": image(0x20040)}, f"dst at 0x800020040 overlaps {KERNEL_OR_MAP}"),
+    ("roi", {"dst": image(0x1FF40)}, f"dst at 0x80001ff40 overlaps {KERNEL_OR_MAP}"),
     (
         "perspective",
         {"borderType": -1},
@@ -320,6 +337,22 @@ def test_side_by_side_is_no_overlap() -> None:
         GOOD["gaussian"](dst=image(7)).check()
     with pytest.raises(CvRuleError, match="overlaps"):
         GOOD["gaussian"](dst=image(25)).check()  # its last column is src's next row
+
+
+def test_the_planes_of_one_result_are_kept_apart() -> None:
+    src, dst = image(0, format=NV12), image(0x20000, format=NV12, uvPhyAddr=BASE + 0x20008)
+    GOOD["flip"](src=src, dst=dst).check()  # side by side in rows of one stride
+    dst.uvPhyAddr += 1
+    dst.uvStride = 34
+    sentence = "^The Y plane of dst at 0x800020000 overlaps its UV plane at 0x800020009: give each memory of its own"
+    with pytest.raises(CvRuleError, match=sentence):
+        GOOD["flip"](src=src, dst=dst).check()
+    rois = {"roiPhyAddr": BASE + 0x30000, "dstStep": 0x200, "dstUvStep": 0x200}
+    dst = image(0x20000, format=NV12, uvPhyAddr=BASE + 0x200C0)
+    GOOD["roi"](src=src, dst=dst, **rois).check()  # Y and UV in turns
+    dst.uvPhyAddr += 0x200 - 0x58
+    with pytest.raises(CvRuleError, match="overlaps its UV plane"):
+        GOOD["roi"](src=src, dst=dst, **rois).check()
 
 
 def test_every_plane_is_kept_apart() -> None:
