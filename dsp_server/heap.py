@@ -186,10 +186,6 @@ class Heap:
         """The owner's live blocks in address order."""
         return [block for _, block in sorted(self._owners.get(owner, {}).items())]
 
-    def free_owner(self, owner: Hashable) -> list[Block]:
-        """Free everything the owner holds and return the records, in address order."""
-        return [self.free(block.phy_addr) for block in self.blocks_of(owner)]
-
     def __iter__(self) -> Iterator[Block]:
         """Live blocks in address order. The heap must not change meanwhile."""
         return (self._blocks[at] for at in self._live)

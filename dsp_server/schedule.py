@@ -21,7 +21,6 @@ order as the last key, and the choice of a core for ANY, are the emulator's choi
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
@@ -96,37 +95,3 @@ def core_to_chain(claimer: int, ready_masks: Iterable[int], activity: Sequence[i
         if wake:
             return wake[0]
     return None
-
-
-class ReadyQueue:
-    """What one core has seen READY and may run, best first: a heap of (key, slot).
-
-    Entries are not removed when another core claims the task or its owner cancels it: a caller checks the
-    entry that `pop` or `peek` gives against the table (its state, and its sequence, the key's last part,
-    since slots are used again) and drops it when it no longer holds.
-    """
-
-    __slots__ = ("_heap",)
-
-    def __init__(self) -> None:
-        self._heap: list[Entry] = []
-
-    def push(self, key: TaskKey, slot: int) -> None:
-        """Add a task that was seen READY."""
-        heapq.heappush(self._heap, (key, slot))
-
-    def pop(self) -> Entry:
-        """Remove and return the best entry, stale or not. Raises IndexError when empty."""
-        return heapq.heappop(self._heap)
-
-    def peek(self) -> Entry | None:
-        """The best entry, stale or not, left where it is; None when empty."""
-        return self._heap[0] if self._heap else None
-
-    def clear(self) -> None:
-        """Forget everything, for a fresh look at the table."""
-        self._heap.clear()
-
-    def __len__(self) -> int:
-        """How many entries there are, stale ones included."""
-        return len(self._heap)

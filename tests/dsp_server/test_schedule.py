@@ -6,7 +6,6 @@ from dsp_server.schedule import (
     ASLEEP,
     LOOKING,
     RUNNING,
-    ReadyQueue,
     core_to_chain,
     cores_to_wake,
     eligible_cores,
@@ -95,26 +94,3 @@ def test_whom_a_core_that_claimed_rings(
     claimer: int, masks: list[int], activity: tuple[int, ...], rung: int | None
 ) -> None:
     assert core_to_chain(claimer, masks, activity) == rung
-
-
-def test_the_queue_gives_the_best_and_keeps_stale_entries_for_the_caller_to_judge() -> None:
-    queue = ReadyQueue()
-    assert queue.peek() is None
-    for slot, task in enumerate(reversed(FIRST_TO_LAST)):
-        queue.push(task_key(*task), slot)
-    queue.push(task_key(*FIRST_TO_LAST[0]), 99)  # the same submission seen twice: one of the two will be stale
-    assert len(queue) == len(FIRST_TO_LAST) + 1
-    assert queue.peek() == (task_key(*FIRST_TO_LAST[0]), len(FIRST_TO_LAST) - 1)
-    popped = [queue.pop() for _ in range(len(queue))]
-    assert [key for key, _ in popped] == [task_key(*task) for task in (FIRST_TO_LAST[0], *FIRST_TO_LAST)]
-    assert [slot for _, slot in popped][:3] == [9, 99, 8]
-    with pytest.raises(IndexError):
-        queue.pop()
-
-
-def test_a_cleared_queue_is_empty() -> None:
-    queue = ReadyQueue()
-    queue.push(task_key(1, 2, 3), 4)
-    queue.clear()
-    assert len(queue) == 0
-    assert queue.peek() is None

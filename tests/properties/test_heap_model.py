@@ -93,8 +93,8 @@ class HeapAgainstModel(RuleBasedStateMachine):
             key=lambda block: block.phy_addr,
         )
         assert self.heap.blocks_of(owner) == theirs
-        assert self.heap.free_owner(owner) == theirs
         for block in theirs:
+            assert self.heap.free(block.phy_addr) == block
             self.forget(block)
 
     @rule(phy_addr=st.integers(BASE - 2 * PAGE, BASE + (PAGES + 2) * PAGE))
@@ -135,7 +135,8 @@ class HeapAgainstModel(RuleBasedStateMachine):
         if not hasattr(self, "heap"):
             return
         for owner in range(3):
-            self.heap.free_owner(owner)
+            for block in self.heap.blocks_of(owner):
+                self.heap.free(block.phy_addr)
         assert self.heap.largest_free_bytes == self.heap.free_bytes == PAGES * PAGE
         self.heap.validate()
 

@@ -6,6 +6,7 @@ memory does, and a seeded random choice says who goes next.
 
 from __future__ import annotations
 
+import heapq
 import random
 from collections.abc import Generator
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from dsp_server.schedule import (
     ASLEEP,
     LOOKING,
     RUNNING,
-    ReadyQueue,
+    Entry,
     core_to_chain,
     cores_to_wake,
     may_run,
@@ -74,11 +75,12 @@ class Board:
             self.rung.update(cores_to_wake(task.mask, activity))
             yield "step"
 
-    def seen_by(self, core: int) -> ReadyQueue:
-        queue = ReadyQueue()
+    def seen_by(self, core: int) -> list[Entry]:
+        """What a core has seen READY and may run: a heap, best first."""
+        queue: list[Entry] = []
         for slot, task in self.ready.items():
             if may_run(core, task.mask):
-                queue.push(task_key(task.priority, task.custom_id, task.sequence), slot)
+                heapq.heappush(queue, (task_key(task.priority, task.custom_id, task.sequence), slot))
         return queue
 
     def core(self, core: int) -> Steps:
@@ -101,10 +103,10 @@ class Board:
                 if self.omit == "second look" or not self.seen_by(core):
                     break
 
-    def claim(self, core: int, seen: ReadyQueue, there: list[Task]) -> Task | None:
+    def claim(self, core: int, seen: list[Entry], there: list[Task]) -> Task | None:
         """The best that was seen and is still there; the claim lock makes it one step."""
-        while len(seen):
-            task = self.ready.pop(seen.pop()[1], None)
+        while seen:
+            task = self.ready.pop(heapq.heappop(seen)[1], None)
             if task is not None:
                 left = [other for other in there if other.sequence in self.ready]
                 assert not [other for other in left if admits(other.mask, core) and before(other, task) < 0]
@@ -118,7 +120,7 @@ class Board:
         self.activity[core] = RUNNING
         yield "step"
         seen = self.seen_by(core)
-        masks = [self.ready[seen.pop()[1]].mask for _ in range(len(seen))]
+        masks = [self.ready[slot].mask for _, slot in seen]
         yield "step"
         if self.omit != "chain":
             rung = core_to_chain(core, masks, self.activity)
