@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-DEFAULT_DIRECTORY = Path("output")
 SHEET_NAME = "contact_sheet.png"
 TILE_WIDTH, TILE_HEIGHT, LABEL_HEIGHT, GAP = 240, 180, 22, 10
 COLUMNS = 6

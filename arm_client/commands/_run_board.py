@@ -18,8 +18,18 @@ MODES = ("relay", "direct")
 
 @contextmanager
 def running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, bool]]:
-    """Directory of a board that runs meanwhile, and whether it is a private one."""
-    if isinstance(board, RemoteBoard) or daemon_pid(board) is not None:
+    """Directory of a board that runs meanwhile, and whether it is a private one.
+
+    Raises:
+        BoardError: it does not run, cannot be reached, or does not start.
+    """
+    if isinstance(board, RemoteBoard):
+        from arm_client.client import connect
+
+        connect(board.name).close()  # what is wrong with the way there is said once, not by each sample
+        yield str(board.path), False
+        return
+    if daemon_pid(board) is not None:
         yield str(board.path), False
         return
     if must_run:

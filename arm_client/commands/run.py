@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-from arm_client.commands._pictures import (
-    DEFAULT_DIRECTORY,
-    contact_sheet,
-    is_picture,
-    need_models,
-    need_opencv,
-    take_pictures,
-)
+from arm_client.commands._pictures import contact_sheet, need_models, take_pictures
 from arm_client.commands._run_board import MODES, mode_of, running_board
-from arm_client.commands._samples import Outcome, arguments_of, chosen, groups, run_sample, summary_of
+from arm_client.commands._run_files import default_output, file_option, options_of, prepare_output
+from arm_client.commands._samples import Outcome, chosen, groups, run_sample, summary_of
 from hbrt.board import BoardPaths
 from hbrt.cli_options import any_board_option, json_option, timeout_option
 from hbrt.exits import Exit
@@ -27,7 +21,6 @@ from hbrt.status import name_of
 from hbrt.tables import Column, show_json, show_table
 
 SAMPLE_SECONDS = 60.0
-_Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 _COLUMNS = (
     Column("OP"),
     Column("COMMAND", is_number=True),
@@ -37,19 +30,7 @@ _COLUMNS = (
     Column("HOST TIME", is_number=True),
     Column("RESULT"),
 )
-_FILES = {
-    "points_file": ("--points", "point-cloud"),
-    "input_file": ("--input", "picture"),
-    "model_file": ("--model", "model"),
-    "image_file": ("--image", "model"),
-}
 _CORES = {0: "any", 1: "0", 2: "1"}
-
-
-def _file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
-    """An option that names a file which is there."""
-    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
-    return click.option(*names, metavar="FILE", type=kind, help=help)
 
 
 @click.command(short_help="Run the sample programs of a group and compare their results.")
@@ -64,13 +45,13 @@ def _file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
     help="Write results.json, what each sample printed, and pictures into this directory. Default: output/ when one of "
     "the samples makes a file.",
 )
-@_file_option("--input", "-i", "picture", help="Picture for the samples that take one; any file that OpenCV reads.")
-@_file_option(
+@file_option("--input", "-i", "picture", help="Picture for the samples that take one; any file that OpenCV reads.")
+@file_option(
     "--points",
     help="Point cloud for the samples that take one: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
-@_file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
-@_file_option("--image", help="Picture for the model; any file that OpenCV reads.")
+@file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
+@file_option("--image", help="Picture for the model; any file that OpenCV reads.")
 @click.option(
     "--mode",
     type=click.Choice(MODES),
@@ -109,13 +90,14 @@ def command(
         return
     if group == "dnn":
         need_models()
-    if output is None and any("output_dir" in arguments_of(sample) for sample in samples.values()):
-        output = DEFAULT_DIRECTORY
+    output = output or default_output(samples)
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
-    options = _options(samples, files, output)
+    options = options_of(samples, files, output)
     mode = mode_of(board, mode)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with running_board(board, must_run=was_named) as (directory, is_private):
+        if output is not None:
+            prepare_output(output)
         outcomes = [
             run_sample(name, file, directory, timeout, options, mode)
             for name, file in _with_progress(samples, group, is_shown=not as_json)
@@ -127,41 +109,16 @@ def command(
         "passed": all(outcome.has_passed for outcome in outcomes),
         "results": [outcome.document() for outcome in outcomes],
     }
-    sheet = None
-    if output is not None:
-        made = [(outcome.name, Path(file)) for outcome in outcomes if (file := outcome.result.get("output_file"))]
-        sheet = contact_sheet(output, picture, made) if take_pictures(samples) else None
-        document |= {"contact_sheet": str(sheet.absolute())} if sheet else {}
-        _write(output, document, outcomes)
+    kept = _keep(output, document, outcomes, picture, has_sheet=take_pictures(samples)) if output is not None else None
     if as_json:
         show_json(document)
     else:
         _show(outcomes, f"{'a private board' if is_private else f'board {board.name}'}, in {mode} mode")
-        if output is not None:
-            click.echo(f"All pictures: {sheet}" if sheet else f"Results: {output}")
+        if isinstance(kept, str):
+            click.echo(kept)
+    if isinstance(kept, OSError):
+        raise kept
     ctx.exit(_exit_code(outcomes))
-
-
-def _options(samples: dict[str, Path], files: dict[str, Path | None], output: Path | None) -> dict[str, str]:
-    """What the samples get as arguments of their ``run()``, as far as they take it.
-
-    Raises:
-        click.UsageError: a point cloud or a picture, and no sample that takes one; a picture that is none.
-        PictureError: OpenCV is not installed.
-    """
-    options = {} if output is None else {"output_dir": str(output.absolute())}
-    for argument, file in files.items():
-        if file is None:
-            continue
-        if not any(argument in arguments_of(sample) for sample in samples.values()):
-            option, kind = _FILES[argument]
-            raise click.UsageError(f"{option} {file} is for {kind} samples; {', '.join(samples)} takes none.")
-        options[argument] = str(file.absolute())
-    if take_pictures(samples):
-        need_opencv()
-        if (picture := files["input_file"]) is not None and not is_picture(picture):
-            raise click.UsageError(f"--input {picture} is not a picture that OpenCV can read.")
-    return options
 
 
 def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> Iterable[tuple[str, Path]]:
@@ -211,11 +168,21 @@ def _row(outcome: Outcome) -> tuple[object, ...]:
     )
 
 
-def _write(directory: Path, document: dict[str, Any], outcomes: list[Outcome]) -> None:
-    directory.mkdir(parents=True, exist_ok=True)
-    (directory / "results.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-    for outcome in outcomes:
-        (directory / f"{outcome.name}.log").write_text(outcome.output, encoding="utf-8")
+def _keep(
+    output: Path, document: dict[str, Any], outcomes: list[Outcome], picture: Path | None, *, has_sheet: bool
+) -> str | OSError:
+    """Write all that is known into the directory; where it is, or why it is not: the results are shown first."""
+    try:
+        made = [(outcome.name, Path(file)) for outcome in outcomes if (file := outcome.result.get("output_file"))]
+        sheet = contact_sheet(output, picture, made) if has_sheet else None
+        if sheet is not None:
+            document["contact_sheet"] = str(sheet.absolute())
+        (output / "results.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+        for outcome in outcomes:
+            (output / f"{outcome.name}.log").write_text(outcome.output, encoding="utf-8")
+    except OSError as error:
+        return error
+    return f"All pictures: {sheet}" if sheet else f"Results: {output}"
 
 
 def _exit_code(outcomes: list[Outcome]) -> Exit:

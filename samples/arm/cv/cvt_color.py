@@ -40,8 +40,10 @@ def run(core: int = hb.HB_DSP_CORE_ANY, input_file: str | None = None, output_di
     picture = cv2.imread(input_file or str(PICTURE), cv2.IMREAD_COLOR)
     if picture is None:
         raise RuntimeError(f"{input_file} is not a picture that OpenCV can read.")
-    picture = picture[: picture.shape[0] // 2 * 2, : picture.shape[1] // 2 * 2]  # NV12 has even sides
-    height, width = picture.shape[:2]
+    height, width = picture.shape[0] // 2 * 2, picture.shape[1] // 2 * 2  # NV12 has even sides
+    if not height or not width:
+        raise RuntimeError(f"{input_file} has too few pixels for NV12: it takes 2 x 2 at the least.")
+    picture = picture[:height, :width]
     result = np.empty((height * 3 // 2, width), np.uint8)
 
     src_mem, dst_mem, param_mem = (hb.hbSysMem() for _ in range(3))

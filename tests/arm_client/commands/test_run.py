@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -159,6 +160,58 @@ def test_wrong_usage_says_what_there_is(shell: Shell, arguments: tuple[str, ...]
     assert (answer.returncode, answer.stdout) == (2, "")
     assert sentence in answer.stderr
     assert list(shell.home.iterdir()) == []
+
+
+def write_points(path: Path, size_bytes: int) -> Path:
+    path.write_bytes(bytes(size_bytes))
+    return path
+
+
+def test_a_point_cloud_of_another_format_is_wrong_usage(shell: Shell) -> None:
+    sweep = write_points(shell.cwd / "sweep.bin", 5 * 20)
+    answer = shell.hbrt("run", "nn", "--points", sweep)
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert (
+        f"--points {sweep} has 100 bytes, which is no whole number of points of 16 bytes (4 float32), as pointpillars "
+        "takes them: it has another format, or is cut off. Name only samples that it is for."
+    ) in answer.stderr
+    assert shell.json("run", "nn", "centerpoint", "softmax", "--points", sweep)["passed"]
+
+
+def test_a_file_without_an_end_is_not_read(shell: Shell) -> None:
+    os.mkfifo(shell.cwd / "pipe")
+    for file in ("/dev/zero", "pipe"):
+        answer = shell.hbrt("run", "nn", "centerpoint", "--points", file)
+        assert answer.returncode == 2
+        assert f"'{file}' is no regular file; name one." in answer.stderr
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_results_that_have_no_place_are_said_before_anything_runs(shell: Shell, place: str) -> None:
+    (shell.cwd / "file").touch()
+    (shell.cwd / "output").symlink_to(place)
+    answer = shell.hbrt("run", "nn", "softmax")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert "Results cannot go to output: it, or a part of its path, is no directory." in answer.stderr
+    assert list(shell.home.iterdir()) == []
+
+
+def test_results_that_cannot_be_written_are_shown_all_the_same(shell: Shell) -> None:
+    (shell.cwd / "output" / "results.json").mkdir(parents=True)
+    answer = shell.hbrt("run", "nn", "softmax")
+    assert answer.returncode == 3
+    assert answer.stdout.endswith("1 of 1 passed, on a private board, in relay mode.\n")
+    assert answer.stderr == "Error: Is a directory: output/results.json.\n"
+
+
+def test_a_relay_that_is_not_there_is_said_once(shell: Shell) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+        answer = shell.hbrt("run", "nn", "--board", address)
+    assert (answer.returncode, answer.stdout) == (3, "")
+    assert answer.stderr.startswith(f"Error: No relay can be reached at {address}: Connection refused.")
+    assert not (shell.cwd / "output").exists()
 
 
 def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:

@@ -56,6 +56,14 @@ def test_a_run_is_right_and_says_what_the_runner_shows(dsp_board: Board, tmp_pat
     assert np.ptp(shown) > 0
 
 
+@pytest.mark.parametrize("name", ["cvt_color", "resize"])
+def test_a_picture_that_is_too_small_for_nv12_is_named(dsp_board: Board, tmp_path: Path, name: str) -> None:
+    line = str(tmp_path / "line.png")
+    assert cv2.imwrite(line, np.zeros((1, 7, 3), np.uint8))
+    with pytest.raises(RuntimeError, match="line.png has too few pixels for NV12: it takes 2 x 2 "):
+        sample(name)["run"](0, line, None)
+
+
 def test_without_a_directory_nothing_is_written(
     dsp_board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
