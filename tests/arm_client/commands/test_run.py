@@ -273,6 +273,14 @@ def test_a_call_that_may_have_loaded_a_library_is_made_once_more(
     assert run_sample("sample", file, str(tmp_path), 30.0).result["host_time_us"] == said_us
 
 
+def test_the_trace_of_a_sample_is_of_its_own_lines(tmp_path: Path) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text("def run(): raise RuntimeError('no luck')\n")
+    lines = run_sample("sample", file, str(tmp_path), 30.0).output.splitlines()
+    assert lines[:2] == ["Traceback (most recent call last):", f'  File "{file}", line 1, in run']
+    assert lines[-1] == "RuntimeError: no luck"
+
+
 def test_what_a_sample_prints_does_not_mix_with_its_result(tmp_path: Path) -> None:
     file = tmp_path / "sample.py"
     file.write_text(f"import sys\nprint('hello')\nprint('there', file=sys.stderr)\ndef run(): return {GOOD}\n")
