@@ -15,38 +15,20 @@ from collections.abc import Callable
 from typing import Any
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from arm_client.refusal import RequestRefusedError
 from hbrt.board import RemoteBoard
-from hbrt.curve_keys import KeysError, ProgramKeys, default_directory, program_keys
 from hbrt.frames import Message
-from hbrt.remote_probe import mechanism
+from hbrt.remote_dial import Dialled
 from hbrt.remote_pump import Job, Pump
-from hbrt.remote_wire import (
-    BEAT_SECONDS,
-    HEARTBEAT_MS,
-    HEARTBEAT_TIMEOUT_MS,
-    MAX_FRAME_BYTES,
-    RELAY_SAYS,
-    Kind,
-    decode,
-    encode,
-)
-from hbrt.settings import text
+from hbrt.remote_wire import BEAT_SECONDS, RELAY_SAYS, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.wire import MalformedMessageError
 
-WELCOME_SECONDS = 10.0
+WELCOME_SECONDS = 15.0  # longer than the relay waits for a daemon that hangs: so it can say so
 CLOCK_SAMPLES = 4
 SILENT_BEATS = 10  # without a word, until the relay counts as lost: it hangs, though its machine answers
 BYE_LINGER_MS = 500
-_EVENTS = (
-    int(zmq.EVENT_DISCONNECTED)
-    | int(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
-    | int(zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
-    | int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
-)
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
@@ -62,27 +44,15 @@ class RemoteChannel:
 
     def __init__(self, board: RemoteBoard, program: str) -> None:
         self._board = board
-        self._keys = _keys_for(board)
+        self._dialled = Dialled(board)
+        self._socket = self._dialled.socket
         self._outbox: deque[Job] = deque()
         self._pump = Pump()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
         self._is_closing = False
         self._thread: threading.Thread | None = None
-        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
-        self._socket = self._context.socket(zmq.DEALER)
-        self._socket.linger = 0
-        self._socket.maxmsgsize = MAX_FRAME_BYTES
-        self._socket.sndhwm = self._socket.rcvhwm = 0  # the windows of both sides bound what is on its way
-        self._socket.reconnect_ivl = -1  # a new connection would be a new program to the relay
-        self._socket.heartbeat_ivl, self._socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
-        self._socket.ipv6 = int(":" in board.host)
-        if self._keys is not None:
-            self._socket.curve_publickey, self._socket.curve_secretkey = self._keys.own
-            self._socket.curve_serverkey = self._keys.server
-        self._monitor = self._socket.get_monitor_socket(_EVENTS)
         try:
-            self._socket.connect(board.name)
             self.welcome = self._greet(program)
             self.clock_ns = self._compare_clocks()
         except BaseException:
@@ -116,7 +86,7 @@ class RemoteChannel:
 
     def _greet(self, program: str) -> list[Any]:
         self._socket.send(encode(Kind.HELLO, program[:64], os.getpid()))
-        kind, fields = self._await(WELCOME_SECONDS)
+        kind, fields = self._dialled.hear(WELCOME_SECONDS)
         if kind == Kind.WELCOME:
             return fields
         if kind in {Kind.REFUSED, Kind.GONE}:
@@ -129,49 +99,12 @@ class RemoteChannel:
         for number in range(CLOCK_SAMPLES):
             sent_ns = time.monotonic_ns()
             self._socket.send(encode(Kind.CLOCK, number))
-            kind, fields = self._await(WELCOME_SECONDS)
+            kind, fields = self._dialled.hear(WELCOME_SECONDS)
             if kind != Kind.NOW:
                 raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")
             back_ns = time.monotonic_ns()
             found.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
         return min(found)[1]
-
-    def _await(self, seconds: float) -> Message:
-        """The next message but for beats, before the thread runs.
-
-        Raises:
-            RequestRefusedError: none came, and why.
-        """
-        poller = zmq.Poller()
-        poller.register(self._socket, zmq.POLLIN)
-        poller.register(self._monitor, zmq.POLLIN)
-        ready = dict(poller.poll(int(seconds * 1000)))
-        if self._socket in ready:
-            try:
-                message = decode(self._socket.recv(), RELAY_SAYS)
-            except MalformedMessageError as error:
-                raise RequestRefusedError(
-                    Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says cannot be read. {error}"
-                ) from None
-            return message if message.kind != Kind.BEAT else self._await(seconds)
-        event = recv_monitor_message(self._monitor)["event"] if self._monitor in ready else None
-        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, self._why_not_in(event, seconds))
-
-    def _why_not_in(self, event: int | None, seconds: float) -> str:
-        where = f"The relay at {self._board.name}"
-        if event is None:
-            return f"{where} did not answer within {seconds:g} s."
-        if self._keys is None:
-            return f"{where} closed the connection."
-        if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
-            return (
-                f"{where} does not know this program's key {self._keys.own.public.decode()} ({default_directory()}): "
-                "put it into the directory clients/ of the relay's keys."
-            )
-        return (
-            f"{where} closed the connection: the server.key in {default_directory()} is not the one of that relay; "
-            "copy it from the relay's keys."
-        )
 
     # -- the thread
 
@@ -196,7 +129,7 @@ class RemoteChannel:
         self, on_message: Callable[[Message], None]
     ) -> str:
         """Send and receive until the end; returns why it came."""
-        socket, monitor, bell = self._socket, self._monitor, self._bell
+        socket, monitor, bell = self._socket, self._dialled.monitor, self._bell
         poller = zmq.Poller()
         for source in (socket, monitor, bell):
             poller.register(source, zmq.POLLIN)
@@ -232,40 +165,14 @@ class RemoteChannel:
         elif kind in {Kind.GONE, Kind.REFUSED}:
             raise RequestRefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
         on_message(message)
-        if kind == Kind.DATA:
+        if kind in {Kind.DATA, Kind.REPLY} and fields[0]:
             self._socket.send(encode(Kind.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it
 
     def _gone(self) -> str:
         return f"The relay at {self._board.name} has gone, or cannot be reached any more; connect again."
 
     def _end(self, linger_ms: int) -> None:
-        self._socket.disable_monitor()
-        self._monitor.close(0)
-        self._socket.close(linger_ms)
-        self._context.term()
+        self._dialled.close(linger_ms)
         with self._bell_lock:
             os.close(self._bell)
             self._bell = -1
-
-
-def _keys_for(board: RemoteBoard) -> ProgramKeys | None:
-    """The keys to use with the relay at an address, None for one without.
-
-    Raises:
-        RequestRefusedError: it wants keys and there are none, or it has none and some were asked for.
-    """
-    wants = mechanism(board)
-    directory, is_named = default_directory(), bool(text("HBRT_KEYS"))
-    if wants == "CURVE":
-        try:
-            return program_keys(directory)
-        except KeysError as error:
-            raise RequestRefusedError(
-                Status.HB_DSP_NOT_RUNNING, f"The relay at {board.name} lets in who shows a key. {error}"
-            ) from None
-    if is_named:
-        raise RequestRefusedError(
-            Status.HB_DSP_NOT_RUNNING,
-            f"The relay at {board.name} has no keys, and HBRT_KEYS asks for them: give it --keys, or unset HBRT_KEYS.",
-        )
-    return None

@@ -213,7 +213,7 @@ class RemoteLink(Link):
         elif kind == Kind.TAKEN:
             self.memory.on_taken(fields[0])
         elif kind == Kind.REPLY:
-            reply = decode_reply(fields[0])
+            reply = decode_reply(fields[1])
             self._answer(reply.id, reply)
         elif kind == Kind.STATE:
             self._answer(fields[0], fields[2])

@@ -5,9 +5,23 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 CHUNK_BYTES = 65536
+
+
+class Part(NamedTuple):
+    """A piece of a log.
+
+    Args:
+        raw: Its bytes.
+        end: Offset in the file of what comes after it.
+        is_cut: Whether older lines were left out because they are too many bytes.
+    """
+
+    raw: bytes
+    end: int
+    is_cut: bool = False
 
 
 def last_lines(path: Path, count: int, end: int | None = None) -> bytes:
@@ -16,17 +30,43 @@ def last_lines(path: Path, count: int, end: int | None = None) -> bytes:
     Raises:
         OSError: the file cannot be read.
     """
+    return tail(path, count, end=end).raw
+
+
+def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None = None) -> Part:
+    """As ``last_lines``, but whole lines of at most ``most_bytes`` together, as many as fit.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
     with path.open("rb") as file:
-        at = file.seek(0, os.SEEK_END) if end is None else end
+        end = file.seek(0, os.SEEK_END) if end is None else end
+        at, start = end, max(0, end - most_bytes) if most_bytes is not None else 0
         tail = b""
         # One line end more than lines: the one before the first line wanted.
-        while at > 0 and tail.count(b"\n") <= count:
-            step = min(CHUNK_BYTES, at)
+        while at > start and tail.count(b"\n") <= count:
+            step = min(CHUNK_BYTES, at - start)
             at -= step
             file.seek(at)
             tail = file.read(step) + tail
     lines = tail.removesuffix(b"\n").split(b"\n") if tail else []
-    return b"".join(line + b"\n" for line in lines[max(0, len(lines) - count) :])
+    is_cut = at > 0 and len(lines) <= count
+    if is_cut and len(lines) > 1:
+        del lines[0]  # it may have begun earlier
+    wanted = b"".join(line + b"\n" for line in lines[max(0, len(lines) - count) :])
+    return Part(wanted, end, is_cut)
+
+
+def lines_since(path: Path, since: int, most_bytes: int) -> Part:
+    """What comes at an offset of a file, at most ``most_bytes``; from its start when it has become shorter.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        at = file.seek(since if since <= file.seek(0, os.SEEK_END) else 0)
+        raw = file.read(most_bytes)
+    return Part(raw, at + len(raw))
 
 
 class Follower:

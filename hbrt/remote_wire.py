@@ -7,10 +7,13 @@ Rules
 
 Talk
     HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.wire``), PULL and CHECK are answered
-    by one REPLY with their number, CANCEL, ASK and DROP by one STATE, CLOCK by NOW.
-    PUSH and DATA carry changed bytes, up and down, numbered from 1; TAKEN and ACK say up to which number they were
-    taken in. A sender never has more than WINDOW_BYTES, nor WINDOW_FRAMES, of them without an ACK, so that nobody
-    holds more.
+    by one REPLY with their id, CANCEL, ASK and DROP by one STATE, CLOCK by NOW.
+    LOOK and LOG take the place of HELLO on a connection that looks and does nothing else: each is answered by one
+    REPLY, whose number the next one shows (0 the first).
+    PUSH and DATA carry changed bytes, up and down, numbered; TAKEN and ACK say up to which number they were taken in. A
+    REPLY of more than SMALL_REPLY_BYTES is numbered among DATA. A sender never has more than WINDOW_BYTES, nor
+    WINDOW_FRAMES, of them without an ACK, so that nobody holds more. PUSH counts from 1; the numbers of DATA and REPLY
+    grow by steps that nobody can guess, so that an ACK shows that its frame was read.
     SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
     was taken in before they were made: see ``hbrt.shadow.merge``.
     BEAT comes every BEAT_SECONDS. GONE says that the relay lets go, and why; BYE that the program does.
@@ -27,8 +30,10 @@ from hbrt.mailbox import ANSWER, REQUEST, State
 from hbrt.shadow import CHUNK_BYTES
 from hbrt.wire import MAX_REQUEST_BYTES, Int, Text
 
-VERSION = 1
+VERSION = 2
 MAX_REPLY_BYTES = 1 << 20
+SMALL_REPLY_BYTES = 1024  # need no ACK
+MAX_LOG_BYTES = MAX_REPLY_BYTES - 8192
 MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
 WINDOW_BYTES = 8 << 20
 WINDOW_FRAMES = 1024
@@ -46,11 +51,12 @@ TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
 TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
 
 # Control requests that a program on another machine may make; the others are for who sits at the board's machine.
-FORWARDED = frozenset({"alloc", "free", "register", "unregister", "status", "ops", "mem"})
+LOOKS = frozenset({"status", "ops", "mem"})  # they change nothing
+FORWARDED = LOOKS | {"alloc", "free", "register", "unregister"}
 
 
 class Kind(IntEnum):
-    """Kinds of frames: up to BYE a program's, from WELCOME on the relay's."""
+    """Kinds of frames: up to LOG a program's, from WELCOME on the relay's."""
 
     HELLO = 1
     REQUEST = 2
@@ -64,6 +70,8 @@ class Kind(IntEnum):
     ACK = 10
     CLOCK = 11
     BYE = 12
+    LOOK = 13
+    LOG = 14
     WELCOME = 32
     REFUSED = 33
     REPLY = 34
@@ -96,6 +104,8 @@ PROGRAM_SAYS: Says = {
     Kind.ACK: {"number": _NUMBER},
     Kind.CLOCK: {"number": _NUMBER},
     Kind.BYE: {},
+    Kind.LOOK: {"ticket": _NUMBER, "request": Raw(1, MAX_REQUEST_BYTES)},
+    Kind.LOG: {"ticket": _NUMBER, "lines": Int(0, (1 << 31) - 1), "since": Int(-1, (1 << 63) - 1)},
 }
 RELAY_SAYS: Says = {
     Kind.WELCOME: {
@@ -107,7 +117,7 @@ RELAY_SAYS: Says = {
         "board": Text(64),
     },
     Kind.REFUSED: {"status": _I32, "text": Text()},
-    Kind.REPLY: {"reply": Raw(1, MAX_REPLY_BYTES)},
+    Kind.REPLY: {"number": _NUMBER, "reply": Raw(1, MAX_REPLY_BYTES)},
     Kind.DATA: {"number": _NUMBER, "seen": _NUMBER, **_CHANGE},
     Kind.END: {"task": Raw(TASK_END.size, TASK_END.size), "text": Raw(0, SLOT_TEXT_BYTES)},
     Kind.STATE: {"number": _NUMBER, "task": _TASK, "state": Int(0, max(State))},

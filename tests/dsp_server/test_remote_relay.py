@@ -15,7 +15,7 @@ import pytest
 import zmq
 
 from arm_client.client import Board, connect
-from dsp_server.relay.remote import gate
+from dsp_server.relay.remote import deputy, gate
 from dsp_server.relay.remote.deputy import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, Deputy
 from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import parse
@@ -75,7 +75,7 @@ class Talker:
         self.say(Kind.REQUEST, encode_request(ControlRequest(1, verb, args)))
         message = self.hear(Kind.DATA)
         assert message.kind == Kind.REPLY
-        return decode_reply(message.fields[0])
+        return decode_reply(message.fields[1])
 
     def is_cut_off(self) -> bool:
         """Whether the relay ends the connection."""
@@ -113,7 +113,7 @@ def task(number: int, phy: int = 0, size: int = 0) -> bytes:
 NONSENSE = {
     "no msgpack": b"\xc1\xc1",
     "nothing": b"",
-    "another version": encode(Kind.BYE).replace(b"\x01", b"\x07", 1),
+    "another version": encode(Kind.BYE).replace(b"\x02", b"\x07", 1),
     "a relay's word": encode(Kind.GONE, 0, ""),
     "a wrong field": encode(Kind.PULL, 1, 2, "3"),
 }
@@ -168,7 +168,7 @@ def test_a_block_of_another_program_is_out_of_reach(dsp_board: Board, talker: Ta
     assert talker.hello().kind == Kind.WELCOME
     talker.say(Kind.PULL, 3, block.phy_addr, 16)
     kind, fields = talker.hear()
-    reply = decode_reply(fields[0])
+    reply = decode_reply(fields[1])
     assert (kind, reply.id, reply.status) == (Kind.REPLY, 3, Status.HB_SYS_INVALID_ARGUMENT)
     assert talker.ask("free", phy=block.phy_addr).status == Status.HB_SYS_NOT_ALLOCATED
     talker.say(Kind.SUBMIT, task(1, block.phy_addr, 16))
@@ -260,6 +260,26 @@ def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Boar
     assert bounds[Kind(kind)] in why
 
 
+def test_bytes_of_answers_that_wait_are_bounded(
+    dsp_board: Board, near_gate: Gate, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deputy, "MOST_WAITING_BYTES", 1000)
+    talker = Talker(near_gate.endpoint)
+    assert talker.hello().kind == Kind.WELCOME
+    size_bytes = 2 * WINDOW_BYTES
+    phy_addr = talker.ask("alloc", size=size_bytes, cached=0).data
+    block, _ = dsp_board.session.blocks.register(phy_addr, size_bytes)
+    block.view[:] = b"\1" * size_bytes
+    talker.say(Kind.PULL, 2, phy_addr, size_bytes)  # more than the window: what comes next waits
+    for number in range(100):
+        talker.say(Kind.REQUEST, encode_request(ControlRequest(number, "stop")))
+    kind, (status, why) = talker.hear(Kind.DATA, Kind.REPLY)
+    dsp_board.session.blocks.unregister(phy_addr)
+    talker.close()
+    assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
+    assert "1000 bytes wait at most. Read what comes, and send ACK." in why
+
+
 @pytest.fixture
 def near_gate(dsp_board: Board) -> Iterator[Gate]:
     """A gate of the board in this process, in a thread."""
@@ -287,6 +307,22 @@ def test_who_goes_on_with_nonsense_is_told_and_logged_once(near_gate: Gate, caps
     assert capsys.readouterr().out.count("lets") == 1
 
 
+def test_who_goes_on_after_a_mistake_that_its_deputy_finds_is_logged_once(
+    near_gate: Gate, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talker = Talker(near_gate.endpoint)
+    assert talker.hello().kind == Kind.WELCOME
+    talker.socket.send(b"nonsense")
+    assert talker.hear().kind == Kind.GONE
+    for _ in range(50):
+        talker.socket.send(b"nonsense")
+    assert talker.is_cut_off()
+    talker.close()
+    said = capsys.readouterr().out.splitlines()
+    assert len([line for line in said if "broke the protocol" in line]) == 1
+    assert not [line for line in said if "not known" in line]
+
+
 def test_who_has_gone_takes_no_place(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "MOST_PROGRAMS", 1)
     for _ in range(4):
@@ -302,13 +338,14 @@ def test_who_has_gone_takes_no_place(near_gate: Gate, monkeypatch: pytest.Monkey
 def test_without_descriptors_a_program_is_refused_and_others_are_served(
     near_gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_descriptor_left(*_: object) -> None:
-        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    class NoDescriptorLeft(Deputy):
+        def __init__(self, *_: object) -> None:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
     served, refused, late = (Talker(near_gate.endpoint) for _ in range(3))
     assert served.hello().kind == Kind.WELCOME
     with monkeypatch.context() as patch:
-        patch.setattr(gate, "Deputy", no_descriptor_left)
+        patch.setattr(gate, "Deputy", NoDescriptorLeft)
         kind, (status, why) = refused.hello()
     assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_NOT_RUNNING)
     assert "Too many open files" in why

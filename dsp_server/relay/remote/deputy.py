@@ -23,9 +23,11 @@ from hbrt.refusal import RequestRefusedError
 from hbrt.remote_pump import Pump
 from hbrt.remote_wire import (
     FORWARDED,
+    LOOKS,
     MAX_FRAME_BYTES,
     MAX_REPLY_BYTES,
     PROGRAM_SAYS,
+    SMALL_REPLY_BYTES,
     TASK_END,
     TASK_REQUEST,
     WINDOW_BYTES,
@@ -37,12 +39,13 @@ from hbrt.settings import BadSettingError
 from hbrt.shadow import Change
 from hbrt.status import Status
 from hbrt.tasks import Tasks
-from hbrt.wire import ControlReply, MalformedMessageError, decode_request, encode_reply
+from hbrt.wire import ControlReply, ControlRequest, MalformedMessageError, decode_request, encode_reply
 
 MOST_TASKS = 1024  # of one program, that have not ended
 MOST_UNREAD = 4096  # frames of a program that wait for its deputy
 MOST_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
 MOST_WAITING = 4096  # answers that wait for a program that does not say what it has taken in
+MOST_WAITING_BYTES = WINDOW_BYTES
 LOOK_MS = 1000.0
 
 
@@ -133,7 +136,7 @@ class Deputy(threading.Thread):
         stack.callback(self._link.close)
         self._tasks = _Tasks(self._link, spins=False)
         stack.callback(self._tasks.close)
-        self._memory = DeputyMemory(self._link, self._tasks)
+        self._memory = DeputyMemory(self._link, self._tasks, self._pump.next_number)
         stack.callback(self._memory.close)
         self._tasks.waiters.watch(self._bell, self._hush)
         stack.callback(self._tasks.waiters.unwatch, self._bell)
@@ -172,11 +175,19 @@ class Deputy(threading.Thread):
                 frame = self._inbox.popleft()
                 self.unread_bytes -= len(frame)
                 self._on_frame(frame)
-                if self._pump.job_count > MOST_WAITING:
-                    raise MalformedMessageError(f"ACK is missing for what {MOST_WAITING} answers wait for.")
+                self._check_waiting()
             self._collect()
             for frame in self._pump.frames():
                 self._send(frame)
+
+    def _check_waiting(self) -> None:
+        """What waits here is bounded, as what is on its way is: a program need not read what it asked for."""
+        count, size_bytes = self._pump.job_count, self._pump.waiting_bytes
+        if count > MOST_WAITING or size_bytes > MOST_WAITING_BYTES:
+            raise MalformedMessageError(
+                f"ACK is missing for what {count} answers wait for, of {size_bytes} bytes so far; {MOST_WAITING} "
+                f"answers and {MOST_WAITING_BYTES} bytes wait at most. Read what comes, and send ACK."
+            )
 
     def _has_work(self) -> bool:
         return self._is_over or bool(self._inbox) or self._pump.has_frames or any(map(self._tasks_ended, self._carried))
@@ -220,7 +231,7 @@ class Deputy(threading.Thread):
                 self._memory.push(number, phy_addr, Change(*change))
                 self._send(encode(Kind.TAKEN, number))
             case Kind.ACK:
-                self._pump.on_taken(fields[0])
+                self._on_ack(fields[0])
             case Kind.REQUEST:
                 self._on_request(fields[0])
             case Kind.PULL:
@@ -235,6 +246,10 @@ class Deputy(threading.Thread):
                 self._is_over = True
             case _:
                 raise MalformedMessageError(f"{Kind(kind).name} comes once, first.")
+
+    def _on_ack(self, number: int) -> None:
+        if not self._pump.on_taken(number):
+            raise MalformedMessageError(f"ACK {number:#x} names nothing that is on its way.")
 
     def _on_submit(self, raw: bytes) -> None:
         number, _, custom_id, cmd, priority, core_mask, _, _, *blocks = TASK_REQUEST.unpack(raw)
@@ -258,11 +273,17 @@ class Deputy(threading.Thread):
         if request.verb not in FORWARDED:
             why = f"{request.verb} is for programs on the board's own machine."
             self._reply(ControlReply(request.id, int(Status.HB_DSP_PERMISSION), why))
-            return
+        elif request.verb in LOOKS:
+            # It may be large, and changes nothing: it is made when there is room for it.
+            self._pump.add_numbered(lambda number: _reply_frame(number, bounded_reply(self._answer(request))))
+        else:
+            self._reply(self._answer(request))
+
+    def _answer(self, request: ControlRequest) -> ControlReply:
         try:
-            self._reply(ControlReply(request.id, 0, "", self._memory.ask(request)))
+            return ControlReply(request.id, 0, "", self._memory.ask(request))
         except RequestRefusedError as error:
-            self._reply(ControlReply(request.id, int(error.status), str(error)))
+            return ControlReply(request.id, int(error.status), str(error))
 
     def _on_pull(self, number: int, phy_addr: int, size_bytes: int) -> None:
         try:
@@ -289,11 +310,24 @@ class Deputy(threading.Thread):
         self._pump.add_frames(encode(Kind.STATE, number, task, int(state)))
 
     def _reply(self, reply: ControlReply) -> None:
-        raw = encode_reply(reply)
-        if len(raw) > MAX_REPLY_BYTES:
-            why = f"The answer has {len(raw)} bytes; {MAX_REPLY_BYTES} travel to another machine at most. Ask for less."
-            raw = encode_reply(ControlReply(reply.id, int(Status.HB_SYS_INVALID_ARGUMENT), why))
-        self._pump.add_frames(encode(Kind.REPLY, raw))
+        raw = bounded_reply(reply)
+        if len(raw) <= SMALL_REPLY_BYTES:
+            self._pump.add_frames(_reply_frame(0, raw))
+        else:
+            self._pump.add_numbered(lambda number: _reply_frame(number, raw), len(raw))
+
+
+def _reply_frame(number: int, raw: bytes) -> bytes:
+    return encode(Kind.REPLY, number, raw)
+
+
+def bounded_reply(reply: ControlReply) -> bytes:
+    """Bytes of a reply, or of the refusal of one that is larger than MAX_REPLY_BYTES."""
+    raw = encode_reply(reply)
+    if len(raw) <= MAX_REPLY_BYTES:
+        return raw
+    why = f"The answer has {len(raw)} bytes; {MAX_REPLY_BYTES} travel to another machine at most. Ask for less."
+    return encode_reply(ControlReply(reply.id, int(Status.HB_SYS_INVALID_ARGUMENT), why))
 
 
 def activity_of(link: Link) -> bytes:

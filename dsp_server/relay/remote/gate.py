@@ -1,24 +1,23 @@
 """The gate: lets programs of other machines in over TCP, and hands what they send to their deputies. One thread.
 
 It never waits for a deputy, the daemon or a program, so that none of them keeps the others waiting. Each connection is
-watched beside ZeroMQ, which does not tell of an end: one that was closed, or gives no sign of life, is let go at once,
-and its deputy with its lease, memory and tasks.
+watched beside ZeroMQ, which does not tell of an end (connections.py): one that was closed, or gives no sign of life, is
+let go at once, and its deputy with its lease, memory and tasks.
 """
 
 from __future__ import annotations
 
 import contextlib
-import os
-import select
-import socket
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import zmq
 
+from dsp_server.relay.remote.connections import Connection, Connections, is_given, source_fd
 from dsp_server.relay.remote.deputy import Deputy, activity_of
-from dsp_server.relay.remote.listening import Door, Listen, peer_name
+from dsp_server.relay.remote.listening import Door, Listen
+from dsp_server.relay.remote.looker import Looker
 from dsp_server.relay.remote.outbox import Outbox
 from hbrt.link import Link
 from hbrt.remote_wire import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
@@ -26,17 +25,26 @@ from hbrt.status import Status
 from hbrt.wire import MalformedMessageError
 
 MOST_PROGRAMS = 64
+MOST_LOOKERS = 16
 PARTING_SECONDS = 2.0
-FAREWELL_SECONDS = 1.0  # for the refusal of who is cut off to arrive
+FAREWELL_SECONDS = 1.0  # for the last word to who is let go to arrive
+FAREWELL_BEATS = 2  # so many seconds of this process running: ZeroMQ knows by then whom it can still reach
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
-class _Program:
-    """A connected program: its deputy, and its connection."""
+class _Program(NamedTuple):
+    """A connected program: its deputy (or who answers its looks), and its connection."""
 
-    def __init__(self, deputy: Deputy, connection: socket.socket) -> None:
-        self.deputy = deputy
+    deputy: Deputy | Looker
+    connection: Connection
+
+
+class _Leaving:
+    """Who was told to go: what else it sends is not looked at, and its connection is ended when it does not do so."""
+
+    def __init__(self, connection: Connection | None) -> None:
         self.connection = connection
+        self.beats_left = FAREWELL_BEATS
 
 
 class Gate:
@@ -56,28 +64,25 @@ class Gate:
         self._link = link
         self._say = say
         self._programs: dict[bytes, _Program] = {}
-        self._parting: list[Deputy] = []
-        self._leaving: dict[int, tuple[float, socket.socket]] = {}  # was told to go: when to end its connection
-        self._shunned: dict[bytes, int] = {}  # whose connections those are: what else they have sent is not looked at
+        self._parting: list[Deputy | Looker] = []
+        self._leaving: dict[bytes, _Leaving] = {}
         self._outbox = Outbox()
         self._next_beat = 0.0
         self._handlers: dict[int, Callable[[], None]] = {}
         self._poller = zmq.Poller()
-        self._ends = select.epoll()
-        self._by_fd: dict[int, bytes] = {}
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         try:
             self._door = Door(self._context, listen)
         except BaseException:
             self._context.term()
             self._outbox.close()
-            self._ends.close()
             raise
         self._socket = self._door.socket
         self.endpoint = self._door.endpoint
         self._poller.register(self._socket, zmq.POLLIN)
+        self._connections = Connections(int(self.endpoint.rpartition(":")[2]), self._is_reachable)
         self.watch(self._outbox.fd, self._deliver)
-        self.watch(self._ends.fileno(), self._on_ends)
+        self.watch(self._connections.fileno(), self._on_ends)
         self.watch(link.lease.fileno(), link.lose)
 
     @property
@@ -110,7 +115,7 @@ class Gate:
             now = time.monotonic()
             if now >= self._next_beat:
                 self._next_beat = now + BEAT_SECONDS
-                self._beat(now)
+                self._beat()
 
     def close(self) -> None:
         """Say why to everybody, let all deputies go, and listen no more."""
@@ -126,14 +131,12 @@ class Gate:
         deadline = time.monotonic() + PARTING_SECONDS
         for deputy in deputies:
             deputy.join(max(0.0, deadline - time.monotonic()))
-        for _, connection in self._leaving.values():
-            connection.close()
         for fd in list(self._handlers):
             self.unwatch(fd)
         self._poller.unregister(self._socket)
         self._door.close()
         self._context.term()
-        self._ends.close()
+        self._connections.close()
         if not any(deputy.is_alive() for deputy in deputies):
             self._outbox.close()
 
@@ -144,7 +147,7 @@ class Gate:
             for ready, _ in self._poller.poll(int(left * 1000)):
                 if ready is self._socket:
                     self._socket.recv_multipart(_NOBLOCK)
-                elif ready == self._ends.fileno():
+                elif ready == self._connections.fileno():
                     self._on_ends()
                 elif ready == self._outbox.fd:
                     self._outbox.take_all()
@@ -163,7 +166,7 @@ class Gate:
             while self._socket.rcvmore:
                 self._socket.recv(_NOBLOCK)
             program = self._programs.get(identity)
-            if identity in self._shunned:
+            if identity in self._leaving:
                 continue
             if is_more:
                 self._cut_off(identity, frame, "A message is one frame; more came.")
@@ -178,41 +181,55 @@ class Gate:
         except MalformedMessageError as error:
             self._cut_off(identity, frame, str(error))
             return
-        if kind != Kind.HELLO:
+        if not is_given(identity):
+            self._cut_off(identity, frame, "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay.")
+        elif kind == Kind.HELLO:
+            if not self._is_full(identity, Deputy, MOST_PROGRAMS, "serves {} programs, which is the most; end some."):
+                program, pid = fields
+                self._let_in(identity, frame, f"{program}:{pid}", Deputy)
+        elif kind in {Kind.LOOK, Kind.LOG}:
+            if not self._is_full(identity, Looker, MOST_LOOKERS, "answers {} that look, which is the most; try again."):
+                self._let_in(identity, frame, "look", Looker)
+        else:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this program (any more).")
-            return
+
+    def _is_full(self, identity: bytes, kind: type[Deputy | Looker], most: int, why: str) -> bool:
         self._parting = [deputy for deputy in self._parting if deputy.is_alive()]
-        if len(self._programs) + len(self._parting) >= MOST_PROGRAMS:
-            self._refuse(
-                identity,
-                Status.HB_DSP_NOT_RUNNING,
-                f"The relay serves {MOST_PROGRAMS} programs, which is the most; end some.",
-            )
-            return
-        connection = _connection_of(frame)
-        if connection is None:
-            return  # it has gone again
-        name = self._name(connection, frame, *fields)
+        served = [*self._parting, *(program.deputy for program in self._programs.values())]
+        if sum(isinstance(one, kind) for one in served) < most:
+            return False
+        self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay {why.format(most)}")
+        return True
+
+    def _let_in(self, identity: bytes, frame: zmq.Frame, program: str, kind: type[Deputy | Looker]) -> None:
+        """Start who serves a program, or answers one that looks: that one's first frame is a question already."""
+        connection = None
         try:
-            deputy = Deputy(identity, name, self._link.paths, self._outbox, self._say)
-        except OSError as error:  # no descriptor left: whoever can reach the port can take them for some seconds
-            connection.close()
-            self._say(f"The relay cannot serve {name}: {error.strerror}.")
-            self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve it now: {error.strerror}.")
+            connection = self._connections.claim(identity, source_fd(frame))
+            if connection is None:
+                return  # it has gone again
+            name = self._name(connection, frame, program)
+            deputy = kind(identity, name, self._link.paths, self._outbox, self._say)
+            if kind is Looker:
+                deputy.put(frame.bytes)
+            deputy.start()
+        except (OSError, RuntimeError) as error:  # no descriptor or thread left: who can reach the port can take them
+            if connection is not None:
+                self._connections.release(connection)
+            why = error.strerror if isinstance(error, OSError) else str(error)
+            self._say(f"The relay cannot serve {program}: {why}.")
+            self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve it now: {why}.")
             return
         self._programs[identity] = _Program(deputy, connection)
-        self._by_fd[connection.fileno()] = identity
-        self._ends.register(connection, select.EPOLLRDHUP)
-        deputy.start()
 
-    def _name(self, connection: socket.socket, frame: zmq.Frame, program: str, pid: int) -> str:
+    def _name(self, connection: Connection, frame: zmq.Frame, program: str) -> str:
         """What the board is to call a program: whose key, from where, which one."""
-        who = peer_name(connection)
+        who = connection.peer
         with contextlib.suppress(zmq.ZMQError):  # no keys, no name
             key = frame.get("User-Id")
             who = f"{self._door.name_of(str(key).encode()) or '?'}@{who}"
         # It is written to logs and shown on terminals, which must not take it for a command.
-        return "".join(letter if letter.isprintable() else "?" for letter in f"{who} {program}:{pid}"[:64])
+        return "".join(letter if letter.isprintable() else "?" for letter in f"{who} {program}"[:64])
 
     # -- going out
 
@@ -222,7 +239,7 @@ class Gate:
             self._socket.send_multipart((identity, frame), _NOBLOCK, copy=len(frame) < 1 << 16)
         except zmq.Again:
             self._say(f"{self._programs[identity].deputy.program} does not read its answers; the relay lets it go.")
-            self._forget(identity)
+            self._leaving[identity] = _Leaving(self._release(identity))  # what waits for it goes with its connection
         except zmq.ZMQError:
             self._forget(identity)  # it has gone
 
@@ -231,7 +248,7 @@ class Gate:
             if identity not in self._programs:
                 continue
             if frame is None:
-                self._end_later(self._release(identity))
+                self._leaving[identity] = _Leaving(self._release(identity))
             else:
                 self._send(identity, frame)
 
@@ -241,63 +258,71 @@ class Gate:
 
     def _cut_off(self, identity: bytes, frame: zmq.Frame, why: str) -> None:
         """Refuse nonsense, and end its connection when the refusal has had its time."""
-        connection = _connection_of(frame)
-        who = self._programs[identity].deputy.program if identity in self._programs else "a program that is not known"
-        self._say(f"The relay lets {who}{f' ({peer_name(connection)})' if connection else ''} go: {why}")
+        connection = None
+        if identity in self._programs:
+            who = self._programs[identity].deputy.program
+            connection = self._release(identity)
+        else:
+            with contextlib.suppress(OSError):  # no descriptor left: it is not ended, and not looked at either
+                connection = self._connections.claim(identity, source_fd(frame))
+            who = f"a program that is not known{f' ({connection.peer})' if connection else ''}"
+        self._say(f"The relay lets {who} go: {why}")
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
-        self._forget(identity)
-        if connection is not None:
-            self._shunned[identity] = connection.fileno()
-            self._end_later(connection)
+        self._leaving[identity] = _Leaving(connection)
 
     # -- ends
 
-    def _beat(self, now: float) -> None:
-        beat = encode(Kind.BEAT, activity_of(self._link))
+    def _beat(self) -> None:
+        beat = self._beat_frame()
         for identity in list(self._programs):
             self._send(identity, beat)
         self._parting = [deputy for deputy in self._parting if deputy.is_alive()]
-        for fd, (deadline, connection) in list(self._leaving.items()):
-            if deadline <= now:
-                with contextlib.suppress(OSError):  # it has gone by itself
-                    connection.shutdown(socket.SHUT_RDWR)
-                self._drop(fd)
+        for identity, leaving in list(self._leaving.items()):
+            leaving.beats_left -= 1
+            if leaving.beats_left > 0:
+                continue
+            has_gone = (
+                self._connections.end(leaving.connection)
+                if leaving.connection is not None
+                else not self._is_reachable(identity)
+            )
+            if has_gone:
+                self._drop(identity)
+
+    def _is_reachable(self, identity: bytes) -> bool:
+        """Whether ZeroMQ still routes to an identity."""
+        try:
+            self._socket.send_multipart((identity, self._beat_frame()), _NOBLOCK)
+        except zmq.Again:
+            return True  # it does, and the other end reads nothing
+        except zmq.ZMQError:
+            return False
+        return True
+
+    def _beat_frame(self) -> bytes:
+        return encode(Kind.BEAT, activity_of(self._link))
 
     def _on_ends(self) -> None:
-        for fd, _ in self._ends.poll(0):
-            if fd in self._leaving:
-                self._drop(fd)
+        for connection in self._connections.ended():
+            if connection.identity in self._leaving:
+                self._drop(connection.identity)
             else:
-                self._forget(self._by_fd[fd])
+                self._forget(connection.identity)
 
-    def _end_later(self, connection: socket.socket) -> None:
-        """Give what was sent time to arrive; then end the connection, unless the other end has done so."""
-        self._leaving[connection.fileno()] = (time.monotonic() + FAREWELL_SECONDS, connection)
-        self._ends.register(connection, select.EPOLLRDHUP)
-
-    def _drop(self, fd: int) -> None:
-        self._ends.unregister(fd)
-        self._leaving.pop(fd)[1].close()
-        self._shunned = {identity: its for identity, its in self._shunned.items() if its != fd}
+    def _drop(self, identity: bytes) -> None:
+        """Who was told to go has gone."""
+        connection = self._leaving.pop(identity).connection
+        if connection is not None:
+            self._connections.release(connection)
 
     def _forget(self, identity: bytes) -> None:
-        """A program has gone, or is let go."""
+        """A program has gone."""
         if identity in self._programs:
-            self._release(identity).close()
+            self._connections.release(self._release(identity))
 
-    def _release(self, identity: bytes) -> socket.socket:
+    def _release(self, identity: bytes) -> Connection:
         """Let a program go; its connection is left."""
         program = self._programs.pop(identity)
         program.deputy.stop()
         self._parting.append(program.deputy)
-        del self._by_fd[program.connection.fileno()]
-        self._ends.unregister(program.connection)
         return program.connection
-
-
-def _connection_of(frame: zmq.Frame) -> socket.socket | None:
-    """The connection that a frame came over, by a descriptor of our own; None when it has been closed."""
-    try:
-        return socket.socket(fileno=os.dup(frame.get(zmq.MessageOption.SRCFD)))
-    except (OSError, zmq.ZMQError):
-        return None

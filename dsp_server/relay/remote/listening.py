@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import re
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +16,8 @@ if TYPE_CHECKING:
     from zmq.auth.thread import ThreadAuthenticator
 
 HANDSHAKE_MS = 5000
-MOST_UNREAD = 4096  # frames that the gate's thread has not looked at, of one connection
+MOST_UNREAD = 64  # frames that the gate's thread has not looked at, of one connection; more wait in the network
+MOST_UNSENT = 4096  # frames; deputies bound their bytes
 _ENDPOINT = re.compile(r"tcp://(\*|[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
@@ -94,7 +94,7 @@ class Door:
         self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         self.socket.linger = 500
         self.socket.maxmsgsize = MAX_FRAME_BYTES
-        self.socket.sndhwm = self.socket.rcvhwm = MOST_UNREAD
+        self.socket.sndhwm, self.socket.rcvhwm = MOST_UNSENT, MOST_UNREAD
         self.socket.router_mandatory = 1
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
@@ -129,12 +129,3 @@ class Door:
         self.socket.close()
         if self._guard is not None:
             self._guard.stop()
-
-
-def peer_name(socket_: socket.socket) -> str:
-    """``HOST:PORT`` of the other end of a connection."""
-    try:
-        host, port, *_ = socket_.getpeername()
-    except OSError:
-        return "?"
-    return f"{host}:{port}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from hbrt.link import Link
 from hbrt.refusal import RequestRefusedError
@@ -20,14 +20,15 @@ class DeputyMemory:
     Args:
         link: The deputy's own attachment, whose lease the blocks hang on.
         tasks: Its tasks, which are told of its blocks.
+        next_number: Gives the number of the next DATA.
     """
 
-    def __init__(self, link: Link, tasks: Tasks) -> None:
+    def __init__(self, link: Link, tasks: Tasks, next_number: Callable[[], int]) -> None:
         self._link = link
         self._tasks = tasks
         self._holdings = Holdings(link.ddr.layout.phy_end)
         self._shadow = ShadowMemory(link.ddr)
-        self._sent = 0  # number of the last DATA
+        self._next_number = next_number
         self._seen = 0  # number of the last PUSH that was taken in
 
     def ask(self, request: ControlRequest) -> object:
@@ -93,8 +94,8 @@ class DeputyMemory:
 
     def _data(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
         for address, change, seen in self._shadow.changes(phy_addr, size_bytes, lambda *_: self._seen):
-            self._sent += 1
-            yield self._sent, encode(Kind.DATA, self._sent, seen, address, *change)
+            number = self._next_number()
+            yield number, encode(Kind.DATA, number, seen, address, *change)
 
     def _on_register(self, base: int) -> object:
         entry = self._link.ddr.block_at(base)

@@ -1,0 +1,182 @@
+"""What the gate holds for a program that asks and does not read: so many bytes, and then it lets it go."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import psutil
+import pytest
+
+from arm_client.client import Board, connect, private_board
+from hbrt.remote_wire import MAX_LOG_BYTES, WINDOW_BYTES, Kind, encode
+from hbrt.status import Status
+from hbrt.wire import ControlRequest, decode_reply, encode_request
+from tests.dsp_server.conftest import PATIENCE_S
+from tests.raw_zmtp import RawPeer
+from tests.remote_relay import RemoteRelay
+
+BLOCKS = 8000
+MANY = 1000  # answers of half a MiB and more
+
+
+def ask(verb: str, number: int = 1, **args: int) -> bytes:
+    return encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))
+
+
+ALL_BLOCKS = ask("mem", most=BLOCKS)
+
+
+class Crowded(NamedTuple):
+    """A board with many blocks, and a relay of it."""
+
+    board: Board
+    relay: RemoteRelay
+
+    def relay_bytes(self) -> int:
+        return int(psutil.Process(self.relay.process.pid).memory_info().rss)
+
+    def names(self) -> list[str]:
+        return [client["name"] for client in self.board.status()["clients"]]
+
+    def await_gone(self, name: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while any(name in one for one in self.names()):
+            assert time.monotonic() < deadline, "its lease has not ended"
+            time.sleep(0.01)
+
+
+@pytest.fixture(scope="module")
+def crowded() -> Iterator[Crowded]:
+    with private_board() as board, RemoteRelay(board.path) as relay:
+        for _ in range(BLOCKS):
+            board.session.link.request("alloc", size=64, cached=0)
+        yield Crowded(board, relay)
+        assert "Traceback" not in relay.log()
+
+
+@pytest.fixture
+def silent(crowded: Crowded) -> Iterator[RawPeer]:
+    """A program that was let in and reads nothing more unless told to."""
+    with RawPeer(crowded.relay.address, window_bytes=4096) as peer:
+        peer.say(encode(Kind.HELLO, "silent", os.getpid()))
+        assert peer.hear().kind == Kind.WELCOME
+        yield peer
+    with connect(crowded.relay.address) as board:
+        board.ping()
+
+
+def last_word(peer: RawPeer) -> tuple[int, str, int]:
+    """Status and sentence of GONE or REFUSED, and how many bytes of answers came before."""
+    answered = 0
+    while (message := peer.hear()).kind == Kind.REPLY:
+        answered += len(message.fields[1])
+    assert message.kind in {Kind.GONE, Kind.REFUSED}
+    return message.fields[0], message.fields[1], answered
+
+
+def test_answers_that_nobody_reads_are_bounded_in_bytes(crowded: Crowded, silent: RawPeer) -> None:
+    before = crowded.relay_bytes()
+    silent.say(*[ALL_BLOCKS] * MANY)
+    with connect(crowded.relay.address) as other:  # meanwhile others are served
+        for _ in range(20):
+            other.ping()
+            silent.pong()
+    assert crowded.relay_bytes() - before < 8 * WINDOW_BYTES
+    silent.say(*[ALL_BLOCKS] * 4 * MANY)
+    status, why, answered = last_word(silent)
+    assert status == Status.HB_DSP_INVALID_ARGUMENT
+    assert "ACK is missing for what" in why or "more than it may without waiting" in why
+    assert answered < 2 * WINDOW_BYTES
+    assert silent.is_ended()
+    crowded.await_gone("silent")
+
+
+def test_an_ack_must_name_a_frame_that_was_read(crowded: Crowded, silent: RawPeer) -> None:
+    silent.say(ALL_BLOCKS, encode(Kind.ACK, 1))
+    status, why, _ = last_word(silent)
+    assert (status, why) == (
+        Status.HB_DSP_INVALID_ARGUMENT,
+        "The relay was sent nonsense: ACK 0x1 names nothing that is on its way.",
+    )
+    assert silent.is_ended()
+    crowded.await_gone("silent")
+
+
+def test_who_reads_and_says_so_gets_all_answers(silent: RawPeer) -> None:
+    silent.say(*[ALL_BLOCKS] * 40)
+    for _ in range(40):
+        kind, (number, raw) = silent.hear()
+        assert (kind, decode_reply(raw).status) == (Kind.REPLY, 0)
+        silent.say(encode(Kind.ACK, number))
+
+
+def test_small_answers_that_nobody_reads_are_bounded(crowded: Crowded, silent: RawPeer) -> None:
+    silent.socket.settimeout(1)
+    questions = [encode(Kind.CLOCK, 1)] * 100_000
+    with contextlib.suppress(TimeoutError, ConnectionError):  # the gate need not read all of them
+        silent.say(*questions)
+    silent.socket.settimeout(PATIENCE_S)
+    assert silent.is_ended()
+    crowded.await_gone("silent")
+
+
+def test_who_looks_reads_an_answer_before_the_next_question(crowded: Crowded) -> None:
+    look = encode_request(ControlRequest(1, "mem", {"most": BLOCKS}))
+    with RawPeer(crowded.relay.address, window_bytes=4096) as peer:
+        peer.say(encode(Kind.LOOK, 0, look))
+        kind, (ticket, raw) = peer.hear()
+        assert (kind, len(decode_reply(raw).data["blocks"])) == (Kind.REPLY, BLOCKS)
+        peer.say(encode(Kind.LOOK, ticket, look), encode(Kind.LOOK, ticket, look))
+        assert peer.hear().kind == Kind.REPLY
+        kind, (status, why) = peer.hear()
+        assert (kind, status) == (Kind.GONE, Status.HB_DSP_INVALID_ARGUMENT)
+        assert "LOOK does not show the number of the last REPLY" in why
+        assert peer.is_ended()
+
+
+def test_a_log_comes_in_pieces_of_a_bounded_size(crowded: Crowded) -> None:
+    log = crowded.board.path / "log"
+    line = b"x" * 99 + b"\n"
+    with log.open("ab") as file:
+        file.write(line * (3 * MAX_LOG_BYTES // len(line)))
+    with RawPeer(crowded.relay.address) as peer:
+        ticket, since, came = 0, 0, 0
+        while True:
+            peer.say(encode(Kind.LOG, ticket, 0, since))
+            _, (ticket, raw) = peer.hear()
+            data = decode_reply(raw).data
+            assert len(data["raw"]) <= MAX_LOG_BYTES
+            if not data["raw"]:
+                break
+            since, came = data["next"], came + len(data["raw"])
+        assert since == came == log.stat().st_size
+        peer.say(encode(Kind.LOG, ticket, (1 << 31) - 1, -1))
+        _, (_, raw) = peer.hear()
+        data = decode_reply(raw).data
+        assert (data["left_out"], data["raw"][:100]) == (True, line)
+        assert MAX_LOG_BYTES - 2 * len(line) < len(data["raw"]) <= MAX_LOG_BYTES
+
+
+@pytest.mark.parametrize("verb", ["stop", "restart", "alloc", "recovery"])
+def test_who_looks_changes_nothing(crowded: Crowded, verb: str) -> None:
+    args = {"alloc": {"size": 1, "cached": 0}}.get(verb, {})
+    with RawPeer(crowded.relay.address) as peer:
+        peer.say(encode(Kind.LOOK, 0, encode_request(ControlRequest(9, verb, args))))
+        _, (_, raw) = peer.hear()
+        reply = decode_reply(raw)
+        assert (reply.id, reply.status) == (9, Status.HB_DSP_PERMISSION)
+        assert reply.text == f"{verb} is not for who looks from another machine; call it on the board's own."
+
+
+@pytest.mark.parametrize("frame", [encode(Kind.BYE), encode(Kind.HELLO, "x", 1), encode(Kind.LOOK, 1, b"\xc1")])
+def test_after_a_look_comes_nothing_but_looks(crowded: Crowded, frame: bytes) -> None:
+    with RawPeer(crowded.relay.address) as peer:
+        peer.say(encode(Kind.LOG, 0, 1, -1))
+        assert peer.hear().kind == Kind.REPLY
+        peer.say(frame)
+        assert peer.is_ended()
+    assert not [name for name in crowded.names() if name.endswith("look")]
