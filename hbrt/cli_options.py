@@ -67,8 +67,9 @@ def _to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     board = _to_any_board(_ctx, _param, value)
     if isinstance(board, RemoteBoard):
         raise WrongUseError(
-            f"The board at {board.name} is on another machine; this verb looks at boards of this one: call it there, "
-            "or name one of this machine with --board. Programs, 'hbrt run' and 'hbrt op check' use it from here."
+            f"The board at {board.name} is on another machine; this verb is for boards of this one: call it there, or "
+            "name one of this machine with --board. Programs, 'hbrt run', 'hbrt op check', 'hbrt status', 'hbrt ops', "
+            "'hbrt mem' and 'hbrt log' use it from here."
         )
     return board
 

@@ -7,12 +7,14 @@ import select
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hbrt.board import BoardError, BoardPaths, NotRunningError
+from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard
 from hbrt.board_files import daemon_pid, leftovers
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     import zmq
+
+    from hbrt.remote_look import Onlooker
 
 LAST_WORD_MS = 200
 REQUEST_SECONDS = 10.0
@@ -121,13 +123,26 @@ class Daemon:
         return self._socket
 
 
+def look_at(paths: BoardPaths) -> Daemon | Onlooker:
+    """What to ask of a board of this machine, or, over its relay and without changing anything, of another one.
+
+    Raises:
+        NotRunningError: no daemon runs. RefusedError: no relay answers, or it does not let this program in.
+    """
+    if not isinstance(paths, RemoteBoard):
+        return Daemon(paths)
+    from hbrt.remote_look import Onlooker
+
+    return Onlooker(paths)
+
+
 def ask(paths: BoardPaths, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
     """One request to a board's daemon; returns the answer's data.
 
     Raises:
         NotRunningError: no daemon runs. RefusedError: as for ``Daemon.request``.
     """
-    with Daemon(paths) as daemon:
+    with look_at(paths) as daemon:
         return daemon.request(verb, timeout_s, **args)
 
 

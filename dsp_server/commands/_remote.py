@@ -29,5 +29,5 @@ def remote_board() -> Iterator[Check]:
         yield Check("HBRT_BOARD", Level.FAIL, f"{board.name} cannot be used: {str(error).rstrip('.')}")
         return
     how = f"with keys, as there are in {default_directory()}" if has_keys else "without keys"
-    found = f"a relay answers at {board.name}, {how}; look at that board on its own machine"
+    found = f"a relay answers at {board.name}, {how}; 'hbrt status' looks at its board"
     yield Check("HBRT_BOARD", Level.OK, found)

@@ -9,9 +9,9 @@ import sys
 
 import click
 
-from hbrt.board import BoardPaths, NotRunningError
+from hbrt.board import BoardPaths, NotRunningError, RemoteBoard
 from hbrt.board_files import daemon_pid
-from hbrt.cli_options import board_option, json_option
+from hbrt.cli_options import any_board_option, json_option
 from hbrt.control_client import why_not_running
 from hbrt.log_file import Follower, last_lines
 
@@ -19,7 +19,7 @@ LINES = 100
 
 
 @click.command(short_help="Print a board's log, or follow it.")
-@board_option
+@any_board_option
 @click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until the board is offline or Ctrl-C.")
 @click.option(
     "--lines",
@@ -32,9 +32,15 @@ LINES = 100
 )
 @json_option
 def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> None:
-    """Print the end of a board's log. It outlives the daemon, and goes on with the next one."""
+    """Print the end of a board's log. It outlives the daemon, and goes on with the next one.
+
+    That of a board of another machine (tcp://HOST:PORT) comes over its relay, at most its last MiB.
+    """
     if follow and as_json:
         raise click.UsageError("--follow has no end and --json is one document; leave one of the two out.")
+    if isinstance(board, RemoteBoard):
+        _show_remote(board, lines, follow=follow, as_json=as_json)
+        return
     try:
         follower = Follower(board.log)
     except FileNotFoundError:
@@ -42,9 +48,7 @@ def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> No
     pid = daemon_pid(board) if follow else None
     tail = last_lines(board.log, lines, follower.skip_to_end())
     if as_json:
-        from hbrt.tables import show_json
-
-        show_json({"log": str(board.log), "lines": tail.decode("utf-8", "replace").splitlines()})
+        _show_json(str(board.log), tail)
         return
     with contextlib.suppress(KeyboardInterrupt), contextlib.closing(follower):  # Ctrl-C is how one leaves
         _write(tail)
@@ -52,6 +56,26 @@ def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> No
             _follow(follower, pid)
         elif follow:
             click.echo(f"Board {board.name} is offline: there is nothing to follow.", err=True)
+
+
+def _show_remote(board: RemoteBoard, lines: int, *, follow: bool, as_json: bool) -> None:
+    from dsp_server.commands import _remote_log
+
+    if as_json:
+        part = _remote_log.tail(board, lines)
+        _show_json(part.path, part.raw)
+        return
+    with contextlib.suppress(KeyboardInterrupt):
+        if follow:
+            _remote_log.follow(board, lines, _write)
+        else:
+            _write(_remote_log.tail(board, lines).raw)
+
+
+def _show_json(log: str, raw: bytes) -> None:
+    from hbrt.tables import show_json
+
+    show_json({"log": log, "lines": raw.decode("utf-8", "replace").splitlines()})
 
 
 def _follow(follower: Follower, pid: int) -> None:

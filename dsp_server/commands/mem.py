@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from hbrt.board import BoardPaths
-from hbrt.cli_options import board_option, json_option
-from hbrt.control_client import Daemon
+from hbrt.cli_options import any_board_option, json_option
+from hbrt.control_client import look_at
 from hbrt.settings import format_size
 from hbrt.tables import Column, show_json, show_table
 
@@ -25,7 +25,7 @@ _COLUMNS = (
 
 
 @click.command(short_help="Show a board's DDR and the blocks that are allocated.")
-@board_option
+@any_board_option
 @click.argument("what", type=click.Choice(["blocks", "owners", "leaks"]), default="blocks")
 @click.option(
     "--blocks",
@@ -43,7 +43,7 @@ def command(board: BoardPaths, what: str, blocks: int, *, as_json: bool) -> None
     'hbrt mem owners' adds up what each program holds. 'hbrt mem leaks' lists what programs that have ended had not
     freed (the board took it back), and blocks that others keep after their owner freed them; exit code 1 then.
     """
-    with Daemon(board) as daemon:
+    with look_at(board) as daemon:
         status: dict[str, Any] = daemon.request("status")
         memory: dict[str, Any] = daemon.request("mem", most=blocks if what == "blocks" else MOST_LISTED)
     clients = {client["id"]: client for client in status["clients"]}

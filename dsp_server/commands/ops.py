@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from hbrt.board import BoardPaths
-from hbrt.cli_options import board_option, json_option
+from hbrt.cli_options import any_board_option, json_option
 from hbrt.control_client import ask
 from hbrt.tables import Column, show_json, show_table
 
@@ -21,7 +21,7 @@ _COLUMNS = (
 
 
 @click.command(short_help="List the commands that a board's image registered.")
-@board_option
+@any_board_option
 @json_option
 def command(board: BoardPaths, *, as_json: bool) -> None:
     """List registered commands: number, op, range of the number, latency budget, where the op comes from.

@@ -8,16 +8,18 @@ from typing import Any
 import click
 
 from dsp_server.commands.mem import memory_line
-from hbrt.board import BoardPaths, NotRunningError
+from hbrt.board import BoardPaths, NotRunningError, RemoteBoard
 from hbrt.board_files import daemon_pid, leftovers
-from hbrt.cli_options import board_option, json_option, timeout_option
-from hbrt.control_client import ask, why_not_running
+from hbrt.cli_options import any_board_option, json_option, timeout_option
+from hbrt.control_client import RefusedError, ask, why_not_running
 from hbrt.exits import Exit
 from hbrt.settings import format_size
+from hbrt.status import Status
 from hbrt.tables import Column, duration, show_json, show_table
 
 WAIT_SECONDS = 30.0
 POLL_SECONDS = 0.05
+REMOTE_POLL_SECONDS = 0.5  # each time is a connection
 _CORE_COLUMNS = (
     Column("CORE", is_number=True),
     Column("STATE"),
@@ -39,9 +41,14 @@ _CLIENT_COLUMNS = (
     Column("MEMORY", is_number=True),
 )
 
+# Of a relay that does not listen yet, or whose daemon hangs: either may change. A key that is refused does not.
+_MAY_COME = frozenset(
+    {Status.HB_DSP_NOT_RUNNING, Status.HB_DSP_RELAY_LOST, Status.HB_DSP_BOARD_LOST, Status.HB_DSP_TIMEOUT}
+)
+
 
 @click.command(short_help="Show a board: its cores, memory, clients and findings.")
-@board_option
+@any_board_option
 @click.option("--clients", "only_clients", is_flag=True, help="Show the attached programs only.")
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core runs and beats, at most --timeout.")
 @timeout_option(WAIT_SECONDS)
@@ -54,14 +61,10 @@ def command(
 
     The exit code is 0 when the board is healthy: every core runs and beats. It is 3 when it is not: offline, a core
     crashed or stalled. With --wait-healthy it is 124 when that does not come about in time.
+
+    A board of another machine (tcp://HOST:PORT) is looked at over its relay, with the keys that programs use.
     """
-    status = _look(ctx, board)
-    deadline = time.monotonic() + timeout
-    while wait_healthy and not status["healthy"]:
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"The board {board.name} was not healthy after {timeout:g} s; see 'hbrt status'.")
-        time.sleep(POLL_SECONDS)
-        status = _look(ctx, board)
+    status = _await_healthy(ctx, board, timeout) if wait_healthy else _look(ctx, board)
     if as_json:
         show_json(status["clients"] if only_clients else status)
     elif status["pid"] is None:
@@ -74,8 +77,25 @@ def command(
         ctx.exit(Exit.BROKEN)
 
 
+def _await_healthy(ctx: click.Context, board: BoardPaths, timeout: float) -> dict[str, Any]:
+    deadline = time.monotonic() + timeout
+    while True:
+        why = "; see 'hbrt status'."
+        try:
+            status = _look(ctx, board)
+            if status["healthy"]:
+                return status
+        except RefusedError as error:
+            if not isinstance(board, RemoteBoard) or error.status not in _MAY_COME:
+                raise
+            why = f": {error}"
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"The board {board.name} was not healthy after {timeout:g} s{why}")
+        time.sleep(REMOTE_POLL_SECONDS if isinstance(board, RemoteBoard) else POLL_SECONDS)
+
+
 def _look(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
-    if daemon_pid(board) is None:
+    if not isinstance(board, RemoteBoard) and daemon_pid(board) is None:
         return _without_daemon(ctx, board)
     status: dict[str, Any] = ask(board, "status")
     return status

@@ -356,9 +356,9 @@ class TestComingIn:
         with pytest.raises(BoardError, match="is not the address of a relay"):
             connect(address)
 
-    def test_verbs_that_look_at_boards_of_this_machine_say_so(self, relay: RemoteRelay) -> None:
+    def test_verbs_that_change_boards_of_this_machine_say_so(self, relay: RemoteRelay) -> None:
         environment = {**os.environ, "HBRT_BOARD": relay.address}
-        command = [sys.executable, "-m", "hbrt", "status"]
+        command = [sys.executable, "-m", "hbrt", "restart"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False)
         assert (done.returncode, done.stdout) == (2, "")
         assert "is on another machine" in done.stderr

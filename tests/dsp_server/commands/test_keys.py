@@ -37,7 +37,7 @@ def test_a_detached_relay_listens_and_ends_with_its_board(shell: Shell) -> None:
     shell.environment["HBRT_BOARD"] = address
     program = "import arm_client, sys; print(arm_client.connect().ping() > 0)"
     assert shell.python("-c", program).stdout == "True\n"
-    refused = shell.hbrt("status")
+    refused = shell.hbrt("restart")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert f"The board at {address} is on another machine" in refused.stderr
     assert f"a relay answers at {address}, without keys" in " ".join(shell.hbrt("doctor").stdout.split())

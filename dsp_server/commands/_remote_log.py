@@ -1,0 +1,56 @@
+"""``hbrt log`` of a board on another machine, over its relay."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import click
+
+from hbrt.board import RemoteBoard
+from hbrt.control_client import RefusedError
+from hbrt.remote_look import LogPart, Onlooker
+from hbrt.status import Status
+
+LOOK_SECONDS = 0.5
+
+
+def tail(board: RemoteBoard, lines: int) -> LogPart:
+    """The last lines of its log; older ones that one answer does not hold are left out, and that is said.
+
+    Raises:
+        RefusedError: no relay answers, or it does not let this program in.
+    """
+    with Onlooker(board) as onlooker:
+        return _tail(onlooker, board, lines)
+
+
+def follow(board: RemoteBoard, lines: int, write: Callable[[bytes], None]) -> None:
+    """Write the last lines, then what comes, until the board is offline.
+
+    Raises:
+        RefusedError: as ``tail``, or the relay has gone and the board need not have.
+    """
+    with Onlooker(board) as onlooker:
+        part = _tail(onlooker, board, lines)
+        write(part.raw)
+        try:
+            while True:
+                part = onlooker.log(0, part.end)
+                write(part.raw)
+                if not part.raw:
+                    time.sleep(LOOK_SECONDS)
+        except RefusedError as error:
+            if error.status != Status.HB_DSP_BOARD_LOST:
+                raise
+            click.echo(f"Board {board.name} is offline; the end of its log is on its own machine.", err=True)
+
+
+def _tail(onlooker: Onlooker, board: RemoteBoard, lines: int) -> LogPart:
+    part = onlooker.log(lines)
+    if part.is_cut:
+        why = (
+            f"One answer of the relay at {board.name} holds {len(part.raw)} bytes of its log; older lines are left out."
+        )
+        click.echo(why, err=True)
+    return part
