@@ -94,10 +94,8 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
             )
         blocks.append((block.phyAddr, block.memSize) if block is not None else (0, 0))
     if out is None or how is None:
-        return note(
-            Status.HB_DSP_INVALID_ARGUMENT,
-            "hbDSPRpc needs an hbDSPTask_t and an hbDSPRpcCtrlParam; one is null.",
-        )
+        name, given, kind = ("task", task, "hbDSPTask_t") if out is None else ("ctrl", ctrl, "hbDSPRpcCtrlParam")
+        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The {name} is {shown(given)}; pass an {kind}.")
     here = process.default
     if here is not None and here.link.fault == Status.HB_DSP_FORKED:
         return note(here.link.fault, here.link.why_faulty())  # the blocks are the parent's, whatever board this finds

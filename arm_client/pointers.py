@@ -42,7 +42,7 @@ def integer(given: object) -> int | None:
 
 def is_function(given: object) -> bool:
     """Whether it can be called: a Python callable, or a function pointer of ctypes that is not null."""
-    is_null = isinstance(given, CFuncPtr) and not cast("Any", given)
+    is_null = issubclass(type(given), CFuncPtr) and not cast("Any", given)  # isinstance would ask the object
     return callable(given) and not is_null
 
 

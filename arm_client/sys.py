@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from arm_client.pointers import behind, bytes_of, integer
+from arm_client.pointers import behind, bytes_of, integer, shown
 from arm_client.process import attached, process
 from arm_client.refusal import RequestRefusedError, note
 from hbrt.status import Status
@@ -56,8 +56,10 @@ def hbSysFlushMem(mem: hbSysMem, flag: int) -> int:
         0; HB_SYS_INVALID_ARGUMENT for an unknown flag, or memory that is not of this process.
     """
     target, way = as_mem(mem), integer(flag)
-    if target is None or way is None:
-        return _null("hbSysFlushMem")
+    if target is None:
+        return _no_mem("hbSysFlushMem", mem)
+    if way is None:
+        return _no_number("hbSysFlushMem", "flag", flag)
     return _try(lambda: _existing().blocks.flush(target.phyAddr, target.memSize, way))
 
 
@@ -69,7 +71,7 @@ def hbSysFreeMem(mem: hbSysMem) -> int:
     """
     target = as_mem(mem)
     if target is None:
-        return _null("hbSysFreeMem")
+        return _no_mem("hbSysFreeMem", mem)
     status = _try(lambda: _existing().blocks.free(target.phyAddr))
     if status == _OK:
         target.virAddr = None
@@ -116,7 +118,7 @@ def hbSysRegisterMem(mem: hbSysMem) -> int:
     """
     target = as_mem(mem)
     if target is None:
-        return _null("hbSysRegisterMem")
+        return _no_mem("hbSysRegisterMem", mem)
 
     def register() -> None:
         block, offset = attached().blocks.register(target.phyAddr, target.memSize)
@@ -133,7 +135,7 @@ def hbSysUnregisterMem(mem: hbSysMem) -> int:
     """
     target = as_mem(mem)
     if target is None:
-        return _null("hbSysUnregisterMem")
+        return _no_mem("hbSysUnregisterMem", mem)
     status = _try(lambda: _existing().blocks.unregister(target.phyAddr))
     if status == _OK:
         target.virAddr = None
@@ -147,11 +149,14 @@ def as_mem(mem: object) -> hbSysMem | None:
 
 
 def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
+    call = "hbSysAllocCachedMem" if is_cached else "hbSysAllocMem"
+    if as_mem(mem) is None and as_mem(size) is not None:
+        mem, size = size, mem
     target, size_bytes = as_mem(mem), integer(size)
     if target is None:
-        target, size_bytes = as_mem(size), integer(mem)
-    if target is None or size_bytes is None:
-        return _null("hbSysAllocCachedMem" if is_cached else "hbSysAllocMem")
+        return _no_mem(call, mem)
+    if size_bytes is None:
+        return _no_number(call, "size", size)
 
     def allocate() -> None:
         _fill(target, attached().blocks.alloc(size_bytes, is_cached=is_cached), 0, size_bytes)
@@ -167,9 +172,18 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
 
 
 def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> int:
+    call = "hbSysWriteMem" if is_write else "hbSysReadMem"
     target, size_bytes = as_mem(mem), integer(size)
-    if target is None or not target.virAddr or size_bytes is None:
-        return _null("hbSysWriteMem" if is_write else "hbSysReadMem")
+    if target is None:
+        return _no_mem(call, mem)
+    if size_bytes is None:
+        return _no_number(call, "size", size)
+    if not target.virAddr:
+        return note(
+            Status.HB_SYS_INVALID_ARGUMENT,
+            f"The hbSysMem of {call} holds no memory: its virAddr is NULL. Allocate it first; a block that was freed "
+            "is gone.",
+        )
     if not 0 <= size_bytes <= target.memSize:
         return note(
             Status.HB_SYS_INVALID_ARGUMENT,
@@ -208,5 +222,9 @@ def _try(call: Any) -> int:
     return _OK
 
 
-def _null(call: str) -> int:
-    return note(Status.HB_SYS_INVALID_ARGUMENT, f"{call} was given a null pointer or an argument of a wrong type.")
+def _no_mem(call: str, given: object) -> int:
+    return note(Status.HB_SYS_INVALID_ARGUMENT, f"The block of {call} is {shown(given)}; pass an hbSysMem.")
+
+
+def _no_number(call: str, what: str, given: object) -> int:
+    return note(Status.HB_SYS_INVALID_ARGUMENT, f"The {what} of {call} is {shown(given)}; pass a whole number.")

@@ -89,12 +89,27 @@ def test_sizes_that_no_block_has(dsp_board: Board, alloc: Callable[..., int], si
 def test_null_and_wrong_structures(dsp_board: Board, mem: Any) -> None:
     assert hb.hbSysAllocMem(mem, 16) == hb.HB_SYS_INVALID_ARGUMENT
     assert hb.hbSysAllocMem(hb.hbSysMem(), mem) == hb.HB_SYS_INVALID_ARGUMENT
+    assert hb.last_error() == f"The size of hbSysAllocMem is {mem!r}; pass a whole number."
     for call in (hb.hbSysFreeMem, hb.hbSysRegisterMem, hb.hbSysUnregisterMem):
         assert call(mem) == hb.HB_SYS_INVALID_ARGUMENT
-        assert hb.last_error() == f"{call.__name__} was given a null pointer or an argument of a wrong type."
+        assert hb.last_error() == f"The block of {call.__name__} is {mem!r}; pass an hbSysMem."
     assert hb.hbSysFlushMem(mem, 1) == hb.HB_SYS_INVALID_ARGUMENT
+    assert hb.last_error() == f"The block of hbSysFlushMem is {mem!r}; pass an hbSysMem."
     assert hb.hbSysWriteMem(mem, b"1234", 4) == hb.HB_SYS_INVALID_ARGUMENT
     assert hb.hbSysReadMem(bytearray(4), mem, 4) == hb.HB_SYS_INVALID_ARGUMENT
+
+
+def test_a_wrong_flag_or_size_is_named_and_so_is_a_structure_that_holds_nothing(dsp_board: Board) -> None:
+    mem: Any = hb.hbSysMem()
+    assert hb.hbSysFlushMem(mem, "clean") == hb.HB_SYS_INVALID_ARGUMENT  # type: ignore[arg-type]
+    assert hb.last_error() == "The flag of hbSysFlushMem is 'clean'; pass a whole number."
+    assert hb.hbSysWriteMem(mem, b"1234", 4.0) == hb.HB_SYS_INVALID_ARGUMENT  # type: ignore[arg-type]
+    assert hb.last_error() == "The size of hbSysWriteMem is 4.0; pass a whole number."
+    assert hb.hbSysReadMem(bytearray(4), mem, 4) == hb.HB_SYS_INVALID_ARGUMENT
+    assert hb.last_error() == (
+        "The hbSysMem of hbSysReadMem holds no memory: its virAddr is NULL. Allocate it first; a block that was freed "
+        "is gone."
+    )
 
 
 def test_an_array_of_structures_is_its_first_element(dsp_board: Board) -> None:
