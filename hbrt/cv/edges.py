@@ -61,6 +61,8 @@ class hbDSPCvCannyParam(CvParam):
         same_size(self)
         need_apart(self)
         need_finite("threshold2", [self.threshold2])
+        if self.threshold2 < 0:
+            refuse(f"threshold2 is {self.threshold2}: use 0 or more, and at least threshold1.")
         need_range("threshold1", self.threshold1, 0, self.threshold2)
         need_choice("kernelSize", self.kernelSize, APERTURES)
         need_choice("norm", self.norm, NORMS)

@@ -218,6 +218,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("box", {"pointLocX": 3}, "The anchor (3, -1) is not in a kernel of 3 x 3: use -1 for its middle."),
     ("box", {"normalize": 2}, "normalize is 2: use one of 0 the sum, 1 the mean."),
     ("canny", {"threshold1": 3}, "threshold1 is 3.0: use 0 to 2."),
+    ("canny", {"threshold2": -3}, "threshold2 is -3.0: use 0 or more, and at least threshold1."),
     ("canny", {"threshold2": float("inf")}, "threshold2 has the value inf: use finite numbers."),
     ("canny", {"kernelSize": 9}, "kernelSize is 9: use one of 3, 5, 7."),
     ("canny", {"norm": 0}, "norm is 0: use one of 1 HB_VP_NORM_L1, 2 HB_VP_NORM_L2."),
