@@ -19,6 +19,7 @@ import zmq
 from dsp_server.relay.bell import Bell
 from dsp_server.relay.peers import Peer
 from dsp_server.relay.placing import Placed, Placer
+from dsp_server.relay.vouching import Vouched, Voucher
 from hbrt.frames import Message
 from hbrt.layout import CLIENT_PID
 from hbrt.link import Link
@@ -29,7 +30,6 @@ from hbrt.wire import MalformedMessageError
 
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 5.0  # a process that said nothing for so long may have let its lease go without a word
-VOUCH_MS = 3000  # for the daemon to answer: nothing else goes on meanwhile
 MOST_UNREAD = 4096  # frames that wait for one process; it is let go when there are more
 _QUEUED = Placed.QUEUED
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
@@ -50,7 +50,6 @@ class Relay:
     def __init__(self, link: Link, idle_seconds: float, say: Callable[[str], None]) -> None:
         self.is_stopping = False
         self._link = link
-        link.request_ms = VOUCH_MS
         self._say = say
         self._idle_seconds = idle_seconds
         self._idle_since = time.monotonic()
@@ -73,6 +72,8 @@ class Relay:
         self._bell = Bell(self._context, "inproc://bell", BEAT_SECONDS)
         self._bell.watch(int(self._socket.getsockopt(zmq.FD)), self._listen)
         self._bell.watch(link.lease.fileno(), link.lose)
+        self._voucher = Voucher(link)
+        self._bell.watch(self._voucher.fd, self._on_vouched)
         self._on: dict[int, Callable[[Peer, list[Any]], None]] = {
             Kind.SUBMIT: lambda _, fields: self._take(SUBMIT_HEAD + fields[0]),
             Kind.PING: lambda peer, fields: self._send(peer, encode(Kind.PONG, fields[0])),
@@ -120,6 +121,7 @@ class Relay:
         for peer in list(self._peers.values()):
             self._forget(peer)
         self._bell.close()
+        self._voucher.close()
         self._tasks.close(0)
         self._socket.close()
         self._context.term()
@@ -135,7 +137,7 @@ class Relay:
             peer.heard_at = now
             if self._lease_holder(peer.client) != peer.pid:
                 self._forget(peer)
-        if self._peers or not self._idle_seconds:
+        if self._peers or self._voucher.is_busy or not self._idle_seconds:
             self._idle_since = now
         elif now - self._idle_since > self._idle_seconds:
             self._say(f"The relay ends: it has served nobody for {self._idle_seconds:g} s.")
@@ -209,18 +211,23 @@ class Relay:
         at = self._link.ddr.layout.client(client) + CLIENT_PID
         return int.from_bytes(self._link.ddr.map[at : at + 4], "little")
 
-    def _vouch(self, client: int, nonce: str, proof: str) -> int:
-        """Process of the client that holds the lease which ``proof`` shows."""
-        pid: int = self._link.request("vouch", peer=client, nonce=nonce, proof=proof)["pid"]
-        return pid
-
     def _on_hello(self, identity: bytes, message: Message) -> None:
-        client, nonce, proof = message.fields
-        try:
-            peer = Peer(identity, client, self._vouch(client, nonce, proof))
-        except RequestRefusedError as error:
-            self._refuse(identity, error.status or Status.HB_DSP_RELAY_LOST, str(error))
-            return
+        if not self._voucher.ask(identity, *message.fields):
+            self._refuse(identity, Status.HB_DSP_RELAY_LOST, "Too many programs say hello to the relay; try again.")
+
+    def _on_vouched(self) -> None:
+        """The daemon has said who some are that said hello."""
+        for vouched in self._voucher.answers():
+            try:
+                self._let_in(vouched)
+            except RequestRefusedError as error:
+                self._refuse(vouched.identity, error.status or Status.HB_DSP_RELAY_LOST, str(error))
+
+    def _let_in(self, vouched: Vouched) -> None:
+        if vouched.refusal is not None:
+            raise vouched.refusal
+        identity, client, pid, _ = vouched
+        peer = Peer(identity, client, pid)
         for other in [other for other in self._peers.values() if other.client == client or other.identity == identity]:
             self._forget(other)  # it has connected anew
         self._peers[identity] = self._by_ticket[peer.ticket] = peer

@@ -400,6 +400,33 @@ def test_a_daemon_that_hangs_keeps_no_call_waiting_and_a_lease_that_ended_is_not
         Running.until(lambda: relay.peer_count == 0, "the relay's notice of a lease that ended")
 
 
+def test_a_daemon_that_hangs_while_programs_say_hello_keeps_no_other_waiting(relay: Callable[..., Relaying]) -> None:
+    served = relay()
+    talker, link = served.peer()
+    strangers = [(served.talker(), served.link()) for _ in range(3)]
+    daemon = daemon_pid(served.running.paths)
+    assert daemon is not None
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        for stranger, lease in strangers:
+            nonce = secrets.token_hex(16)
+            stranger.say(Kind.HELLO, lease.client_id, nonce, lease.proof(nonce))
+        for number in range(1, 20):
+            talker.say(Kind.PING, number)
+            assert talker.hear() == (Kind.PONG, [number])
+            talker.submit(link)
+            assert end_of(link) == (State.DONE, 0)
+        assert not any(stranger.socket.poll(0) for stranger, _ in strangers)  # all that went on while these waited
+        for stranger, _ in strangers:
+            kind, (status, why) = stranger.hear()
+            assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_TIMEOUT)
+            assert why == "The daemon did not answer 'vouch' within 3 s; see 'hbrt log'."
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    for stranger, lease in strangers:
+        assert stranger.hello(lease).kind == Kind.WELCOME
+
+
 def test_one_that_was_told_to_end_says_so(relay: Callable[..., Relaying]) -> None:
     served = relay()
     talker, _ = served.peer()
