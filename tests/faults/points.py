@@ -193,7 +193,7 @@ POINTS = [
         "daemon", "D18", "core dead: the next is about to go", "dsp_server.cores:CoreSlot.promote", "child.go(", "core"
     ),
     # The relay, with one process's task.
-    Point("relay", "R11", "hello: about to be known", f"{_RELAY}._on_hello", "self._peers[identity] =", "any"),
+    Point("relay", "R11", "hello: about to be known", f"{_RELAY}._let_in", "self._peers[identity] =", "any"),
     Point("relay", "R12", "submit: has the message", _PLACE, "peer, targets = self._peer_of", "lost"),
     Point("relay", "R13", "submit: about to take the lock", _PLACE, "if refusal := self._try_lock", "lost"),
     Point("relay", "R14", "submit: the lock is taken", _PLACE, "if mm[at] != _SENT or", "lost", has_lock=True),
