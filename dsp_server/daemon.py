@@ -20,6 +20,7 @@ from hbrt.board_files import leftovers, remove_files, take_lock
 from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig, check_descriptors
 from hbrt.layout import LayoutError
+from hbrt.settings import BadSettingError
 from hbrt.status import Status
 
 
@@ -34,7 +35,7 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
     Raises:
         BoardError: the board's directory, its state or the limit of descriptors forbids it.
         ImageError: the image does not load.
-        LayoutError: the number of cores or the size of the DDR is out of range.
+        LayoutError: the number of cores or the size of the DDR is out of range. BadSettingError: a setting's value is.
     """
     raise_descriptor_limit()
     check_descriptors()
@@ -79,7 +80,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
 
     try:
         serve(config, lambda removed: announce(ok=True, removed=removed), lifeline_fd)
-    except (BoardError, ImageError, LayoutError) as error:
+    except (BoardError, ImageError, LayoutError, BadSettingError) as error:
         announce(ok=False, status=int(_status_of(error)), text=str(error))
         return 3
     except Exception:
@@ -105,10 +106,10 @@ def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
         os.close(lock_fd)
 
 
-def _status_of(error: BoardError | ImageError | LayoutError) -> Status:
+def _status_of(error: BoardError | ImageError | LayoutError | BadSettingError) -> Status:
     if isinstance(error, ImageError):
         return error.status
-    is_wrong_use = isinstance(error, (WrongUseError, LayoutError))
+    is_wrong_use = isinstance(error, (WrongUseError, LayoutError, BadSettingError))
     return Status.HB_SYS_INVALID_ARGUMENT if is_wrong_use else Status.HB_SYS_NOT_RUNNING
 
 

@@ -62,15 +62,19 @@ def text(name: str) -> str:
     return os.environ.get(name) or _BY_NAME[name].default
 
 
-def integer(name: str) -> int:
-    """Value of an integer setting."""
+def integer(name: str, least: int | None = None, most: int | None = None) -> int:
+    """Value of an integer setting, within bounds that somebody else's option has as well."""
     raw = text(name)
     try:
-        return int(raw)
+        value = int(raw)
     except ValueError:
         raise BadSettingError(
             f"{name} is {raw!r}, which is not a whole number. It sets: {_BY_NAME[name].help}."
         ) from None
+    if (least is not None and value < least) or (most is not None and value > most):
+        bounds = f"{least} or more" if most is None else f"{least} to {most}"
+        raise BadSettingError(f"{name} is {value}; write {bounds}. It sets: {_BY_NAME[name].help}.")
+    return value
 
 
 def flag(name: str) -> bool:
@@ -117,7 +121,7 @@ def parse_size(raw: str, what: str = "size") -> int:
     except (ValueError, OverflowError):
         value = 0
     if value <= 0:
-        raise BadSettingError(f"The {what} {raw!r} is not a size; write a number with K, M or G, as in 512M or 2G.")
+        raise BadSettingError(f"The {what} {raw!r} is not a size; write a number with K, M, G or T, as in 512M or 2G.")
     return value
 
 

@@ -267,7 +267,9 @@ class TestRefusals:
         nulls: list[Any] = [None, ctypes.POINTER(hb.hbDSPTask_t)(), b"x" * 64, 5]
         for null in nulls:
             assert hb.hbDSPRpc(null, mem, mem, ctrl) == hb.HB_DSP_INVALID_ARGUMENT
+            assert hb.last_error() == f"The task is {null!r}; pass an hbDSPTask_t."
             assert hb.hbDSPRpc(task, mem, mem, null) == hb.HB_DSP_INVALID_ARGUMENT
+            assert hb.last_error() == f"The ctrl is {null!r}; pass an hbDSPRpcCtrlParam."
         for wrong in (b"x" * 64, 5, memoryview(bytes(24)), mem.array("u1")):
             assert hb.hbDSPRpc(task, wrong, mem, ctrl) == hb.HB_DSP_INVALID_ARGUMENT  # type: ignore[arg-type]
             assert "The input is" in hb.last_error()

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 from hbrt import settings
 from hbrt.settings import TABLE, BadSettingError, format_size, parse_size
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "bool": settings.flag,
+    "int": settings.integer,
+    "size": settings.size_bytes,
+    "choice": settings.choice,
+}
 
 
 def test_every_setting_is_of_a_known_kind_and_its_default_is_one() -> None:
@@ -21,8 +31,7 @@ def test_every_setting_is_of_a_known_kind_and_its_default_is_one() -> None:
 def test_default_can_be_read(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(name, raising=False)
     kind = next(setting.kind for setting in TABLE if setting.name == name).partition(":")[0]
-    readers = {"bool": settings.flag, "int": settings.integer, "size": settings.size_bytes, "choice": settings.choice}
-    reader = readers.get(kind, settings.text)
+    reader = READERS.get(kind, settings.text)
     value = reader(name)
     monkeypatch.setenv(name, "")  # empty is as good as not set
     assert reader(name) == value
@@ -51,7 +60,7 @@ BAD = (
     ("HBRT_CORES", "two", "HBRT_CORES is 'two', which is not a whole number. It sets: cores of a board"),
     ("HBRT_CORES", "2.5", "HBRT_CORES is '2.5', which is not a whole number."),
     ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write one of coherent, strict."),
-    ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M or G, as in 512M or 2G."),
+    ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
 )
 
 
@@ -61,9 +70,7 @@ def test_bad_value_is_named_with_what_is_allowed(
 ) -> None:
     monkeypatch.setenv(name, raw)
     kind = next(setting.kind for setting in TABLE if setting.name == name).partition(":")[0]
-    reader = {"bool": settings.flag, "int": settings.integer, "size": settings.size_bytes, "choice": settings.choice}[
-        kind
-    ]
+    reader = READERS[kind]
     with pytest.raises(BadSettingError) as caught:
         reader(name)
     assert str(caught.value).startswith(text)
@@ -90,7 +97,7 @@ def test_sizes(raw: str, value: int) -> None:
 
 @pytest.mark.parametrize("raw", ["", "0", "-1", "-2G", "G", "2X", "1e999", "nan", "inf", "2GG", "0x10", "1,5G"])
 def test_what_is_no_size(raw: str) -> None:
-    with pytest.raises(BadSettingError, match="is not a size; write a number with K, M or G"):
+    with pytest.raises(BadSettingError, match="is not a size; write a number with K, M, G or T"):
         parse_size(raw)
 
 

@@ -141,7 +141,7 @@ def test_the_environment_names_the_board_and_its_size(shell: Shell) -> None:
         (["--board", "no name"], "'no name' is not a board name: use letters, digits, '.', '_' and '-', at most 64."),
         (["--cores", "0"], "0 is not in the range 1<=x<=8"),
         (["--cores", "9"], "9 is not in the range 1<=x<=8"),
-        (["--ddr", "much"], "The size 'much' is not a size; write a number with K, M or G, as in 512M or 2G."),
+        (["--ddr", "much"], "The size 'much' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
         (["--image", "missing.py"], "File 'missing.py' does not exist."),
         (["--timeout", "0"], "0.0 is not in the range x>0"),
         (["--foreground", "--json"], "--foreground shows the log, which is not JSON; leave one of the two out."),
@@ -159,11 +159,33 @@ def test_wrong_usage_is_told_before_anything_is_made(shell: Shell, arguments: li
     assert list(shell.home.iterdir()) == []
 
 
-def test_a_bad_setting_is_wrong_usage(shell: Shell) -> None:
-    shell.environment["HBRT_CORES"] = "two"
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("HBRT_CORES", "two", "HBRT_CORES is 'two', which is not a whole number."),
+        (
+            "HBRT_CORES",
+            "99",
+            "HBRT_CORES is 99; write 1 to 8. It sets: cores of a board that is started without --cores.",
+        ),
+        ("HBRT_WATCHDOG_MS", "-1", "HBRT_WATCHDOG_MS is -1; write 0 or more. It sets: time limit of an op without a"),
+        ("HBRT_DDR", "12Q", "The HBRT_DDR '12Q' is not a size; write a number with K, M, G or T, as in 512M or 2G."),
+    ],
+)
+def test_a_bad_setting_is_wrong_usage(shell: Shell, name: str, value: str, sentence: str) -> None:
+    shell.environment[name] = value
     answer = shell.hbrt("start")
     assert answer.returncode == 2
-    assert answer.stderr.startswith("Error: HBRT_CORES is 'two', which is not a whole number.")
+    assert answer.stderr.startswith(f"Error: {sentence}")
+
+
+@pytest.mark.parametrize("value", ["soon", "-1"])
+def test_a_setting_that_the_daemon_of_a_private_board_reads_is_named(shell: Shell, value: str) -> None:
+    shell.environment["HBRT_WATCHDOG_MS"] = value
+    program = "import arm_client as hb; print(hb.hbSysAllocMem(hb.hbSysMem(), 8), hb.last_error())"
+    said = shell.python("-c", program).stdout
+    assert said.startswith("-6000133 HBRT_WATCHDOG_MS is ")
+    assert "Traceback" not in said
 
 
 def test_a_directory_that_is_open_to_others_is_refused(shell: Shell) -> None:
