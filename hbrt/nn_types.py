@@ -53,6 +53,24 @@ class hbDSPSoftmaxParam(ctypes.Structure):
     _fields_ = (("data_size", ctypes.c_int32), ("input", ctypes.c_uint64))
 
 
+class hbDSPSoftmaxRowsParam(ctypes.Structure):
+    """Input block of softmax of many rows (0x405), 16 bytes: `data_size` at 0, `rows` at 4, `input` at 8.
+
+    Attributes:
+        data_size: Bytes of a row of float32, 4 * count.
+        rows: How many rows; rows * data_size bytes are read, and as many are written to the output block.
+        input: Physical address of the first value; the rows lie one behind the other.
+
+    Emulator: its choice, as the command is.
+    """
+
+    data_size: int
+    rows: int
+    input: int
+
+    _fields_ = (("data_size", ctypes.c_int32), ("rows", ctypes.c_int32), ("input", ctypes.c_uint64))
+
+
 class QuantiParam(ctypes.Structure):
     """The 96 bytes that quantize and dequantize share.
 

@@ -158,6 +158,11 @@ DSP = (
         "parameter structures in nn-ops.md",
         "softmax's number is the only public one",
     ),
+    Choice(
+        "softmax of many rows",
+        f"command {int(types.HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS):#x}, structure in nn-ops.md; 0x400 stays one row",
+        "a call a row costs a thousand rows a thousand calls",
+    ),
     Choice("NaN into quantize", "becomes the zero point", "the number that stands for 0"),
     Choice(
         "hb_dsp_mem_map",

@@ -1,4 +1,4 @@
-"""Softmax on the DSP, by the op at 0x400."""
+"""Softmax on the DSP, by the ops at 0x400 and 0x405."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import numpy as np
 
 from arm_client.dnn.dsp_layer import FLOAT32, DspLayer, foreign, not_float32, of_float32
 from arm_client.dnn.layers import NDArray, TensorType
-from hbrt.nn_types import hbDSPSoftmaxParam
-from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX, hbSysMem
+from hbrt.nn_types import hbDSPSoftmaxRowsParam
+from hbrt.status import Status
+from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX, HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS, hbSysMem
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray as Array
@@ -20,18 +21,20 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
 FLAT_BEFORE = 13  # until then Softmax saw its input as a matrix
-_PARAM = np.dtype(hbDSPSoftmaxParam)
+_PARAM = np.dtype(hbDSPSoftmaxRowsParam)  # that of 0x400 has padding for the rows
 _ALIGNMENT = 8  # of the blocks of a call
 
 
 class DspSoftmax(DspLayer):
-    """Softmax by the op at 0x400, one call a row."""
+    """Softmax by the op at 0x400 for one row, and for all rows at once by the one at 0x405, where the image has it."""
 
     def __init__(self) -> None:
         super().__init__()
         self._axis = -1
         self._is_flat = False
-        self._last: tuple[int, int, int] = (0, 0, 0)
+        self._has_rows = True
+        self._cmd = HB_DSP_RPC_CMD_NN_SOFTMAX
+        self._last: tuple[int, ...] = ()
         self._calls: list[tuple[hbSysMem, hbSysMem]] = []
         self._in_place: tuple[NDArray, NDArray] | None = None  # tensors that the calls are good for as they are
 
@@ -49,26 +52,36 @@ class DspSoftmax(DspLayer):
         return [of_float32(bottom[0], "Softmax")]
 
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hbDNNInferCtrlParam) -> int:
-        """Row by row; rows that do not lie in one piece go through memory of the layer's own."""
+        """All rows in one call; rows that do not lie in one piece go through memory of the layer's own."""
         data, out = bottom[0], top[0]
-        if self._in_place is not None and self._in_place[0] is data and self._in_place[1] is out:
-            return self.call_all(HB_DSP_RPC_CMD_NN_SOFTMAX, self._calls, ctrl)
-        self._in_place = None
         if not data.Size():
             return 0
+        status = self._run(data, out, ctrl)
+        if status == Status.HB_DSP_UNKNOWN_COMMAND and self._cmd == HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS:
+            self._has_rows = False  # an image with a softmax of its own alone: a call a row, as the manual has it
+            self._in_place = None
+            status = self._run(data, out, ctrl)
+        return status
+
+    def _run(self, data: NDArray, out: NDArray, ctrl: hbDNNInferCtrlParam) -> int:
+        if self._in_place is not None and self._in_place[0] is data and self._in_place[1] is out:
+            return self.call_all(self._cmd, self._calls, ctrl)
+        self._in_place = None
         shape, axis = data.Shape(), data.CanonicalAxis(self._axis)
         inner = 1 if self._is_flat else math.prod(shape[axis + 1 :])
         length = data.Size() // math.prod(shape[:axis]) // inner
         rows = data.Size() // length
         source, target = data.mem, out.mem
-        pitch = length if rows == 1 else -(-length // 2) * 2  # the output block of each call starts at 8 bytes
+        is_dense = rows == 1 or self._has_rows
+        pitch = length if is_dense else -(-length // 2) * 2  # the output block of each call starts at 8 bytes
         is_in_place = inner == 1 and pitch == length and not target.phyAddr % _ALIGNMENT
         if inner > 1:
             source = self.block("rows", data.Size() * FLOAT32.itemsize)
             source.array(FLOAT32, (rows // inner, inner, length))[:] = _turned(data, axis, inner)
         if not is_in_place:
             target = self.block("results", rows * pitch * FLOAT32.itemsize)
-        status = self.call_all(HB_DSP_RPC_CMD_NN_SOFTMAX, self._rows(source, target, rows, length, pitch), ctrl)
+        self._prepare(source, target, rows, length, pitch)
+        status = self.call_all(self._cmd, self._calls, ctrl)
         if is_in_place:
             self._in_place = (data, out)
         elif not status:
@@ -79,26 +92,28 @@ class DspSoftmax(DspLayer):
                 out.numpy()[...] = results.reshape(shape)
         return status
 
-    def _rows(
-        self, source: hbSysMem, target: hbSysMem, rows: int, length: int, pitch: int
-    ) -> list[tuple[hbSysMem, hbSysMem]]:
-        """Parameter and output block of each call; those of the last run when nothing moved."""
-        now = (source.phyAddr, target.phyAddr, rows * length)
-        if now != self._last or len(self._calls) != rows:
-            size = length * FLOAT32.itemsize
-            params = self.block("parameters", rows * _PARAM.itemsize)
-            table = params.array(_PARAM)[:rows]
-            table["data_size"] = size
-            table["input"] = source.phyAddr + np.arange(rows, dtype=np.uint64) * np.uint64(size)
-            self._calls = [
-                (
-                    _part(params, row * _PARAM.itemsize, _PARAM.itemsize),
-                    _part(target, row * pitch * FLOAT32.itemsize, size),
-                )
-                for row in range(rows)
-            ]
-            self._last = now
-        return self._calls
+    def _prepare(self, source: hbSysMem, target: hbSysMem, rows: int, length: int, pitch: int) -> None:
+        """Command, and parameter and output block of each call; those of the last run when nothing moved."""
+        is_one_call = rows > 1 and self._has_rows
+        now = (source.phyAddr, target.phyAddr, rows, length, is_one_call)
+        if now == self._last:
+            return
+        size = length * FLOAT32.itemsize
+        count, per_call = (1, rows) if is_one_call else (rows, 1)
+        params = self.block("parameters", count * _PARAM.itemsize)
+        table = params.array(_PARAM)[:count]
+        table["data_size"] = size
+        table["rows"] = per_call
+        table["input"] = source.phyAddr + np.arange(count, dtype=np.uint64) * np.uint64(size)
+        self._cmd = HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS if is_one_call else HB_DSP_RPC_CMD_NN_SOFTMAX
+        self._calls = [
+            (
+                _part(params, call * _PARAM.itemsize, _PARAM.itemsize),
+                _part(target, call * pitch * FLOAT32.itemsize, size * per_call),
+            )
+            for call in range(count)
+        ]
+        self._last = now
 
 
 def _turned(view: NDArray, axis: int, inner: int) -> Array[Any]:

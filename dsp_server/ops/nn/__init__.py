@@ -8,5 +8,6 @@ NN_OPS: dict[int, tuple[str, str]] = {
     0x402: ("dequantize", "dsp_server.ops.nn.dequantize:hb_dsp_dequantize"),
     0x403: ("centerpoint", "dsp_server.ops.nn.pointcloud:hb_dsp_centerpoint"),
     0x404: ("pointpillars", "dsp_server.ops.nn.pointcloud:hb_dsp_pointpillars"),
+    0x405: ("softmax_rows", "dsp_server.ops.nn.softmax_rows:hb_dsp_softmax_rows"),
 }
 """Command number -> (name, "module:function"), what HB_DSP_REGISTER_NN_ALL registers."""

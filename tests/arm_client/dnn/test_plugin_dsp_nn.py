@@ -11,8 +11,9 @@ import pytest
 from numpy.typing import NDArray as Array
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
+import arm_client as hb
 from arm_client.client import Board
-from arm_client.dnn import layers, plugins_dsp_nn
+from arm_client.dnn import dsp_layer, layers, plugins_dsp_nn
 from arm_client.dnn.executor import Plan, Stop
 from tests.arm_client.dnn.nets import model_bytes
 
@@ -98,6 +99,67 @@ def test_softmax_of_open_sizes_and_of_several_runs(dsp_board: Board) -> None:
         y = plan.run({"x": x}, {"y": None}, Stop())["y"]
         exponentials = np.exp(x.astype(np.float64) - x.max(-1, keepdims=True))
         np.testing.assert_allclose(y, exponentials / exponentials.sum(-1, keepdims=True), rtol=1e-6)
+    plan.close()
+
+
+class Commands:
+    """The commands that layers call, each as often as it is called."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.called: list[int] = []
+        monkeypatch.setattr(dsp_layer, "hbDSPRpc", self._rpc)
+
+    def _rpc(self, task: Any, params: Any, output: Any, ctrl: hb.hbDSPRpcCtrlParam) -> int:
+        self.called.append(ctrl.rpcCmd)
+        return hb.hbDSPRpc(task, params, output, ctrl)
+
+
+def softmax_plan(shape: Sequence[int]) -> Plan:
+    nodes = [helper.make_node("Relu", ["x"], ["r"]), helper.make_node("Softmax", ["r"], ["s"])]
+    nodes.append(helper.make_node("Identity", ["s"], ["y"]))
+    return plan_of(nodes, [("x", F32, shape)], [("y", F32, shape)])
+
+
+@pytest.mark.parametrize("length", [10, 7])
+def test_a_tensor_of_many_rows_is_one_call(dsp_board: Board, monkeypatch: pytest.MonkeyPatch, length: int) -> None:
+    commands = Commands(monkeypatch)
+    plugins_dsp_nn.register()
+    plan = softmax_plan((2, 768, length))
+    for run in range(3):
+        x = real((2, 768, length), seed=run)
+        y = plan.run({"x": x}, {"y": None}, Stop())["y"]
+        rectified = np.maximum(x, 0)
+        exponentials = np.exp(rectified.astype(np.float64) - rectified.max(-1, keepdims=True))
+        np.testing.assert_allclose(y, exponentials / exponentials.sum(-1, keepdims=True), rtol=2e-7)
+    assert commands.called == [hb.HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS] * 3
+    plan.close()
+
+
+@pytest.mark.dsp_board(image="images/own_softmax.py")
+@pytest.mark.parametrize("length", [4, 5])
+def test_an_image_with_a_softmax_of_its_own_alone_is_called_for_each_row(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch, length: int
+) -> None:
+    commands = Commands(monkeypatch)
+    plugins_dsp_nn.register()
+    plan = softmax_plan((3, length))
+    for _ in range(2):
+        y = plan.run({"x": real((3, length))}, {"y": None}, Stop())["y"]
+        np.testing.assert_array_equal(y, np.full((3, length), length, np.float32))
+    assert commands.called == [hb.HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS] + [hb.HB_DSP_RPC_CMD_NN_SOFTMAX] * 6
+    plan.close()
+
+
+@pytest.mark.dsp_board(image="images/replaced_softmax.py")
+def test_a_softmax_that_replaces_the_packaged_one_runs_each_row(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands = Commands(monkeypatch)
+    plugins_dsp_nn.register()
+    plan = softmax_plan((3, 5))
+    y = plan.run({"x": real((3, 5))}, {"y": None}, Stop())["y"]
+    np.testing.assert_array_equal(y, np.full((3, 5), 5, np.float32))
+    assert commands.called == [hb.HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS]
     plan.close()
 
 

@@ -18,6 +18,7 @@ from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint, hb_dsp_pointpillars
 from dsp_server.ops.nn.quanti import DTYPES
 from dsp_server.ops.nn.quantize import hb_dsp_quantize
 from dsp_server.ops.nn.softmax import hb_dsp_softmax
+from dsp_server.ops.nn.softmax_rows import hb_dsp_softmax_rows
 from dsp_server.registry import Registry
 from dsp_server.tile_manager import TileManager
 from hbrt.nn_types import (
@@ -213,4 +214,5 @@ def test_the_table_names_ops_that_exist() -> None:
         (0x402, "dequantize", hb_dsp_dequantize),
         (0x403, "centerpoint", hb_dsp_centerpoint),
         (0x404, "pointpillars", hb_dsp_pointpillars),
+        (0x405, "softmax_rows", hb_dsp_softmax_rows),
     ]
