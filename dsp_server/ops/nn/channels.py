@@ -27,7 +27,7 @@ class Channels(Generic[Value]):
         self._inner = inner
         self._period = len(values) * inner
         self._written: NDArray[Value] | None = None
-        if len(values) > 1 and self._period <= LONGEST_PERIOD:
+        if len(values) > 1 and 0 < self._period <= LONGEST_PERIOD:  # 0: a dimension after the axis is empty
             # Written out once, and longer than the period by a tile, so that every tile is a slice of it.
             longest = min(count, LONGEST_TILE)
             self._written = np.tile(np.repeat(values, inner), 1 + -(-longest // self._period))

@@ -104,6 +104,13 @@ def test_per_axis(shape: tuple[int, ...], axis: int, channels: list[int]) -> Non
     np.testing.assert_array_equal(got.zero_points.of(1, got.count - 1), zero_points[1:])
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((3, 0), 0), ((0, 3), 1), ((2, 3, 0, 5), 1), ((2, 0), 1)])
+def test_a_tensor_of_no_elements_has_a_plan(shape: tuple[int, ...], axis: int) -> None:
+    got = plan(param(*shape, axis=axis, scale_data=0x100, zero_point_data=0x200), load)
+    assert got is not None
+    assert got.count == 0
+
+
 def test_without_zero_points_every_channel_uses_the_one_in_the_structure() -> None:
     got = plan(param(3, axis=0, scale_data=0x100, zero_point=5), load)
     assert got is not None
