@@ -15,6 +15,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
+from dsp_server.fault_trace import op_lines
 from dsp_server.fork_core import fork_core, is_young
 from dsp_server.image import Image
 from dsp_server.loop import Loop, Timer
@@ -193,7 +194,7 @@ class CoreChild:
 
     def reap(self) -> str:
         """Collect the dead process and close what it had; says how it ended."""
-        self.trace = os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip()
+        self.trace = op_lines(os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip())
         os.close(self._trace_fd)
         if self.timer is not None:
             self.timer.cancel()
