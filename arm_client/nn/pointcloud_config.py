@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,11 +57,12 @@ class PillarConfig:
     _param: hbDSPPointCloudParam = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        self._need_fields()
         back, right, bottom, front, left, top = self.point_cloud_range
         lower, upper = self.intensity_range
         if self.dims not in POINT_DIMS:
             raise refusal(f"dims is {self.dims}: a point has 4 or 5 numbers.")
-        for name, value in (("voxel_size", min(self.voxel_size)), ("scale", self.scale)):
+        for name, value in (*(("voxel_size", size) for size in self.voxel_size), ("scale", self.scale)):
             if not (math.isfinite(value) and np.float32(value) > 0 and np.isfinite(np.float32(value))):
                 raise refusal(f"{name} is {getattr(self, name)}: give finite numbers above 0.")
         lows, highs = np.array([[back, right, bottom, lower], [front, left, top, upper]], np.float32)
@@ -94,6 +95,15 @@ class PillarConfig:
         param.grid_x = _cells("x", back, front, self.voxel_size[0])
         param.grid_y = _cells("y", right, left, self.voxel_size[1])
         object.__setattr__(self, "_param", param)
+
+    def _need_fields(self) -> None:
+        """Each has as many numbers as it stands for, before anything is made of them."""
+        for name, count in (("point_cloud_range", 6), ("voxel_size", 2), ("intensity_range", 2)):
+            _need_numbers(name, getattr(self, name), count)
+        if not isinstance(self.scale, SupportsFloat):
+            raise refusal(f"scale is {self.scale!r}: give a number.")
+        for name in ("dims", "max_voxels", "max_points", "max_input_points"):
+            _need_whole(name, getattr(self, name))
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -153,6 +163,20 @@ class PillarConfig:
         """(5,) float32 ends of the ranges."""
         p = self._param
         return np.array([p.front, p.left, p.top, p.upper, 1], np.float32)[: self.dims]
+
+
+def _need_numbers(name: str, values: Any, count: int) -> None:
+    try:
+        is_right = [isinstance(value, SupportsFloat) for value in values] == [True] * count
+    except TypeError:
+        is_right = False
+    if not is_right:
+        raise refusal(f"{name} is {values!r}: give {count} numbers.")
+
+
+def _need_whole(name: str, value: Any) -> None:
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise refusal(f"{name} is {value!r}: give a whole number.")
 
 
 def _cells(axis: str, low: float, high: float, size: float) -> int:
