@@ -115,6 +115,7 @@ def _fixtures_use_board(item: pytest.Function) -> bool:
     return any("dsp_board" in definition.argnames for several in definitions for definition in several)
 
 
+_CHOICES = ("image", "cores", "ddr_bytes", "fresh")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 
@@ -122,19 +123,37 @@ _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 @pytest.fixture
 def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
     """A private board, connected; see the module's text."""
-    marker = request.node.get_closest_marker("dsp_board")
-    options: dict[str, Any] = dict(marker.kwargs) if marker else {}
+    from hbrt.board import BoardError
+    from hbrt.settings import BadSettingError
+
+    options = _marked(request.node.get_closest_marker("dsp_board"))
     configured = request.config.getini("dsp_image")
     image = options.pop("image", None)
     if image is not None:
         image = request.path.parent / image
     elif configured:
         image = request.config.rootpath / configured
-    with _board(image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options) as board:
+    with contextlib.ExitStack() as stack:
+        made = _board(image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options)
+        try:
+            board = stack.enter_context(made)
+        except (BoardError, BadSettingError) as error:  # its sentence says all; our own lines would only hide it
+            pytest.fail(str(error), pytrace=False)
         request.node.stash[_BOARD] = board
         yield board
         del request.node.stash[_BOARD]
         request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
+
+
+def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
+    """What a marker ``dsp_board`` asks for, by name; its image may be given by place."""
+    if marker is None:
+        return {}
+    options: dict[str, Any] = dict(zip(("image",), marker.args, strict=False))
+    wrong = [*map(repr, marker.args[1:]), *(name for name in marker.kwargs if name not in _CHOICES or name in options)]
+    if wrong:
+        pytest.fail(f"The marker dsp_board cannot take {wrong[0]}; it takes {', '.join(_CHOICES)}.", pytrace=False)
+    return {**options, **marker.kwargs}
 
 
 @pytest.fixture

@@ -37,6 +37,55 @@ def run(project: pytest.Pytester, source: str, *options: str) -> pytest.RunResul
     return result
 
 
+def test_a_marker_takes_its_image_by_place_and_nothing_unknown(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+@pytest.mark.dsp_board("ops.py", cores=1)
+def test_by_place(dsp_board):
+    assert 0x1001 in dsp_board.ops()
+
+@pytest.mark.dsp_board(core=1)
+def test_unknown(dsp_board):
+    pass
+
+@pytest.mark.dsp_board("ops.py", image="ops.py")
+def test_twice(dsp_board):
+    pass
+
+@pytest.mark.dsp_board("ops.py", 2)
+def test_too_many(dsp_board):
+    pass
+""",
+    )
+    result.assert_outcomes(passed=1, errors=3)
+    for wrong in ("core", "image", "2"):
+        result.stdout.fnmatch_lines(
+            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh."]
+        )
+
+
+def test_a_board_that_does_not_start_is_a_sentence(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+@pytest.mark.dsp_board(image="missing.py")
+def test_image(dsp_board):
+    pass
+
+@pytest.mark.dsp_board(cores=99)
+def test_cores(dsp_board):
+    pass
+""",
+    )
+    result.assert_outcomes(errors=2)
+    result.stdout.fnmatch_lines(
+        ["The board test-* did not start. The image *missing.py cannot be read: No such file or directory."]
+    )
+    result.stdout.fnmatch_lines(["A board has 1 to 8 cores; 99 were asked for."])
+    result.stdout.no_fnmatch_line("*await_running*")
+
+
 def test_green(project: pytest.Pytester) -> None:
     result = run(
         project,
