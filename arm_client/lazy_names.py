@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from arm_client.arrays import BoardArray as BoardArray
+    from arm_client.arrays import Buffer as Buffer
     from arm_client.client import ANY as ANY
     from arm_client.client import Board as Board
-    from arm_client.client import BoardArray as BoardArray
-    from arm_client.client import Buffer as Buffer
     from arm_client.client import connect as connect
     from arm_client.client import private_board as private_board
     from arm_client.dnn.api import hbDNNGetErrorDesc as hbDNNGetErrorDesc
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from arm_client.dnn.api import hbDNNWaitTaskDone as hbDNNWaitTaskDone
     from arm_client.dnn.layers import hbDNNRegisterLayerCreator as hbDNNRegisterLayerCreator
     from arm_client.dnn.layers import hbDNNUnregisterLayerCreator as hbDNNUnregisterLayerCreator
+    from arm_client.dnn.resize import hbDNNResize as hbDNNResize
     from arm_client.dnn.roi import hbDNNRoiInfer as hbDNNRoiInfer
     from arm_client.errors import BoardError as BoardError
     from arm_client.errors import BoardLostError as BoardLostError
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import HB_DNN_IMG_TYPE_Y as HB_DNN_IMG_TYPE_Y
     from hbrt.dnn_types import HB_DNN_IMG_TYPE_YUV444 as HB_DNN_IMG_TYPE_YUV444
     from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM as HB_DNN_INITIALIZE_INFER_CTRL_PARAM
+    from hbrt.dnn_types import HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM as HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM
     from hbrt.dnn_types import HB_DNN_LAYOUT_NCHW as HB_DNN_LAYOUT_NCHW
     from hbrt.dnn_types import HB_DNN_LAYOUT_NHWC as HB_DNN_LAYOUT_NHWC
     from hbrt.dnn_types import HB_DNN_LAYOUT_NONE as HB_DNN_LAYOUT_NONE
@@ -128,6 +130,7 @@ MODULES: dict[str, str] = {
         "arm_client.dnn.api",
     ),
     "hbDNNRegisterLayerCreator": "arm_client.dnn.layers",
+    "hbDNNResize": "arm_client.dnn.resize",
     "hbDNNRoiInfer": "arm_client.dnn.roi",
     "hbDNNUnregisterLayerCreator": "arm_client.dnn.layers",
     **dict.fromkeys(
@@ -142,6 +145,7 @@ MODULES: dict[str, str] = {
             "HB_DNN_IMG_TYPE_Y",
             "HB_DNN_IMG_TYPE_YUV444",
             "HB_DNN_INITIALIZE_INFER_CTRL_PARAM",
+            "HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM",
             "HB_DNN_LAYOUT_NCHW",
             "HB_DNN_LAYOUT_NHWC",
             "HB_DNN_LAYOUT_NONE",
@@ -194,8 +198,8 @@ MODULES: dict[str, str] = {
     ),
     "ANY": "arm_client.client",
     "Board": "arm_client.client",
-    "BoardArray": "arm_client.client",
-    "Buffer": "arm_client.client",
+    "BoardArray": "arm_client.arrays",
+    "Buffer": "arm_client.arrays",
     "Task": "arm_client.future",
     "connect": "arm_client.client",
     "private_board": "arm_client.client",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from hbrt.types import HB_DSP_CORE_ANY, hbSysMem
 
@@ -17,6 +17,8 @@ HB_DNN_VERSION_MINOR = 1
 HB_DNN_VERSION_PATCH = 0
 HB_DNN_TENSOR_MAX_DIMENSIONS = 8
 MEMS_PER_TENSOR = 4
+
+_Ctrl = TypeVar("_Ctrl", bound=ctypes.Structure)
 
 
 class hbDNNTensorLayout(IntEnum):
@@ -265,7 +267,7 @@ class hbDNNInferCtrlParam(ctypes.Structure):
 
 
 class hbDNNResizeCtrlParam(ctypes.Structure):
-    """How a resize task is scheduled (28 bytes; X3's call, kept for the name)."""
+    """How a resize task is scheduled (28 bytes; of X3's hbDNNResize)."""
 
     _fields_ = (
         ("bpuCoreId", ctypes.c_int32),
@@ -279,6 +281,10 @@ class hbDNNResizeCtrlParam(ctypes.Structure):
     bpuCoreId: int
     priority: int
     resizeType: int
+    reserved1: int
+    reserved2: int
+    reserved3: int
+    reserved4: int
 
 
 def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
@@ -286,10 +292,8 @@ def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
 
     Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left alone.
     """
-    target: object = getattr(ctrl, "_obj", ctrl)  # byref
-    if isinstance(target, ctypes.POINTER(hbDNNInferCtrlParam)) and bool(target):
-        target = target.contents
-    if not isinstance(target, hbDNNInferCtrlParam):
+    target = _behind(ctrl, hbDNNInferCtrlParam)
+    if target is None:
         return
     target.bpuCoreId = hbBPUCore.HB_BPU_CORE_ANY
     target.dspCoreId = HB_DSP_CORE_ANY
@@ -298,3 +302,25 @@ def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
     target.customId = 0
     target.reserved1 = 0
     target.reserved2 = 0
+
+
+def HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM(ctrl: hbDNNResizeCtrlParam) -> None:
+    """Set the manual's defaults: any BPU core, bilinear, priority LOWEST. As HB_DNN_INITIALIZE_INFER_CTRL_PARAM."""
+    target = _behind(ctrl, hbDNNResizeCtrlParam)
+    if target is None:
+        return
+    target.bpuCoreId = hbBPUCore.HB_BPU_CORE_ANY
+    target.resizeType = hbDNNResizeType.HB_DNN_RESIZE_TYPE_BILINEAR
+    target.priority = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
+    target.reserved1 = 0
+    target.reserved2 = 0
+    target.reserved3 = 0
+    target.reserved4 = 0
+
+
+def _behind(given: object, kind: type[_Ctrl]) -> _Ctrl | None:
+    """The structure itself, behind ``byref()``, or behind a pointer; None for anything else."""
+    target: Any = getattr(given, "_obj", given)  # byref
+    if isinstance(target, ctypes.POINTER(kind)) and bool(target):
+        target = target.contents
+    return target if isinstance(target, kind) else None

@@ -50,15 +50,24 @@ def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
     given = behind(ctrl, hbDNNInferCtrlParam)
     if given is None:
         raise bad_argument(f"The control parameter is {shown(ctrl)}; pass an hbDNNInferCtrlParam.")
-    if not 0 <= given.bpuCoreId <= ALL_CORES:
-        raise bad_argument(
-            f"bpuCoreId is {given.bpuCoreId}; write HB_BPU_CORE_ANY (0), HB_BPU_CORE_0 (1), HB_BPU_CORE_1 (2) or both."
-        )
+    check_schedule(given.bpuCoreId, given.priority)
     if not 0 <= given.dspCoreId < 1 << MAX_CORES:
         raise bad_argument(f"dspCoreId is {given.dspCoreId}; write HB_DSP_CORE_ANY (0), or bits of cores.")
-    if not 0 <= given.priority <= 255:
-        raise bad_argument(f"The priority is {given.priority}; write 0 to 255.")
     return hbDNNInferCtrlParam.from_buffer_copy(given)
+
+
+def check_schedule(bpu_core_id: int, priority: int) -> None:
+    """Check what a control parameter says of BPU cores and priority.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    if not 0 <= bpu_core_id <= ALL_CORES:
+        raise bad_argument(
+            f"bpuCoreId is {bpu_core_id}; write HB_BPU_CORE_ANY (0), HB_BPU_CORE_0 (1), HB_BPU_CORE_1 (2) or both."
+        )
+    if not 0 <= priority <= 255:
+        raise bad_argument(f"The priority is {priority}; write 0 to 255.")
 
 
 def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:

@@ -42,7 +42,7 @@ def whole_pictures(spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr) -> Make:
         )
     tensor_type = type_given(spec.name, spec.tensor_type, view.tensor_type)
     pictures = pictures_of(spec.name, tensor_type, spec.layout, view.valid, view.aligned, view.mems)
-    planes = [_planes(spec, picture, ddr) for picture in pictures]
+    planes = [planes_of(spec.name, picture, ddr) for picture in pictures]
 
     def make() -> NDArray[Any]:
         from arm_client.dnn.images import graph_input
@@ -76,14 +76,19 @@ def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr
     (picture,) = pictures_of(spec.name, tensor_type, spec.layout, view.valid, view.aligned, view.mems)
     sides = sides_of(spec)
     check_region(spec.name, region, picture, sides)
-    planes = _planes(spec, picture, ddr)
+    planes = planes_of(spec.name, picture, ddr)
     return lambda: graph_input(spec, [resize(planes, region, sides)], tensor_type)
 
 
-def _planes(spec: TensorSpec, picture: Picture, ddr: Ddr) -> tuple[NDArray[np.uint8], ...]:
+def planes_of(name: str, picture: Picture, ddr: Ddr) -> tuple[NDArray[np.uint8], ...]:
+    """Views of a picture's planes in device memory: (rows, bytes of a row).
+
+    Raises:
+        ModelError: INVALID_ARGUMENT: it does not lie in live memory.
+    """
     for plane in picture.planes:
         if not ddr.contains(plane.phy_addr, plane.size_bytes):
-            raise bad_argument(f"The image input {spec.name!r}: {ddr.explain(plane.phy_addr, plane.size_bytes)}")
+            raise bad_argument(f"The picture {name!r}: {ddr.explain(plane.phy_addr, plane.size_bytes)}")
     return tuple(
         np.ndarray((plane.rows, plane.row_bytes), np.uint8, ddr.bytes, ddr.offset_of(plane.phy_addr), (plane.stride, 1))
         for plane in picture.planes

@@ -77,7 +77,7 @@ def pictures_of(
     """The pictures of one tensor, one for each element of its batch.
 
     Args:
-        name: Of the input, for messages.
+        name: Of the tensor, for messages.
         tensor_type: As the caller set it; see `type_given`.
         layout: Of the model's tensor.
         valid: Sizes of validShape: (N, C, H, W) or (N, H, W, C).
@@ -194,4 +194,4 @@ def _check_room(name: str, pictures: Sequence[Picture], blocks: Sequence[tuple[i
 
 
 def _wrong(name: str, what: str) -> ModelError:
-    return bad_argument(f"The image input {name!r} has {what}.")
+    return bad_argument(f"The picture {name!r} has {what}.")

@@ -53,6 +53,7 @@ class Task:
         "end",
         "handle",
         "is_released",
+        "is_resize",
         "is_short",
         "is_submitted",
         "jobs",
@@ -84,6 +85,7 @@ class Task:
         self.runner = 0
         self.callback: Callback | None = None
         self.is_released = False
+        self.is_resize = False
         self.is_short = False
         self.is_submitted = False
 
@@ -186,6 +188,33 @@ class Tasks:
                 task.state = State.READY
         if is_last:
             self.bpu.submit(task)
+
+    def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
+        """Submit a task that resizes a picture; it has no model, and is counted apart from those that have.
+
+        Args:
+            out: Its handle is written here. What is there is written over, unless it is a live task's.
+            job: Resizes; given the Stop of the task.
+            core_mask: As of ``add``.
+            priority: As of ``add``.
+
+        Raises:
+            ModelError: API_USE_ERROR: the handle is of a live task; TASK_NUM_EXCEED_LIMIT: 32 are alive.
+        """
+        with self._lock:
+            if self._handles.find(out.value) is not None:
+                raise ModelError(
+                    Status.HB_DNN_API_USE_ERROR,
+                    f"*task is {out.value:#x}, a task that was not released; release it with hbDNNReleaseTask first.",
+                )
+            task = self._new(is_resize=True)
+            out.value = task.handle = self._handles.add(task)
+            self._unended.add(task)
+            task.jobs.append(job)
+            task.core_mask = core_mask or ALL_CORES
+            task.order = (-priority, 0, next(self._numbers))
+            task.state = State.READY
+        self.bpu.submit(task)
 
     def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
         """Wait for a task; <= 0 for ever. Its status and sentence.
@@ -307,15 +336,20 @@ class Tasks:
         self._handles = handles
         handles.abandon_in_child()
 
-    def _new(self) -> Task:
+    def _new(self, *, is_resize: bool = False) -> Task:
         if len(self._handles) >= MOST_TASKS:
-            places = Counter(task.where for task in self._handles.values()).most_common(3)
-            held = ", ".join(f"{count} by {place}" for place, count in places)
-            raise ModelError(
-                Status.HB_DNN_TASK_NUM_EXCEED_LIMIT,
-                f"{MOST_TASKS} tasks are alive, made at: {held}. Release each with hbDNNReleaseTask.",
-            )
-        return Task(self, _call_site())
+            alike = [task for task in self._handles.values() if task.is_resize == is_resize]
+            if len(alike) >= MOST_TASKS:
+                places = Counter(task.where for task in alike).most_common(3)
+                held = ", ".join(f"{count} by {place}" for place, count in places)
+                raise ModelError(
+                    Status.HB_DNN_TASK_NUM_EXCEED_LIMIT,
+                    f"{MOST_TASKS} {'resize ' if is_resize else ''}tasks are alive, made at: {held}. Release each with "
+                    "hbDNNReleaseTask.",
+                )
+        task = Task(self, _call_site())
+        task.is_resize = is_resize
+        return task
 
     def _check_that_it_can_end(self, task: Task) -> None:
         """Refuse a wait that never ends: of a layer, for what its own core is to run."""
