@@ -14,6 +14,8 @@ from hbrt.status import Status
 
 STOP_SECONDS = 30.0
 
+RELAY = "dsp_relay_server"
+
 
 @click.command(short_help="Stop a board, or one of its cores.")
 @board_option
@@ -42,6 +44,7 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
     else:
         removed, clients = _stop(board, timeout)
     sentence = f"Board {board.name} is offline. Removed: {', '.join(removed)}."
+    clients = [client for client in clients if client["name"] != RELAY]  # it ends with its board
     if clients:
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
         sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."

@@ -125,6 +125,13 @@ def test_tasks_go_by_the_relay_unless_the_user_says_otherwise(
     assert len(relays(shell.home)) == (1 if mode == "relay" else 0)
 
 
+def test_a_boards_relay_is_no_program_that_loses_its_board(shell: Shell) -> None:
+    shell.good("start", "--cores", "1")
+    shell.good("run", "nn", "softmax")
+    assert len(relays(shell.home)) == 1
+    assert "attached" not in shell.good("stop")
+
+
 def test_a_private_boards_relay_has_ended_when_the_run_has(shell: Shell) -> None:
     assert shell.good("run", "nn", "softmax", "--mode", "relay").endswith(", in relay mode.\nResults: output\n")
     assert relays(shell.home) == []
