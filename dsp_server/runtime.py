@@ -219,7 +219,10 @@ def hb_dsp_log(level: int, message: str, *args: object) -> None:
     """Write a record to the board's log (``hbrt log``), with %-formatting, when its level is shown."""
     if context.log_level == HB_DSP_LOG_NONE or level < context.log_level:
         return
-    text = message % args if args else message
+    try:
+        text = message % args if args else message
+    except (TypeError, ValueError) as error:  # a task must not fail by what it says of itself
+        text = f"{message} {args!r} (arguments that do not fit this format: {error})"
     name = _LEVEL_NAMES[level] if 0 <= level < len(_LEVEL_NAMES) else str(level)
     who = f"core{context.index}" if context.index >= 0 else "dsp"
     stamp = time.strftime("%H:%M:%S", time.localtime())

@@ -13,7 +13,6 @@ from hbrt.control_client import Daemon, RefusedError, ask
 from hbrt.status import Status
 
 STOP_SECONDS = 30.0
-
 RELAY = "dsp_relay_server"
 
 

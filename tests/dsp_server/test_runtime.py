@@ -186,6 +186,14 @@ def test_log_line_says_when_who_and_how_bad(context: runtime.CoreContext, log: p
     assert second.split(" ", 1)[1] == "core1 WARNING 100%"
 
 
+def test_a_record_whose_arguments_do_not_fit_is_written_all_the_same(log: pytest.CaptureFixture[str]) -> None:
+    runtime.DSP_ERR("%d tiles of %d", "two")
+    runtime.DSP_ERR("50 %", 1)
+    first, second = log.readouterr().err.splitlines()
+    assert "ERROR %d tiles of %d ('two',) (arguments that do not fit this format: " in first
+    assert "ERROR 50 % (1,) (arguments that do not fit this format: " in second
+
+
 def test_levels_that_are_none_are_refused(context: runtime.CoreContext) -> None:
     for level in (-1, 6):
         assert hb_dsp_set_log_level(level) == Status.HB_DSP_INVALID_ARGUMENT
