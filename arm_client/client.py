@@ -1,11 +1,9 @@
-"""The Python habits: context managers, numpy arrays that know their physical address, futures, exceptions."""
+"""The Python habits: a board as a context manager, calls, futures, exceptions."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
-import weakref
 from collections.abc import Iterator
 from operator import index
 from pathlib import Path
@@ -16,162 +14,17 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 import numpy as np
 
 from arm_client import session as sessions
+from arm_client.arrays import BoardArray, Buffer, asked, extent, place
 from arm_client.errors import CallerError, error_for
 from arm_client.future import Posted, Task
-from arm_client.memory import Block
-from arm_client.refusal import RequestRefusedError
+from arm_client.parameters import ParameterBlock, ParameterBlocks
 from hbrt.status import Status
-from hbrt.types import (
-    HB_DSP_CORE_ANY,
-    HB_DSP_RPC_CMD_PING,
-    HB_SYS_MEM_CACHE_CLEAN,
-    HB_SYS_MEM_CACHE_INVALIDATE,
-)
+from hbrt.types import HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_PING
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike, DTypeLike, NDArray
+    from numpy.typing import ArrayLike, DTypeLike
 
 ANY = HB_DSP_CORE_ANY
-
-
-class BoardArray(np.ndarray[Any, np.dtype[Any]]):
-    """A numpy array in device memory. ``phy_addr`` is the physical address of its first element.
-
-    A view of one (a slice, a reshape) knows its own address. What numpy computes from one is an ordinary array.
-    """
-
-    board_buffer: Buffer | None = None
-
-    def __array_finalize__(self, origin: object) -> None:
-        buffer = getattr(origin, "board_buffer", None)
-        self.board_buffer = buffer if buffer is not None and buffer.holds(self) else None
-
-    def __array_wrap__(
-        self,
-        array: NDArray[Any],
-        context: Any = None,
-        return_scalar: bool = False,  # noqa: FBT001, FBT002 - numpy's
-    ) -> Any:
-        del context
-        if array is self:
-            return self  # it was given as `out`, as in `a += 1`
-        return array[()] if return_scalar else array.view(np.ndarray)
-
-    @property
-    def phy_addr(self) -> int:
-        """Physical address of the first element.
-
-        Raises:
-            CallerError: the array does not lie in device memory (a copy, for one).
-        """
-        if self.board_buffer is None:
-            raise CallerError(
-                Status.HB_DSP_INVALID_ADDRESS,
-                "This array is not in device memory: copying gave an ordinary array. Use board.from_array() or "
-                "board.empty_like().",
-            )
-        if not self.size:
-            return self.board_buffer.phy_addr
-        start: int = self.__array_interface__["data"][0]
-        phy_addr: int = self.board_buffer.phy_addr + start - self.board_buffer.address
-        return phy_addr
-
-
-class Buffer:
-    """A block of device memory that is freed when it is closed, or when nothing refers to it any more."""
-
-    def __init__(self, session: sessions.Session, size_bytes: int, *, is_cached: bool) -> None:
-        block: Block = _call(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached))
-        block.is_managed = True
-        self._block = block
-        self._session = session
-        self.phy_addr = block.phy_addr
-        self.size_bytes = size_bytes
-        self.address: int = ctypes.addressof(ctypes.c_char.from_buffer(block.view))
-        self._free = weakref.finalize(self, session.blocks.free_later, block.phy_addr)
-        self._free.atexit = False  # the lease takes everything back
-        self._is_freed = False
-
-    def view(self) -> memoryview:
-        """Writable bytes as the CPU sees them.
-
-        Raises:
-            CallerError: the buffer was freed.
-        """
-        self._check_alive()
-        return self._block.view[:]
-
-    def array(self, dtype: DTypeLike, shape: int | tuple[int, ...]) -> BoardArray:
-        """Array over the start of the buffer; it keeps the buffer alive.
-
-        Raises:
-            CallerError: the buffer is too small for it, or was freed.
-        """
-        self._check_alive()
-        dims, size_bytes = _extent(shape, dtype)
-        if size_bytes > self.size_bytes:
-            raise CallerError(
-                Status.HB_SYS_INVALID_ARGUMENT,
-                f"An array of shape {dims} and type {np.dtype(dtype)} needs {size_bytes} bytes, but the buffer at "
-                f"{self.phy_addr:#x} has {self.size_bytes}. Allocate a larger one.",
-            )
-        array = np.ndarray(dims, dtype, buffer=self._block.view).view(BoardArray)
-        array.board_buffer = self
-        return array
-
-    def clean(self) -> None:
-        """Cached memory: what the CPU wrote goes to the device."""
-        _call(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_CLEAN))
-
-    def invalidate(self) -> None:
-        """Cached memory: the CPU sees what the device wrote."""
-        _call(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_INVALIDATE))
-
-    def holds(self, array: NDArray[Any]) -> bool:
-        """Whether an array's first element lies in this buffer."""
-        start: int = array.__array_interface__["data"][0]
-        return self.address <= start < self.address + max(self.size_bytes, 1)
-
-    def free(self) -> None:
-        """Free the memory now; arrays over it must not be used any more."""
-        self._is_freed = True
-        if self._free.detach() is not None:
-            _call(lambda: self._session.blocks.free(self.phy_addr))
-
-    def place(self, session: sessions.Session) -> tuple[int, int]:
-        """Physical address and bytes, for a task on the board of ``session``.
-
-        Raises:
-            CallerError: the buffer was freed, or lies on another board.
-        """
-        if self._is_freed:
-            self._check_alive()
-        if self._session is not session:
-            raise CallerError(
-                Status.HB_DSP_INVALID_ADDRESS,
-                f"The buffer at {self.phy_addr:#x} is not of this connection's board; copy it with from_array().",
-            )
-        return self.phy_addr, self.size_bytes
-
-    @property
-    def is_live(self) -> bool:
-        """Whether the memory was not freed."""
-        return self._free.alive
-
-    def _check_alive(self) -> None:
-        if not self._free.alive:
-            raise CallerError(
-                Status.HB_SYS_NOT_ALLOCATED, f"The buffer at {self.phy_addr:#x} was freed; allocate another one."
-            )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.free()
-
-    def __len__(self) -> int:
-        return self.size_bytes
 
 
 Params: TypeAlias = "BoardArray | Buffer | bytes | bytearray | memoryview | ctypes.Structure | None"
@@ -184,7 +37,7 @@ class Board:
     def __init__(self, session: sessions.Session) -> None:
         self._session = session
         self.is_closed = False
-        self._spare: list[Buffer] = []  # small parameter blocks, used again
+        self._parameters = ParameterBlocks(session)
 
     @property
     def session(self) -> sessions.Session:
@@ -213,7 +66,7 @@ class Board:
 
     def empty(self, shape: int | tuple[int, ...], dtype: DTypeLike = np.float32, *, cached: bool = False) -> BoardArray:
         """New array in device memory, C order, zeroed; freed when the last view of it goes."""
-        dims, size_bytes = _extent(shape, dtype)
+        dims, size_bytes = extent(shape, dtype)
         return self.alloc(max(size_bytes, 1), cached=cached).array(dtype, dims)
 
     def empty_like(self, array: ArrayLike, *, cached: bool = False) -> BoardArray:
@@ -316,14 +169,17 @@ class Board:
 
     def _queue(
         self, cmd: int, params: Params, output: Output, priority: int, core: int, custom_id: int
-    ) -> tuple[sessions.Session, int, BoardArray | Buffer | _Spare | None, int]:
+    ) -> tuple[sessions.Session, int, BoardArray | Buffer | ParameterBlock | None, int]:
         """Queue a task; returns its handle, the input block, and when."""
         session = self._session
         if self.is_closed or session.link.fault:
             self._live()  # says which
         held = params if params.__class__ is Buffer else self._parameter_block(params)
-        in_phy, in_bytes = _place(held, "params", session)
-        out_phy, out_bytes = _place(output, "output", session)
+        if isinstance(held, ParameterBlock):
+            in_phy, in_bytes = held.phy_addr, held.size_bytes
+        else:
+            in_phy, in_bytes = place(held, "params", session)
+        out_phy, out_bytes = place(output, "output", session)
         submit_ns = monotonic_ns()
         handle = session.tasks.submit(
             index(cmd), index(priority), index(core), _int64(custom_id), in_phy, in_bytes, out_phy, out_bytes
@@ -346,12 +202,12 @@ class Board:
 
     def ops(self) -> dict[int, str]:
         """Registered commands: number -> name."""
-        rows: list[dict[str, Any]] = _call(lambda: self._live().link.request("ops"))
+        rows: list[dict[str, Any]] = asked(lambda: self._live().link.request("ops"))
         return {row["cmd"]: row["name"] for row in rows}
 
     def status(self) -> dict[str, Any]:
         """What ``hbrt status --json`` prints."""
-        status: dict[str, Any] = _call(lambda: self._live().link.request("status"))
+        status: dict[str, Any] = asked(lambda: self._live().link.request("status"))
         return status
 
     def live_tasks(self) -> int:
@@ -360,16 +216,11 @@ class Board:
 
     def spare_buffers(self) -> list[Buffer]:
         """Parameter blocks that this connection keeps for its next calls."""
-        return list(self._spare)
-
-    def take_spare(self, buffer: Buffer) -> None:
-        """A parameter block comes back from a task that has ended, unless the collector has freed it with the task."""
-        if buffer.is_live:
-            self._spare.append(buffer)
+        return self._parameters.spare()
 
     def live_bytes(self) -> int:
         """Bytes of device memory that this process has allocated and not freed, spare parameter blocks left out."""
-        spare = {buffer.phy_addr for buffer in self._spare}
+        spare = {buffer.phy_addr for buffer in self.spare_buffers()}
         return sum(block.size_bytes for block in self._session.blocks.owned() if block.phy_addr not in spare)
 
     # -- life ---------------------------------------------------------------------------------------------------
@@ -378,10 +229,7 @@ class Board:
         """Let the connection go; the last one of a process detaches, and a private board ends."""
         if not self.is_closed:
             self.is_closed = True
-            spare, self._spare = self._spare, []
-            for buffer in spare:
-                with contextlib.suppress(Exception):
-                    buffer.free()
+            self._parameters.close()
             sessions.release(self._session)
 
     def __enter__(self) -> Self:
@@ -399,7 +247,7 @@ class Board:
             raise error_for(self._session.link.fault, self._session.link.why_faulty())
         return self._session
 
-    def _parameter_block(self, params: Params) -> BoardArray | Buffer | _Spare | None:
+    def _parameter_block(self, params: Params) -> BoardArray | Buffer | ParameterBlock | None:
         if params is None or isinstance(params, (BoardArray, Buffer)):
             return params
         try:
@@ -409,30 +257,7 @@ class Board:
                 Status.HB_DSP_INVALID_ARGUMENT,
                 f"The params are a {type(params).__name__}; pass bytes, a ctypes structure, or an array of this board.",
             ) from None
-        if not raw:
-            return None
-        try:
-            spare = self._spare.pop()
-        except IndexError:
-            spare = None
-        if spare is None or spare.size_bytes < len(raw):
-            spare = self.alloc(max(len(raw), 256))
-        spare.view()[: len(raw)] = raw
-        return _Spare(self, spare, len(raw))
-
-
-class _Spare:
-    """A parameter block on loan to a task; it goes back to the connection when the task has ended."""
-
-    def __init__(self, board: Board, buffer: Buffer, size_bytes: int) -> None:
-        self.phy_addr = buffer.phy_addr
-        self.size_bytes = size_bytes
-        self._board = board
-        self._buffer = buffer
-
-    def __del__(self) -> None:
-        if not self._board.is_closed:
-            self._board.take_spare(self._buffer)
+        return self._parameters.hold(raw) if raw else None
 
 
 def _int64(custom_id: int) -> int:
@@ -440,58 +265,6 @@ def _int64(custom_id: int) -> int:
     if not -(1 << 63) <= number < 1 << 63:
         raise CallerError(Status.HB_DSP_INVALID_ARGUMENT, f"The custom_id is {number}; it is a signed 64-bit integer.")
     return number
-
-
-def _extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, ...], int]:
-    """Dimensions and bytes of an array; exact, whatever the shape.
-
-    Raises:
-        CallerError: a negative dimension, or a type that cannot lie in device memory.
-    """
-    dims = tuple(index(dim) for dim in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
-    kind = np.dtype(dtype)
-    if min(dims, default=0) < 0:
-        raise CallerError(Status.HB_SYS_INVALID_ARGUMENT, f"The shape {dims} has a negative dimension.")
-    if kind.hasobject:
-        raise CallerError(
-            Status.HB_SYS_INVALID_ARGUMENT, f"The type {kind} holds Python objects, which the DSP cannot read."
-        )
-    return dims, math.prod(dims) * kind.itemsize
-
-
-def _place(block: object, what: str, session: sessions.Session) -> tuple[int, int]:
-    if block.__class__ is Buffer:
-        return block.place(session)
-    if block is None:
-        return 0, 0
-    if isinstance(block, BoardArray):
-        if not block.flags.c_contiguous:
-            raise CallerError(
-                Status.HB_DSP_INVALID_ARGUMENT,
-                f"The {what} array has strides {block.strides} for shape {block.shape}; the DSP needs C order. "
-                "Copy it with board.from_array().",
-            )
-        if not block.size:
-            return 0, 0
-        phy_addr = block.phy_addr  # a copy has none, and says so
-        if block.board_buffer is not None:
-            block.board_buffer.place(session)
-        return phy_addr, block.nbytes
-    if isinstance(block, Buffer):
-        return block.place(session)
-    if isinstance(block, _Spare):
-        return block.phy_addr, block.size_bytes
-    raise CallerError(
-        Status.HB_DSP_INVALID_ARGUMENT,
-        f"The {what} is a {type(block).__name__}; it must be in device memory: board.empty(), from_array() or alloc().",
-    )
-
-
-def _call(request: Any) -> Any:
-    try:
-        return request()
-    except RequestRefusedError as error:
-        raise error_for(int(error.status), str(error)) from None
 
 
 def connect(board: str | None = None) -> Board:

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from arm_client import cv
-from arm_client.client import Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import Board
 from benchmarks._measure import ROOT
 from dsp_server.ops.cv.opencv import cv2  # with the core's settings: threads, and memory that is kept
 from hbrt.cv.commands import hbDSPCvCmd

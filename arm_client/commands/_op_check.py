@@ -17,7 +17,8 @@ from arm_client.op_check import Case, Difference, cases, first_difference
 from hbrt.nn_types import hbDSPSoftmaxParam
 
 if TYPE_CHECKING:
-    from arm_client.client import Board, BoardArray
+    from arm_client.arrays import BoardArray
+    from arm_client.client import Board
 
 Reference = Callable[[Any], Any]
 Params = Callable[[Any], Any]

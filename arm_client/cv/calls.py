@@ -9,7 +9,8 @@ from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from arm_client.client import ANY, Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import ANY, Board
 from arm_client.cv.images import Picture, first_plane
 from arm_client.nn.arrays import need_known, refusal
 from hbrt.cv.commands import hbDSPCvCmd

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from arm_client.client import Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import Board
 from arm_client.nn.arrays import is_on_board, refusal
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, hbVPImage
 

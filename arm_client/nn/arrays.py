@@ -9,7 +9,8 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from arm_client.client import Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import Board
 from arm_client.errors import CallerError
 from arm_client.future import Task
 from hbrt.status import Status

@@ -8,7 +8,8 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from arm_client.client import ANY, Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import ANY, Board
 from arm_client.nn.arrays import as_array, need_known, per_channel, refusal, result_array, to_board
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from arm_client.client import ANY, Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import ANY, Board
 from arm_client.future import Task
 from arm_client.nn.arrays import as_array, finish, let_go, refusal, result_array, to_board
 from hbrt.nn_types import hbDSPSoftmaxParam

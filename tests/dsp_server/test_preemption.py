@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from arm_client.client import Board, Buffer
+from arm_client.arrays import Buffer
+from arm_client.client import Board
 from arm_client.errors import OpFailedError
 from arm_client.future import Task
 

@@ -14,7 +14,8 @@ import skimage.data
 from numpy.typing import NDArray
 
 from arm_client import cv
-from arm_client.client import Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import Board
 from arm_client.cv.images import describe, has_whole_rows, kind_of
 from arm_client.errors import CallerError, OpFailedError
 from hbrt.cv_types import HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, hbDSPCvGaussianBlurParam
@@ -226,6 +227,21 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
         (lambda b: cv.resize(b, NV12, (5, 4)), "^The planes of NV12|^dst is 5 x 4 pixels: NV12 has a UV pair"),
         (lambda b: cv.roi_resize(b, GREY, [(0, 0, 53, 5)], (4, 4)), r"^ROI 0, \(0, 0\) to \(53, 5\), leaves src"),
         (lambda b: cv.roi_resize(b, GREY, [], (4, 4)), "rois has shape"),
+        (
+            lambda b: cv.roi_resize(b, GREY, [(0.0, 0.0, 3.0, 3.0)], (4, 4)),
+            r"^rois has shape \(1, 4\) and type float64",
+        ),
+        (
+            lambda b: untyped.roi_resize(b, GREY, [(0, 0, 3, 3), (1, 2)], (4, 4)),
+            r"^rois is \[\(0, 0, 3, 3\), \(1, 2\)\]",
+        ),
+        (lambda b: cv.roi_resize(b, GREY, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is a list: make it with board.empty"),
+        (lambda b: cv.warp_affine(b, GREY, np.eye(2, 3), border_value=1 << 32), "^borderValue is 4294967296, which"),
+        (lambda b: cv.warp_affine(b, GREY, np.eye(2, 3), border_value=256), "^borderValue is 256: use 0 to 255"),
+        (lambda b: untyped.warp_perspective(b, GREY, np.eye(3), border_value=7.5), "borderValue 7.5 is of a type that"),
+        (lambda b: untyped.rotate(b, GREY, [90]), r"^degrees is \[90\]: use 90, 180 or 270"),
+        (lambda b: untyped.flip(b, GREY, ["both"]), r"^direction is \['both'\]: use one of"),
+        (lambda b: untyped.box_filter(b, GREY, normalize="no"), "normalize 'no', .* is of a type that its field of"),
         (lambda b: cv.remap(b, GREY, np.zeros((4, 4))), r"^The map has shape \(4, 4\) and type float64"),
         (lambda b: cv.warp_affine(b, GREY, np.zeros((2, 3))), "has the determinant 0"),
         (lambda b: cv.warp_affine(b, GREY, np.eye(3)), r"^The matrix has shape \(3, 3\): this op takes \(2, 3\)"),

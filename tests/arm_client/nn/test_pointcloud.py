@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from arm_client import nn
-from arm_client.client import Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import Board
 from arm_client.errors import CallerError, OpFailedError
 from arm_client.nn import pointcloud
 from arm_client.nn.pointcloud_config import PillarConfig

@@ -13,7 +13,8 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from arm_client import nn
-from arm_client.client import Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import Board
 from arm_client.errors import CallerError, OpFailedError
 
 DTYPES = ["int8", "uint8", "int16", "uint16", "int32"]

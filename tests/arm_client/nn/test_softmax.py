@@ -13,7 +13,8 @@ import pytest
 from numpy.typing import NDArray
 
 from arm_client import nn
-from arm_client.client import Board, BoardArray
+from arm_client.arrays import BoardArray
+from arm_client.client import Board
 from arm_client.errors import CallerError, OpFailedError, OutOfMemoryError
 from arm_client.future import Task
 from arm_client.nn import rows

@@ -1,0 +1,225 @@
+"""Device memory as Python has it: buffers, and numpy arrays that know their physical address."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import weakref
+from collections.abc import Callable
+from operator import index
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+import numpy as np
+
+from arm_client.errors import CallerError, error_for
+from arm_client.memory import Block
+from arm_client.refusal import RequestRefusedError
+from hbrt.status import Status
+from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike, NDArray
+
+    from arm_client.session import Session
+
+T = TypeVar("T")
+
+
+class BoardArray(np.ndarray[Any, np.dtype[Any]]):
+    """A numpy array in device memory. ``phy_addr`` is the physical address of its first element.
+
+    A view of one (a slice, a reshape) knows its own address. What numpy computes from one is an ordinary array.
+    """
+
+    board_buffer: Buffer | None = None
+
+    def __array_finalize__(self, origin: object) -> None:
+        buffer = getattr(origin, "board_buffer", None)
+        self.board_buffer = buffer if buffer is not None and buffer.holds(self) else None
+
+    def __array_wrap__(
+        self,
+        array: NDArray[Any],
+        context: Any = None,
+        return_scalar: bool = False,  # noqa: FBT001, FBT002 - numpy's
+    ) -> Any:
+        del context
+        if array is self:
+            return self  # it was given as `out`, as in `a += 1`
+        return array[()] if return_scalar else array.view(np.ndarray)
+
+    @property
+    def phy_addr(self) -> int:
+        """Physical address of the first element.
+
+        Raises:
+            CallerError: the array does not lie in device memory (a copy, for one).
+        """
+        if self.board_buffer is None:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ADDRESS,
+                "This array is not in device memory: copying gave an ordinary array. Use board.from_array() or "
+                "board.empty_like().",
+            )
+        if not self.size:
+            return self.board_buffer.phy_addr
+        start: int = self.__array_interface__["data"][0]
+        phy_addr: int = self.board_buffer.phy_addr + start - self.board_buffer.address
+        return phy_addr
+
+
+class Buffer:
+    """A block of device memory that is freed when it is closed, or when nothing refers to it any more."""
+
+    def __init__(self, session: Session, size_bytes: int, *, is_cached: bool) -> None:
+        block: Block = asked(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached))
+        block.is_managed = True
+        self._block = block
+        self._session = session
+        self.phy_addr = block.phy_addr
+        self.size_bytes = size_bytes
+        self.address: int = ctypes.addressof(ctypes.c_char.from_buffer(block.view))
+        self._free = weakref.finalize(self, session.blocks.free_later, block.phy_addr)
+        self._free.atexit = False  # the lease takes everything back
+        self._is_freed = False
+
+    def view(self) -> memoryview:
+        """Writable bytes as the CPU sees them.
+
+        Raises:
+            CallerError: the buffer was freed.
+        """
+        self._check_alive()
+        return self._block.view[:]
+
+    def array(self, dtype: DTypeLike, shape: int | tuple[int, ...]) -> BoardArray:
+        """Array over the start of the buffer; it keeps the buffer alive.
+
+        Raises:
+            CallerError: the buffer is too small for it, or was freed.
+        """
+        self._check_alive()
+        dims, size_bytes = extent(shape, dtype)
+        if size_bytes > self.size_bytes:
+            raise CallerError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"An array of shape {dims} and type {np.dtype(dtype)} needs {size_bytes} bytes, but the buffer at "
+                f"{self.phy_addr:#x} has {self.size_bytes}. Allocate a larger one.",
+            )
+        array = np.ndarray(dims, dtype, buffer=self._block.view).view(BoardArray)
+        array.board_buffer = self
+        return array
+
+    def clean(self) -> None:
+        """Cached memory: what the CPU wrote goes to the device."""
+        asked(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_CLEAN))
+
+    def invalidate(self) -> None:
+        """Cached memory: the CPU sees what the device wrote."""
+        asked(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_INVALIDATE))
+
+    def holds(self, array: NDArray[Any]) -> bool:
+        """Whether an array's first element lies in this buffer."""
+        start: int = array.__array_interface__["data"][0]
+        return self.address <= start < self.address + max(self.size_bytes, 1)
+
+    def free(self) -> None:
+        """Free the memory now; arrays over it must not be used any more."""
+        self._is_freed = True
+        if self._free.detach() is not None:
+            asked(lambda: self._session.blocks.free(self.phy_addr))
+
+    def place(self, session: Session) -> tuple[int, int]:
+        """Physical address and bytes, for a task on the board of ``session``.
+
+        Raises:
+            CallerError: the buffer was freed, or lies on another board.
+        """
+        if self._is_freed:
+            self._check_alive()
+        if self._session is not session:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ADDRESS,
+                f"The buffer at {self.phy_addr:#x} is not of this connection's board; copy it with from_array().",
+            )
+        return self.phy_addr, self.size_bytes
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the memory was not freed."""
+        return self._free.alive
+
+    def _check_alive(self) -> None:
+        if not self._free.alive:
+            raise CallerError(
+                Status.HB_SYS_NOT_ALLOCATED, f"The buffer at {self.phy_addr:#x} was freed; allocate another one."
+            )
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.free()
+
+    def __len__(self) -> int:
+        return self.size_bytes
+
+
+def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, ...], int]:
+    """Dimensions and bytes of an array; exact, whatever the shape.
+
+    Raises:
+        CallerError: a negative dimension, or a type that cannot lie in device memory.
+    """
+    dims = tuple(index(dim) for dim in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
+    kind = np.dtype(dtype)
+    if min(dims, default=0) < 0:
+        raise CallerError(Status.HB_SYS_INVALID_ARGUMENT, f"The shape {dims} has a negative dimension.")
+    if kind.hasobject:
+        raise CallerError(
+            Status.HB_SYS_INVALID_ARGUMENT, f"The type {kind} holds Python objects, which the DSP cannot read."
+        )
+    return dims, math.prod(dims) * kind.itemsize
+
+
+def place(block: object, what: str, session: Session) -> tuple[int, int]:
+    """Physical address and bytes of what is given as ``what`` of a task; 0 and 0 for none.
+
+    Raises:
+        CallerError: it is not in device memory, was freed, lies on another board, or is not in C order.
+    """
+    if block.__class__ is Buffer:
+        return block.place(session)
+    if block is None:
+        return 0, 0
+    if isinstance(block, BoardArray):
+        if not block.flags.c_contiguous:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ARGUMENT,
+                f"The {what} array has strides {block.strides} for shape {block.shape}; the DSP needs C order. "
+                "Copy it with board.from_array().",
+            )
+        if not block.size:
+            return 0, 0
+        phy_addr = block.phy_addr  # a copy has none, and says so
+        if block.board_buffer is not None:
+            block.board_buffer.place(session)
+        return phy_addr, block.nbytes
+    if isinstance(block, Buffer):
+        return block.place(session)
+    raise CallerError(
+        Status.HB_DSP_INVALID_ARGUMENT,
+        f"The {what} is a {type(block).__name__}; it must be in device memory: board.empty(), from_array() or alloc().",
+    )
+
+
+def asked(request: Callable[[], T]) -> T:
+    """What a request to the daemon gives.
+
+    Raises:
+        HbrtError: it was refused.
+    """
+    try:
+        return request()
+    except RequestRefusedError as error:
+        raise error_for(int(error.status), str(error)) from None

@@ -1,0 +1,69 @@
+"""Parameter blocks of calls whose parameters are bytes: small, in device memory, and used again and again."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from arm_client.arrays import Buffer
+
+if TYPE_CHECKING:
+    from arm_client.session import Session
+
+LEAST_BYTES = 256
+
+
+class ParameterBlocks:
+    """The parameter blocks of one connection.
+
+    Args:
+        session: The process's attachment behind it.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._spare: list[Buffer] = []
+        self._is_closed = False
+
+    def hold(self, raw: bytes) -> ParameterBlock:
+        """These bytes in device memory; the block comes back when nothing refers to it any more."""
+        try:
+            buffer = self._spare.pop()
+        except IndexError:
+            buffer = None
+        if buffer is None or buffer.size_bytes < len(raw):
+            buffer = Buffer(self._session, max(len(raw), LEAST_BYTES), is_cached=False)
+        buffer.view()[: len(raw)] = raw
+        return ParameterBlock(self, buffer, len(raw))
+
+    def take_back(self, buffer: Buffer) -> None:
+        """A block comes back from a task that has ended, unless the collector has freed it with the task."""
+        if not self._is_closed and buffer.is_live:
+            self._spare.append(buffer)
+
+    def spare(self) -> list[Buffer]:
+        """Blocks that wait for the next calls."""
+        return list(self._spare)
+
+    def close(self) -> None:
+        """Free what waits, and take nothing back any more."""
+        self._is_closed = True
+        spare, self._spare = self._spare, []
+        for buffer in spare:
+            with contextlib.suppress(Exception):
+                buffer.free()
+
+
+class ParameterBlock:
+    """A parameter block on loan to a task."""
+
+    __slots__ = ("_blocks", "_buffer", "phy_addr", "size_bytes")
+
+    def __init__(self, blocks: ParameterBlocks, buffer: Buffer, size_bytes: int) -> None:
+        self.phy_addr = buffer.phy_addr
+        self.size_bytes = size_bytes
+        self._blocks = blocks
+        self._buffer = buffer
+
+    def __del__(self) -> None:
+        self._blocks.take_back(self._buffer)
