@@ -110,13 +110,14 @@ def box_filter(
     Source: VP operator manual (J6), BoxFilter.
     """
     (width, height), (left, top) = pair("size", size), pair("anchor", anchor)
+    flag: Any = normalize  # numpy's own, which ctypes does not take, may come as well
     param = filled(
         hbDSPCvBoxFilterParam,
         kernelWidth=width,
         kernelHeight=height,
         pointLocX=left,
         pointLocY=top,
-        normalize=int(normalize),
+        normalize=flag.item() if isinstance(flag, np.bool_) else flag,
         borderType=chosen("border", border, BORDERS),
     )
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_BOX_FILTER, param, src, dtype, options)

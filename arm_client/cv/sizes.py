@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 import numpy as np
+from numpy.typing import NDArray
 
 from arm_client.client import Board
 from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, filled, pair, run
@@ -88,9 +89,7 @@ def roi_resize(
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
     """
     kind = kind_of(src)
-    corners = np.asarray(rois)
-    if corners.ndim != 2 or corners.shape[1] != CORNERS or corners.dtype.kind not in "iu":
-        raise refusal(f"rois has shape {corners.shape}: give (left, top, right, bottom) for each region.")
+    corners = _corners(rois)
     source = to_board(board, src)
     results: Picture = _results(board, src, len(corners), size, options.get("out"))
     first, steps = _first_of(results)
@@ -112,6 +111,19 @@ def roi_resize(
     return run(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_ROI_RESIZE, param, results, options, source, table)
 
 
+def _corners(rois: object) -> NDArray[Any]:
+    try:
+        corners = np.asarray(rois)
+    except ValueError:
+        raise refusal(f"rois is {rois!r}: give (left, top, right, bottom) for each region.") from None
+    if corners.ndim != 2 or corners.shape[1] != CORNERS or corners.dtype.kind not in "iu":
+        raise refusal(
+            f"rois has shape {corners.shape} and type {corners.dtype}: give (left, top, right, bottom) for each "
+            "region, four whole numbers."
+        )
+    return corners
+
+
 def _results(board: Board, src: Picture, count: int, size: tuple[int, int], out: Any) -> Any:
     width, height = pair("size", size)
     if isinstance(src, Nv12):
@@ -129,6 +141,8 @@ def _first_of(results: Any) -> tuple[Any, tuple[int, int]]:
 
 def _stack(board: Board, shape: tuple[int, ...], out: Any) -> Any:
     """An array for all results; one of the caller's has to be in C order."""
+    if out is not None and not isinstance(out, np.ndarray):
+        raise refusal(f"out is a {type(out).__name__}: make it with board.empty().")
     if out is not None and not out.flags.c_contiguous:
         raise refusal(f"out has strides {out.strides}: an array for the results of several regions is in C order.")
     flat = None if out is None or out.shape != shape else out.reshape(shape[0] * shape[1], *shape[2:])

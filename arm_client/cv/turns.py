@@ -44,7 +44,7 @@ def flip(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
     """
-    if direction not in FLIPS:
+    if direction not in list(FLIPS):  # a list of them asks nothing that has no hash for one
         raise refusal(f"direction is {direction!r}: use one of {', '.join(map(repr, FLIPS))}.")
     param = filled(hbDSPCvFlipParam, flipCode=FLIPS[direction])
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_FLIP, param, src, options, sideways=False)
@@ -67,7 +67,7 @@ def rotate(board: Board, src: Picture, degrees: Literal[90, 180, 270], **options
 
     Source: VP operator manual (J6), Rotate.
     """
-    if degrees not in ROTATIONS:
+    if degrees not in list(ROTATIONS):
         raise refusal(f"degrees is {degrees!r}: use 90, 180 or 270, clockwise.")
     param = filled(hbDSPCvRotateParam, rotateCode=ROTATIONS[degrees])
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_ROTATE, param, src, options, sideways=degrees != HALF_TURN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Unpack
+from typing import Any, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -31,6 +31,8 @@ MAP_TYPES = {
     np.dtype(np.float64): hbVPImageType.HB_VP_IMAGE_TYPE_F64C2,
     np.dtype(np.float32): hbVPImageType.HB_VP_IMAGE_TYPE_F32C2,
 }
+
+Warp = TypeVar("Warp", hbDSPCvWarpAffineParam, hbDSPCvWarpPerspectiveParam)
 
 
 def remap(
@@ -116,9 +118,8 @@ def warp_affine(
 
     Source: VP operator manual (J6), WarpAffine.
     """
-    param = filled(hbDSPCvWarpAffineParam, transformMatrix=_numbers(matrix, (2, 3)))
-    cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_AFFINE
-    return _warp(board, cmd, param, src, size, interpolation, border, border_value, options)
+    param = _warp_param(hbDSPCvWarpAffineParam, _numbers(matrix, (2, 3)), interpolation, border, border_value)
+    return _warp(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_AFFINE, param, src, size, options)
 
 
 def warp_perspective(
@@ -137,9 +138,8 @@ def warp_perspective(
 
     Source: VP operator manual (J6), WarpPerspective.
     """
-    param = filled(hbDSPCvWarpPerspectiveParam, transformMatrix=_numbers(matrix, (3, 3)))
-    cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_PERSPECTIVE
-    return _warp(board, cmd, param, src, size, interpolation, border, border_value, options)
+    param = _warp_param(hbDSPCvWarpPerspectiveParam, _numbers(matrix, (3, 3)), interpolation, border, border_value)
+    return _warp(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_PERSPECTIVE, param, src, size, options)
 
 
 def _numbers(matrix: ArrayLike, shape: tuple[int, int]) -> ctypes.Array[ctypes.c_double]:
@@ -149,15 +149,25 @@ def _numbers(matrix: ArrayLike, shape: tuple[int, int]) -> ctypes.Array[ctypes.c
     return (ctypes.c_double * values.size)(*values.reshape(-1).tolist())
 
 
+def _warp_param(
+    structure: type[Warp], matrix: ctypes.Array[ctypes.c_double], interpolation: str, border: str, border_value: int
+) -> Warp:
+    param = filled(
+        structure,
+        interpolation=chosen("interpolation", interpolation, {k: INTERPOLATIONS[k] for k in ("nearest", "linear")}),
+        borderType=chosen("border", border, BORDERS),
+        borderValue=border_value,
+    )
+    param.transformMatrix = matrix
+    return param
+
+
 def _warp(
     board: Board,
     cmd: hbDSPCvCmd,
     param: hbDSPCvWarpAffineParam | hbDSPCvWarpPerspectiveParam,
     src: Picture,
     size: tuple[int, int] | None,
-    interpolation: str,
-    border: str,
-    border_value: int,
     options: Options,
 ) -> Picture:
     kind = kind_of(src)
@@ -167,7 +177,4 @@ def _warp(
     source = to_board(board, src)
     result = new_image(board, src, height, width, options.get("out"))
     param.src, param.dst = describe(source, kind), describe(result, kind)
-    param.interpolation = chosen("interpolation", interpolation, {k: INTERPOLATIONS[k] for k in ("nearest", "linear")})
-    param.borderType = chosen("border", border, BORDERS)
-    param.borderValue = border_value
     return run(board, cmd, param, result, options, source)

@@ -228,7 +228,7 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
         (lambda b: cv.roi_resize(b, GREY, [(0, 0, 53, 5)], (4, 4)), r"^ROI 0, \(0, 0\) to \(53, 5\), leaves src"),
         (lambda b: cv.roi_resize(b, GREY, [], (4, 4)), "rois has shape"),
         (
-            lambda b: cv.roi_resize(b, GREY, [(0.0, 0.0, 3.0, 3.0)], (4, 4)),
+            lambda b: untyped.roi_resize(b, GREY, [(0.0, 0.0, 3.0, 3.0)], (4, 4)),
             r"^rois has shape \(1, 4\) and type float64",
         ),
         (
@@ -238,7 +238,10 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
         (lambda b: cv.roi_resize(b, GREY, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is a list: make it with board.empty"),
         (lambda b: cv.warp_affine(b, GREY, np.eye(2, 3), border_value=1 << 32), "^borderValue is 4294967296, which"),
         (lambda b: cv.warp_affine(b, GREY, np.eye(2, 3), border_value=256), "^borderValue is 256: use 0 to 255"),
-        (lambda b: untyped.warp_perspective(b, GREY, np.eye(3), border_value=7.5), "borderValue 7.5 is of a type that"),
+        (
+            lambda b: untyped.warp_perspective(b, GREY, np.eye(3), border_value=7.5),
+            "^One of interpolation 1, borderType 0, borderValue 7.5 is",
+        ),
         (lambda b: untyped.rotate(b, GREY, [90]), r"^degrees is \[90\]: use 90, 180 or 270"),
         (lambda b: untyped.flip(b, GREY, ["both"]), r"^direction is \['both'\]: use one of"),
         (lambda b: untyped.box_filter(b, GREY, normalize="no"), "normalize 'no', .* is of a type that its field of"),
