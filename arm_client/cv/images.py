@@ -51,7 +51,10 @@ def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
         CallerError: it has no pixels, or a shape or type that no image has.
     """
     if isinstance(image, Nv12):
-        y, uv = np.shape(image.y), np.shape(image.uv)
+        for plane in image:
+            if not isinstance(plane, np.ndarray):
+                raise refusal(f"A plane of the Nv12 is a {type(plane).__name__}: both are numpy arrays.")
+        y, uv = image.y.shape, image.uv.shape
         if len(y) != 2 or uv != (y[0] // 2, y[1] // 2, 2) or {image.y.dtype, image.uv.dtype} != {np.dtype(np.uint8)}:
             raise refusal(
                 f"The planes of NV12 have shapes {y} and {uv}, types {image.y.dtype} and {image.uv.dtype}: they are "
@@ -125,10 +128,21 @@ def new_image(board: Board, like: Picture, height: int, width: int, out: Any) ->
         CallerError: a size below 1, or an `out` that is not on the board or has another size or type.
     """
     if isinstance(like, Nv12):
-        y, uv = (None, None) if out is None else out
+        y, uv = planes_of(out)
         shape = (height // 2, width // 2, 2)
         return Nv12(new_array(board, (height, width), np.uint8, y), new_array(board, shape, np.uint8, uv))
     return new_array(board, (height, width, *like.shape[2:]), like.dtype, out)
+
+
+def planes_of(out: Any) -> tuple[Any, Any]:
+    """Where the two planes of an Nv12 go: those of `out`, or None for new ones; raises CallerError for another `out`."""
+    if out is None:
+        return None, None
+    try:
+        y, uv = out
+    except (TypeError, ValueError):
+        raise refusal(f"out is of type {type(out).__name__}: for an Nv12 it is an Nv12 of two board arrays.") from None
+    return y, uv
 
 
 def new_array(board: Board, shape: tuple[int, ...], dtype: DTypeLike, out: Any) -> BoardArray:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from arm_client.client import Board
 from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, filled, pair, run
-from arm_client.cv.images import Nv12, Picture, describe, kind_of, new_array, new_image, to_board
+from arm_client.cv.images import Nv12, Picture, describe, kind_of, new_array, new_image, planes_of, to_board
 from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import CvRuleError
@@ -127,7 +127,7 @@ def _corners(rois: object) -> NDArray[Any]:
 def _results(board: Board, src: Picture, count: int, size: tuple[int, int], out: Any) -> Any:
     width, height = pair("size", size)
     if isinstance(src, Nv12):
-        y, uv = (None, None) if out is None else out
+        y, uv = planes_of(out)
         return Nv12(_stack(board, (count, height, width), y), _stack(board, (count, height // 2, width // 2, 2), uv))
     return _stack(board, (count, height, width, *src.shape[2:]), out)
 

@@ -38,8 +38,20 @@ def need_known(options: Mapping[str, object], kind: type) -> None:
 
 
 def as_array(values: ArrayLike) -> NDArray[Any]:
-    """The values as an array: a board array itself, or what numpy makes of them."""
-    return values if isinstance(values, BoardArray) else np.asarray(values)
+    """The values as an array: a board array itself, or what numpy makes of them.
+
+    Raises:
+        CallerError: they are no real numbers, or not as many in each row.
+    """
+    if isinstance(values, BoardArray):
+        return values
+    try:
+        given = np.asarray(values)
+    except ValueError as error:
+        raise refusal(f"The values are no array: {error}") from None
+    if given.dtype.kind not in "biuf":
+        raise refusal(f"The values are of type {given.dtype}: use real numbers, such as float32.")
+    return given
 
 
 def to_board(board: Board, values: NDArray[Any], dtype: DTypeLike) -> BoardArray:

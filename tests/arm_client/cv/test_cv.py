@@ -242,6 +242,12 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
             lambda b: untyped.warp_perspective(b, GREY, np.eye(3), border_value=7.5),
             "^One of interpolation 1, borderType 0, borderValue 7.5 is",
         ),
+        (lambda b: untyped.flip(b, cv.Nv12([[1, 2]], None), "both"), "^A plane of the Nv12 is a list: both are numpy"),  # type: ignore[arg-type]
+        (
+            lambda b: cv.flip(b, NV12, "both", out=5),
+            "^out is of type int: for an Nv12 it is an Nv12 of two board arrays",
+        ),
+        (lambda b: cv.roi_resize(b, NV12, [(0, 0, 3, 3)], (4, 4), out=[1]), "^out is of type list: for an Nv12 it is"),
         (lambda b: untyped.rotate(b, GREY, [90]), r"^degrees is \[90\]: use 90, 180 or 270"),
         (lambda b: untyped.flip(b, GREY, ["both"]), r"^direction is \['both'\]: use one of"),
         (lambda b: untyped.box_filter(b, GREY, normalize="no"), "normalize 'no', .* is of a type that its field of"),
