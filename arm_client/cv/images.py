@@ -135,7 +135,7 @@ def new_image(board: Board, like: Picture, height: int, width: int, out: Any) ->
 
 
 def planes_of(out: Any) -> tuple[Any, Any]:
-    """Where the two planes of an Nv12 go: those of `out`, or None for new ones; raises CallerError for another `out`."""
+    """Where the two planes of an Nv12 go: those of `out`, or None for new ones. Another `out` is a CallerError."""
     if out is None:
         return None, None
     try:
