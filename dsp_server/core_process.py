@@ -31,8 +31,14 @@ class CoreProcess:
 
     def __init__(self, index: int, core_count: int) -> None:
         self.index = index
-        self.ddr = Ddr(DDR_FD)
         self.control = socket.socket(fileno=CONTROL_FD)
+        try:
+            self.ddr = Ddr(DDR_FD)
+        except OSError as error:
+            self.give_up(
+                f"The process of core {index} cannot map the DDR: {error.strerror}. A limit of memory ('ulimit -v') "
+                "must leave room for all of it; start the board with less, with --ddr or HBRT_DDR."
+            )
         self.doorbells = list(range(FIRST_DOORBELL_FD, FIRST_DOORBELL_FD + core_count))
         self.client_doorbells: dict[int, int] = {}
         self.core: Core | None = None
@@ -52,6 +58,11 @@ class CoreProcess:
             self.core.is_stopping = self._is_stopping
             self.core.serve()
         os._exit(0)
+
+    def give_up(self, problem: str) -> NoReturn:
+        """Tell the supervisor why this process is no core, and end."""
+        self.control.send(wire.pack(event="broken", text=problem[-wire.MAX_REQUEST_BYTES // 2 :]))
+        os._exit(1)
 
     def stop(self) -> None:
         """End after the task that runs."""
@@ -122,5 +133,4 @@ def main() -> NoReturn:
         problem = f"main() of {origin} returned; it must end with hb_dsp_start(), which never returns."
     except BaseException as error:  # noqa: BLE001 - whatever an image does is reported, never lost
         problem = "".join(traceback.format_exception(error, limit=-20)).rstrip()
-    process.control.send(wire.pack(event="broken", text=problem[-wire.MAX_REQUEST_BYTES // 2 :]))
-    os._exit(1)
+    process.give_up(problem)

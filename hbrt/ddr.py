@@ -88,7 +88,8 @@ class Ddr:
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise LayoutError(
-                f"A DDR of {heap_bytes} bytes cannot be made on this machine: {why}; ask for less."
+                f"A DDR of {heap_bytes} bytes cannot be made on this machine: {why}; ask for less, with --ddr or "
+                "HBRT_DDR."
             ) from None
         ClaimLock(ddr.map).initialise()
         return ddr

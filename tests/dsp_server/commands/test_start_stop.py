@@ -179,6 +179,30 @@ def test_a_bad_setting_is_wrong_usage(shell: Shell, name: str, value: str, sente
     assert answer.stderr.startswith(f"Error: {sentence}")
 
 
+@pytest.mark.parametrize(
+    ("limit_kib", "sentence"),
+    [
+        (
+            1 << 20,
+            "A DDR of 2147483648 bytes cannot be made on this machine: Cannot allocate memory; ask for less, with",
+        ),
+        (
+            3 << 20,
+            " cannot map the DDR: Cannot allocate memory. A limit of memory ('ulimit -v') must leave room for all ",
+        ),
+    ],
+)
+def test_a_limit_of_memory_is_named(shell: Shell, limit_kib: int, sentence: str) -> None:
+    """The daemon maps the DDR, and so does each core, which begins as a copy of the daemon."""
+    command = f"ulimit -v {limit_kib}; exec {sys.executable} -m hbrt start --ddr 2G"
+    answer = subprocess.run(
+        ["sh", "-c", command], env=shell.environment, capture_output=True, text=True, timeout=30, check=False
+    )
+    assert answer.returncode != 0
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
 @pytest.mark.parametrize("value", ["soon", "-1"])
 def test_a_setting_that_the_daemon_of_a_private_board_reads_is_named(shell: Shell, value: str) -> None:
     shell.environment["HBRT_WATCHDOG_MS"] = value
