@@ -11,10 +11,10 @@ import sys
 import traceback
 from typing import NoReturn
 
-from dsp_server import runtime
+from dsp_server import image, runtime
 from dsp_server.beat import doorbells_in_use
 from dsp_server.core import Core
-from dsp_server.image import load_and_run
+from dsp_server.image import ImageError, load_and_run
 from hbrt import wire
 from hbrt.ddr import Ddr
 
@@ -114,6 +114,14 @@ def _end_with(supervisor: int) -> None:
         os._exit(0)  # it died before the call above
 
 
+def _told_from_the_image_on(error: BaseException) -> str:
+    """The traceback of an image that did not load, without what called it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in {__file__, image.__file__}:
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
+
+
 def main() -> NoReturn:
     """Entry of the process: ``index core_count supervisor snapshot origin``."""
     index, core_count, supervisor = (int(argument) for argument in sys.argv[1:4])
@@ -131,6 +139,8 @@ def main() -> NoReturn:
     try:
         load_and_run(snapshot, origin)
         problem = f"main() of {origin} returned; it must end with hb_dsp_start(), which never returns."
+    except ImageError as error:
+        problem = str(error)
     except BaseException as error:  # noqa: BLE001 - whatever an image does is reported, never lost
-        problem = "".join(traceback.format_exception(error, limit=-20)).rstrip()
+        problem = _told_from_the_image_on(error)
     process.give_up(problem)
