@@ -33,7 +33,8 @@ def look_up_at(
     """
     if pixels.dtype == np.int16 and interpolation == HB_VP_INTER_LINEAR:
         blended = look_up_at(pixels.astype(np.float32), places, None, interpolation, border_type, border)
-        return np.rint(blended, out=out, casting="unsafe")
+        with np.errstate(invalid="ignore"):  # NaN, from a place of none beyond a replicated border
+            return np.rint(blended, out=out, casting="unsafe")
     # Both coordinates are in one array; OpenCV's types do not know that the second map may then be None.
     return cv2.remap(  # type: ignore[call-overload]
         pixels, places, None, interpolation, dst=out, borderMode=border_type, borderValue=border

@@ -26,7 +26,7 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
     """
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):
         coordinates = _all_finite(param, view(param.extras()[0]).astype(np.float32, copy=False), src[0].dtype)
     for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
         places = coordinates if plane == 0 else coordinates[::2, ::2] * np.float32(0.5)

@@ -170,6 +170,16 @@ def test_a_place_of_no_number_lies_outside_among_good_ones(
             assert (got[1][holes[::2, ::2]] == 128).all()
 
 
+def test_what_is_not_defined_warns_nobody(ddr: Ddr, photo: SimpleNamespace) -> None:
+    """A warning is an error here, and a line in a core's log."""
+    image = photo.grey(20, 26).astype(np.int16)
+    signalling = np.array([0x7FF0_0000_0000_0001, 0x7FE0_0000_0000_0000], np.uint64).view(np.float64)  # NaN, and 9e307
+    places = np.full((3, 30, 2), signalling)
+    for border, value in ((0, 7), (1, 0)):
+        (got,) = look_up(ddr, image, places, HB_VP_INTER_LINEAR, border, value)
+        assert border or (got == 7).all()
+
+
 def test_remap_blends_16_bits_as_finely_as_8(ddr: Ddr) -> None:
     random = np.random.default_rng(4)
     image = random.integers(-32768, 32768, (23, 31)).astype(np.int16)
