@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arm_client.dnn import description_file, model_file, profile_log
+from arm_client.dnn.errors import ModelError, invalid, one_line
 from arm_client.dnn.executor import Plan
 from arm_client.dnn.graph_edits import graph_inputs
 from arm_client.dnn.model_specs import specify
@@ -74,6 +76,13 @@ def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
         read = model_file.read_bytes(source, label)
     names = [value.name for value in graph_inputs(read.proto.graph)]
     description = description_file.of_model(read.path, read.proto, names)
-    specified = specify(read.proto, description)
-    plan = Plan(specified.proto, label, specified.notes)
-    return Model(description.name or read.name, specified.inputs, specified.outputs, plan)
+    try:
+        specified = specify(read.proto, description)
+        plan = Plan(specified.proto, label, specified.notes)
+    except (ModelError, MemoryError):
+        raise
+    except Exception as error:  # onnx's functions raise anything on a tensor whose parts do not fit each other
+        raise invalid(f"{label} is damaged: {type(error).__name__}: {one_line(error)}.") from error
+    # A name is a C string: a file's may have bytes that are no UTF-8, a graph's a zero.
+    name = os.fsencode(description.name or read.name).partition(b"\0")[0].decode("utf-8", "replace") or "model"
+    return Model(name, specified.inputs, specified.outputs, plan)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import errno
+import stat
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
 from hbrt.status import Status
 
 MOST_BYTES = (1 << 31) - 1  # what protobuf reads
+_COMPILED = (".hbm", ".bin")
 MOST_DEPTH = 64  # of graphs in attributes of nodes; deeper is no model that a tool wrote
 
 
@@ -41,19 +42,22 @@ def read_file(path: Path) -> ReadModel:
         ModelError: CAN_NOT_OPEN_FILE; else as ``read_bytes``.
     """
     try:
-        size_bytes = path.stat().st_size
-        if size_bytes > MOST_BYTES:
-            raise incompatible(f"{path} has {size_bytes} bytes; a model has at most {MOST_BYTES}.")
+        told = path.stat()
+        if told.st_size > MOST_BYTES:
+            raise incompatible(f"{path} has {told.st_size} bytes; a model has at most {MOST_BYTES}.")
+        if not stat.S_ISREG(told.st_mode):  # a pipe or a device may never end
+            raise _unreadable(path, "It is a directory" if path.is_dir() else "It is no regular file")
         data = path.read_bytes()
     except OSError as error:
-        why = "It is a directory" if error.errno == errno.EISDIR else error.strerror
-        raise ModelError(
-            Status.HB_DNN_CAN_NOT_OPEN_FILE, f"The model file {path} cannot be read: {why}; check the path."
-        ) from None
+        raise _unreadable(path, str(error.strerror)) from None
     proto = _parse(data, str(path))
     _load_external(proto, path)
     _check(proto, str(path))
     return ReadModel(proto, path.stem, path)
+
+
+def _unreadable(path: Path, why: str) -> ModelError:
+    return ModelError(Status.HB_DNN_CAN_NOT_OPEN_FILE, f"The model file {path} cannot be read: {why}; check the path.")
 
 
 def read_bytes(data: bytes | memoryview, label: str) -> ReadModel:
@@ -84,7 +88,10 @@ def _parse(data: bytes, label: str) -> ModelProto:
     try:
         proto.ParseFromString(data)
     except (DecodeError, ValueError, RecursionError) as error:
-        raise invalid(f"{label} is no ONNX model, or is cut short: {one_line(error)}.") from None
+        hint = ""
+        if label.endswith(_COMPILED):
+            hint = " What is compiled for a board runs there alone: load the ONNX file that it was made from."
+        raise invalid(f"{label} is no ONNX model, or is cut short: {one_line(error)}.{hint}") from None
     _check_texts(proto, label)
     if not proto.HasField("graph") or not (proto.graph.node or proto.graph.output):
         raise invalid(f"{label} has no graph; it is no ONNX model, or is cut short.")
@@ -110,7 +117,8 @@ def _load_external(proto: ModelProto, path: Path) -> None:
         load_external_data_for_model(proto, str(path.parent))
     except (OSError, ValueError, ValidationError, RuntimeError, EOFError) as error:
         raise invalid(
-            f"{path} keeps data in files beside it, and they cannot be read: {one_line(error)}. Put them there."
+            f"{path} keeps data in files beside it, and they cannot be read: {one_line(error).rstrip('.')}. Put them "
+            "there."
         ) from None
 
 
@@ -150,13 +158,21 @@ def _check(proto: ModelProto, label: str) -> None:
     graph = proto.graph
     if not graph.output:
         raise invalid(f"{label} has no output.")
+    _check_names(graph, label)
+    _check_order(graph, label)
+
+
+def _check_names(graph: GraphProto, label: str) -> None:
+    """Every input and output has a name of its own, which C can hold."""
     for kind, values in (("input", graph.input), ("output", graph.output)):
         names = [value.name for value in values]
         if "" in names:
             raise invalid(f"{label} has an {kind} without a name.")
+        for name in names:
+            if "\0" in name:  # C could not tell it
+                raise invalid(f"{label} is damaged: the name of its {kind} {name!r} has a zero byte.")
         if len(set(names)) < len(names):
             raise invalid(f"{label} has two {kind}s of one name.")
-    _check_order(graph, label)
 
 
 def _check_order(graph: GraphProto, label: str) -> None:

@@ -87,9 +87,9 @@ class Runtime:
         environment.check()
         plugins.load()
         loaded = [Loaded(model) for model in load(list(sources))]
+        names = (ctypes.c_char_p * len(loaded))(*(one.model.name.encode() for one in loaded))
         for one in loaded:
             one.handle = self.models.add(one)
-        names = (ctypes.c_char_p * len(loaded))(*(one.model.name.encode() for one in loaded))
         return self.packed.add(Packed(loaded, names))
 
     def release(self, handle: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -154,6 +155,54 @@ def test_files_that_cannot_be_opened(tmp_path: Path) -> None:
         assert from_file(way) == 0
     for count in (0, -1, 2, None, "one"):
         assert from_file(good, count) == hb.HB_DNN_INVALID_ARGUMENT  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("damage", ["size", "type"])
+def test_a_scale_whose_parts_do_not_fit_each_other(damage: str) -> None:
+    scale = helper.make_tensor("s", F32, [], [0.5])
+    zero = helper.make_tensor("z", TensorProto.INT8, [], [0])
+    if damage == "size":
+        scale.float_data.append(1.0)
+    else:
+        zero.data_type = 65
+    nodes = [node("QuantizeLinear", ["x", "s", "z"], ["q"]), node("DequantizeLinear", ["q", "s", "z"], ["y"])]
+    status, sentence = refusal(model_bytes(nodes, [X], [Y], [scale, zero], opset=13))
+    assert status == hb.HB_DNN_INVALID_MODEL, sentence
+
+
+def test_names_that_c_cannot_hold(tmp_path: Path) -> None:
+    status, sentence = refusal(model_bytes([node("Relu", ["a\0b"], ["y"])], [("a\0b", F32, [2])], [Y]))
+    assert (status, "the name of its input 'a\\x00b' has a zero byte" in sentence) == (hb.HB_DNN_INVALID_MODEL, True)
+    strange = os.fsencode(tmp_path) + b"/\xff.onnx"
+    Path(os.fsdecode(strange)).write_bytes(double())
+    nameless = double(name="\0")
+    cut = double(name="one\0two")
+    for files, data in (([strange], []), ([], [nameless]), ([], [cut])):
+        packed, count = hb.hbPackedDNNHandle_t(), ctypes.c_int32()
+        if files:
+            assert hb.hbDNNInitializeFromFiles(packed, files, 1) == 0, hb.last_error()
+        else:
+            assert hb.hbDNNInitializeFromDDR(packed, data, [len(data[0])], 1) == 0, hb.last_error()
+        names = ctypes.POINTER(ctypes.c_char_p)()
+        assert hb.hbDNNGetModelNameList(names, count, packed) == 0
+        assert names[0] in {"\ufffd".encode(), b"model", b"one"}
+        assert hb.hbDNNGetModelHandle(hb.hbDNNHandle_t(), packed, names[0]) == 0
+        assert hb.hbDNNRelease(packed) == 0
+
+
+def test_what_is_no_regular_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.onnx")
+    for path in (tmp_path / "pipe.onnx", Path("/dev/zero")):
+        packed = hb.hbPackedDNNHandle_t()
+        assert hb.hbDNNInitializeFromFiles(packed, [path], 1) == hb.HB_DNN_CAN_NOT_OPEN_FILE
+        assert "It is no regular file" in hb.last_error()
+
+
+def test_a_boards_compiled_model_is_told_what_to_load(tmp_path: Path) -> None:
+    for name in ("net.hbm", "net.bin"):
+        (tmp_path / name).write_bytes(b"\x7fELF" + bytes(100))
+        assert hb.hbDNNInitializeFromFiles(hb.hbPackedDNNHandle_t(), [tmp_path / name], 1) == hb.HB_DNN_INVALID_MODEL
+        assert hb.last_error().endswith("load the ONNX file that it was made from.")
 
 
 def test_of_several_models_one_that_is_bad_leaves_none_loaded(tmp_path: Path) -> None:
