@@ -22,7 +22,7 @@ from hbrt.board import BoardError, RemoteBoard
 from hbrt.ddr import Ddr
 from hbrt.frames import Message
 from hbrt.layout import CORE_ACTIVITY, LayoutError
-from hbrt.link import REQUEST_MS, Link, program_name
+from hbrt.link import Link, program_name
 from hbrt.mailbox import Mailbox
 from hbrt.remote_pump import Job
 from hbrt.remote_wire import Kind, encode
@@ -139,7 +139,7 @@ class RemoteLink(Link):
             self._questions[number] = question
         if not self.fault:
             self._channel.put(job(number))
-            question.has_come.wait(REQUEST_MS / 1000)
+            question.has_come.wait(self.request_ms / 1000)
         self._questions.pop(number, None)
         if question.answer is not None:
             return question.answer
@@ -147,7 +147,7 @@ class RemoteLink(Link):
             raise RequestRefusedError(self.fault, self.why_faulty())
         raise RequestRefusedError(
             Status.HB_DSP_TIMEOUT,
-            f"The relay at {self.paths.name} did not answer {what!r} within {REQUEST_MS // 1000} s.",
+            f"The relay at {self.paths.name} did not answer {what!r} within {self.request_ms // 1000} s.",
         )
 
     def pull(self, phy_addr: int, size_bytes: int) -> None:

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from arm_client.client import Board, connect
+from arm_client.client import Board
+from arm_client.session import Session
 from dsp_server.relay.remote.connections import Connections, is_given
 from dsp_server.relay.remote.gate import FAREWELL_BEATS
 from hbrt.remote_wire import BEAT_SECONDS, Kind, encode
@@ -147,6 +148,13 @@ def relay(dsp_board: Board, kept_relays: KeptRelays) -> RemoteRelay:
     return kept_relays.of(dsp_board.path)
 
 
+def far_board(relay: RemoteRelay) -> Board:
+    """A program with a connection of its own; ``connect`` would share one."""
+    session = Session(relay.board)
+    session.users = 1
+    return Board(session)
+
+
 def test_who_brings_an_identity_is_refused(relay: RemoteRelay) -> None:
     with RawPeer(relay.address, b"alice") as peer:
         peer.say(encode(Kind.HELLO, "alice", os.getpid()))
@@ -165,7 +173,7 @@ def test_who_comes_and_goes_with_nonsense_takes_nobody_along(relay: RemoteRelay)
         for number, peer in enumerate(peers):
             peer.say(*nonsense[(number + round_) % len(nonsense)])
             peer.close()
-        boards.append(connect(relay.address))
+        boards.append(far_board(relay))
     time.sleep((FAREWELL_BEATS + 1) * BEAT_SECONDS)
     for board in boards:
         board.ping()

@@ -225,9 +225,8 @@ class Gate:
     def _name(self, connection: Connection, frame: zmq.Frame, program: str) -> str:
         """What the board is to call a program: whose key, from where, which one."""
         who = connection.peer
-        with contextlib.suppress(zmq.ZMQError):  # no keys, no name
-            key = frame.get("User-Id")
-            who = f"{self._door.name_of(str(key).encode()) or '?'}@{who}"
+        if self._door.has_keys:
+            who = f"{self._door.name_of(str(frame.get('User-Id')).encode()) or '?'}@{who}"
         # It is written to logs and shown on terminals, which must not take it for a command.
         return "".join(letter if letter.isprintable() else "?" for letter in f"{who} {program}"[:64])
 

@@ -13,9 +13,9 @@ from hbrt.remote_wire import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES
 
 if TYPE_CHECKING:
     import zmq
-    from zmq.auth.thread import ThreadAuthenticator
 
 HANDSHAKE_MS = 5000
+ZAP_DOMAIN = "hbrt"
 MOST_UNREAD = 64  # frames that the gate's thread has not looked at, of one connection; more wait in the network
 MOST_UNSENT = 4096  # frames; deputies bound their bytes
 _ENDPOINT = re.compile(r"tcp://(\*|[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
@@ -90,7 +90,6 @@ class Door:
         import zmq
 
         self._listen = listen
-        self._guard: ThreadAuthenticator | None = None
         self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         self.socket.linger = 500
         self.socket.maxmsgsize = MAX_FRAME_BYTES
@@ -99,12 +98,15 @@ class Door:
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
         self.socket.ipv6 = int(listen.host.startswith("["))
-        if listen.pair is not None:
-            from zmq.auth.thread import ThreadAuthenticator
+        from zmq.auth.thread import ThreadAuthenticator
 
-            self._guard = ThreadAuthenticator(context)
-            self._guard.start()
-            self._guard.configure_curve_callback("*", self)
+        # Without keys, too: who is asked for nothing is let in, but for protocols older than ZMTP 3, which give no sign
+        # of life, nor the descriptor that they come over.
+        self._guard = ThreadAuthenticator(context)
+        self._guard.start()
+        self.socket.zap_domain = ZAP_DOMAIN.encode()
+        if listen.pair is not None:
+            self._guard.configure_curve_callback(ZAP_DOMAIN, self)
             self.socket.curve_server = 1
             self.socket.curve_publickey, self.socket.curve_secretkey = listen.pair
         try:
@@ -120,6 +122,11 @@ class Door:
         """Whether a public key may come in; ZeroMQ's authenticator asks, in a thread of its own."""
         return self.name_of(key) is not None
 
+    @property
+    def has_keys(self) -> bool:
+        """Whether who comes in shows a key."""
+        return self._listen.keys is not None
+
     def name_of(self, key: bytes) -> str | None:
         """Name of the program that has a key, None when it may not come in (any more)."""
         return clients_by_key(self._listen.keys).get(key) if self._listen.keys is not None else None
@@ -127,5 +134,4 @@ class Door:
     def close(self) -> None:
         """Let nobody in any more."""
         self.socket.close()
-        if self._guard is not None:
-            self._guard.stop()
+        self._guard.stop()
