@@ -37,6 +37,12 @@ def need_known(options: Mapping[str, object], kind: type) -> None:
             raise refusal(f"{name} is no option of this function: there are {', '.join(known)}.")
 
 
+def need_whole(name: str, value: Any) -> None:
+    """Refuse what is no int; raises CallerError."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
+        raise refusal(f"{name} is {value!r}: give a whole number.")
+
+
 def as_array(values: ArrayLike) -> NDArray[Any]:
     """The values as an array: a board array itself, or what numpy makes of them.
 
@@ -91,9 +97,14 @@ def per_channel(name: str, values: ArrayLike, channels: int, dtype: DTypeLike) -
     """(channels,) of `dtype`, from as many values or from one for all.
 
     Raises:
-        CallerError: another number of values, or, for an integer type, one that it cannot hold.
+        CallerError: another number of values, what is no real number, or, for an integer type, one that it cannot hold.
     """
-    given = np.asarray(values).reshape(-1)
+    try:
+        given = np.asarray(values).reshape(-1)
+    except ValueError:
+        raise refusal(f"{name} is {values!r}: give one number, or a flat list of them.") from None
+    if given.dtype.kind not in "biuf":
+        raise refusal(f"{name} is {values!r}: use real numbers.")
     if given.size not in {1, channels}:
         raise refusal(f"{name} has {given.size} values for {channels} channels: give 1 or {channels}.")
     with np.errstate(invalid="ignore", over="ignore"):

@@ -10,7 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.nn.arrays import refusal
+from arm_client.nn.arrays import need_whole, refusal
 from hbrt.pointcloud_types import (
     HB_DSP_RPC_CMD_NN_CENTERPOINT,
     HB_DSP_RPC_CMD_NN_POINTPILLARS,
@@ -103,7 +103,7 @@ class PillarConfig:
         if not isinstance(self.scale, SupportsFloat):
             raise refusal(f"scale is {self.scale!r}: give a number.")
         for name in ("dims", "max_voxels", "max_points", "max_input_points"):
-            _need_whole(name, getattr(self, name))
+            need_whole(name, getattr(self, name))
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -172,11 +172,6 @@ def _need_numbers(name: str, values: Any, count: int) -> None:
         is_right = False
     if not is_right:
         raise refusal(f"{name} is {values!r}: give {count} numbers.")
-
-
-def _need_whole(name: str, value: Any) -> None:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise refusal(f"{name} is {value!r}: give a whole number.")
 
 
 def _cells(axis: str, low: float, high: float, size: float) -> int:

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.nn.arrays import refusal
+from arm_client.nn.arrays import need_whole, refusal
+from hbrt.pointcloud_types import POINT_DIMS
 
 Floats = NDArray[np.float64]
 
@@ -55,7 +56,25 @@ def lidar_sweep(
 
     Returns:
         (n, dims) float32.
+
+    Raises:
+        CallerError: an argument that makes no sweep; names it.
     """
+    if dims not in POINT_DIMS:
+        raise refusal(f"dims is {dims!r}: a point has 4 or 5 numbers.")
+    for name, value, least in (
+        ("seed", seed, 0),
+        ("rings", rings, 1),
+        ("azimuths", azimuths, 1),
+        ("sweeps", sweeps, 1),
+        ("boxes", boxes, 0),
+        ("max_points", 0 if max_points is None else max_points, 0),
+    ):
+        need_whole(name, value)
+        if value < least:
+            raise refusal(f"{name} is {value}: give {least} or more.")
+    if not 0 <= dropout <= 1:
+        raise refusal(f"dropout is {dropout!r}: give a share of returns, 0 to 1.")
     random = np.random.default_rng(seed)
     scene = _scene(random, boxes)
     directions = _directions(rings, azimuths)

@@ -33,6 +33,25 @@ def test_a_seed_makes_a_sweep() -> None:
     assert np.array_equal(lidar_sweep(7, sweeps=2, azimuths=200, max_points=100), first[:100])
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"dims": 3}, r"^dims is 3: a point has 4 or 5 numbers\."),
+        ({"seed": -1}, r"^seed is -1: give 0 or more\."),
+        ({"rings": 0}, r"^rings is 0: give 1 or more\."),
+        ({"azimuths": 0}, r"^azimuths is 0: give 1 or more\."),
+        ({"sweeps": 1.5}, r"^sweeps is 1\.5: give a whole number\."),
+        ({"boxes": -1}, r"^boxes is -1: give 0 or more\."),
+        ({"max_points": -5}, r"^max_points is -5: give 0 or more\."),
+        ({"dropout": 1.5}, r"^dropout is 1\.5: give a share of returns, 0 to 1\."),
+        ({"dropout": float("nan")}, r"^dropout is nan: give a share of returns, 0 to 1\."),
+    ],
+)
+def test_what_makes_no_sweep(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(CallerError, match=message):
+        lidar_sweep(**arguments)
+
+
 def test_rings_of_the_ground() -> None:
     points = lidar_sweep(0, boxes=0, dropout=0.0, sweeps=1, rings=32, azimuths=90).astype(np.float64)
     elevations = np.radians(np.linspace(LOWEST_DEG, HIGHEST_DEG, 32))
