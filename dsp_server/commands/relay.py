@@ -85,7 +85,6 @@ def main() -> None:
     """Entry of the ``dsp_relay_server`` program."""
     from hbrt.cli import mapped_exits
 
-    sys.argv[0] = "dsp_relay_server"  # however it was started: it is what 'hbrt status' shows
     try:
         with mapped_exits():
             command.main(args=sys.argv[1:], prog_name="dsp_relay_server", standalone_mode=False)

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from dsp_server.relay import PROGRAM
 from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.cli_options import board_option, json_option, timeout_option
@@ -13,7 +14,6 @@ from hbrt.control_client import Daemon, RefusedError, ask
 from hbrt.status import Status
 
 STOP_SECONDS = 30.0
-RELAY = "dsp_relay_server"
 
 
 @click.command(short_help="Stop a board, or one of its cores.")
@@ -43,7 +43,7 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
     else:
         removed, clients = _stop(board, timeout)
     sentence = f"Board {board.name} is offline. Removed: {', '.join(removed)}."
-    clients = [client for client in clients if client["name"] != RELAY]  # it ends with its board
+    clients = [client for client in clients if client["name"] != PROGRAM]  # it ends with its board
     if clients:
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
         sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."

@@ -12,6 +12,7 @@ from typing import NoReturn
 
 from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
+from dsp_server.relay import PROGRAM
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import lock_file, lock_holder
 from hbrt.launch import open_log
@@ -44,7 +45,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     from hbrt.link import Link
 
     raise_descriptor_limit()
-    link = Link(paths)
+    link = Link(paths, PROGRAM)
     lock = None
     try:
         # The lock comes second: it is a file in a directory that is a board's only while its daemon runs.

@@ -130,6 +130,10 @@ def test_a_boards_relay_is_no_program_that_loses_its_board(shell: Shell) -> None
     shell.good("run", "nn", "softmax")
     assert len(relays(shell.home)) == 1
     assert "attached" not in shell.good("stop")
+    shell.good("start", "--cores", "1")
+    shell.good("relay", "--detach")
+    assert [client["name"] for client in shell.status()["clients"]] == ["dsp_relay_server"]
+    assert "attached" not in shell.good("stop")
 
 
 def test_a_private_boards_relay_has_ended_when_the_run_has(shell: Shell) -> None:
