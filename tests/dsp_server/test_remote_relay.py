@@ -15,7 +15,7 @@ import pytest
 import zmq
 
 from arm_client.client import Board, connect
-from dsp_server.relay.remote import deputy, gate
+from dsp_server.relay.remote import deputy, gate, looker
 from dsp_server.relay.remote.deputy import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, Deputy
 from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import parse
@@ -321,6 +321,18 @@ def test_who_goes_on_after_a_mistake_that_its_deputy_finds_is_logged_once(
     said = capsys.readouterr().out.splitlines()
     assert len([line for line in said if "broke the protocol" in line]) == 1
     assert not [line for line in said if "not known" in line]
+
+
+def test_who_looks_and_asks_nothing_more_is_let_go(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(looker, "IDLE_SECONDS", 0.01)
+    talker = Talker(near_gate.endpoint)
+    talker.say(Kind.LOOK, 0, encode_request(ControlRequest(1, "ops")))
+    assert talker.hear().kind == Kind.REPLY
+    kind, (status, why) = talker.hear()
+    assert (kind, status) == (Kind.GONE, Status.HB_DSP_RELAY_LOST)
+    assert why == "The relay keeps who looks and asks nothing for 0.01 s; connect again."
+    assert talker.is_cut_off()
+    talker.close()
 
 
 def test_who_has_gone_takes_no_place(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ from hbrt.status import Status
 from hbrt.wire import ControlReply, MalformedMessageError, decode_request
 
 DAEMON_SECONDS = 5.0  # for its answer: less than who looks waits for this one's
+IDLE_SECONDS = 30.0  # without a question: there are few places
 MOST_UNREAD = 4  # questions: each waits for the answer to the one before
 
 
@@ -66,11 +67,14 @@ class Looker(threading.Thread):
         """Answer, one question after the other."""
         try:
             while True:
-                frame = self._inbox.get()
+                frame = self._inbox.get(timeout=IDLE_SECONDS)
                 if self._is_over:
                     return
                 if not self._on_frame(frame):
                     return
+        except queue.Empty:
+            why = f"The relay keeps who looks and asks nothing for {IDLE_SECONDS:g} s; connect again."
+            self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), why))
         except MalformedMessageError as error:
             self._say(f"The relay lets {self.program} go, which broke the protocol: {error}")
             self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
