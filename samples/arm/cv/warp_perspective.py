@@ -131,7 +131,7 @@ def main() -> int:
     output_dir = sys.argv[2] if len(sys.argv) > 2 else "output"
     try:
         got = run(input_file=input_file, output_dir=output_dir)
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:
         print(f"warp_perspective: {error}", file=sys.stderr)
         return 1
     print(

@@ -97,7 +97,7 @@ def main() -> int:
     """Prints one line; 0 when the results are right."""
     try:
         got = run(output_dir=sys.argv[1] if len(sys.argv) > 1 else None)
-    except RuntimeError as error:
+    except (OSError, RuntimeError) as error:
         print(f"softmax: {error}", file=sys.stderr)
         return 1
     print(

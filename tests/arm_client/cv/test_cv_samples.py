@@ -90,6 +90,19 @@ def test_a_file_that_is_no_picture(dsp_board: Board, capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err == f"sobel: {__file__} is not a picture that OpenCV can read.\n"
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_directory_that_cannot_be_is_a_sentence(
+    dsp_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(odd_picture(tmp_path)), str(tmp_path / "file" / "below")])
+    assert sample(name)["main"]() == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"{name}: ")
+    assert err.endswith(f"Not a directory: '{tmp_path / 'file' / 'below'}'\n")
+
+
 def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     threshold = sample("threshold")
     real: Any = np.where

@@ -73,6 +73,16 @@ def test_main_without_a_board(
     assert err.startswith(f"{name}: hbSysAllocMem returned {int(Status.HB_SYS_NOT_RUNNING)}: ")
 
 
+@pytest.mark.parametrize("name", ["softmax", "quantize", "dequantize"])
+def test_a_directory_that_cannot_be_is_a_sentence(
+    dsp_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(tmp_path / "file" / "below")])
+    assert sample(name)["main"]() == 1
+    assert capsys.readouterr() == ("", f"{name}: [Errno 20] Not a directory: '{tmp_path / 'file' / 'below'}'\n")
+
+
 def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
     softmax = sample("softmax")
     monkeypatch.setattr(sys, "argv", ["softmax.py"])
