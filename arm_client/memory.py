@@ -11,7 +11,7 @@ import contextlib
 import mmap
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from arm_client.refusal import RequestRefusedError
 from hbrt import settings
@@ -19,10 +19,26 @@ from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hbrt.link import Link
     from hbrt.tasks import Tasks
 
 SIZE_LIMIT = (1 << 32) - 1
+
+
+class User(Protocol):
+    """What uses memory of this process without the daemon's knowledge: tasks of models."""
+
+    def is_used(self, phy_addr: int, size_bytes: int) -> bool:
+        """Whether any of this memory is in use."""
+
+    def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
+        """Have ``let_go`` called when it no longer is; False when it is not in use."""
+
+
+users: list[User] = []
+"""Asked before a block is freed: what they use goes when they have ended."""
 
 
 class Block:
@@ -120,17 +136,32 @@ class Blocks:
             return  # the board is gone or does not answer: it takes all back with the lease
 
     def free(self, phy_addr: int) -> None:
-        """Free a block that this process allocated.
+        """Free a block that this process allocated. One that a task uses goes when that has ended.
 
         Raises:
             RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
         """
         self._tasks.forget_block(phy_addr)
-        self._link.request("free", phy=phy_addr)
+        block = self._blocks.get(phy_addr)
+        using = [] if block is None else [one for one in users if one.is_used(phy_addr, block.size_bytes)]
+        for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
+            self._link.request("register", phy=phy_addr, size=1)
+        try:
+            self._link.request("free", phy=phy_addr)
+        except RequestRefusedError:
+            for _ in using:
+                self._forgo(phy_addr)
+            raise
         with self._lock:
-            block = self._blocks.get(phy_addr)
             if block is not None and not block.registrations:
-                del self._blocks[phy_addr]
+                self._blocks.pop(phy_addr, None)
+        for one in using:
+            if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr)):
+                self._forgo(phy_addr)
+
+    def _forgo(self, phy_addr: int) -> None:
+        with contextlib.suppress(RequestRefusedError):  # of a board that has gone: so has the block
+            self._link.request("unregister", phy=phy_addr)
 
     def register(self, phy_addr: int, size_bytes: int) -> tuple[Block, int]:
         """Map a range that is known by its physical address; counted. Returns its block and the range's offset in it.

@@ -9,7 +9,7 @@ import numpy as np
 
 from arm_client.dnn.errors import ModelError, bad_argument
 from arm_client.dnn.pictures import Picture, pictures_of, type_given
-from arm_client.dnn.places import view_of
+from arm_client.dnn.places import check_range, view_of
 from arm_client.dnn.resizer import Region, check_region, resize
 from arm_client.dnn.spec import TensorSpec
 from hbrt.dnn_types import hbDNNTensor
@@ -84,11 +84,10 @@ def planes_of(name: str, picture: Picture, ddr: Ddr) -> tuple[NDArray[np.uint8],
     """Views of a picture's planes in device memory: (rows, bytes of a row).
 
     Raises:
-        ModelError: INVALID_ARGUMENT: it does not lie in live memory.
+        ModelError: INVALID_ARGUMENT: it does not lie in live memory of this process.
     """
     for plane in picture.planes:
-        if not ddr.contains(plane.phy_addr, plane.size_bytes):
-            raise bad_argument(f"The picture {name!r}: {ddr.explain(plane.phy_addr, plane.size_bytes)}")
+        check_range(f"The picture {name!r}", plane.phy_addr, plane.size_bytes, ddr)
     return tuple(
         np.ndarray((plane.rows, plane.row_bytes), np.uint8, ddr.bytes, ddr.offset_of(plane.phy_addr), (plane.stride, 1))
         for plane in picture.planes

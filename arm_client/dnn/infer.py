@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from arm_client.dnn.tensors import array_of, feeds_of, targets_of
+from arm_client.dnn.tensors import Feed, Target, array_of, feeds_of, targets_of
 
 if TYPE_CHECKING:
-    from arm_client.dnn.executor import Stop
+    from arm_client.dnn.executor import Plan, Stop
+    from arm_client.dnn.places import Ranges
     from arm_client.dnn.runtime import Loaded
     from arm_client.dnn.tasks import Job
     from hbrt.ddr import Ddr
@@ -30,12 +32,27 @@ def job_of(
     model = loaded.model
     feeds = feeds_of(model.inputs, loaded.input_memos, input, ddr)
     targets = targets_of(model.outputs, loaded.output_memos, output, ddr)
+    return _Inference(model.plan, feeds, targets, ctrl)
 
-    def run(stop: Stop) -> None:
-        arrays = {feed.name: array_of(feed) for feed in feeds}
-        results = model.plan.run(arrays, {target.name: target.array for target in targets}, stop, ctrl)
-        for target in targets:
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Inference:
+    """A model and the tensors of one run."""
+
+    plan: Plan
+    feeds: list[Feed]
+    targets: list[Target]
+    ctrl: hbDNNInferCtrlParam
+
+    def __call__(self, stop: Stop) -> None:
+        arrays = {feed.name: array_of(feed) for feed in self.feeds}
+        wanted = {target.name: target.array for target in self.targets}
+        results = self.plan.run(arrays, wanted, stop, self.ctrl)
+        for target in self.targets:
             if target.finish is not None:
                 target.finish(results[target.name])
 
-    return run
+    def ranges(self) -> Ranges:
+        """The memory of the tensors."""
+        inputs = tuple(one for feed in self.feeds for one in feed.ranges)
+        return inputs + tuple(one for target in self.targets for one in target.ranges)

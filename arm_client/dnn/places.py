@@ -12,6 +12,7 @@ import numpy as np
 from arm_client.dnn.dtypes import NIBBLES
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.spec import DYNAMIC, TensorSpec
+from arm_client.process import process
 from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNDataType, hbDNNTensor
 from hbrt.layout import TABLES_GENERATION
 
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 _TENSOR = struct.Struct("<" + "QQI4x" * 4 + "9i9iii" + "i4xQ" + "i4xQi4xQ" + "iii8i4x")
 _GENERATION = struct.Struct("<Q")
 _MOST_KEPT = 64  # places that are remembered of one model's tensor; a program has a few buffers that it uses in turn
+
+
+Ranges = tuple[tuple[int, int], ...]
+"""(physical address, bytes) of memory."""
 
 
 class View(NamedTuple):
@@ -59,7 +64,7 @@ class Place(NamedTuple):
     shape: tuple[int, ...]
     stride: tuple[int, ...] | None
     padded_bytes: int
-    ranges: tuple[tuple[int, int], ...]
+    ranges: Ranges
     room_bytes: int
 
 
@@ -73,7 +78,7 @@ class Memo:
         """The place of a tensor, by ``make`` when it is not known.
 
         Raises:
-            ModelError: INVALID_ARGUMENT: what ``make`` found, or memory that was freed meanwhile.
+            ModelError: INVALID_ARGUMENT: what ``make`` found, or memory that was freed meanwhile, or is another's.
         """
         raw = bytes(tensor)
         generation = _GENERATION.unpack_from(ddr.map, TABLES_GENERATION)[0]
@@ -85,12 +90,27 @@ class Memo:
         else:
             place = make(view_of(raw))
         for phy_addr, size_bytes in place.ranges:
-            if not ddr.contains(phy_addr, size_bytes):
-                raise bad_argument(f"The tensor {spec.name!r}: {ddr.explain(phy_addr, size_bytes)}")
+            check_range(f"The tensor {spec.name!r}", phy_addr, size_bytes, ddr)
         if len(self._known) >= _MOST_KEPT:
             self._known.clear()
         self._known[raw] = (ddr, generation, place)
         return place
+
+
+def check_range(what: str, phy_addr: int, size_bytes: int, ddr: Ddr) -> None:
+    """Check that memory is live, and this process's to use.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT: it is not inside one live block, or belongs to another process.
+    """
+    if not ddr.contains(phy_addr, size_bytes):
+        raise bad_argument(f"{what}: {ddr.explain(phy_addr, size_bytes)}")
+    session = process.default
+    if session is not None and session.link.ddr is ddr and not ddr.may_use(phy_addr, session.link.client_id):
+        raise bad_argument(
+            f"{what}: the block that holds {phy_addr:#x} belongs to another process; register it first "
+            "(hbSysRegisterMem)."
+        )
 
 
 def view_of(raw: bytes) -> View:

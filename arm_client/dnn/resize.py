@@ -6,6 +6,7 @@ Limits are those of the DNN API manual (X3); the arithmetic is the resizer's of 
 from __future__ import annotations
 
 import ctypes
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from arm_client.dnn.arguments import check_schedule, out_behind, returns_status
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arm_client.dnn.executor import Stop
+    from arm_client.dnn.places import Ranges
     from hbrt.ddr import Ddr
 
 MAX_SIDE = 4080
@@ -85,12 +87,30 @@ def hbDNNResize(
     region = _region(roi, source)
     _check_sides(region, target)
 
-    def run(_stop: Stop) -> None:
-        results = _scaled(from_planes, source, region, (target.height, target.width))
-        for plane, result in zip(to_planes, results, strict=True):
+    used = tuple((plane.phy_addr, plane.size_bytes) for plane in (*source.planes, *target.planes))
+    job = _Resize(from_planes, source, region, to_planes, target, used)
+    runtime.tasks.add_resize(out, job, core_mask=how.bpuCoreId, priority=how.priority)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Resize:
+    """What is scaled, and where it goes."""
+
+    from_planes: tuple[Bytes, ...]
+    source: Picture
+    region: Region
+    to_planes: tuple[Bytes, ...]
+    target: Picture
+    used: Ranges
+
+    def __call__(self, _stop: Stop) -> None:
+        results = _scaled(self.from_planes, self.source, self.region, (self.target.height, self.target.width))
+        for plane, result in zip(self.to_planes, results, strict=True):
             plane[...] = result
 
-    runtime.tasks.add_resize(out, run, core_mask=how.bpuCoreId, priority=how.priority)
+    def ranges(self) -> Ranges:
+        """The rows of both."""
+        return self.used
 
 
 def _picture(name: str, given: Any, ddr: Ddr) -> tuple[Picture, tuple[Bytes, ...]]:

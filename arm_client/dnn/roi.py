@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from arm_client.dnn.properties import shape_in
 from arm_client.dnn.resizer import Region, data_batch, output_batch
 from arm_client.dnn.runtime import device_memory, runtime
 from arm_client.dnn.spec import TensorSpec
-from arm_client.dnn.tensors import Target, array_of, feed_of, nth, one_of_batch, target_of
+from arm_client.dnn.tensors import Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
 from arm_client.pointers import integer, shown
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNInferCtrlParam, hbDNNRoi, hbDNNTaskHandle_t, hbDNNTensor
 from hbrt.status import Status
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from arm_client.dnn.executor import Stop
     from arm_client.dnn.model import Model
+    from arm_client.dnn.places import Ranges
     from arm_client.dnn.tasks import Job
     from hbrt.ddr import Ddr
 
@@ -123,21 +124,40 @@ def roi_job(
         _target(spec, nth(output, at, spec.name), runs, model_batch, ddr) for at, spec in enumerate(model.outputs)
     ]
 
-    def run(stop: Stop) -> None:
+    count = batch * len(model.inputs)
+    used = tuple(one for at in range(count) for one in blocks_of(input[at]))
+    return batch, _Regions(model, elements, targets, runs, model_batch, ctrl, used)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Regions:
+    """The runs of one hbDNNRoiInfer."""
+
+    model: Model
+    elements: list[list[Make]]
+    targets: list[Target]
+    runs: int
+    model_batch: int
+    ctrl: hbDNNInferCtrlParam
+    used: Ranges  # by the inputs
+
+    def __call__(self, stop: Stop) -> None:
         parts: list[dict[str, NDArray[Any]]] = []
-        for index in range(runs):
+        for index in range(self.runs):
             if stop.is_set:
                 return
-            chosen = elements[index * model_batch : (index + 1) * model_batch]
-            feeds = {spec.name: _gather(spec, at, chosen) for at, spec in enumerate(model.inputs)}
-            wanted = {target.name: _slice(target, index, runs) for target in targets}
-            parts.append(model.plan.run(feeds, wanted, stop, ctrl))
-        for target in targets:
+            chosen = self.elements[index * self.model_batch : (index + 1) * self.model_batch]
+            feeds = {spec.name: _gather(spec, at, chosen) for at, spec in enumerate(self.model.inputs)}
+            wanted = {target.name: _slice(target, index, self.runs) for target in self.targets}
+            parts.append(self.model.plan.run(feeds, wanted, stop, self.ctrl))
+        for target in self.targets:
             if target.finish is not None:
                 results = [part[target.name] for part in parts]
-                target.finish(results[0] if runs == 1 else np.concatenate(results))
+                target.finish(results[0] if self.runs == 1 else np.concatenate(results))
 
-    return batch, run
+    def ranges(self) -> Ranges:
+        """The memory of the tensors."""
+        return (*self.used, *(one for target in self.targets for one in target.ranges))
 
 
 def _is_resizer(spec: TensorSpec) -> bool:

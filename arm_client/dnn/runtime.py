@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from arm_client import memory
 from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
@@ -132,5 +133,6 @@ def device_memory() -> Ddr:
 
 
 runtime = Runtime()
+memory.users.append(runtime.tasks)
 atexit.register(runtime.tasks.close)
 os.register_at_fork(after_in_child=runtime.abandon_in_child)

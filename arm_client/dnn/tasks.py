@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from arm_client.dnn.bpu import ALL_CORES, Bpu
 from arm_client.dnn.errors import ModelError, one_line
@@ -23,13 +23,23 @@ from hbrt.status import Status
 
 if TYPE_CHECKING:
     from arm_client.dnn.model import Model
+    from arm_client.dnn.places import Ranges
     from hbrt.dnn_types import hbDNNTaskHandle_t
 
 MOST_TASKS = 32
 MOST_CHAINED = 255
 SHORT_NS = 2_000_000  # of a run for which a wait lends its thread: meanwhile it hears no signal
-Job = Callable[[Stop], None]
 Callback = Callable[[int], None]
+
+
+class Job(Protocol):
+    """One piece of a task's work."""
+
+    def __call__(self, stop: Stop, /) -> None:
+        """Do it, until ``stop`` is set."""
+
+    def ranges(self) -> Ranges:
+        """The memory that it reads and writes: (physical address, bytes)."""
 
 
 class State(IntEnum):
@@ -57,6 +67,7 @@ class Task:
         "is_short",
         "is_submitted",
         "jobs",
+        "kept",
         "models",
         "order",
         "runner",
@@ -71,6 +82,7 @@ class Task:
         self._tasks = tasks
         self.where = where
         self.jobs: list[Job] = []
+        self.kept: list[tuple[int, int, Callable[[], None]]] = []  # memory that was freed meanwhile
         self.models: list[Model] = []
         self.count = 0
         self.stop = Stop()
@@ -301,14 +313,33 @@ class Tasks:
                     )
             self._retired.update(models)
 
+    def is_used(self, phy_addr: int, size_bytes: int) -> bool:
+        """Whether a task that has not ended reads or writes any of this memory."""
+        with self._lock:
+            return self._user_of(phy_addr, size_bytes) is not None
+
+    def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
+        """Have ``let_go`` called at the end of the task that uses this memory; False when none does any more."""
+        with self._lock:
+            task = self._user_of(phy_addr, size_bytes)
+            if task is None:
+                return False
+            task.kept.append((phy_addr, size_bytes, let_go))
+            return True
+
     def end(self, task: Task, status: int, text: str) -> None:
         """A task has ended: tell all who wait for it. Again does nothing, or what an interrupt kept the first from."""
         if task.is_released:
             status = Status.HB_DNN_RUN_TASK_FAILED
             text = f"The task {task.handle:#x} was released before it ended."
         with self._lock:
+            self._unended.discard(task)  # first: from here on no memory is kept for it
+        while task.kept:
+            phy_addr, size_bytes, let_go = task.kept.pop()
+            if not self.keep(phy_addr, size_bytes, let_go):  # another task may use it too
+                let_go()
+        with self._lock:
             if not task.end.has_come:
-                self._unended.discard(task)
                 task.jobs.clear()
                 task.models.clear()
                 task.status, task.text = status, text
@@ -364,6 +395,14 @@ class Tasks:
                 f"A layer on BPU core {core} waits for the task {task.handle:#x}, which that core alone may run; "
                 "give it another bpuCoreId.",
             )
+
+    def _user_of(self, phy_addr: int, size_bytes: int) -> Task | None:
+        end = phy_addr + size_bytes
+        for task in self._unended:
+            for job in task.jobs:
+                if any(start < end and phy_addr < start + size for start, size in job.ranges()):
+                    return task
+        return None
 
     def _awaiting(self, handle: int) -> Task:
         task = self._handles.find(handle)

@@ -18,7 +18,7 @@ from arm_client.dnn import nibbles
 from arm_client.dnn.dtypes import NIBBLES
 from arm_client.dnn.errors import ModelError, bad_argument
 from arm_client.dnn.image_feeds import whole_pictures
-from arm_client.dnn.places import Memo, Place, over, place_of
+from arm_client.dnn.places import Memo, Place, Ranges, over, place_of
 from arm_client.dnn.properties import fill_shape
 from arm_client.dnn.spec import DYNAMIC, TensorSpec
 from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNTensor
@@ -32,20 +32,33 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Feed:
-    """One input of one run: an array that can be used as it is, or what makes it in the worker's thread."""
+    """One input of one run: an array that can be used as it is, or what makes it in the worker's thread.
+
+    ``ranges`` are the (physical address, bytes) that it lies in.
+    """
 
     name: str
     array: NDArray[Any] | None
     make: Callable[[], NDArray[Any]] | None = None
+    ranges: Ranges = ()
 
 
 @dataclass(slots=True)
 class Target:
-    """One output of one run: an array that the graph may write, and what remains to do with the result."""
+    """One output of one run: an array that the graph may write, and what remains to do with the result.
+
+    ``ranges`` are the (physical address, bytes) that it lies in.
+    """
 
     name: str
     array: NDArray[Any] | None
     finish: Callable[[NDArray[Any]], None] | None = None
+    ranges: Ranges = ()
+
+
+def blocks_of(tensor: hbDNNTensor) -> Ranges:
+    """The memory that a picture may lie in: what its tensor names."""
+    return tuple((mem.phyAddr, mem.memSize) for mem in tensor.sysMem[:2] if mem.phyAddr)
 
 
 def feeds_of(
@@ -67,7 +80,9 @@ def feeds_of(
         if batch > 1 and first.properties.validShape.dimensionSize[0] == 1:
             part = one_of_batch(spec)
             parts = [feed_of(part, memo, nth(tensors, at + i, spec.name), ddr) for i in range(batch)]
-            feeds.append(Feed(spec.name, None, lambda parts=parts: np.concatenate([array_of(p) for p in parts])))  # type: ignore[misc]
+            ranges = tuple(one for part in parts for one in part.ranges)
+            whole = lambda parts=parts: np.concatenate([array_of(part) for part in parts])  # noqa: E731
+            feeds.append(Feed(spec.name, None, whole, ranges))
             at += batch
         else:
             feeds.append(feed_of(spec, memo, first, ddr))
@@ -102,19 +117,19 @@ def feed_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Feed
         ModelError: INVALID_ARGUMENT.
     """
     if spec.image is not None:
-        return Feed(spec.name, None, whole_pictures(spec, tensor, ddr))
+        return Feed(spec.name, None, whole_pictures(spec, tensor, ddr), blocks_of(tensor))
     place = memo.place(spec, tensor, ddr, lambda view: place_of(spec, view, ddr, is_input=True))
     if spec.tensor_type in NIBBLES:
         packed = over(ddr, place, np.dtype(np.uint8), ((prod(place.shape) + 1) // 2,))
-        return Feed(spec.name, None, lambda: nibbles.unpack(packed, place.shape, spec.graph_dtype))
+        return Feed(spec.name, None, lambda: nibbles.unpack(packed, place.shape, spec.graph_dtype), place.ranges)
     if spec.graph_dtype == np.bool_:
         stored = over(ddr, place, np.dtype(np.uint8))
         # A byte that is neither 0 nor 1 is no bool to the graph. A scalar stays an array.
-        return Feed(spec.name, None, lambda: np.asarray(stored != 0))
+        return Feed(spec.name, None, lambda: np.asarray(stored != 0), place.ranges)
     array = over(ddr, place, spec.graph_dtype)
     if place.stride is not None:
-        return Feed(spec.name, None, lambda: np.ascontiguousarray(array))
-    return Feed(spec.name, array)
+        return Feed(spec.name, None, lambda: np.ascontiguousarray(array), place.ranges)
+    return Feed(spec.name, array, None, place.ranges)
 
 
 def targets_of(
@@ -139,19 +154,19 @@ def target_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Ta
     """
     place = memo.place(spec, tensor, ddr, lambda view: place_of(spec, view, ddr, is_input=False))
     if spec.is_dynamic:
-        return Target(spec.name, None, lambda result: _deliver(spec, tensor, place, ddr, result))
+        return Target(spec.name, None, lambda result: _deliver(spec, tensor, place, ddr, result), place.ranges)
     if spec.tensor_type in NIBBLES:
         packed = over(ddr, place, np.dtype(np.uint8), ((prod(place.shape) + 1) // 2,))
-        return Target(spec.name, None, lambda result: nibbles.pack(result, packed))
+        return Target(spec.name, None, lambda result: nibbles.pack(result, packed), place.ranges)
     array = over(ddr, place, spec.graph_dtype)
     if place.stride is None:
-        return Target(spec.name, array)
+        return Target(spec.name, array, None, place.ranges)
 
     def pad(result: NDArray[Any]) -> None:
         over(ddr, place, np.dtype(np.uint8), (place.padded_bytes,))[:] = 0
         array[...] = result
 
-    return Target(spec.name, None, pad)
+    return Target(spec.name, None, pad, place.ranges)
 
 
 def nth(tensors: Sequence[hbDNNTensor], at: int, name: str) -> hbDNNTensor:
