@@ -15,6 +15,7 @@ from dsp_server.commands._checks import Check, Level
 from hbrt import settings
 from hbrt.board import BoardBusyError, BoardPaths, home
 from hbrt.board_files import take_lock
+from hbrt.launch import FEWEST_FDS
 from hbrt.settings import format_size
 
 FEW_DESCRIPTORS = 256
@@ -49,8 +50,9 @@ def kernel() -> Iterator[Check]:
         yield _probed(name, probe, missing)
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < FEW_DESCRIPTORS:
+        level = Level.FAIL if soft < FEWEST_FDS else Level.WARN
         yield Check(
-            "descriptors", Level.WARN, f"{soft} a process", "Raise it with 'ulimit -n 1024': each client takes some."
+            "descriptors", level, f"{soft} a process", "Raise it with 'ulimit -n 1024': each client takes some."
         )
     else:
         yield Check("descriptors", Level.OK, f"{soft} a process")

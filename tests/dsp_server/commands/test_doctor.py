@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import select
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,6 +41,14 @@ def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
     assert len(lines) == len(found) + 1
     assert all(line.startswith(("ok", "warn")) for line in lines[1:])
     assert list(shell.home.iterdir()) == []
+
+
+@pytest.mark.parametrize(("limit", "level", "code"), [(100, "fail", 3), (200, "warn", 0), (300, "ok", 0)])
+def test_few_descriptors_are_told_and_too_few_fail(shell: Shell, limit: int, level: str, code: int) -> None:
+    command = ["sh", "-c", f"ulimit -n {limit}; exec {sys.executable} -m hbrt doctor --json"]
+    answer = subprocess.run(command, env=shell.environment, capture_output=True, text=True, timeout=30, check=False)
+    found = {check["name"]: check for check in json.loads(answer.stdout)}["descriptors"]
+    assert (answer.returncode, found["level"], found["found"]) == (code, level, f"{limit} a process")
 
 
 def test_a_home_that_is_not_there_yet_is_good(shell: Shell) -> None:
