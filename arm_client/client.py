@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 from collections.abc import Iterator
 from operator import index
 from pathlib import Path
@@ -138,6 +139,8 @@ class Board:
         Raises:
             OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
         """
+        if timeout is not None:
+            timeout = _seconds(timeout)
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         tasks = session.tasks
         if timeout is None:
@@ -265,6 +268,18 @@ def _int64(custom_id: int) -> int:
     if not -(1 << 63) <= number < 1 << 63:
         raise CallerError(Status.HB_DSP_INVALID_ARGUMENT, f"The custom_id is {number}; it is a signed 64-bit integer.")
     return number
+
+
+def _seconds(timeout: float) -> float:
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise CallerError(
+            Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {timeout!r}; use seconds, or None for no limit."
+        )
+    return seconds
 
 
 def connect(board: str | None = None) -> Board:

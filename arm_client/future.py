@@ -118,8 +118,11 @@ class Task(concurrent.futures.Future[Any]):
         return super().done()
 
     def _wait_here(self, timeout: float | None) -> None:
-        if super().done() or (timeout is not None and timeout <= 0):
+        if timeout is not None and timeout <= 0:
             self._look()
+            if not super().done():
+                raise TimeoutError(f"Command {self.cmd:#x} has not ended yet; the task goes on.")
+        if super().done():
             return
         tasks = self._session.tasks
         timeout_ms = 0 if timeout is None else timeout * 1000

@@ -95,7 +95,7 @@ def floats(name: str, values: ArrayLike) -> NDArray[Any]:
 
 def chosen(name: str, value: str, choices: dict[str, int]) -> int:
     """Number of a choice; raises CallerError when it is none."""
-    if value not in choices:
+    if value not in list(choices):  # a list, as a value may be of any type
         raise refusal(f"{name} is {value!r}: use one of {', '.join(map(repr, choices))}.")
     return choices[value]
 
@@ -147,5 +147,6 @@ def weights_on_board(board: Board, weights: ArrayLike) -> tuple[hbVPFilterKernel
 def _kernel(board: Board, values: NDArray[Any], dtype: DTypeLike, number: int) -> tuple[hbVPFilterKernel, BoardArray]:
     if values.ndim != 2 or not values.size:
         raise refusal(f"A kernel of shape {values.shape} is none: use (rows, columns).")
-    held = board.from_array(values.astype(dtype))
+    with np.errstate(over="ignore"):  # what is infinite then is refused by the op's rules
+        held = board.from_array(values.astype(dtype))
     return hbVPFilterKernel(values.shape[1], values.shape[0], number, held.phy_addr), held

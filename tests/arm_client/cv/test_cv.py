@@ -215,6 +215,10 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
             lambda b: untyped.gaussian_blur(b, GREY, border="mirror"),
             "border is 'mirror': use one of 'constant', 'replicate'",
         ),
+        (lambda b: untyped.gaussian_blur(b, GREY, border=[1]), r"^border is \[1\]: use one of"),
+        (lambda b: untyped.gaussian_blur(b, GREY, timeout="x"), "^The timeout is 'x'; use seconds, or None"),
+        (lambda b: untyped.gaussian_blur(b, GREY, timeout=float("nan")), "^The timeout is nan; use seconds, or None"),
+        (lambda b: cv.filter2d(b, GREY, [[1e300]]), "^kernel has the weight inf as its element 0"),
         (
             lambda b: cv.median_blur(b, GREY, 129),
             "^maskWidth is 129, which does not fit its field of hbDSPCvMedianBlurParam",
