@@ -40,6 +40,7 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from hbrt.wire import ControlRequest, decode_reply, encode_request
 from tests.dsp_server.conftest import PATIENCE_S
+from tests.raw_zmtp import RawPeer
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
 
 __all__ = ["kept_relays"]
@@ -333,6 +334,15 @@ def test_who_looks_and_asks_nothing_more_is_let_go(near_gate: Gate, monkeypatch:
     assert why == "The relay keeps who looks and asks nothing for 0.01 s; connect again."
     assert talker.is_cut_off()
     talker.close()
+
+
+def test_who_was_let_go_is_not_blamed_for_what_came_after(near_gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+    for first in (encode(Kind.HELLO, "flood", 1), encode(Kind.LOG, 0, 1, -1)):
+        with RawPeer(near_gate.endpoint) as peer:
+            peer.say(first, *[b"nonsense"] * (MOST_UNREAD + 100))  # more than may wait, if it were looked at
+            assert peer.is_ended()
+    said = [line for line in capsys.readouterr().out.splitlines() if "lets" in line]
+    assert len(said) == 2, said
 
 
 def test_who_has_gone_takes_no_place(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,6 +80,7 @@ class Deputy(threading.Thread):
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
         self._is_over = False
+        self._blame = threading.Lock()
         self._pump = Pump()
         self._carried: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # and back
@@ -97,6 +98,10 @@ class Deputy(threading.Thread):
         self._inbox.append(frame)
         self._ring()
         return True
+
+    def blame(self) -> bool:
+        """Whether the caller is the first to let this one go for a mistake: that is told and logged once."""
+        return self._blame.acquire(blocking=False)
 
     def stop(self) -> None:
         """Have it let its program go soon: its memory and tasks with it."""
@@ -120,6 +125,8 @@ class Deputy(threading.Thread):
         except (BoardError, BadSettingError) as error:
             self._send(encode(Kind.REFUSED, int(Status.HB_DSP_NOT_RUNNING), str(error)))
         except MalformedMessageError as error:
+            if not self.blame():
+                return
             self._say(f"The relay lets {self.program} go, which broke the protocol: {error}")
             self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
         except Exception:  # noqa: BLE001 - a defect here must cost this program alone, and be told

@@ -259,6 +259,8 @@ class Gate:
         """Refuse nonsense, and end its connection when the refusal has had its time."""
         connection = None
         if identity in self._programs:
+            if not self._programs[identity].deputy.blame():
+                return  # its deputy has just found a mistake, too, and lets it go
             who = self._programs[identity].deputy.program
             connection = self._release(identity)
         else:

@@ -47,6 +47,7 @@ class Looker(threading.Thread):
         self._say = say
         self._inbox: queue.Queue[bytes] = queue.Queue(MOST_UNREAD)
         self._is_over = False
+        self._blame = threading.Lock()
         self._ticket = 0  # number of the last answer, which the next question shows: it was read
 
     def put(self, frame: bytes) -> bool:
@@ -56,6 +57,10 @@ class Looker(threading.Thread):
         except queue.Full:
             return False
         return True
+
+    def blame(self) -> bool:
+        """Whether the caller is the first to let this one go for a mistake: that is told and logged once."""
+        return self._blame.acquire(blocking=False)
 
     def stop(self) -> None:
         """Have it end soon."""
@@ -76,6 +81,8 @@ class Looker(threading.Thread):
             why = f"The relay keeps who looks and asks nothing for {IDLE_SECONDS:g} s; connect again."
             self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), why))
         except MalformedMessageError as error:
+            if not self.blame():
+                return
             self._say(f"The relay lets {self.program} go, which broke the protocol: {error}")
             self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
         except Exception:  # noqa: BLE001 - a defect here must cost this one alone, and be told
