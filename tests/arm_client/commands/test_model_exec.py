@@ -431,3 +431,16 @@ def test_a_bar_on_the_terminal_leaves_the_output_alone(shell: Shell) -> None:
     assert re.findall(r"^Frame count: (\d+),", run.stdout, re.MULTILINE) == ["200", "400"]
     assert "frames" in shown
     assert "Frame count" not in shown
+
+
+def test_a_boundary_that_is_kept_for_its_zero_point_is_said(dsp_board: Board, tmp_path: Path) -> None:
+    file = parsed(
+        tmp_path / "wide.onnx",
+        "g (float[2,3] x) => (float[2,3] y) <float s = {0.5}, uint16 z = {32768}>"
+        "{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
+    )
+    answer = tool("model_info", f"--model_file={file}")
+    why = "The input 'x' stays a tensor of real numbers: the zero point 32768 of its QuantizeLinear (uint16) is outside"
+    assert f"note: {why}" in answer.stdout
+    assert f"[DNN] WARNING: {file}: {why}" in answer.stderr
+    assert why in json.loads(good("model_info", f"--model_file={file}", "--json"))["models"][0]["notes"][0]
