@@ -60,6 +60,10 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import HB_DNN_LAYOUT_NCHW as HB_DNN_LAYOUT_NCHW
     from hbrt.dnn_types import HB_DNN_LAYOUT_NHWC as HB_DNN_LAYOUT_NHWC
     from hbrt.dnn_types import HB_DNN_LAYOUT_NONE as HB_DNN_LAYOUT_NONE
+    from hbrt.dnn_types import HB_DNN_LOG_ERROR as HB_DNN_LOG_ERROR
+    from hbrt.dnn_types import HB_DNN_LOG_FATAL as HB_DNN_LOG_FATAL
+    from hbrt.dnn_types import HB_DNN_LOG_NONE as HB_DNN_LOG_NONE
+    from hbrt.dnn_types import HB_DNN_LOG_WARNING as HB_DNN_LOG_WARNING
     from hbrt.dnn_types import HB_DNN_PRIORITY_HIGHEST as HB_DNN_PRIORITY_HIGHEST
     from hbrt.dnn_types import HB_DNN_PRIORITY_LOWEST as HB_DNN_PRIORITY_LOWEST
     from hbrt.dnn_types import HB_DNN_PRIORITY_PREEMP as HB_DNN_PRIORITY_PREEMP
@@ -149,6 +153,10 @@ MODULES: dict[str, str] = {
             "HB_DNN_LAYOUT_NCHW",
             "HB_DNN_LAYOUT_NHWC",
             "HB_DNN_LAYOUT_NONE",
+            "HB_DNN_LOG_ERROR",
+            "HB_DNN_LOG_FATAL",
+            "HB_DNN_LOG_NONE",
+            "HB_DNN_LOG_WARNING",
             "HB_DNN_PRIORITY_HIGHEST",
             "HB_DNN_PRIORITY_LOWEST",
             "HB_DNN_PRIORITY_PREEMP",

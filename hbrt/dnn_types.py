@@ -18,6 +18,12 @@ HB_DNN_VERSION_PATCH = 0
 HB_DNN_TENSOR_MAX_DIMENSIONS = 8
 MEMS_PER_TENSOR = 4
 
+HB_DNN_LOG_NONE = 0
+HB_DNN_LOG_WARNING = 3
+HB_DNN_LOG_ERROR = 4
+HB_DNN_LOG_FATAL = 5
+"""Values of the variable HB_DNN_LOG_LEVEL (BPU SDK API manual)."""
+
 _Ctrl = TypeVar("_Ctrl", bound=ctypes.Structure)
 
 

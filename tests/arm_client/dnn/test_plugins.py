@@ -225,3 +225,8 @@ def test_a_program_runs_its_model_with_plugins_and_writes_its_times(tmp_path: Pa
         ("segment_0", "BPU", "3"),
         ("y", "CPU", "3"),
     ]
+
+
+def test_the_levels_of_the_log_have_the_manuals_names() -> None:
+    assert (hb.HB_DNN_LOG_NONE, hb.HB_DNN_LOG_WARNING, hb.HB_DNN_LOG_ERROR, hb.HB_DNN_LOG_FATAL) == (0, 3, 4, 5)
+    assert [Level.WARNING, Level.ERROR, Level.FATAL] == [3, 4, 5]
