@@ -111,18 +111,20 @@ def test_memory_of_another_process_is_to_be_registered_first(dsp_board: Board, l
         net.outputs[0].sysMem[0].phyAddr = phy_addr = int(peer.stdout.readline())
         task = hb.hbDNNTaskHandle_t()
         infer = (task, net.outputs, net.inputs, net.handle, ctrl())
-        assert hb.hbDNNInfer(*infer) == hb.HB_DNN_INVALID_ARGUMENT
-        assert hb.last_error().endswith("belongs to another process; register it first (hbSysRegisterMem).")
-        shared = hb.hbSysMem(phyAddr=phy_addr, memSize=BYTES)
-        good(hb.hbSysRegisterMem(shared))
-        net.fill(np.ones(LONG, np.float32))
-        good(hb.hbDNNInfer(*infer))
-        good(hb.hbDNNWaitTaskDone(task, 0))
-        good(hb.hbDNNReleaseTask(task))
-        good(hb.hbSysFlushMem(shared, hb.HB_SYS_MEM_CACHE_INVALIDATE))
-        assert (shared.array(np.float32) == 2).all()
-        good(hb.hbSysUnregisterMem(shared))
-        net.outputs[0].sysMem[0].phyAddr = own
+        try:
+            assert hb.hbDNNInfer(*infer) == hb.HB_DNN_INVALID_ARGUMENT
+            assert hb.last_error().endswith("belongs to another process; register it first (hbSysRegisterMem).")
+            shared = hb.hbSysMem(phyAddr=phy_addr, memSize=BYTES)
+            good(hb.hbSysRegisterMem(shared))
+            net.fill(np.ones(LONG, np.float32))
+            good(hb.hbDNNInfer(*infer))
+            good(hb.hbDNNWaitTaskDone(task, 0))
+            good(hb.hbDNNReleaseTask(task))
+            good(hb.hbSysFlushMem(shared, hb.HB_SYS_MEM_CACHE_INVALIDATE))
+            assert (shared.array(np.float32) == 2).all()
+            good(hb.hbSysUnregisterMem(shared))
+        finally:
+            net.outputs[0].sysMem[0].phyAddr = own
         peer.stdin.write("\n")
         peer.stdin.close()
         assert peer.wait(20) == 0
