@@ -244,6 +244,6 @@ def load(name: str, module: str) -> Any:
             raise
         raise ImportError(
             f"{name} needs {error.name}, which is not installed: install hbrt with its extra {extra!r}, as in "
-            f"pip install 'hbrt[{extra}]'.",
+            f"pip install '.[{extra}]' in its clone.",
             name=error.name,
         ) from None

@@ -36,7 +36,7 @@ def need_opencv() -> None:
     if find_spec("cv2") is None:
         raise PictureError(
             "These samples read and write pictures with OpenCV, which this Python does not have: install hbrt with its "
-            "extra 'cv', as in pip install 'hbrt[cv]'."
+            "extra 'cv', as in pip install '.[cv]' in its clone."
         )
 
 
@@ -50,7 +50,7 @@ def need_models() -> None:
     if missing:
         raise PictureError(
             f"Models need {', '.join(missing)}, which this Python does not have: install hbrt with its extra 'dnn', as "
-            f"in pip install 'hbrt[dnn]'."
+            f"in pip install '.[dnn]' in its clone."
         )
 
 

@@ -14,7 +14,7 @@ try:
 except ImportError as error:
     raise ImportError(
         f"The CV ops need OpenCV, which this Python does not have ({error}): install hbrt with its extra 'cv', as in "
-        "pip install 'hbrt[cv]', and start the board again."
+        "pip install '.[cv]' in its clone, and start the board again."
     ) from None
 
 __all__ = ["cv2"]

@@ -178,5 +178,5 @@ def test_without_opencv_no_board_is_started(shell: Shell) -> None:
     )
     answer: subprocess.CompletedProcess[str] = shell.python("-c", program)
     assert answer.returncode == 3
-    assert answer.stderr.endswith("install hbrt with its extra 'cv', as in pip install 'hbrt[cv]'.\n")
+    assert answer.stderr.endswith("install hbrt with its extra 'cv', as in pip install '.[cv]' in its clone.\n")
     assert list(shell.home.iterdir()) == []

@@ -302,7 +302,7 @@ def test_a_library_that_is_missing_is_named_with_the_extra_that_brings_it(name: 
     last = ended.stderr.splitlines()[-1]
     assert last.startswith("ImportError: ")
     assert "onnxruntime, which is not installed" in last
-    assert last.endswith("pip install 'hbrt[dnn]'.")
+    assert last.endswith("pip install '.[dnn]' in its clone.")
 
 
 def test_a_program_that_ends_while_a_task_runs_ends(dsp_board: Board) -> None:

@@ -126,7 +126,7 @@ def test_without_opencv_the_sentence_names_the_extra() -> None:
     assert answer.returncode == 1
     last = answer.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: The CV ops need OpenCV, which this Python does not have (")
-    assert last.endswith("pip install 'hbrt[cv]', and start the board again.")
+    assert last.endswith("pip install '.[cv]' in its clone, and start the board again.")
 
 
 def test_a_core_is_one_core() -> None:
