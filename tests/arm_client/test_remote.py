@@ -20,18 +20,20 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import numpy as np
 import pytest
+import zmq
 
 import arm_client as hb
-from arm_client import nn
+from arm_client import nn, remote_channel
 from arm_client import session as sessions
 from arm_client.client import Board, connect, private_board
 from arm_client.errors import BoardLostError
 from hbrt import curve_keys
 from hbrt.board import BoardError
 from hbrt.refusal import RequestRefusedError
-from hbrt.remote_wire import WINDOW_BYTES
+from hbrt.remote_wire import WINDOW_BYTES, Kind, encode
 from tests.arm_client.conftest import Chip, Hold
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
 
@@ -350,6 +352,34 @@ class TestComingIn:
         relay.close()
         with pytest.raises(BoardError, match=r"No relay can be reached at tcp://127.0.0.1:\d+: Connection refused"):
             connect(relay.address)
+
+    @pytest.mark.parametrize(
+        ("frame", "why"),
+        [
+            (encode(Kind.BEAT, b"0"), r"did not answer within 0\.3 s"),
+            (msgpack.packb([1, int(Kind.REFUSED), 0, ""]), "version 1; this side speaks 2. Use the same installation"),
+            (encode(Kind.NOW, 1, 1), "did not say welcome"),
+        ],
+        ids=["beats alone", "an older version", "another word"],
+    )
+    def test_one_that_never_says_welcome(self, frame: bytes, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(remote_channel, "WELCOME_SECONDS", 0.3)
+        with zmq.Context() as context, context.socket(zmq.ROUTER) as router:
+            router.linger = 0
+            port = router.bind_to_random_port("tcp://127.0.0.1")
+            is_over = threading.Event()
+
+            def talk() -> None:
+                identity, _ = router.recv_multipart()
+                while not is_over.wait(0.01):
+                    router.send_multipart((identity, frame))
+
+            thread = threading.Thread(target=talk)
+            thread.start()
+            with pytest.raises(BoardError, match=why):
+                connect(f"tcp://127.0.0.1:{port}")
+            is_over.set()
+            thread.join()
 
     @pytest.mark.parametrize("address", ["tcp://nowhere", "tcp://a:0", "tcp://a:70000", "tcp://a b:1", "tcp://:5"])
     def test_addresses_that_are_none(self, address: str) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hbrt import log_file
-from hbrt.log_file import Follower, last_lines
+from hbrt.log_file import Follower, last_lines, lines_since, tail
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20))
 
@@ -37,3 +37,26 @@ def test_the_last_lines_before_an_offset_leave_out_what_came_later(tmp_path: Pat
     assert b"".join(follower.read()) == b"three\n"
     assert b"".join(follower.read()) == b""
     follower.close()
+
+
+class TestBoundedPieces:
+    def test_whole_lines_that_fit(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        log.write_bytes(b"".join(b"line %03d\n" % number for number in range(100)))
+        assert tail(log, 2, 1000) == (b"line 098\nline 099\n", 900, False)
+        assert tail(log, 1000, 1000) == (log.read_bytes(), 900, False)
+        for most_bytes in range(9, 40):
+            part = tail(log, 1000, most_bytes)
+            assert part.is_cut
+            assert log.read_bytes().endswith(part.raw)
+            assert part.raw.startswith(b"line ")
+            assert most_bytes - 18 < len(part.raw) <= most_bytes
+
+    def test_what_comes_later_and_a_log_that_was_cut(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        log.write_bytes(b"0123456789")
+        assert lines_since(log, 0, 4) == (b"0123", 4, False)
+        assert lines_since(log, 4, 100) == (b"456789", 10, False)
+        assert lines_since(log, 10, 100) == (b"", 10, False)
+        log.write_bytes(b"new")
+        assert lines_since(log, 10, 100) == (b"new", 3, False)

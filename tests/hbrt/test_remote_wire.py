@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import msgpack
@@ -115,3 +116,27 @@ class TestPump:
         pump.on_taken(1)
         assert list(pump.frames()) == [b"second", b"last"]
         assert not pump.has_frames
+
+    def test_numbers_grow_and_cannot_be_guessed(self) -> None:
+        pump = Pump()
+        numbers = [pump.next_number() for _ in range(1000)]
+        assert numbers == sorted(set(numbers))
+        steps = {after - before for before, after in itertools.pairwise(numbers)}
+        assert len(steps) > 990
+        assert numbers[-1] + (1 << 62) < 1 << 63  # nor do they come to an end
+
+    def test_only_what_is_on_its_way_is_taken(self) -> None:
+        pump = Pump()
+        pump.add(iter([(5, b"a"), (9, b"b")]))
+        assert list(pump.frames()) == [b"a", b"b"]
+        assert [pump.on_taken(number) for number in (4, 5, 5, 9, 10)] == [False, True, False, True, False]
+
+    def test_bytes_that_wait_are_counted_until_they_leave(self) -> None:
+        pump, big = Pump(), bytes(WINDOW_BYTES)
+        pump.add(iter([(1, big)]))
+        pump.add_frames(b"123", b"45")
+        pump.add_numbered(lambda number: b"%d" % (number > 0), 100)
+        assert (len(list(pump.frames())), pump.waiting_bytes) == (1, 105)
+        pump.on_taken(1)
+        assert list(pump.frames()) == [b"123", b"45", b"1"]
+        assert pump.waiting_bytes == 0
