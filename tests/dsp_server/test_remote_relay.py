@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgpack
 import pytest
 import zmq
 
@@ -20,7 +21,7 @@ from dsp_server.relay.remote.deputy import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_
 from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import parse
 from dsp_server.relay.remote.outbox import Outbox
-from hbrt import curve_keys
+from hbrt import curve_keys, wire
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.frames import Message
 from hbrt.layout import PAGE_BYTES
@@ -375,6 +376,27 @@ def test_without_descriptors_a_program_is_refused_and_others_are_served(
     assert served.ask("status").status == 0
     for talker in (served, refused, late):
         talker.close()
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_what_a_program_says_is_no_line_of_the_log(
+    near_gate: Gate,
+    capsys: pytest.CaptureFixture[str],
+    is_known: bool,  # noqa: FBT001
+) -> None:
+    line = "\n12:00:00 daemon \x1b[2Jall is well"
+    talker = Talker(near_gate.endpoint)
+    request = msgpack.packb({"v": wire.VERSION, line: 1})
+    if is_known:
+        talker.say(Kind.HELLO, line, 1)
+        assert talker.hear().kind == Kind.WELCOME
+    talker.say(Kind.REQUEST if is_known else Kind.LOOK, *([] if is_known else [0]), request)
+    assert talker.hear().kind == Kind.GONE
+    assert talker.is_cut_off()
+    talker.close()
+    said = capsys.readouterr().out
+    assert "daemon ?[2Jall is well" in said
+    assert len(said.splitlines()) == 1
 
 
 def test_what_waits_for_a_deputy_is_bounded() -> None:

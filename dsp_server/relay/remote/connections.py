@@ -88,10 +88,14 @@ class Connections:
         if not is_ours:
             found.close()
             return None
+        try:
+            self._epoll.register(found, select.EPOLLRDHUP)
+        except OSError:
+            found.close()
+            raise
         connection = Connection(identity, found)
         self._claims[connection.key] += 1
         self._by_fd[found.fileno()] = connection
-        self._epoll.register(found, select.EPOLLRDHUP)
         return connection
 
     def ended(self) -> list[Connection]:

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable
 
 from dsp_server.relay.remote.memory import DeputyMemory
-from dsp_server.relay.remote.outbox import Outbox
+from dsp_server.relay.remote.outbox import Outbox, printable
 from hbrt.board import BoardError, BoardPaths
 from hbrt.layout import CORE_ACTIVITY
 from hbrt.link import Link
@@ -127,7 +127,7 @@ class Deputy(threading.Thread):
         except MalformedMessageError as error:
             if not self.blame():
                 return
-            self._say(f"The relay lets {self.program} go, which broke the protocol: {error}")
+            self._say(printable(f"The relay lets {self.program} go, which broke the protocol: {error}"))
             self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
         except Exception:  # noqa: BLE001 - a defect here must cost this program alone, and be told
             import traceback

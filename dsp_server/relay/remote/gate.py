@@ -18,7 +18,7 @@ from dsp_server.relay.remote.connections import Connection, Connections, is_give
 from dsp_server.relay.remote.deputy import Deputy, activity_of
 from dsp_server.relay.remote.listening import Door, Listen
 from dsp_server.relay.remote.looker import Looker
-from dsp_server.relay.remote.outbox import Outbox
+from dsp_server.relay.remote.outbox import Outbox, printable
 from hbrt.link import Link
 from hbrt.remote_wire import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.status import Status
@@ -217,7 +217,7 @@ class Gate:
             if connection is not None:
                 self._connections.release(connection)
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self._say(f"The relay cannot serve {program}: {why}.")
+            self._say(printable(f"The relay cannot serve {program}: {why}."))
             self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve it now: {why}.")
             return
         self._programs[identity] = _Program(deputy, connection)
@@ -227,8 +227,7 @@ class Gate:
         who = connection.peer
         if self._door.has_keys:
             who = f"{self._door.name_of(str(frame.get('User-Id')).encode()) or '?'}@{who}"
-        # It is written to logs and shown on terminals, which must not take it for a command.
-        return "".join(letter if letter.isprintable() else "?" for letter in f"{who} {program}"[:64])
+        return printable(f"{who} {program}"[:64])
 
     # -- going out
 
@@ -267,7 +266,7 @@ class Gate:
             with contextlib.suppress(OSError):  # no descriptor left: it is not ended, and not looked at either
                 connection = self._connections.claim(identity, source_fd(frame))
             who = f"a program that is not known{f' ({connection.peer})' if connection else ''}"
-        self._say(f"The relay lets {who} go: {why}")
+        self._say(printable(f"The relay lets {who} go: {why}"))
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
         self._leaving[identity] = _Leaving(connection)
 

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable
 
 from dsp_server.relay.remote.deputy import bounded_reply
-from dsp_server.relay.remote.outbox import Outbox
+from dsp_server.relay.remote.outbox import Outbox, printable
 from hbrt.board import BoardError, BoardPaths
 from hbrt.control_client import ask
 from hbrt.log_file import lines_since, tail
@@ -83,7 +83,7 @@ class Looker(threading.Thread):
         except MalformedMessageError as error:
             if not self.blame():
                 return
-            self._say(f"The relay lets {self.program} go, which broke the protocol: {error}")
+            self._say(printable(f"The relay lets {self.program} go, which broke the protocol: {error}"))
             self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
         except Exception:  # noqa: BLE001 - a defect here must cost this one alone, and be told
             import traceback

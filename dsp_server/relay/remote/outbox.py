@@ -1,10 +1,15 @@
-"""What deputies have to say to their programs: the gate's thread alone may use its socket."""
+"""What deputies have to say: to their programs, as the gate's thread alone may use its socket, and to a log."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections import deque
+
+
+def printable(text: str) -> str:
+    """What a program said, for logs and terminals, which must not take it for a command or another line."""
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 class Outbox:
