@@ -34,10 +34,12 @@ class Sides:
 
     def write(self, place: int, value: int) -> None:
         self.mine[place] = value
-        if value == self.mine_base[place]:
-            self.unsent.pop(place, None)  # what this side last knew is no change
-        else:
-            self.unsent[place] = value
+        self.unsent[place] = value
+        self.forget_what_is_no_change()
+
+    def forget_what_is_no_change(self) -> None:
+        """What both sides hold, as far as this one knows, is nobody's change: whoever wrote it, or both at once."""
+        self.unsent = {place: value for place, value in self.unsent.items() if value != self.mine_base[place]}
 
     def write_there(self, place: int, value: int) -> None:
         self.theirs[place] = value
@@ -62,6 +64,7 @@ class Sides:
             seen, change = self.down.popleft()
             self.under_way = [(number, bits) for number, bits in self.under_way if number > seen]
             merge(self.mine, self.mine_base, *spread(change), [(0, bits) for _, bits in self.under_way])
+            self.forget_what_is_no_change()
 
     def come_to_rest(self) -> None:
         for _ in range(2):
@@ -76,10 +79,15 @@ class Sides:
 STEPS = st.sampled_from(["write", "write_there", "push", "arrive_there", "send_back", "arrive_here"])
 
 
+BOTH_THE_SAME = [
+    *[("write", 7, 1), ("write_there", 7, 1), ("send_back", 0, 0)],
+    *[("write_there", 7, 0), ("send_back", 0, 0), ("arrive_here", 0, 0), ("arrive_here", 0, 0)],
+]
 CROSSING = [("write", 0, 1), ("push", 0, 0), ("write_there", 0, 2), ("send_back", 0, 0), ("arrive_here", 0, 0)]
 
 
 @settings(max_examples=300)
+@example(BOTH_THE_SAME)
 @example([*CROSSING, ("arrive_there", 0, 0)])
 @example([*CROSSING, ("write", 0, 3), ("arrive_there", 0, 0)])
 @given(st.lists(st.tuples(STEPS, st.sampled_from(PLACES), st.integers(0, 3)), max_size=60))
