@@ -7,18 +7,17 @@ handles, c_int32 for counts, c_char_p for a name, hbDNNTensorProperties; each it
 from __future__ import annotations
 
 import ctypes
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from arm_client.dnn.arguments import (
     checked_ctrl,
-    filled,
     first_of,
     handle_behind,
     milliseconds,
     out_behind,
+    path_behind,
     returns_status,
     tensors_behind,
     text_behind,
@@ -74,7 +73,7 @@ def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Files, count: i
         _MODEL_NUMBER_EXCEED_LIMIT. One that is refused leaves nothing loaded.
     """
     out = out_behind(packed, hbPackedDNNHandle_t, "packed")
-    paths = [Path(os.fsdecode(filled(name, "file name"))) for name in first_of(files, count, "files")]
+    paths = [path_behind(name) for name in first_of(files, count, "files")]
     out.value = runtime.initialize(paths)
 
 

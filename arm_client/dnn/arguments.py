@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
+from pathlib import Path
 from typing import Any, ParamSpec, cast
 
 from arm_client.dnn.bpu import ALL_CORES
@@ -140,6 +142,23 @@ def filled(given: Any, what: str) -> Any:
     if not value:
         raise bad_argument(f"A {what} is null or empty.")
     return value
+
+
+def path_behind(given: Any) -> Path:
+    """A file name, of str, bytes, Path or c_char_p.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    name = filled(given, "file name")
+    if not isinstance(name, (str, bytes, os.PathLike)):
+        raise bad_argument(f"A file name is {shown(name)}; pass a str, bytes or Path.")
+    text = os.fsdecode(name)
+    if "\0" in text:
+        raise bad_argument(
+            f"The file name {shown(name)} has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."
+        )
+    return Path(text)
 
 
 def text_behind(given: Any) -> str:

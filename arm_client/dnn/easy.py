@@ -33,11 +33,13 @@ from arm_client.dnn.api import (
     hbDNNRelease,
     model_behind,
 )
-from arm_client.dnn.errors import ModelError, bad_argument
+from arm_client.dnn.errors import ModelError, bad_argument, one_line
 from arm_client.dnn.runner import Runner, check, control
 from arm_client.dnn.spec import Quantization, TensorSpec
 from arm_client.errors import error_for
+from arm_client.pointers import shown
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNQuantiType, hbPackedDNNHandle_t
+from hbrt.status import Status
 
 _EMPTY: NDArray[Any] = np.empty(0)
 _MOST_LATENCIES = 100
@@ -225,7 +227,7 @@ class Model:
             names = ", ".join(tensor.name for tensor in self.inputs)
             error = bad_argument(f"The model {self.name} has {len(self.inputs)} inputs ({names}), not {len(given)}.")
             raise error_for(error.status, str(error))
-        return [np.asarray(value) for value in given]
+        return [_array(tensor.name, value) for tensor, value in zip(self.inputs, given, strict=True)]
 
     def _take(self, key: tuple[Any, ...]) -> Runner:
         """A set of tensors that nobody uses."""
@@ -255,6 +257,19 @@ class _Packed:
         weakref.finalize(self, hbDNNRelease, handle)
 
 
+def _array(name: str, value: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(value)
+        if array.dtype != object:
+            return array
+        why = f"{shown(value)} is no array of numbers"
+    except (ValueError, TypeError) as error:
+        why = one_line(error)
+    raise error_for(
+        Status.HB_DNN_INVALID_ARGUMENT, f"{name!r}: {why}; pass one array an input, in the order of the model's inputs."
+    )
+
+
 def _free(buffers: list[Any]) -> None:
     for buffer in buffers:
         buffer.free()
@@ -278,8 +293,14 @@ def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str
         data = bytes(source)
         check(hbDNNInitializeFromDDR(packed, [data], [len(data)], 1))
     else:
-        paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-        files = [os.fspath(path) for path in paths]
+        try:
+            paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+            files = [os.fspath(path) for path in paths]
+        except TypeError:
+            raise error_for(
+                Status.HB_DNN_INVALID_ARGUMENT,
+                f"The source is {shown(source)}; pass a model's file, a list of files, or the bytes of one model.",
+            ) from None
         check(hbDNNInitializeFromFiles(packed, files, len(files)))
     owner = _Packed(packed)
     models = []

@@ -10,9 +10,12 @@ from arm_client.dnn.api import (
     hbDNNReleaseTask,
     hbDNNWaitTaskDone,
 )
+from arm_client.dnn.arguments import check_schedule
 from arm_client.dnn.buffers import TensorBuffer
+from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.spec import DYNAMIC, TensorSpec
 from arm_client.errors import error_for
+from arm_client.pointers import integer, shown
 from arm_client.refusal import last_error
 from hbrt.dnn_types import (
     HB_DNN_INITIALIZE_INFER_CTRL_PARAM,
@@ -29,7 +32,15 @@ FIRST_ROOM = 64 << 10
 
 
 def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInferCtrlParam:
-    """How a task is scheduled; the rest as the manual's initializer has it."""
+    """How a task is scheduled; the rest as the manual's initializer has it.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT: no whole numbers, or numbers that there is no core or priority for.
+    """
+    for name, value in (("core", core_id), ("priority", priority), ("customId", custom_id)):
+        if integer(value) is None:
+            raise bad_argument(f"The {name} is {shown(value)}; write a whole number.")
+    check_schedule(core_id, priority)  # before C's integers cut them
     ctrl = hbDNNInferCtrlParam()
     HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
     ctrl.bpuCoreId, ctrl.priority, ctrl.customId = core_id, priority, custom_id

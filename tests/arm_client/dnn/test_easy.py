@@ -202,6 +202,51 @@ def test_values_of_another_type_hear_what_makes_them_fit(dsp_board: Board, tmp_p
         picture.forward(np.zeros((8, 8), np.float32))
 
 
+@pytest.mark.parametrize(
+    ("inputs", "said"),
+    [
+        (None, "'image': None is no array of numbers; pass one array an input, in the order of the model's inputs."),
+        ({"image": 1}, "'image': {'image': 1} is no array of numbers"),
+        ([[[1], [1, 2]]], "'image': setting an array element with a sequence."),
+    ],
+)
+def test_what_is_no_array_is_a_sentence(dsp_board: Board, inputs: Any, said: str) -> None:
+    (model,) = dnn.load(DIGITS / "digits_int8.onnx")
+    with pytest.raises(CallerError) as caught:
+        model.forward(inputs)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "said"),
+    [
+        ({"priority": 1 << 40}, "The priority is 1099511627776; write 0 to 255."),
+        ({"priority": 1.5}, "The priority is 1.5; write a whole number."),
+        ({"core_id": (1 << 32) + 1}, "bpuCoreId is 4294967297"),
+        ({"core_id": "1"}, "The core is '1'; write a whole number."),
+    ],
+)
+def test_a_schedule_that_there_is_none_of(dsp_board: Board, schedule: dict[str, Any], said: str) -> None:
+    (model,) = dnn.load(DIGITS / "digits_int8.onnx")
+    with pytest.raises(CallerError) as caught:
+        model.forward(np.zeros((1, 1, 8, 8), np.int8), **schedule)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (None, "The source is None; pass a model's file, a list of files, or the bytes of one model."),
+        ([DIGITS / "digits_int8.onnx", 5], "a list of files, or the bytes of one model."),
+        ("a\0b", "has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."),
+    ],
+)
+def test_a_source_that_is_none(source: Any, said: str) -> None:
+    with pytest.raises(CallerError) as caught:
+        dnn.load(source)
+    assert said in str(caught.value)
+
+
 def test_a_task_that_takes_too_long_is_given_up(dsp_board: Board) -> None:
     model = one(
         "g (float[300,300] x, int64 n) => (float[300,300] y) {"
