@@ -205,7 +205,7 @@ def test_a_program_runs_its_model_with_plugins_and_writes_its_times(tmp_path: Pa
         [sys.executable, "program.py", "net.onnx"],
         cwd=tmp_path,
         env={
-            **os.environ,
+            **{name: value for name, value in os.environ.items() if name != "HBRT_BOARD"},
             "HBRT_HOME": str(board_home),
             "HB_DNN_ENABLE_DSP": "1",
             "HB_DNN_PLUGIN_PATH": "plugin.py",
