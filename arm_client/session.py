@@ -187,8 +187,22 @@ def _attach(board: str | None) -> Session:
         if board is not None or not settings.flag("HBRT_AUTOSTART"):
             raise
         session = _private()
+        if not settings.is_default("HBRT_BOARD"):
+            _say_whose_board_it_is(paths, session.link.paths)
     process.sessions[session.link.paths.path] = session
     return session
+
+
+def _say_whose_board_it_is(wanted: BoardPaths, private: BoardPaths) -> None:
+    """Else who misspelt a board's name would look there for what happened here."""
+    import logging
+
+    logging.getLogger("hbrt").warning(
+        "Board %s of HBRT_BOARD does not run, so this program has a private one, %s. Start it with 'hbrt start', or "
+        "set HBRT_AUTOSTART=0 to have the program refused.",
+        wanted.name,
+        private.name,
+    )
 
 
 def _private() -> Session:

@@ -57,6 +57,11 @@ class BadSettingError(ValueError):
     """A setting has a value that it cannot have; the message names both and what is allowed."""
 
 
+def is_default(name: str) -> bool:
+    """Whether a setting has its default, given or not."""
+    return text(name) == _BY_NAME[name].default
+
+
 def text(name: str) -> str:
     """Value of a setting as text: the environment's, else the table's default."""
     return os.environ.get(name) or _BY_NAME[name].default

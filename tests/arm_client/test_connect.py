@@ -93,6 +93,19 @@ class TestAutostart:
         with connect() as board:  # the same one
             assert board.path.parent == homeless
 
+    def test_who_named_another_board_is_told(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        connect().close()
+        assert not caplog.records
+        monkeypatch.setenv("HBRT_BOARD", "nix")
+        connect().close()
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert record.getMessage().startswith(
+            f"Board nix of HBRT_BOARD does not run, so this program has a private one, private-{os.getpid()}-"
+        )
+
     def test_turned_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("HBRT_AUTOSTART", "0")
         with pytest.raises(BoardError, match=r"^No board default is running; start it with 'hbrt start'\.$"):
