@@ -151,7 +151,7 @@ class _LayerRun:
             self._place_tops(values, outputs)
         note(0, "")
         try:
-            status: object = self._layer.Forward(self._bottom, self._top, ctrl)
+            status: object = self._layer.Forward([*self._bottom], [*self._top], ctrl)  # it may edit its lists
         except (Exception, SystemExit) as error:  # a program's own code raises anything
             raise self._failure(f"raised {type(error).__name__}: {error}\n{traceback.format_exc()}") from error
         if status != 0 or status is False:

@@ -332,6 +332,19 @@ def test_a_layer_that_fails_at_its_end_keeps_no_model(
     assert capfd.readouterr().err == "[DNN] WARNING: The TearDown of Stumbling raised SystemExit: at the end.\n"
 
 
+def test_a_layer_may_edit_the_lists_that_it_is_given(load: Load) -> None:
+    class Greedy(Doubling):
+        def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hb.hbDNNInferCtrlParam) -> int:
+            status = super().Forward(bottom, top, ctrl)
+            bottom.clear()
+            top.clear()
+            return status
+
+    good(hb.hbDNNRegisterLayerCreator("Softmax", Greedy))
+    net = load(softmax_net())
+    assert [net.run() for _ in range(3)] == [0, 0, 0]
+
+
 def test_a_creator_as_a_function_pointer(load: Load) -> None:
     made: list[Layer] = []
 
