@@ -77,6 +77,11 @@ class Link:
         self._next_id = 0
         self._watcher: threading.Thread | None = None
 
+    @property
+    def is_asking(self) -> bool:
+        """Whether some thread is in the middle of a request: a finalizer that ran there would wait for itself."""
+        return self._lock.locked()
+
     def request(self, verb: str, **args: Any) -> Any:
         """Ask the daemon; returns the reply's data.
 

@@ -17,8 +17,9 @@ import os
 import threading
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,14 +36,17 @@ from arm_client.dnn.api import (
 )
 from arm_client.dnn.errors import ModelError, bad_argument, one_line
 from arm_client.dnn.runner import Runner, check, control
+from arm_client.dnn.runtime import runtime
 from arm_client.dnn.spec import Quantization, TensorSpec
 from arm_client.errors import error_for
 from arm_client.pointers import shown
+from arm_client.process import process
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNQuantiType, hbPackedDNNHandle_t
 from hbrt.status import Status
 
 _EMPTY: NDArray[Any] = np.empty(0)
 _MOST_LATENCIES = 100
+_abandoned: deque[Callable[[], object]] = deque()
 
 
 @dataclass(frozen=True)
@@ -231,6 +235,7 @@ class Model:
 
     def _take(self, key: tuple[Any, ...]) -> Runner:
         """A set of tensors that nobody uses."""
+        _give_back_abandoned()
         with self._lock:
             for at, (known, runner) in enumerate(self._idle):
                 if known == key:
@@ -238,7 +243,7 @@ class Model:
                     return runner
         specs = [tensor.spec for tensor in self.inputs]
         runner = Runner(self.handle, specs, [tensor.spec for tensor in self.outputs], shapes=key)
-        weakref.finalize(runner, _free, [*runner.inputs, *runner.outputs])
+        weakref.finalize(runner, _give_back, partial(_free, [*runner.inputs, *runner.outputs]))
         return runner
 
     def _give_back(self, key: tuple[Any, ...], runner: Runner) -> None:
@@ -254,7 +259,28 @@ class _Packed:
     """A packed handle, released when the last of its models has gone."""
 
     def __init__(self, handle: hbPackedDNNHandle_t) -> None:
-        weakref.finalize(self, hbDNNRelease, handle)
+        weakref.finalize(self, _give_back, partial(hbDNNRelease, handle))
+
+
+def _give_back(action: Callable[[], object]) -> None:
+    """What a finalizer does, or leaves to the next load or run when a lock that it needs is held.
+
+    The garbage collector may run it in the middle of a request, by the thread that holds the lock.
+    """
+    session = process.default
+    if runtime.tasks.is_locked or (session is not None and session.link.is_asking):
+        _abandoned.append(action)
+    else:
+        action()
+
+
+def _give_back_abandoned() -> None:
+    while _abandoned:
+        try:
+            action = _abandoned.popleft()
+        except IndexError:
+            return  # another thread took the last one
+        action()
 
 
 def _array(name: str, value: Any) -> NDArray[Any]:
@@ -288,6 +314,7 @@ def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str
     Raises:
         HbrtError: a file cannot be read, or is no model that the runtime can carry; says why.
     """
+    _give_back_abandoned()
     packed = hbPackedDNNHandle_t()
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)

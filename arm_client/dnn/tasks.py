@@ -313,6 +313,11 @@ class Tasks:
                     )
             self._retired.update(models)
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        return self._lock.locked()
+
     def is_used(self, phy_addr: int, size_bytes: int) -> bool:
         """Whether a task that has not ended reads or writes any of this memory."""
         with self._lock:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import pkgutil
 import threading
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from arm_client import dnn
 from arm_client.client import Board
+from arm_client.dnn.runtime import runtime
 from arm_client.errors import CallerError, HbrtError
 from arm_client.process import attached
 from hbrt.status import Status
@@ -161,6 +163,43 @@ def test_memory_goes_with_the_model(dsp_board: Board) -> None:
     del model
     gc.collect()
     assert attached().blocks.owned() == []
+
+
+@pytest.mark.parametrize("where", ["hbrt.link.wire.encode_request", "arm_client.dnn.tasks._call_site"])
+def test_models_that_the_collector_finds_in_the_middle_of_a_call(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    module, _, name = where.rpartition(".")
+    real = pkgutil.resolve_name(where)
+    (other,) = dnn.load(DIGITS / "digits_float.onnx")
+    image = np.zeros((1, 1, 8, 8), np.float32)
+    other.forward(image)
+    gc.disable()
+    try:
+        cycle: list[Any] = dnn.load(DIGITS / "digits_int8.onnx")
+        cycle[0](image)
+        cycle.append(cycle)
+        del cycle
+
+        def collect(*args: Any) -> Any:
+            gc.collect()
+            return real(*args)
+
+        def use() -> None:
+            dsp_board.empty(4)
+            other.forward(image)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(f"{module}.{name}", collect)
+            thread = threading.Thread(target=use, daemon=True)
+            thread.start()
+            thread.join(20)
+            assert not thread.is_alive(), "it waits for a lock of its own"
+    finally:
+        gc.enable()
+    other.forward(image)
+    assert len(runtime.models) == 1
+    assert len(attached().blocks.owned()) == 2
 
 
 def test_latency_is_measured(dsp_board: Board) -> None:
