@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvBilateralFilterParam
 
 
-def bilateral_filter(param: hbDSPCvBilateralFilterParam, src: Planes, dst: Planes) -> None:
+def bilateral_filter(param: hbDSPCvBilateralFilterParam, src: Planes, dst: Planes) -> Run:
     """dst(p) = sum over q of w(q) src(q) / sum of w(q).
 
     w(q) = exp(-d(p, q)^2 / (2 sigmaSpace^2)) * exp(-dI^2 / (2 sigmaColor^2)), where dI is |src(p) - src(q)|, in colour
@@ -15,10 +15,16 @@ def bilateral_filter(param: hbDSPCvBilateralFilterParam, src: Planes, dst: Plane
 
     Source: VP operator manual (J6), BilateralFilter. Emulator: the disc, and the sum over channels, are OpenCV's.
     """
-    result = cv2.bilateralFilter(
-        src[0], param.kernelSize, param.sigmaColor, param.sigmaSpace, dst=dst[0], borderType=param.borderType
+    return settled(
+        dst[0],
+        cv2.bilateralFilter,
+        src[0],
+        param.kernelSize,
+        param.sigmaColor,
+        param.sigmaSpace,
+        dst=dst[0],
+        borderType=param.borderType,
     )
-    settle(dst[0], result)
 
 
 hb_dsp_bilateral_filter = cv_op(hbDSPCvBilateralFilterParam, bilateral_filter, instructions=160)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvBoxFilterParam
 from hbrt.cv.image import Y_S32
@@ -13,7 +13,7 @@ MISCOUNTED_AREA = 2
 """OpenCV 5.0 divides sums in 16 bits, and for this area only they overflow: two pixels of 255 give 0."""
 
 
-def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> None:
+def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = sum of src over the window, divided by its area when `normalize` is 1.
 
     The window's element (pointLocX, pointLocY) lies on the pixel. The mean is within 1 of the exact one; a sum in U8
@@ -24,9 +24,10 @@ def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> None:
     if param.normalize and param.kernelWidth * param.kernelHeight == MISCOUNTED_AREA:
         halves = np.full((param.kernelHeight, param.kernelWidth), 0.5, np.float32)
         anchor = (param.pointLocX, param.pointLocY)
-        settle(dst[0], cv2.filter2D(src[0], -1, halves, dst=dst[0], anchor=anchor, borderType=param.borderType))
-        return
-    result = cv2.boxFilter(
+        return settled(dst[0], cv2.filter2D, src[0], -1, halves, dst=dst[0], anchor=anchor, borderType=param.borderType)
+    return settled(
+        dst[0],
+        cv2.boxFilter,
         src[0],
         cv2.CV_32S if param.dst.imageType == Y_S32.type else -1,
         (param.kernelWidth, param.kernelHeight),
@@ -35,7 +36,6 @@ def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> None:
         normalize=bool(param.normalize),
         borderType=param.borderType,
     )
-    settle(dst[0], result)
 
 
 hb_dsp_box_filter = cv_op(hbDSPCvBoxFilterParam, box_filter, instructions=8)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.edges import HB_VP_NORM_L2, hbDSPCvCannyParam
 
@@ -10,7 +10,7 @@ ABOVE_EVERY_GRADIENT = 2.0**20
 """No |dx| + |dy| reaches it; OpenCV makes an int of a threshold, which one of 2^31 is not."""
 
 
-def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> None:
+def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> Run:
     """255 on an edge, 0 elsewhere.
 
     1. dx and dy by Sobel of kernelSize, the border replicated; the gradient is |dx| + |dy|, or its length under L2.
@@ -20,7 +20,9 @@ def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Canny. Emulator: the image is one tile, so `overlap` changes nothing.
     """
-    result = cv2.Canny(
+    return settled(
+        dst[0],
+        cv2.Canny,
         src[0],
         min(param.threshold1, ABOVE_EVERY_GRADIENT),
         min(param.threshold2, ABOVE_EVERY_GRADIENT),
@@ -28,7 +30,6 @@ def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> None:
         apertureSize=param.kernelSize,
         L2gradient=param.norm == HB_VP_NORM_L2,
     )
-    settle(dst[0], result)
 
 
 hb_dsp_canny = cv_op(hbDSPCvCannyParam, canny, instructions=60)

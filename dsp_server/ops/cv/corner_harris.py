@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from functools import partial
+
+from dsp_server.ops.cv.op import Planes, Run, cv_op, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.edges import hbDSPCvCornerHarrisParam
 from hbrt.cv.image import Y_F32
@@ -11,7 +13,7 @@ S32_SCALES = {3: 2.0**30, 5: 2.0**23, 7: 2.0**16}
 """By kernelSize: a response is within -1..1, -81..81 or -10000..10000, so that it fits an int32."""
 
 
-def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> None:
+def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> Run:
     """R = det(A) - sensitivity * trace(A)^2, in float32; S32 holds R * 2^30, rounded to nearest.
 
     A is [[sum of dx^2, sum of dx dy], [sum of dx dy, sum of dy^2]] over the block of blockSize. dx and dy are Sobel
@@ -20,19 +22,18 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
 
     Source: VP operator manual (J6), CornerHarris. Emulator: the divisor is OpenCV's; the scale of S32 is its own.
     """
-    is_float = param.dst.imageType == Y_F32.type
-    response = cv2.cornerHarris(
-        src[0],
-        param.blockSize,
-        param.kernelSize,
-        param.sensitivity,
-        dst=dst[0] if is_float else None,
-        borderType=param.borderType,
+    corners = partial(
+        cv2.cornerHarris, src[0], param.blockSize, param.kernelSize, param.sensitivity, borderType=param.borderType
     )
-    if not is_float:
-        scale = S32_SCALES[param.kernelSize]
-        response = cv2.addWeighted(response, scale, response, 0, 0, dst=dst[0], dtype=cv2.CV_32S)
-    settle(dst[0], response)
+    if param.dst.imageType == Y_F32.type:
+        return settled(dst[0], corners, dst=dst[0])
+    target, scale = dst[0], S32_SCALES[param.kernelSize]
+
+    def run() -> None:
+        response = corners()
+        settle(target, cv2.addWeighted(response, scale, response, 0, 0, dst=target, dtype=cv2.CV_32S))
+
+    return run
 
 
 hb_dsp_corner_harris = cv_op(hbDSPCvCornerHarrisParam, corner_harris, instructions=24)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.ops.cv.nv12 import NEUTRAL_CHROMA
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.image import BGR, KINDS, NV12, RGB, Y_U8
 from hbrt.cv.pixels import hbDSPCvCvtColorParam
@@ -24,7 +25,7 @@ TO_I420 = {RGB: cv2.COLOR_RGB2YUV_I420, BGR: cv2.COLOR_BGR2YUV_I420}
 FROM_NV12 = {RGB: cv2.COLOR_YUV2RGB_NV12, BGR: cv2.COLOR_YUV2BGR_NV12}
 
 
-def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> None:
+def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> Run:
     """The conversion that the two formats name.
 
     Between RGB and NV12: BT.601 with a limited range (16..235 luma, 16..240 chroma). NV12 has the chroma of the first
@@ -36,16 +37,14 @@ def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> None:
     have = KINDS[param.src.imageFormat, param.src.imageType]
     want = KINDS[param.dst.imageFormat, param.dst.imageType]
     if have is NV12 and want is Y_U8:
-        dst[0][...] = src[0]
-    elif have is NV12:
-        settle(dst[0], cv2.cvtColorTwoPlane(src[0], src[1], FROM_NV12[want], dst=dst[0]))
-    elif want is not NV12:
-        settle(dst[0], cv2.cvtColor(src[0], ONE_PLANE[have, want], dst=dst[0]))
-    elif have is Y_U8:
-        dst[0][...] = src[0]
-        dst[1][...] = NEUTRAL_CHROMA
-    else:
-        _to_nv12(src[0], TO_I420[have], dst)
+        return lambda: np.copyto(dst[0], src[0])
+    if have is NV12:
+        return settled(dst[0], cv2.cvtColorTwoPlane, src[0], src[1], FROM_NV12[want], dst=dst[0])
+    if want is not NV12:
+        return settled(dst[0], cv2.cvtColor, src[0], ONE_PLANE[have, want], dst=dst[0])
+    if have is Y_U8:
+        return in_turn([lambda: np.copyto(dst[0], src[0]), lambda: np.copyto(dst[1], NEUTRAL_CHROMA)])
+    return lambda: _to_nv12(src[0], TO_I420[have], dst)
 
 
 def _to_nv12(source: NDArray[Any], code: int, dst: Planes) -> None:

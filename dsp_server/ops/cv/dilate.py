@@ -2,27 +2,36 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.kernels import mask
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from functools import partial
+
+from dsp_server.ops.cv.kernels import Mask
+from dsp_server.ops.cv.op import Planes, Run, cv_op, settle
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvDilateParam
 
 
-def dilate(param: hbDSPCvDilateParam, src: Planes, dst: Planes) -> None:
+def dilate(param: hbDSPCvDilateParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = max of src(x + i - width / 2, y + j - height / 2) where the mask's element (i, j) is not 0.
 
     With a constant border pixels outside the image never win.
 
     Source: VP operator manual (J6), Dilate, for the anchor. Emulator: the border is OpenCV's.
     """
-    result = cv2.dilate(
+    mask = Mask(param.kernel)
+    dilate_under = partial(
+        cv2.dilate,
         src[0],
-        mask(param.kernel),
+        mask.values,
         dst=dst[0],
         anchor=(param.kernel.width // 2, param.kernel.height // 2),
         borderType=param.borderType,
     )
-    settle(dst[0], result)
+
+    def run() -> None:
+        mask.check()
+        settle(dst[0], dilate_under())
+
+    return run
 
 
 hb_dsp_dilate = cv_op(hbDSPCvDilateParam, dilate, instructions=12)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.turns import hbDSPCvFlipParam
 
 
-def flip(param: hbDSPCvFlipParam, src: Planes, dst: Planes) -> None:
+def flip(param: hbDSPCvFlipParam, src: Planes, dst: Planes) -> Run:
     """Code 0: dst(x, y) = src(x, H - 1 - y); 1: src(W - 1 - x, y); -1: both.
 
     Emulator: the codes are its choice, and OpenCV's.
     """
-    for source, target in zip(src, dst, strict=True):
-        settle(target, cv2.flip(source, param.flipCode, dst=target))
+    return in_turn(
+        settled(target, cv2.flip, source, param.flipCode, dst=target) for source, target in zip(src, dst, strict=True)
+    )
 
 
 hb_dsp_flip = cv_op(hbDSPCvFlipParam, flip, instructions=3)

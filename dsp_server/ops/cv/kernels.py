@@ -15,25 +15,49 @@ WHAT_AN_INT_HOLDS = 2.0**31 - 256
 """OpenCV makes an int of a float before it saturates; a larger one would become the smallest int."""
 
 
-def weights(kernel: hbVPFilterKernel, name: str) -> tuple[NDArray[np.float32], float]:
-    """A filter's weights, and how large a sum of them over pixels of 8 bits may be.
+class Weights:
+    """A filter's weights in DDR.
 
-    Raises:
-        CvRuleError: one is not finite.
+    Attributes:
+        values: A view of them, (rows, columns) of float32.
     """
-    values = view(kernel.plane())
-    return values, need_weights(name, values.reshape(-1).tolist()) * LARGEST_PIXEL
+
+    def __init__(self, kernel: hbVPFilterKernel, name: str) -> None:
+        self.values: NDArray[np.float32] = view(kernel.plane())
+        self._name = name
+        self._known = b""
+        self._largest_sum = 0.0
+
+    def largest_sum(self) -> float:
+        """How large a sum of them over pixels of 8 bits may be; looked at again when they are others.
+
+        Raises:
+            CvRuleError: one is not finite.
+        """
+        raw = self.values.tobytes()
+        if raw != self._known:
+            self._largest_sum = need_weights(self._name, self.values.reshape(-1).tolist()) * LARGEST_PIXEL
+            self._known = raw
+        return self._largest_sum
 
 
-def mask(kernel: hbVPFilterKernel) -> NDArray[np.uint8]:
-    """A morphology's mask.
+class Mask:
+    """A morphology's mask in DDR.
 
-    Raises:
-        CvRuleError: all of it is 0.
+    Attributes:
+        values: A view of it, (rows, columns) of uint8.
     """
-    values = view(kernel.plane())
-    need_mask("kernel", values.reshape(-1).tolist())
-    return values
+
+    def __init__(self, kernel: hbVPFilterKernel) -> None:
+        self.values: NDArray[np.uint8] = view(kernel.plane())
+
+    def check(self) -> None:
+        """Look at it.
+
+        Raises:
+            CvRuleError: all of it is 0.
+        """
+        need_mask("kernel", self.values.tobytes())
 
 
 def is_beyond_int(target: NDArray[Any], largest: float) -> bool:

@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.cv.op import settle
+from dsp_server.ops.cv.op import Run, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 
 NEUTRAL_CHROMA = 128
 """Chroma of grey, and what lies outside the UV plane with a constant border."""
 
 
-def warp(
-    plane: int,
-    source: NDArray[Any],
-    target: NDArray[Any],
-    border_value: int,
-    look_up: Callable[[NDArray[Any], NDArray[Any] | None, tuple[int, ...]], Any],
-) -> None:
-    """Fill one plane by `look_up(source, dst, border values)`.
+LookUp: TypeAlias = Callable[[NDArray[Any], NDArray[Any] | None, tuple[int, ...]], Any]
+"""Gives what it finds in a plane, in the array when there is one, with the border's values."""
+
+
+def warp(plane: int, source: NDArray[Any], target: NDArray[Any], border_value: int, look_up: LookUp) -> Run:
+    """What fills one plane by `look_up`.
 
     U and V go one after the other: OpenCV looks up two channels at once in steps of 1/32 pixel only, and one or three
     exactly.
     """
     if plane == 0:
-        settle(target, look_up(source, target, (border_value,) * 4))
-        return
-    parts = [look_up(np.ascontiguousarray(source[..., part]), None, (NEUTRAL_CHROMA,)) for part in (0, 1)]
-    settle(target, cv2.merge(parts, dst=target))
+        return settled(target, look_up, source, target, (border_value,) * 4)
+
+    def run() -> None:
+        parts = [look_up(np.ascontiguousarray(source[..., part]), None, (NEUTRAL_CHROMA,)) for part in (0, 1)]
+        settle(target, cv2.merge(parts, dst=target))
+
+    return run

@@ -2,12 +2,15 @@
 
 The planes are numpy views of DDR, whatever the stride, and OpenCV writes into the view it is given as `dst`: an image
 is copied nowhere on its way through an op.
+
+A program makes the same call for every frame. What depends on the structure alone is therefore done once: an op's
+function gets the structure and the planes, and returns what runs for each call (see dsp_server.ops.cv.plans).
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -26,6 +29,9 @@ if TYPE_CHECKING:
 Planes: TypeAlias = tuple[NDArray[Any], ...]
 """An image as arrays: (height, width), or (height, width, 3); for NV12 (height / 2, width / 2, 2) after it."""
 
+Run: TypeAlias = Callable[[], object]
+"""One call of an op whose structure was looked at before; reads the pixels, and what else lies in DDR."""
+
 Op: TypeAlias = Callable[[memoryview, memoryview, "TileManager"], int]
 
 Param = TypeVar("Param", bound=CvParam)
@@ -35,12 +41,13 @@ class NotMapped(Exception):
     """A plane does not lie in one live block of the caller; the runtime has noted why."""
 
 
-def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], object], instructions: int) -> Op:
+def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run], instructions: int) -> Op:
     """A CV op from what it computes.
 
     Args:
         structure: Of its input block; knows the op's rules.
-        compute: Gets the structure and the planes of src and dst, and writes those of dst.
+        prepare: Gets the structure and the planes of src and dst, and returns what writes those of dst; it must not
+            look at pixels, kernels, maps or lists itself, since they may be others at the next call.
         instructions: Modelled vector instructions on each 64 bytes of the larger image.
 
     Returns:
@@ -49,9 +56,9 @@ def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], obj
     """
     size_bytes = ctypes.sizeof(structure)
 
-    plans: Plans[Param] = Plans()
+    plans = Plans()
 
-    def plan_of(raw: bytes, input: memoryview, output: memoryview) -> Plan[Param]:
+    def plan_of(raw: bytes, input: memoryview, output: memoryview) -> Plan:
         if len(raw) < size_bytes:
             raise ValueError(
                 f"The input block has {len(raw)} bytes, but {structure.__name__} has {size_bytes}: "
@@ -61,7 +68,7 @@ def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], obj
         param.check()
         sources, targets = view_all(param.src.planes()), view_all(param.dst.planes())
         need_in_block(targets[0], output)
-        return Plan(param, sources, targets, cost(sources, targets, instructions), input, output)
+        return Plan(prepare(param, sources, targets), cost(sources, targets, instructions), input, output)
 
     def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
         raw = bytes(input[:size_bytes])
@@ -70,15 +77,15 @@ def cv_op(structure: type[Param], compute: Callable[[Param, Planes, Planes], obj
             if plan is None:
                 plan = plan_of(raw, input, output)
                 plans.put(raw, plan)
-            compute(plan.param, plan.sources, plan.targets)
+            plan.run()
         except NotMapped:
             return Status.HB_ERR_MMAP_FAILED
         cycles.current().charge(plan.modelled_cycles)
         return 0
 
-    op.__doc__ = f"{compute.__doc__ or ''}\n\nInput block: {structure.__name__}."
-    op.__name__ = op.__qualname__ = f"hb_dsp_{compute.__name__}"
-    op.__module__ = compute.__module__
+    op.__doc__ = f"{prepare.__doc__ or ''}\n\nInput block: {structure.__name__}."
+    op.__name__ = op.__qualname__ = f"hb_dsp_{prepare.__name__}"
+    op.__module__ = prepare.__module__
     return op
 
 
@@ -108,6 +115,25 @@ def settle(target: NDArray[Any], result: object) -> None:
     """See that a result is in its place. It is there already when OpenCV took `target` as its `dst`."""
     if result is not target:
         target[...] = result
+
+
+def settled(target: NDArray[Any], function: Callable[..., object], *args: Any, **options: Any) -> Run:
+    """Calls `function(*args, **options)`, and sees that its result is in its place."""
+    return lambda: settle(target, function(*args, **options))
+
+
+def in_turn(runs: Iterable[Run]) -> Run:
+    """One after another: an image has one plane, or two."""
+    first, *others = runs
+    if not others:
+        return first
+
+    def run() -> None:
+        first()
+        for other in others:
+            other()
+
+    return run
 
 
 def need_in_block(target: NDArray[Any], output: memoryview) -> None:

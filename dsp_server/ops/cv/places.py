@@ -41,11 +41,11 @@ def look_up_at(
     )
 
 
-def places_beyond_opencv(to_source: Matrix, height: int, width: int) -> NDArray[np.float32] | None:
-    """Where a matrix finds the pixels of a result, or None when OpenCV's own warp will do, as it nearly always does.
+def is_beyond_opencv(to_source: Matrix, height: int, width: int) -> bool:
+    """Whether OpenCV's own warp cannot follow a matrix, as it nearly always can.
 
-    It will not do where the horizon of a perspective, w = 0, crosses the result, or where a place is beyond an int. The
-    corners tell, since w and both numerators are linear. A place whose w is 0 is outside.
+    It cannot where the horizon of a perspective, w = 0, crosses the result, or where a place is beyond an int. The
+    corners tell, since w and both numerators are linear.
 
     Args:
         to_source: 3 x 3, takes (x, y, 1) of the result to (u w, v w, w) of the source.
@@ -56,8 +56,11 @@ def places_beyond_opencv(to_source: Matrix, height: int, width: int) -> NDArray[
     divisors = [w for _, _, w in corners]
     nearest, farthest = min(map(abs, divisors)), max(max(abs(u), abs(v)) for u, v, _ in corners)
     is_one_side = min(divisors) > 0 or max(divisors) < 0
-    if is_one_side and farthest < WHAT_AN_INT_REACHES * nearest:
-        return None
+    return not (is_one_side and farthest < WHAT_AN_INT_REACHES * nearest)
+
+
+def places_of(to_source: Matrix, height: int, width: int) -> NDArray[np.float32]:
+    """Where a matrix finds the pixels of a result; one whose w is 0 is outside. Arguments as for `is_beyond_opencv`."""
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
     with np.errstate(all="ignore"):
         u, v, w = _at(to_source.tolist(), x, y)

@@ -8,40 +8,35 @@ were (see dsp_server.views), so a plan holds for as long as the views do.
 
 from __future__ import annotations
 
-from typing import Any, Generic, NamedTuple, TypeVar
-
-from numpy.typing import NDArray
+from collections.abc import Callable
+from typing import NamedTuple
 
 from dsp_server.runtime import context
 
 MOST_REMEMBERED = 64
 
-Param = TypeVar("Param")
 
+class Plan(NamedTuple):
+    """A call that may run: what runs, what it costs, and the views of its blocks."""
 
-class Plan(NamedTuple, Generic[Param]):
-    """A call that may run: its structure, the planes of src and dst as arrays, and what it costs."""
-
-    param: Param
-    sources: tuple[NDArray[Any], ...]
-    targets: tuple[NDArray[Any], ...]
+    run: Callable[[], object]
     modelled_cycles: int
     input: memoryview
     output: memoryview
 
 
-class Plans(Generic[Param]):
-    """The plans of one op."""
+class Plans:
+    """The plans of one op, by the bytes of the structure."""
 
     def __init__(self) -> None:
-        self._plans: dict[bytes, Plan[Param]] = {}
+        self._plans: dict[bytes, Plan] = {}
 
-    def get(self, raw: bytes, input: memoryview, output: memoryview) -> Plan[Param] | None:
+    def get(self, raw: bytes, input: memoryview, output: memoryview) -> Plan | None:
         """The plan for a structure with these bytes in this input block, and this output block, if it still holds."""
         plan = self._plans.get(raw)
         return plan if plan is not None and plan.input is input and plan.output is output else None
 
-    def put(self, raw: bytes, plan: Plan[Param]) -> None:
+    def put(self, raw: bytes, plan: Plan) -> None:
         """Remember a plan that was made after `get` had none."""
         if context.ddr is None:
             return  # without a board nothing tells of a change

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.ops.cv.nv12 import warp
-from dsp_server.ops.cv.op import Planes, cv_op, view
+from dsp_server.ops.cv.op import Planes, Run, cv_op, view
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.places import FAR_OUTSIDE, look_up_at
 from hbrt.cv.image import NV12
@@ -17,7 +17,7 @@ from hbrt.cv.rules import HB_VP_BORDER_CONSTANT, HB_VP_INTER_NEAREST
 from hbrt.cv.warps import hbDSPCvRemapParam
 
 
-def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> None:
+def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = src(map(x, y)): the nearest pixel, or a blend of the four around it, in float32.
 
     A map of float64 is rounded to float32 first. A pair that is not finite, or 2^31 pixels away, lies outside src with
@@ -26,38 +26,47 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
     """
-    with np.errstate(over="ignore", invalid="ignore"):
-        coordinates = _all_finite(param, view(param.extras()[0]).astype(np.float32, copy=False), src[0].dtype)
-    for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
-        places = coordinates if plane == 0 else coordinates[::2, ::2] * np.float32(0.5)
+    table, border_type, border_value = view(param.extras()[0]), param.borderType, param.borderValue
+    is_as_it_is = table.dtype == np.float32 and _takes_any_map(param, src[0].dtype)
 
-        def look_up(
-            pixels: NDArray[Any],
-            out: NDArray[Any] | None,
-            border: tuple[int, ...],
-            places: NDArray[Any] = places,
-        ) -> Any:
-            return look_up_at(pixels, places, out, param.interpolation, param.borderType, border)
+    def run() -> None:
+        coordinates = table if is_as_it_is else _prepared(table, param, src[0].dtype)
+        for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
+            places = coordinates if plane == 0 else coordinates[::2, ::2] * np.float32(0.5)
 
-        warp(plane, source, target, param.borderValue, look_up)
+            def look_up(
+                pixels: NDArray[Any],
+                out: NDArray[Any] | None,
+                border: tuple[int, ...],
+                places: NDArray[np.float32] = places,
+            ) -> Any:
+                return look_up_at(pixels, places, out, param.interpolation, border_type, border)
+
+            warp(plane, source, target, border_value, look_up)()
+
+    return run
 
 
-def _all_finite(
-    param: hbDSPCvRemapParam, coordinates: NDArray[np.float32], dtype: np.dtype[Any]
-) -> NDArray[np.float32]:
-    """A map whose pairs that are not finite lie far outside: OpenCV blends NaN for them, which is 0 in 8 bits.
+def _takes_any_map(param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> bool:
+    """Whether pairs that are not finite need no care: OpenCV blends NaN for them, which is 0 in 8 bits.
 
-    A constant border of 0 in 8 bits needs no pass over the map, nor does the nearest pixel, whose look-up is right.
+    So a constant border of 0 in 8 bits is right by itself, as is the look-up of the nearest pixel.
     """
     is_grey = param.src.imageFormat != NV12.format and dtype == np.uint8
-    if (
+    return (
         param.interpolation == HB_VP_INTER_NEAREST
         or param.borderType != HB_VP_BORDER_CONSTANT
         or (is_grey and param.borderValue == 0)
-        or math.isfinite(cv2.norm(coordinates, cv2.NORM_L2SQR))
-    ):
-        return coordinates
-    return np.where(np.isfinite(coordinates).all(axis=2, keepdims=True), coordinates, FAR_OUTSIDE)
+    )
+
+
+def _prepared(table: NDArray[Any], param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> NDArray[np.float32]:
+    """The map in float32; pairs that are not finite lie far outside, where that makes a difference."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        coordinates: NDArray[np.float32] = table.astype(np.float32, copy=False)
+        if _takes_any_map(param, dtype) or math.isfinite(cv2.norm(coordinates, cv2.NORM_L2SQR)):
+            return coordinates
+        return np.where(np.isfinite(coordinates).all(axis=2, keepdims=True), coordinates, FAR_OUTSIDE)
 
 
 hb_dsp_remap = cv_op(hbDSPCvRemapParam, remap, instructions=60)

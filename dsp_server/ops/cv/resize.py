@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.rules import HB_VP_INTER_NEAREST
 from hbrt.cv.sizes import hbDSPCvResizeParam
@@ -10,7 +10,7 @@ from hbrt.cv.sizes import hbDSPCvResizeParam
 METHODS = {HB_VP_INTER_NEAREST: cv2.INTER_NEAREST}
 
 
-def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> None:
+def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> Run:
     """With scale = size of src / size of dst, for each direction; each plane of NV12 for itself.
 
     NEAREST: dst(x) = src(floor(x * scale)), in float64: where x * scale is whole, it may come out one less. LINEAR: a
@@ -19,10 +19,15 @@ def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> None:
 
     Source: VP operator manual (J6), Resize. Emulator: that pixels have their centres at .5 is OpenCV's.
     """
-    method = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
-    for source, target in zip(src, dst, strict=True):
-        result = cv2.resize(source, (target.shape[1], target.shape[0]), dst=target, interpolation=method)
-        settle(target, result)
+    return resize_planes(src, dst, METHODS.get(param.interpolation, cv2.INTER_LINEAR))
+
+
+def resize_planes(src: Planes, dst: Planes, method: int) -> Run:
+    """Each plane to the size of its target."""
+    return in_turn(
+        settled(target, cv2.resize, source, (target.shape[1], target.shape[0]), dst=target, interpolation=method)
+        for source, target in zip(src, dst, strict=True)
+    )
 
 
 hb_dsp_resize = cv_op(hbDSPCvResizeParam, resize, instructions=10)

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle, view, view_all
+from dsp_server.ops.cv.op import Planes, Run, cv_op, settle, view, view_all
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.resize import METHODS
 from hbrt.cv.sizes import hbDSPCvRoiResizeParam
 
 
-def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> None:
+def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> Run:
     """Result i is Resize of src[top..bottom, left..right] of region i, both corners inside, as if it were an image.
 
     Nothing outside a region is looked at. Results lie `dstStep` bytes apart.
 
     Emulator: the structure is its choice; its regions have the corners of the DNN runtime's hbDNNRoi.
     """
-    table = view(param.extras()[0])
-    rois: list[tuple[int, int, int, int]] = [tuple(row) for row in table.tolist()]
-    param.check_rois(rois)
+    table, first, steps = view(param.extras()[0]), param.dst.planes(), param.steps()
     method = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
-    first = param.dst.planes()
-    view_all(param.targets())  # all results or none: nothing is written when one of them cannot be
-    for index, (left, top, right, bottom) in enumerate(rois):
-        steps = param.steps()
-        planes = tuple(
-            plane._replace(phy_addr=plane.phy_addr + index * step) for plane, step in zip(first, steps, strict=False)
-        )
-        for halving, (source, target) in enumerate(zip(src, view_all(planes), strict=True)):
-            part = source[top >> halving : (bottom >> halving) + 1, left >> halving : (right >> halving) + 1]
-            result = cv2.resize(part, (target.shape[1], target.shape[0]), dst=target, interpolation=method)
-            settle(target, result)
+
+    def run() -> None:
+        rois: list[tuple[int, int, int, int]] = [tuple(row) for row in table.tolist()]
+        param.check_rois(rois)
+        view_all(param.targets())  # all results or none: nothing is written when one of them cannot be
+        for index, (left, top, right, bottom) in enumerate(rois):
+            planes = tuple(
+                plane._replace(phy_addr=plane.phy_addr + index * step)
+                for plane, step in zip(first, steps, strict=False)
+            )
+            for halving, (source, target) in enumerate(zip(src, view_all(planes), strict=True)):
+                part = source[top >> halving : (bottom >> halving) + 1, left >> halving : (right >> halving) + 1]
+                result = cv2.resize(part, (target.shape[1], target.shape[0]), dst=target, interpolation=method)
+                settle(target, result)
+
+    return run
 
 
 hb_dsp_roi_resize = cv_op(hbDSPCvRoiResizeParam, roi_resize, instructions=10)

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.turns import hbDSPCvRotateParam
 
 
-def rotate(param: hbDSPCvRotateParam, src: Planes, dst: Planes) -> None:
+def rotate(param: hbDSPCvRotateParam, src: Planes, dst: Planes) -> Run:
     """90 clockwise: dst(x, y) = src(y, H - 1 - x); 180: src(W - 1 - x, H - 1 - y); 90 the other way: src(W - 1 - y, x).
 
     W and H are those of src. Each plane of NV12 for itself.
 
     Source: VP operator manual (J6), Rotate. Emulator: the numbers of the codes are its choice, and OpenCV's.
     """
-    for source, target in zip(src, dst, strict=True):
-        settle(target, cv2.rotate(source, param.rotateCode, dst=target))
+    return in_turn(
+        settled(target, cv2.rotate, source, param.rotateCode, dst=target)
+        for source, target in zip(src, dst, strict=True)
+    )
 
 
 hb_dsp_rotate = cv_op(hbDSPCvRotateParam, rotate, instructions=4)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, cv_op, settle
+from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.turns import hbDSPCvTransposeParam
 
 
-def transpose(param: hbDSPCvTransposeParam, src: Planes, dst: Planes) -> None:
+def transpose(param: hbDSPCvTransposeParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = src(y, x). Each plane of NV12 for itself.
 
     Emulator: the structure is its choice.
     """
-    for source, target in zip(src, dst, strict=True):
-        settle(target, cv2.transpose(source, dst=target))
+    return in_turn(settled(target, cv2.transpose, source, dst=target) for source, target in zip(src, dst, strict=True))
 
 
 hb_dsp_transpose = cv_op(hbDSPCvTransposeParam, transpose, instructions=4)

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.cv.nv12 import warp
-from dsp_server.ops.cv.op import Planes, cv_op
+from dsp_server.ops.cv.nv12 import LookUp, warp
+from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn
 from dsp_server.ops.cv.opencv import cv2
-from dsp_server.ops.cv.places import look_up_at, places_beyond_opencv
+from dsp_server.ops.cv.places import is_beyond_opencv, look_up_at, places_of
 from dsp_server.ops.cv.resize import METHODS
 from hbrt.cv.warps import hbDSPCvWarpAffineParam
 
 
-def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> None:
+def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> Run:
     """dst(M p) = src(p): M takes a point of src to dst, so dst(q) is looked up at the inverse of M.
 
     For NV12 the UV plane takes M with its translation halved, and its constant border is 128.
@@ -23,27 +23,27 @@ def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> None
     Source: VP operator manual (J6), WarpAffine, whose text maps forward. Emulator: the reading "forward" is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(2, 3)
+    half = _for_half(matrix)
+    return in_turn(
+        warp(plane, source, target, param.borderValue, _moved(param, target, half if plane else matrix))
+        for plane, (source, target) in enumerate(zip(src, dst, strict=True))
+    )
+
+
+def _moved(param: hbDSPCvWarpAffineParam, target: NDArray[Any], transform: NDArray[np.float64]) -> LookUp:
+    height, width = target.shape[:2]
+    border_type, to_source = param.borderType, _inverse(transform)
+    if is_beyond_opencv(to_source, height, width):
+
+        def look_up(pixels: NDArray[Any], out: NDArray[Any] | None, border: tuple[int, ...]) -> Any:
+            places = places_of(to_source, height, width)
+            return look_up_at(pixels, places, out, param.interpolation, border_type, border)
+
+        return look_up
     flags = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
-    for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
-        transform = matrix if plane == 0 else _for_half(matrix)
-        height, width = target.shape[:2]
-        size, places = (width, height), places_beyond_opencv(_inverse(transform), height, width)
-
-        def look_up(
-            pixels: NDArray[Any],
-            out: NDArray[Any] | None,
-            border: tuple[int, ...],
-            transform: NDArray[np.float64] = transform,
-            size: tuple[int, int] = size,
-            places: NDArray[np.float32] | None = places,
-        ) -> Any:
-            if places is not None:
-                return look_up_at(pixels, places, out, param.interpolation, param.borderType, border)
-            return cv2.warpAffine(
-                pixels, transform, size, dst=out, flags=flags, borderMode=param.borderType, borderValue=border
-            )
-
-        warp(plane, source, target, param.borderValue, look_up)
+    return lambda pixels, out, border: cv2.warpAffine(
+        pixels, transform, (width, height), dst=out, flags=flags, borderMode=border_type, borderValue=border
+    )
 
 
 def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:

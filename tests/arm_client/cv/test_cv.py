@@ -359,6 +359,75 @@ def test_a_plan_is_for_one_output_block(dsp_board: Board) -> None:
     dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst, core=1)
 
 
+class Recorder:
+    """A board that remembers the last call, and what else it put into device memory for it."""
+
+    def __init__(self, board: Board) -> None:
+        self._board = board
+        self.put: list[BoardArray] = []
+        self.again: Callable[[], Any] = self._nothing
+
+    def from_array(self, array: Any) -> BoardArray:
+        self.put.append(self._board.from_array(array))
+        return self.put[-1]
+
+    def call(self, cmd: int, param: Any, output: Any, **_: Any) -> Any:
+        self.again = lambda: self._board.call(cmd, bytes(param), output, core=1)
+        return self.again()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._board, name)
+
+    def _nothing(self) -> None:
+        raise AssertionError("No call was made.")
+
+
+HALF = np.array([[0, 0, 0], [0, 0.5, 0], [0, 0, 0]])
+IN_DDR: dict[str, tuple[Callable[[Any], Any], Callable[[list[BoardArray]], object]]] = {
+    "filter2d": (lambda b: cv.filter2d(b, GREY, HALF), lambda put: put[0].__imul__(2)),
+    "sep_filter2d": (
+        lambda b: cv.sep_filter2d(b, GREY, [0, 0.5, 0], [0, 1, 0]),
+        lambda put: put[0].__imul__(2),
+    ),
+    "erode": (lambda b: cv.erode(b, GREY, np.roll(np.eye(3), 1, 0)[:1]), lambda put: put[0].put([0, 1, 2], [0, 1, 0])),
+    "dilate": (lambda b: cv.dilate(b, GREY, [[1, 0, 0]]), lambda put: put[0].put([0, 1, 2], [0, 1, 0])),
+    "remap": (lambda b: cv.remap(b, GREY, IDENTITY_MAP[:, ::-1]), lambda put: np.copyto(put[-1], IDENTITY_MAP)),
+    "roi_resize": (
+        lambda b: cv.roi_resize(b, GREY, [(0, 0, 3, 3)], (53, 37)),
+        lambda put: np.copyto(put[-1], [[0, 0, 52, 36]]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_DDR)
+def test_kernels_maps_and_lists_are_read_anew_at_every_call(dsp_board: Board, name: str) -> None:
+    call, change = IN_DDR[name]
+    recorder = Recorder(dsp_board)
+    result = call(recorder)
+    first = np.array(result)
+    recorder.again()
+    np.testing.assert_array_equal(result, first)
+    change(recorder.put)  # to what leaves the picture as it is
+    recorder.again()
+    np.testing.assert_array_equal(np.asarray(result).reshape(GREY.shape), GREY)
+    assert not np.array_equal(result, first)
+
+
+def test_a_kernel_that_is_spoilt_later_is_refused_then(dsp_board: Board) -> None:
+    recorder = Recorder(dsp_board)
+    result = cv.filter2d(recorder, GREY, HALF * 2)  # type: ignore[arg-type]
+    weights = recorder.put[0]
+    for spoilt in (np.nan, np.inf):
+        weights[0, 0] = spoilt
+        for _ in range(2):
+            with pytest.raises(OpFailedError, match=f"kernel has the weight {spoilt} as its element 0"):
+                recorder.again()
+    weights[0, 0] = 0
+    result[...] = 0
+    recorder.again()
+    np.testing.assert_array_equal(result, GREY)
+
+
 def has_opencv(board: Board) -> list[bool]:
     return ["cv2" in Path(f"/proc/{core['pid']}/maps").read_text() for core in board.status()["cores"]]
 
