@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,7 +14,7 @@ from dsp_server.fault_trace import op_lines
 if TYPE_CHECKING:
     from tests.conftest import Shell
 
-OURS = Path(dsp_server.__file__).resolve().parent
+OURS = Path(dsp_server.__file__).parent
 CRASHING = """
 import ctypes
 from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
@@ -52,6 +55,21 @@ def test_a_stack_of_the_core_alone_is_left_whole() -> None:
     )
     assert op_lines(trace) == trace
     assert op_lines("") == ""
+
+
+def test_an_installation_behind_a_link_is_known_too(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(OURS.parent)
+    core = frame(f"{link}/dsp_server/core.py", 317, "_run")
+    trace = "\n".join(["Stack:", frame("/x/img.py", 9, "op"), core])
+    program = f"""
+from dsp_server import fault_trace
+assert fault_trace.__file__.startswith({str(link)!r})
+print(fault_trace.op_lines({trace!r}))
+"""
+    environment = {**os.environ, "PYTHONPATH": str(link)}
+    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert told.stdout.splitlines() == ["Stack:", frame("/x/img.py", 9, "op")]
 
 
 def test_a_program_reads_where_its_op_was_and_nothing_else(shell: Shell) -> None:
