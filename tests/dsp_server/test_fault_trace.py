@@ -68,7 +68,9 @@ assert fault_trace.__file__.startswith({str(link)!r})
 print(fault_trace.op_lines({trace!r}))
 """
     environment = {**os.environ, "PYTHONPATH": str(link)}
-    told = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
+    )
     assert told.stdout.splitlines() == ["Stack:", frame("/x/img.py", 9, "op")]
 
 
