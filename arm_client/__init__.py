@@ -15,6 +15,7 @@ from arm_client.dsp import (
 )
 from arm_client.lazy_names import MODULES
 from arm_client.lazy_names import load as _load
+from arm_client.lazy_names import starred as _starred
 from arm_client.refusal import last_error
 from arm_client.sys import (
     hbSysAllocCachedMem,
@@ -211,6 +212,7 @@ __all__ = [
     "hbSysWriteMem",
     "last_error",
 ]
+__all__ += _starred()  # noqa: PLE0605 - a list, which depends on what is installed
 
 if TYPE_CHECKING:
     from arm_client.lazy_names import *  # noqa: F403 - the names alone; MODULES says where they are

@@ -6,6 +6,7 @@ A name that is new goes into both lists; a test holds them together.
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -228,6 +229,22 @@ MODULES: dict[str, str] = {
 }
 
 _EXTRAS = {"onnx": "dnn", "onnxruntime": "dnn", "ml_dtypes": "dnn", "yaml": "dnn", "cv2": "dnn"}
+
+
+def starred() -> list[str]:
+    """The lazy names that ``from arm_client import *`` brings: without the extra for models, those of models are out.
+
+    That import asks for each of them, and would fail of one whose library is missing in a program that calls no model.
+    """
+    is_complete = all(map(_is_installed, _EXTRAS))
+    return [name for name, module in MODULES.items() if is_complete or not module.startswith("arm_client.dnn.")]
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except (ImportError, ValueError):  # an import hook refuses it; something stands in for it
+        return False
 
 
 def load(name: str, module: str) -> Any:

@@ -115,7 +115,7 @@ def handle_behind(given: object, kind: type[ctypes.c_void_p]) -> int | None:
 
 
 def first_of(given: Any, count: object, name: str) -> list[Any]:
-    """The first ``count`` entries of an array or a list.
+    """The first ``count`` entries of an array, a list, or behind a pointer; ``byref()`` of one value has one.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
@@ -126,6 +126,8 @@ def first_of(given: Any, count: object, name: str) -> list[Any]:
     if given is None or isinstance(given, (str, bytes)):
         raise bad_argument(f"{name} is {shown(given)}; pass an array or a list of {number}.")
     found = getattr(given, "_obj", given)
+    if isinstance(found, ctypes._SimpleCData) and found is not given:  # noqa: SLF001 - &name, as the samples write it
+        found = [found]
     try:
         return [found[at] for at in range(number)]
     except IndexError:

@@ -55,6 +55,14 @@ class TestLife:
         assert hb.hbDSPReleaseTask(hb.hbDSPTask_t(copy)) == 0
         assert hb.hbDSPWaitTaskDone(task, 0) == hb.HB_DSP_TASK_RELEASED
 
+    def test_a_plain_void_pointer_is_a_handle_as_in_c(self, chip: Chip) -> None:
+        task: Any = ctypes.c_void_p()
+        by_reference: Any = ctypes.byref(task)
+        assert hb.hbDSPRpc(by_reference, None, None, chip.ctrl(hb.HB_DSP_RPC_CMD_PING)) == 0, hb.last_error()
+        assert hb.hbDSPWaitTaskDone(task, 0) == 0
+        assert hb.hbDSPReleaseTask(task) == 0
+        assert hb.hbSysFreeMem(task) == hb.HB_SYS_INVALID_ARGUMENT  # no hbSysMem
+
     def test_many_at_once_more_than_the_first_slots(self, chip: Chip) -> None:
         output = chip.mem(8)
         inputs = [chip.mem(8, struct.pack("<i", number)) for number in range(100)]

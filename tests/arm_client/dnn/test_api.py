@@ -54,6 +54,23 @@ def test_several_models_of_several_files_are_found_by_name(tmp_path: Path) -> No
     good(hb.hbDNNRelease(packed))
 
 
+def test_the_address_of_one_name_is_an_array_of_one_as_in_the_samples(tmp_path: Path) -> None:
+    path, raw = tmp_path / "one.onnx", double((1, 2))
+    path.write_bytes(raw)
+    packed, name = hb.hbPackedDNNHandle_t(), ctypes.c_char_p(bytes(path))
+    ways: list[Any] = [ctypes.byref(name), ctypes.pointer(name)]
+    for way in ways:
+        good(hb.hbDNNInitializeFromFiles(packed, way, 1))
+        good(hb.hbDNNRelease(packed))
+    assert hb.hbDNNInitializeFromFiles(packed, ways[0], 2) == hb.HB_DNN_INVALID_ARGUMENT
+    assert "files has 1 entries, fewer than the count of 2" in hb.last_error()
+    kept, size = ctypes.create_string_buffer(raw), ctypes.c_int32(len(raw))
+    data: Any = ctypes.byref(ctypes.c_void_p(ctypes.addressof(kept)))
+    length: Any = ctypes.byref(size)
+    good(hb.hbDNNInitializeFromDDR(packed, data, length, 1))
+    good(hb.hbDNNRelease(packed))
+
+
 def test_what_a_model_says_of_its_tensors(load: Load) -> None:
     net = load(double((1, 3, 4, 5)))
     count, name = ctypes.c_int32(), ctypes.c_char_p()
@@ -291,6 +308,17 @@ def test_naming_the_package_loads_no_library_of_models() -> None:
     program = "import sys, arm_client; print(sorted({'numpy', 'onnx', 'onnxruntime', 'cv2'} & set(sys.modules)))"
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said == "[]\n"
+
+
+@pytest.mark.parametrize(("missing", "wanted"), [("os_of_no_name", "True"), ("onnxruntime", "False")])
+def test_a_star_brings_every_name_that_can_be_had(missing: str, wanted: str) -> None:
+    program = (
+        f"import sys; sys.modules[{missing!r}] = None\nfrom arm_client import *\n"
+        "print('hbDNNInfer' in globals(), hbDNNTensor.__name__, hbDSPRpc.__name__, HB_DNN_TENSOR_TYPE_S8, Board)"
+    )
+    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert said == f"{wanted} hbDNNTensor hbDSPRpc 8 <class 'arm_client.client.Board'>\n"
+    assert set(lazy_names.MODULES) <= set(hb.__all__)
 
 
 @pytest.mark.parametrize("name", ["hb.hbDNNInfer", "dnn.load", "hb.hbDNNRoiInfer"])
