@@ -52,7 +52,9 @@ VERBS: dict[str, Verb] = {
 
 @contextlib.contextmanager
 def mapped_exits() -> Iterator[None]:
-    """Turn an expected error into its sentence and exit code (hbrt.exits), Ctrl-C into 130, a closed pipe into 141."""
+    """Turn an expected error, Ctrl-C and a closed pipe into a sentence, where there is one, and hbrt.exits' code."""
+    from hbrt.exits import Exit, exit_for, sentence_of
+
     try:
         yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
@@ -60,12 +62,10 @@ def mapped_exits() -> Iterator[None]:
     except BrokenPipeError:
         with contextlib.suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered still has to go somewhere
-        raise click.exceptions.Exit(141) from None
+        raise click.exceptions.Exit(Exit.UNREAD) from None
     except KeyboardInterrupt:
-        raise click.exceptions.Exit(130) from None
+        raise click.exceptions.Exit(Exit.INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 - one that is not expected is shown whole
-        from hbrt.exits import Exit, exit_for, sentence_of
-
         code = exit_for(error)
         if code is None:
             import traceback

@@ -42,14 +42,14 @@ def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None 
     with path.open("rb") as file:
         end = file.seek(0, os.SEEK_END) if end is None else end
         at, start = end, max(0, end - most_bytes) if most_bytes is not None else 0
-        tail = b""
+        found = b""
         # One line end more than lines: the one before the first line wanted.
-        while at > start and tail.count(b"\n") <= count:
+        while at > start and found.count(b"\n") <= count:
             step = min(CHUNK_BYTES, at - start)
             at -= step
             file.seek(at)
-            tail = file.read(step) + tail
-    lines = tail.removesuffix(b"\n").split(b"\n") if tail else []
+            found = file.read(step) + found
+    lines = found.removesuffix(b"\n").split(b"\n") if found else []
     is_cut = at > 0 and len(lines) <= count
     if is_cut and len(lines) > 1:
         del lines[0]  # it may have begun earlier
@@ -57,7 +57,7 @@ def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None 
     return Part(wanted, end, is_cut)
 
 
-def lines_since(path: Path, since: int, most_bytes: int) -> Part:
+def bytes_since(path: Path, since: int, most_bytes: int) -> Part:
     """What comes at an offset of a file, at most ``most_bytes``; from its start when it has become shorter.
 
     Raises:

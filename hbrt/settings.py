@@ -68,7 +68,11 @@ def text(name: str) -> str:
 
 
 def integer(name: str, least: int | None = None, most: int | None = None) -> int:
-    """Value of an integer setting, within bounds that somebody else's option has as well."""
+    """Value of an integer setting.
+
+    Raises:
+        BadSettingError: it is no whole number, or not within the bounds, which are those of the option it stands for.
+    """
     raw = text(name)
     try:
         value = int(raw)

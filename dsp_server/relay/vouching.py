@@ -54,9 +54,8 @@ class Voucher:
         self._link = link
         self._questions: queue.Queue[_Question | None] = queue.Queue()
         self._answers: deque[Vouched] = deque()
-        self._late: tuple[float, RequestRefusedError] | None = (
-            None  # when the daemon did not answer last, and the words
-        )
+        # When the daemon was last given up, and what was said then.
+        self._late: tuple[float, RequestRefusedError] | None = None
         self._waiting = 0
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._thread = threading.Thread(target=self._run, name="relay-voucher", daemon=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hbrt import log_file
-from hbrt.log_file import Follower, last_lines, lines_since, tail
+from hbrt.log_file import Follower, bytes_since, last_lines, tail
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20))
 
@@ -55,8 +55,8 @@ class TestBoundedPieces:
     def test_what_comes_later_and_a_log_that_was_cut(self, tmp_path: Path) -> None:
         log = tmp_path / "log"
         log.write_bytes(b"0123456789")
-        assert lines_since(log, 0, 4) == (b"0123", 4, False)
-        assert lines_since(log, 4, 100) == (b"456789", 10, False)
-        assert lines_since(log, 10, 100) == (b"", 10, False)
+        assert bytes_since(log, 0, 4) == (b"0123", 4, False)
+        assert bytes_since(log, 4, 100) == (b"456789", 10, False)
+        assert bytes_since(log, 10, 100) == (b"", 10, False)
         log.write_bytes(b"new")
-        assert lines_since(log, 10, 100) == (b"new", 3, False)
+        assert bytes_since(log, 10, 100) == (b"new", 3, False)

@@ -30,10 +30,7 @@ class Connection:
         self.identity = identity
         self.socket = socket_
         stat = os.fstat(socket_.fileno())
-        self.key = (
-            stat.st_dev,
-            stat.st_ino,
-        )  # of the connection, whatever its descriptor
+        self.key = (stat.st_dev, stat.st_ino)  # of the connection, whatever its descriptor
 
     @property
     def peer(self) -> str:

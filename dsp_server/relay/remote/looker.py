@@ -15,7 +15,7 @@ from dsp_server.relay.remote.deputy import bounded_reply
 from dsp_server.relay.remote.outbox import Outbox, printable
 from hbrt.board import BoardError, BoardPaths
 from hbrt.control_client import ask
-from hbrt.log_file import lines_since, tail
+from hbrt.log_file import bytes_since, tail
 from hbrt.remote_wire import LOOKS, MAX_LOG_BYTES, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.wire import ControlReply, MalformedMessageError, decode_request
@@ -123,7 +123,7 @@ class Looker(threading.Thread):
     def _log(self, lines: int, since: int) -> ControlReply:
         try:
             log = self._paths.log
-            part = tail(log, lines, MAX_LOG_BYTES) if since < 0 else lines_since(log, since, MAX_LOG_BYTES)
+            part = tail(log, lines, MAX_LOG_BYTES) if since < 0 else bytes_since(log, since, MAX_LOG_BYTES)
         except OSError as error:
             why = f"The log of board {self._paths.name} cannot be read: {error.strerror}."
             return ControlReply(0, int(Status.HB_DSP_NOT_RUNNING), why)
