@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -18,12 +19,33 @@ from hbrt.board import RemoteBoard, board_paths
 
 LIMIT_S = 20.0
 
+BRISK_BEAT_S = 0.1  # farewells go by beats of the gate
+BRISK = {"dsp_server.relay.remote.gate.BEAT_SECONDS": BRISK_BEAT_S}
+
+_PROGRAM = """
+import importlib, json, sys
+for name, value in json.loads(sys.argv.pop(1)).items():
+    module, _, constant = name.rpartition(".")
+    module = importlib.import_module(module)
+    assert hasattr(module, constant), name
+    setattr(module, constant, value)
+from dsp_server.commands.relay import main
+main()
+"""
+
 
 class RemoteRelay:
-    """A relay of a board that listens at a free port of loopback; a context manager."""
+    """A relay of a board that listens at a free port of loopback; a context manager.
 
-    def __init__(self, board: Path, keys: Path | None = None) -> None:
-        command = [sys.executable, "-m", "dsp_server.relay", "--board", str(board), "--listen", "tcp://127.0.0.1:0"]
+    Args:
+        board: Its directory.
+        keys: The relay's; None for a relay without.
+        limits: Constants of its process ("module.NAME") that are to be others than the product's.
+    """
+
+    def __init__(self, board: Path, keys: Path | None = None, limits: Mapping[str, float] = BRISK) -> None:
+        command = [sys.executable, "-c", _PROGRAM, json.dumps(dict(limits))]
+        command += ["--board", str(board), "--listen", "tcp://127.0.0.1:0"]
         if keys is not None:
             command += ["--keys", str(keys)]
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - until close; no pipe: one that nobody reads gets full

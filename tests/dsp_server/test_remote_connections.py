@@ -14,10 +14,10 @@ from arm_client.client import Board
 from arm_client.session import Session
 from dsp_server.relay.remote.connections import Connections, is_given
 from dsp_server.relay.remote.gate import FAREWELL_BEATS
-from hbrt.remote_wire import BEAT_SECONDS, Kind, encode
+from hbrt.remote_wire import Kind, encode
 from hbrt.status import Status
 from tests.raw_zmtp import PATIENCE_S, RawPeer
-from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
+from tests.remote_relay import BRISK_BEAT_S, KeptRelays, RemoteRelay, kept_relays
 
 __all__ = ["kept_relays"]
 
@@ -174,7 +174,7 @@ def test_who_comes_and_goes_with_nonsense_takes_nobody_along(relay: RemoteRelay)
             peer.say(*nonsense[(number + round_) % len(nonsense)])
             peer.close()
         boards.append(far_board(relay))
-    time.sleep((FAREWELL_BEATS + 1) * BEAT_SECONDS)
+    time.sleep((FAREWELL_BEATS + 1) * BRISK_BEAT_S)
     for board in boards:
         board.ping()
         board.close()

@@ -283,8 +283,9 @@ def test_bytes_of_answers_that_wait_are_bounded(
 
 
 @pytest.fixture
-def near_gate(dsp_board: Board) -> Iterator[Gate]:
-    """A gate of the board in this process, in a thread."""
+def near_gate(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
+    """A gate of the board in this process, in a thread; who is told to go has two short beats to do so."""
+    monkeypatch.setattr(gate, "BEAT_SECONDS", 0.1)
     link = Link(dsp_board.session.link.paths)
     near = Gate(link, parse("tcp://127.0.0.1:0", None), print)
     bell = os.eventfd(0)
