@@ -14,6 +14,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
 from arm_client.refusal import RequestRefusedError
+from arm_client.unclean import tell, unclean_bytes
 from hbrt import settings
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -46,10 +47,12 @@ class Block:
 
     __slots__ = (
         "base",
+        "flushed",
         "image",
         "is_cached",
         "is_managed",
         "is_registered",
+        "is_told",
         "phy_addr",
         "registrations",
         "size_bytes",
@@ -65,17 +68,19 @@ class Block:
         self.registrations = 0
         self.base = ddr  # the DDR's bytes of this block
         self.image = memoryview(mmap.mmap(-1, size_bytes)) if image else None
+        self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
+        self.is_told = False  # the program has heard that it did not clean this block
         self.view = self.base if self.image is None else self.image
 
     def clean(self, start: int, end: int) -> None:
         """CPU image to DDR."""
-        if self.image is not None:
-            self.base[start:end] = self.image[start:end]
+        if self.image is not None and self.flushed is not None:
+            self.base[start:end] = self.flushed[start:end] = self.image[start:end]
 
     def invalidate(self, start: int, end: int) -> None:
         """DDR to CPU image."""
-        if self.image is not None:
-            self.image[start:end] = self.base[start:end]
+        if self.image is not None and self.flushed is not None:
+            self.image[start:end] = self.flushed[start:end] = self.base[start:end]
 
 
 class Blocks:
@@ -88,6 +93,8 @@ class Blocks:
         self._abandoned: deque[int] = deque()
         self._lock = threading.Lock()
         self.is_strict = settings.choice("HBRT_CACHE") == "strict"
+        if self.is_strict:
+            tasks.on_input = lambda phy_addr, size_bytes: self.look_at_input("input block", phy_addr, size_bytes)
 
     def alloc(self, size_bytes: int, *, is_cached: bool = False) -> Block:
         """Allocate a zeroed block.
@@ -104,8 +111,14 @@ class Blocks:
         self.free_abandoned()
         phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached))
         block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
-        self._tasks.remember_block(phy_addr, size_bytes)
+        if block.image is None:  # one with an image is looked at in each submission
+            self._tasks.remember_block(phy_addr, size_bytes)
         return block
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        return self._lock.locked()
 
     def free_later(self, phy_addr: int) -> None:
         """Free a block at the next call that asks the daemon for anything: for finalizers.
@@ -226,6 +239,23 @@ class Blocks:
         start = phy_addr - block.phy_addr
         move = block.clean if flag == HB_SYS_MEM_CACHE_CLEAN else block.invalidate
         move(start, start + size_bytes)
+
+    def look_at_input(self, what: str, phy_addr: int, size_bytes: int) -> None:
+        """Strict mode: tell the program, once a block, of bytes that it wrote and did not clean before they are read.
+
+        Args:
+            what: What is about to be read: "input block", "input tensor".
+            phy_addr: Its start.
+            size_bytes: Its size.
+        """
+        block = self.holding(phy_addr) if self.is_strict else None
+        if block is None or block.image is None or block.is_told:
+            return
+        start = phy_addr - block.phy_addr
+        count = unclean_bytes(block, start, min(start + size_bytes, block.size_bytes))
+        if count:
+            block.is_told = True
+            tell(self._link, what, phy_addr, size_bytes, count)
 
     def holding(self, phy_addr: int) -> Block | None:
         """This process's block that holds an address, interior ones too."""

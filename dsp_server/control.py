@@ -75,6 +75,7 @@ class Control:
             "free": lambda r, _: self._let_go(memory.free, r),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
             "unregister": lambda r, _: self._let_go(memory.unregister, r),
+            "unclean": lambda r, _: self._unclean(r),
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
             "vouch": lambda r, _: self._vouch(r),
             "status": lambda _r, _: report.status(),
@@ -152,6 +153,15 @@ class Control:
                 f"Client {args['peer']} is not attached with the token that was shown; connect anew.",
             )
         return {"pid": peer.pid, "name": peer.name}
+
+    def _unclean(self, request: ControlRequest) -> None:
+        """Keep what a client in strict mode found out about itself; the daemon sees no CPU's cache."""
+        client, args = self._lease(request), request.args
+        self._journal.find(
+            "missing-clean",
+            f"Process {client.pid} ({client.name}) gave a task {args['phy']:#x}+{args['size']:#x} to read, with "
+            f"{args['count']} bytes that its CPU changed and did not clean (hbSysFlushMem, HB_SYS_MEM_CACHE_CLEAN).",
+        )
 
     def _let_go(self, let_go: Callable[[int, int], None], request: ControlRequest) -> None:
         let_go(request.args["phy"], self._lease(request).id)

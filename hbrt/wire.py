@@ -64,6 +64,7 @@ VERBS: dict[str, Verb] = {
     "free": Verb({"phy": _PHY}, leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "unregister": Verb({"phy": _PHY}, leased=True),
+    "unclean": Verb({"phy": _PHY, "size": Int(1, _U32), "count": Int(1, _U32)}, leased=True),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "vouch": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
     "status": Verb(),

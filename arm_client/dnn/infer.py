@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from arm_client.dnn.runtime import look_at_inputs
 from arm_client.dnn.tensors import Feed, Target, array_of, feeds_of, targets_of
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ def job_of(
     model = loaded.model
     feeds = feeds_of(model.inputs, loaded.input_memos, input, ddr)
     targets = targets_of(model.outputs, loaded.output_memos, output, ddr)
+    look_at_inputs(tuple(one for feed in feeds for one in feed.ranges))
     return _Inference(model.plan, feeds, targets, ctrl)
 
 

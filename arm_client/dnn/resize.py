@@ -16,7 +16,7 @@ from arm_client.dnn.pictures import Picture, pictures_of
 from arm_client.dnn.places import view_of
 from arm_client.dnn.properties import PLANAR
 from arm_client.dnn.resizer import Bytes, Region, bilinear, resize
-from arm_client.dnn.runtime import device_memory, runtime
+from arm_client.dnn.runtime import device_memory, look_at_inputs, runtime
 from arm_client.pointers import behind, shown
 from hbrt.dnn_types import (
     hbDNNDataType,
@@ -88,6 +88,7 @@ def hbDNNResize(
     _check_sides(region, target)
 
     used = tuple((plane.phy_addr, plane.size_bytes) for plane in (*source.planes, *target.planes))
+    look_at_inputs(used[: len(source.planes)])
     job = _Resize(from_planes, source, region, to_planes, target, used)
     runtime.tasks.add_resize(out, job, core_mask=how.bpuCoreId, priority=how.priority)
 

@@ -15,7 +15,7 @@ from arm_client.dnn.image_feeds import region_of_picture
 from arm_client.dnn.places import Memo
 from arm_client.dnn.properties import shape_in
 from arm_client.dnn.resizer import Region, data_batch, output_batch
-from arm_client.dnn.runtime import device_memory, runtime
+from arm_client.dnn.runtime import device_memory, look_at_inputs, runtime
 from arm_client.dnn.spec import TensorSpec
 from arm_client.dnn.tensors import Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
 from arm_client.pointers import integer, shown
@@ -126,6 +126,7 @@ def roi_job(
 
     count = batch * len(model.inputs)
     used = tuple(one for at in range(count) for one in blocks_of(input[at]))
+    look_at_inputs(used)
     return batch, _Regions(model, elements, targets, runs, model_batch, ctrl, used)
 
 

@@ -15,7 +15,7 @@ from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.model import Model, load
-from arm_client.dnn.places import Memo
+from arm_client.dnn.places import Memo, Ranges
 from arm_client.dnn.plugins import plugins
 from arm_client.dnn.tasks import Tasks
 from arm_client.process import process
@@ -130,6 +130,14 @@ def device_memory() -> Ddr:
     if fault:
         raise ModelError(_SYS_TWIN.get(fault, fault), session.link.why_faulty())
     return session.link.ddr
+
+
+def look_at_inputs(ranges: Ranges) -> None:
+    """Strict mode: tell the program of input tensors that it wrote and did not clean."""
+    session = process.default
+    if session is not None and session.blocks.is_strict:
+        for phy_addr, size_bytes in ranges:
+            session.blocks.look_at_input("input tensor", phy_addr, size_bytes)
 
 
 runtime = Runtime()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import threading
 import time
 import traceback
@@ -12,13 +11,14 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from enum import IntEnum
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from arm_client.dnn.bpu import ALL_CORES, Bpu
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.executor import Stop
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.latch import Latch
+from arm_client.unclean import call_site
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -383,7 +383,7 @@ class Tasks:
                     f"{MOST_TASKS} {'resize ' if is_resize else ''}tasks are alive, made at: {held}. Release each with "
                     "hbDNNReleaseTask.",
                 )
-        task = Task(self, _call_site())
+        task = Task(self, call_site())
         task.is_resize = is_resize
         return task
 
@@ -437,11 +437,3 @@ class Tasks:
 def _raised(error: BaseException) -> str:
     trace = "".join(traceback.format_exception(error))
     return f"The inference raised {type(error).__name__}: {one_line(error)}\n{trace}"
-
-
-def _call_site() -> str:
-    """File and line of the program that called the runtime."""
-    frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("arm_client."):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -129,6 +129,66 @@ class TestStrict:
         assert bytes(again.view()) == bytes(8)
 
 
+def findings(chip: Chip) -> list[str]:
+    return [found["text"] for found in chip.board.status()["findings"] if found["kind"] == "missing-clean"]
+
+
+class TestInputThatWasNotCleaned:
+    pytestmark = pytest.mark.usefixtures("strict")
+
+    def test_is_told_once_a_block(self, chip: Chip, caplog: pytest.LogCaptureFixture) -> None:
+        source, result = chip.mem(16, cached=True), chip.mem(16)
+        source.view()[4:8] = b"abcd"
+        for _ in range(3):
+            assert chip.outcome(chip.ADD_ONE, source, result) == (0, "")
+        assert bytes(result.view()) == b"\x01" * 16
+        (text,) = findings(chip)
+        assert text.endswith(
+            f"gave a task {source.phyAddr:#x}+0x10 to read, with 4 bytes that its CPU changed and did not clean "
+            "(hbSysFlushMem, HB_SYS_MEM_CACHE_CLEAN)."
+        )
+        (said,) = caplog.messages
+        assert "conftest.py:" in said  # the program's line that submitted, here a helper's
+        assert f": The input block at {source.phyAddr:#x}+0x10 holds 4 bytes that the CPU changed and did" in said
+
+    def test_a_part_that_was_cleaned_is_in_order(self, chip: Chip) -> None:
+        source, result = chip.mem(16, b"0123456789abcdef", cached=True), chip.mem(16)
+        part = hb.hbSysMem(phyAddr=source.phyAddr, memSize=8)
+        assert hb.hbSysFlushMem(part, CLEAN) == 0
+        assert chip.outcome(chip.ECHO, part, result) == (0, "")
+        assert findings(chip) == []
+        assert chip.outcome(chip.ECHO, source, result) == (0, "")
+        (text,) = findings(chip)
+        assert "with 8 bytes" in text
+
+    def test_what_the_dsp_wrote_is_no_change_of_the_cpu(self, chip: Chip) -> None:
+        source, between, result = chip.mem(8, b"12345678"), chip.mem(8, cached=True), chip.mem(8)
+        assert chip.outcome(chip.ADD_ONE, source, between) == (0, "")
+        assert chip.outcome(chip.ADD_ONE, between, result) == (0, "")  # the CPU has not looked at it: no flush is due
+        assert bytes(result.view()) == b"3456789:"
+        assert hb.hbSysFlushMem(between, INVALIDATE) == 0
+        assert chip.outcome(chip.ADD_ONE, between, result) == (0, "")
+        assert findings(chip) == []
+
+    def test_registered_memory_is_looked_at_too(
+        self, chip: Chip, peer: Peer, registered: Callable[[int, int], hb.hbSysMem]
+    ) -> None:
+        mem, result = registered(peer.alloc(8), 8), chip.mem(8)
+        mem.view()[:] = b"unheard!"
+        assert chip.outcome(chip.ECHO, mem, result) == (0, "")
+        assert len(findings(chip)) == 1
+
+    def test_output_and_memory_that_is_not_cached_need_none(self, chip: Chip) -> None:
+        source, result = chip.mem(8, b"12345678"), chip.mem(8, b"87654321", cached=True)
+        assert chip.outcome(chip.ADD_ONE, source, result) == (0, "")
+        assert findings(chip) == []
+
+
+def test_coherent_mode_has_nothing_to_find(chip: Chip) -> None:
+    double_in_place(chip, is_cleaned=False, is_invalidated=False)
+    assert findings(chip) == []
+
+
 def test_a_program_with_its_flushes_is_right_in_both_modes(mode: str, chip: Chip) -> None:
     assert double_in_place(chip, is_cleaned=True, is_invalidated=True) == (NEW, NEW)
 

@@ -174,6 +174,25 @@ def test_not_with_other_settings(dsp_board):
     result.assert_outcomes(passed=7, failed=1)
 
 
+def test_a_flush_that_is_left_out_fails_no_test_and_meets_no_other(
+    project: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HBRT_CACHE", "strict")
+    result = run(
+        project,
+        """
+@pytest.mark.parametrize("repeat", range(2))
+def test_leaves_it_out(dsp_board, repeat):
+    assert dsp_board.status()["findings"] == []
+    source = dsp_board.alloc(8, cached=True)
+    source.view()[:1] = b"x"
+    dsp_board.call(hb.HB_DSP_RPC_CMD_PING, source)
+    assert [found["kind"] for found in dsp_board.status()["findings"]] == ["missing-clean"]
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
 DISORDER = {
     "leak": (
         """

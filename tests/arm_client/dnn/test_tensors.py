@@ -197,7 +197,7 @@ def test_the_device_sees_what_was_cleaned_and_the_cpu_what_it_invalidated(
 ) -> None:
     """In strict cache mode a program that forgets a flush gets old data, as on a board."""
     monkeypatch.setenv("HBRT_CACHE", "strict")
-    with dsp_board_factory():
+    with dsp_board_factory() as board:
         net = Net(double())
         for mem in (net.inputs[0].sysMem[0], net.outputs[0].sysMem[0]):
             good(hb.hbSysFreeMem(mem))
@@ -211,6 +211,9 @@ def test_the_device_sees_what_was_cleaned_and_the_cpu_what_it_invalidated(
         assert net.read().tolist() == [[0, 0, 0, 0]]  # the output was not invalidated
         good(hb.hbSysFlushMem(net.outputs[0].sysMem[0], hb.HB_SYS_MEM_CACHE_INVALIDATE))
         assert net.read().tolist() == [[2, 4, 6, 8]]
+        (found,) = board.status()["findings"]
+        assert found["kind"] == "missing-clean"
+        assert f"gave a task {net.inputs[0].sysMem[0].phyAddr:#x}+0x10 to read" in found["text"]
         net.close()
 
 
