@@ -14,7 +14,7 @@ _MOST_SHOWN = 120
 def behind(given: object, kind: type[_Structure]) -> _Structure | None:
     """The structure behind what a caller passed: itself, ``byref(x)``, a pointer, or an array's first element.
 
-    None for anything else, a null pointer for one. A plain c_void_p will do for a handle: in C they are one type.
+    None for anything else, a null pointer for one. ``byref()`` of a plain c_void_p will do for a handle, as ``void **``.
     """
     try:
         if isinstance(given, kind):
@@ -27,8 +27,8 @@ def behind(given: object, kind: type[_Structure]) -> _Structure | None:
                 found = getattr(given, "contents", None)
         if isinstance(found, kind):
             return found
-        is_handle = type(given if found is None else found) is ctypes.c_void_p and issubclass(kind, ctypes.c_void_p)
-        return cast("_Structure", given if found is None else found) if is_handle else None
+        is_handle = type(found) is ctypes.c_void_p and issubclass(kind, ctypes.c_void_p)
+        return cast("_Structure", found) if is_handle else None
     except Exception:  # noqa: BLE001 - a null pointer, an empty array, or an object that answers with an exception
         return None
 
