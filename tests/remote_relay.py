@@ -34,6 +34,14 @@ main()
 """
 
 
+def relay_command(
+    board: Path, keys: Path | None, limits: Mapping[str, float], listen: str = "tcp://127.0.0.1:0"
+) -> list[str]:
+    """What starts the process of a ``RemoteRelay``, which says its arguments."""
+    command = [sys.executable, "-c", _PROGRAM, json.dumps(dict(limits)), "--board", str(board), "--listen", listen]
+    return command if keys is None else [*command, "--keys", str(keys)]
+
+
 class RemoteRelay:
     """A relay of a board that listens at a free port of loopback; a context manager.
 
@@ -44,10 +52,7 @@ class RemoteRelay:
     """
 
     def __init__(self, board: Path, keys: Path | None = None, limits: Mapping[str, float] = BRISK) -> None:
-        command = [sys.executable, "-c", _PROGRAM, json.dumps(dict(limits))]
-        command += ["--board", str(board), "--listen", "tcp://127.0.0.1:0"]
-        if keys is not None:
-            command += ["--keys", str(keys)]
+        command = relay_command(board, keys, limits)
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115 - until close; no pipe: one that nobody reads gets full
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=self._log, text=True)
         assert self.process.stdout is not None

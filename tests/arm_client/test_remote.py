@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -30,12 +31,12 @@ from arm_client import nn, remote_channel
 from arm_client import session as sessions
 from arm_client.client import Board, connect, private_board
 from arm_client.errors import BoardLostError
-from hbrt import curve_keys
+from hbrt import curve_keys, remote_dial
 from hbrt.board import BoardError
 from hbrt.refusal import RequestRefusedError
 from hbrt.remote_wire import WINDOW_BYTES, Kind, encode
 from tests.arm_client.conftest import Chip, Hold
-from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
+from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays, relay_command
 
 __all__ = ["kept_relays"]
 
@@ -44,6 +45,8 @@ HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "samples" / "arm" / "nn"
 # Two runs, so that they spread over the processes of a test run.
 SAME_TESTS = [("test_rpc.py", "test_cache_modes.py"), ("test_futures.py", "test_sys_register.py")]
+
+HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 300, 1200
 
 TAKER = """
 import arm_client as hb
@@ -56,6 +59,13 @@ input()
 @pytest.fixture
 def relay(dsp_board: Board, kept_relays: KeptRelays) -> RemoteRelay:
     return kept_relays.of(dsp_board.path)
+
+
+@pytest.fixture
+def quick_to_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Asked for before ``far``: it waits less for a relay's signs of life."""
+    monkeypatch.setattr(remote_dial, "HEARTBEAT_MS", HEARTBEAT_MS)
+    monkeypatch.setattr(remote_dial, "HEARTBEAT_TIMEOUT_MS", HEARTBEAT_TIMEOUT_MS)
 
 
 @pytest.fixture
@@ -272,7 +282,9 @@ class TestEnds:
 
     @pytest.mark.dsp_board(image="images/ops.py", fresh=True)  # nobody lets the cores' tasks go
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
-    def test_the_relay_goes_while_callers_wait(self, relay: RemoteRelay, far: Chip, number: int) -> None:
+    def test_the_relay_goes_while_callers_wait(
+        self, quick_to_give_up: None, relay: RemoteRelay, far: Chip, number: int
+    ) -> None:
         held, heard = Hold(far, 1).await_running(), []
         assert hb.hbDSPSetTaskDoneCb(held.task, lambda _task, status, _: heard.append(status)) == 0
         future = far.board.submit(far.HOLD, far.board.alloc(64), core=2)
@@ -394,8 +406,10 @@ class TestComingIn:
         assert "is on another machine" in done.stderr
 
 
-WAITER = """
+WAITER = f"""
 import arm_client as hb
+from hbrt import remote_dial
+remote_dial.HEARTBEAT_MS, remote_dial.HEARTBEAT_TIMEOUT_MS = {HEARTBEAT_MS}, {HEARTBEAT_TIMEOUT_MS}
 mem, task, ctrl = hb.hbSysMem(), hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
 assert hb.hbSysAllocMem(mem, 5 << 20) == 0, hb.last_error()
 hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
@@ -422,7 +436,10 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
     curve_keys.add_client(keys, "alice")
     waiter.write_text(WAITER)
     before = dsp_board.status()["memory"]["used_bytes"]
-    script = ["sh", HERE / "two_machines.sh", sys.executable, dsp_board.path, keys, SAMPLES / "softmax.py", waiter]
+    listening = "dsp_server.relay.remote.listening."
+    limits = {f"{listening}HEARTBEAT_MS": HEARTBEAT_MS, f"{listening}HEARTBEAT_TIMEOUT_MS": HEARTBEAT_TIMEOUT_MS}
+    relay = shlex.join(relay_command(dsp_board.path, keys, limits, "tcp://10.99.0.1:5557"))
+    script = ["sh", HERE / "two_machines.sh", sys.executable, relay, keys, SAMPLES / "softmax.py", waiter]
     done = subprocess.run(["unshare", "-n", *map(str, script)], capture_output=True, text=True, timeout=50, check=False)
     assert done.returncode == 0, done.stderr
     assert "status 0, largest error" in done.stdout
