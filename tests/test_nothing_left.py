@@ -62,7 +62,7 @@ ENDINGS: dict[str, str] = {
     "at its end, with an op that runs": RUN_SLOW,
     "by os._exit, with an op that runs": RUN_SLOW + "os._exit(0)",
     "by an exception, with callbacks": "board.submit(0).add_done_callback(print); raise RuntimeError('oops')",
-    "with a child that goes on": "os.fork() or (signal.alarm(1), signal.pause())",
+    "with a child that goes on": "os.fork() or (signal.setitimer(signal.ITIMER_REAL, 0.2), signal.pause())",
     "with two boards": "from arm_client.client import private_board\\nwith private_board() as other: other.ping()",
 }
 # Each waits until it is ended.
@@ -228,7 +228,9 @@ def test_nothing_is_left_of_a_test_run(place: Place, how: str) -> None:
     wait = "import pathlib, signal; pathlib.Path('waiting').touch(); signal.pause()"
     is_ended = how in {"Ctrl-C", "SIGKILL"}
     (place.cwd / "test_mine.py").write_text(TESTS.replace("(lambda: SAY)()", wait if is_ended else "pass"))
-    run = place.start("-m", "pytest", "-q", "-p", "no:cacheprovider", *(["-n", "2"] if how == "with workers" else []))
+    place.environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others' plugins are most of a short run's time
+    options = ["-q", "-p", "no:cacheprovider", "-p", "arm_client.testing"]
+    run = place.start("-m", "pytest", *options, *(["-p", "xdist", "-n", "2"] if how == "with workers" else []))
     if is_ended:
         await_file(place.cwd / "waiting", run)
         os.killpg(run.pid, signal.SIGINT if how == "Ctrl-C" else signal.SIGKILL)
