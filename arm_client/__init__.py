@@ -109,6 +109,7 @@ from hbrt.types import (
     hbDSPRpcCtrlParam,
     hbDspRpcPriority,
     hbDSPTask_t,
+    hbDSPTaskDoneCb,
     hbSysMem,
     hbSysMemFlushFlag,
 )
@@ -197,6 +198,7 @@ __all__ = [
     "hbDSPRpcCmd",
     "hbDSPRpcCtrlParam",
     "hbDSPSetTaskDoneCb",
+    "hbDSPTaskDoneCb",
     "hbDSPTask_t",
     "hbDSPWaitTaskDone",
     "hbDspRpcPriority",

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from arm_client.pointers import behind, integer, is_function, shown
+from arm_client.pointers import behind, integer, is_function, shown, takes
 from arm_client.process import attached, process
 from arm_client.refusal import RequestRefusedError, note
 from arm_client.sys import as_mem
@@ -158,10 +158,11 @@ def hbDSPSetTaskDoneCb(
 ) -> int:
     """Have ``callback(task, status, userdata)`` called, in a thread of the runtime, when the task ends.
 
-    At once when it has ended already. The prototype is the emulator's choice, that of hbDNNSetTaskDoneCb.
+    At once when it has ended already. The callback is a Python function, or an hbDSPTaskDoneCb, whose userdata is a
+    void pointer. The prototype is the emulator's choice, that of hbDNNSetTaskDoneCb.
 
     Returns:
-        0; HB_DSP_INVALID_ARGUMENT when the callback is not callable; the statuses of a bad handle.
+        0; HB_DSP_INVALID_ARGUMENT when the callback is not callable, or not with userdata; those of a bad handle.
     """
     here = process.default
     handle = _handle(task)
@@ -169,6 +170,12 @@ def hbDSPSetTaskDoneCb(
         return _no_such_task(handle)
     if not is_function(callback):  # a C program that passes no function would crash later
         return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {shown(callback)} is not callable.")
+    if not takes(callback, userdata):
+        return note(
+            Status.HB_DSP_INVALID_ARGUMENT,
+            f"userdata is {shown(userdata)}, which the function pointer does not take: pass an address, byref() of a "
+            "ctypes object, or None; or pass the Python function itself, which takes any object.",
+        )
     tasks = here.tasks
     if tasks.state(handle) is None:
         status = tasks.release(handle)  # a handle that is not live: this only says which kind

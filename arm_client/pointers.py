@@ -14,7 +14,8 @@ _MOST_SHOWN = 120
 def behind(given: object, kind: type[_Structure]) -> _Structure | None:
     """The structure behind what a caller passed: itself, ``byref(x)``, a pointer, or an array's first element.
 
-    None for anything else, a null pointer for one. ``byref()`` of a plain c_void_p will do for a handle, as ``void **``.
+    None for anything else, a null pointer for one. ``byref()`` of a plain c_void_p is a ``void **``, which will do for
+    that of a handle.
     """
     try:
         if isinstance(given, kind):
@@ -25,12 +26,21 @@ def behind(given: object, kind: type[_Structure]) -> _Structure | None:
             found = getattr(given, "_obj", None)  # byref
             if found is None:
                 found = getattr(given, "contents", None)
+            if isinstance(found, ctypes.Array):
+                found = _element(given, found)
         if isinstance(found, kind):
             return found
         is_handle = type(found) is ctypes.c_void_p and issubclass(kind, ctypes.c_void_p)
         return cast("_Structure", found) if is_handle else None
     except Exception:  # noqa: BLE001 - a null pointer, an empty array, or an object that answers with an exception
         return None
+
+
+def _element(given: Any, array: ctypes.Array[Any]) -> object:
+    """The element that ``byref(array, offset)``, or a pointer to the array, points to."""
+    offset = (ctypes.cast(given, ctypes.c_void_p).value or 0) - ctypes.addressof(array)
+    at, rest = divmod(offset, ctypes.sizeof(array) // len(array))
+    return array[at] if at >= 0 and not rest else None
 
 
 def integer(given: object) -> int | None:
@@ -47,6 +57,18 @@ def is_function(given: object) -> bool:
     """Whether it can be called: a Python callable, or a function pointer of ctypes that is not null."""
     is_null = issubclass(type(given), CFuncPtr) and not cast("Any", given)  # isinstance would ask the object
     return callable(given) and not is_null
+
+
+def takes(function: object, userdata: object) -> bool:
+    """Whether a callback can be called with its user data: a function pointer of C takes what its type says alone."""
+    kinds = getattr(function, "argtypes", None) if issubclass(type(function), CFuncPtr) else None
+    if not kinds:
+        return True
+    try:
+        kinds[-1].from_param(userdata)
+    except Exception:  # noqa: BLE001 - whatever an object's own code raises
+        return False
+    return True
 
 
 def bytes_of(buffer: Any, size_bytes: int) -> memoryview:

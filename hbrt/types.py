@@ -168,3 +168,10 @@ class hbDSPRpcCtrlParam(ctypes.Structure):
 
 class hbDSPTask_t(ctypes.c_void_p):
     """Opaque task handle; ``value`` is None until hbDSPRpc fills it. Handles may cross threads."""
+
+
+hbDSPTaskDoneCb = ctypes.CFUNCTYPE(None, hbDSPTask_t, ctypes.c_int32, ctypes.c_void_p)
+"""``void (*)(hbDSPTask_t task, int32_t status, void *userdata)``. A Python function will do as it is.
+
+Emulator: the prototype is its choice, that of hbDNNTaskDoneCb.
+"""

@@ -26,7 +26,7 @@ from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.infer import job_of
 from arm_client.dnn.properties import fill_properties
 from arm_client.dnn.runtime import Loaded, device_memory, runtime
-from arm_client.pointers import bytes_of, integer, is_function, shown
+from arm_client.pointers import bytes_of, integer, is_function, shown, takes
 from arm_client.refusal import RequestRefusedError
 from hbrt import status as codes
 from hbrt.dnn_types import (
@@ -35,7 +35,6 @@ from hbrt.dnn_types import (
     HB_DNN_VERSION_PATCH,
     hbDNNHandle_t,
     hbDNNInferCtrlParam,
-    hbDNNTaskDoneCb,
     hbDNNTaskHandle_t,
     hbDNNTensorProperties,
     hbPackedDNNHandle_t,
@@ -303,14 +302,11 @@ def hbDNNSetTaskDoneCb(
     if not is_function(callback):  # a C program that passes no function would crash later
         runtime.tasks.check(handle)
         raise bad_argument(f"The callback {shown(callback)} is not callable.")
-    if isinstance(callback, hbDNNTaskDoneCb):
-        try:
-            ctypes.c_void_p.from_param(userdata)
-        except (TypeError, ctypes.ArgumentError):
-            raise bad_argument(
-                f"userdata is {shown(userdata)}, and an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
-                "ctypes object, or None; or pass the Python function itself, which takes any object."
-            ) from None
+    if not takes(callback, userdata):
+        raise bad_argument(
+            f"userdata is {shown(userdata)}, and an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
+            "ctypes object, or None; or pass the Python function itself, which takes any object."
+        )
     token = hbDNNTaskHandle_t(handle)
     runtime.tasks.set_callback(handle, lambda status: callback(token, status, userdata))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import queue
 import threading
 from collections.abc import Callable
@@ -55,6 +56,19 @@ def test_when_the_task_ends(chip: Chip, calls: Calls) -> None:
     assert hb.hbDSPWaitTaskDone(held.task, 0) == 0
     assert hb.hbDSPReleaseTask(held.task) == 0
     assert calls.rest(chip) == []
+
+
+def test_as_a_function_pointer_of_c(chip: Chip, calls: Calls) -> None:
+    task, kept = chip.rpc(hb.HB_DSP_RPC_CMD_PING), ctypes.c_int64(7)
+    pointer = hb.hbDSPTaskDoneCb(calls)
+    assert hb.hbDSPSetTaskDoneCb(task, pointer, ctypes.byref(kept)) == 0
+    assert calls.next() == (task.value, 0, ctypes.addressof(kept))
+    assert hb.hbDSPSetTaskDoneCb(task, pointer, {"a": "void pointer"}) == hb.HB_DSP_INVALID_ARGUMENT
+    assert "which the function pointer does not take" in hb.last_error()
+    takes_objects = ctypes.CFUNCTYPE(None, hb.hbDSPTask_t, ctypes.c_int32, ctypes.py_object)(calls)
+    assert hb.hbDSPSetTaskDoneCb(task, takes_objects, "anything") == 0
+    assert calls.next() == (task.value, 0, "anything")
+    assert hb.hbDSPReleaseTask(task) == 0
 
 
 def test_at_once_when_it_has_ended(chip: Chip, calls: Calls) -> None:

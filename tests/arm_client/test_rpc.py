@@ -46,6 +46,20 @@ class TestLife:
             assert hb.hbDSPReleaseTask(by(task)) == 0
             assert bytes(result.view()) == b"abcdefgh"
 
+    def test_the_address_of_an_array_is_that_of_an_element(self, chip: Chip) -> None:
+        tasks, mems = (hb.hbDSPTask_t * 2)(), (hb.hbSysMem * 2)()
+        first: Any = ctypes.byref(mems)
+        assert hb.hbSysAllocMem(first, 8) == 0
+        ways: list[Any] = [(ctypes.byref(tasks), 0), (ctypes.pointer(tasks), 0), (ctypes.byref(tasks, 8), 1)]
+        for by, at in ways:
+            assert hb.hbDSPRpc(by, first, first, chip.ctrl(chip.ADD_ONE)) == 0, hb.last_error()
+            assert hb.hbDSPWaitTaskDone(tasks[at], 0) == 0
+            assert hb.hbDSPReleaseTask(tasks[at]) == 0
+        for offset in (4, 16, -8):
+            beside: Any = ctypes.byref(tasks, offset)
+            assert hb.hbDSPRpc(beside, first, first, chip.ctrl(chip.ADD_ONE)) == hb.HB_DSP_INVALID_ARGUMENT
+        assert hb.hbSysFreeMem(first) == 0
+
     def test_a_handle_is_64_bits_and_may_be_carried_as_a_number(self, chip: Chip) -> None:
         task = chip.rpc(hb.HB_DSP_RPC_CMD_PING)
         assert ctypes.sizeof(task) == 8
