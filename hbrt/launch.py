@@ -20,6 +20,7 @@ from hbrt.status import Status
 LOAD_SECONDS = 60.0
 SPARE_SECONDS = 10.0  # the daemon itself keeps to load_seconds; this is for one that cannot
 END_SECONDS = 5.0
+PROGRAM = "from dsp_server.daemon import main; main()"
 READY_FD, LIFELINE_FD = 3, 4  # where a launched daemon finds them
 _HIGH_FD = 100  # out of the way of these places
 FEWEST_FDS = 128  # of each process: a daemon with two cores takes about 110 while these start
@@ -70,7 +71,7 @@ def launch(config: DaemonConfig) -> Launched:
     ready_read, ready_write = _pipe(write_high=True)
     life_read, life_write = _pipe(write_high=False)
     root = str(Path(__file__).resolve().parent.parent)
-    program = f"import sys; sys.path.append({root!r}); from dsp_server.daemon import main; main()"
+    program = f"import sys; sys.path.append({root!r})\n{PROGRAM}"
     argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), str(READY_FD), str(LIFELINE_FD)]
     # Given by place: a process that another thread starts at the same time inherits nothing of it.
     places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -16,29 +15,21 @@ from typing import Self
 import pytest
 
 from hbrt.board import RemoteBoard, board_paths
+from tests.limits import with_limits
 
 LIMIT_S = 20.0
 
 BRISK_BEAT_S = 0.1  # farewells go by beats of the gate
 BRISK = {"dsp_server.relay.remote.gate.BEAT_SECONDS": BRISK_BEAT_S}
 
-_PROGRAM = """
-import importlib, json, sys
-for name, value in json.loads(sys.argv.pop(1)).items():
-    module, _, constant = name.rpartition(".")
-    module = importlib.import_module(module)
-    assert hasattr(module, constant), name
-    setattr(module, constant, value)
-from dsp_server.commands.relay import main
-main()
-"""
+_PROGRAM = "from dsp_server.commands.relay import main; main()"
 
 
 def relay_command(
     board: Path, keys: Path | None, limits: Mapping[str, float], listen: str = "tcp://127.0.0.1:0"
 ) -> list[str]:
     """What starts the process of a ``RemoteRelay``, which says its arguments."""
-    command = [sys.executable, "-c", _PROGRAM, json.dumps(dict(limits)), "--board", str(board), "--listen", listen]
+    command = [sys.executable, "-c", with_limits(limits, _PROGRAM), "--board", str(board), "--listen", listen]
     return command if keys is None else [*command, "--keys", str(keys)]
 
 

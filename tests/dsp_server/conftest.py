@@ -8,21 +8,24 @@ import secrets
 import select
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
+import hbrt.launch
 from arm_client.client import Board
 from arm_client.session import Session
 from hbrt.board import BoardPaths, home
 from hbrt.board_files import remove_files
 from hbrt.control_client import ask
 from hbrt.launch import DaemonConfig, Launched, launch
+from tests.limits import with_limits
 
 LIVES = Path(__file__).parent / "images" / "lives.py"
 PATIENCE_S = 20.0  # only a test that fails waits so long
+NO_LIMITS: Mapping[str, float] = {}
 
 
 class Which(NamedTuple):
@@ -137,12 +140,19 @@ def directory() -> Path:
 
 @pytest.fixture
 def start(directory: Path) -> Iterator[Callable[..., Running]]:
-    """``start(image=..., cores=..., **config)``: a board in ``directory`` (or ``path``) that ends with the test."""
+    """``start(image=..., cores=..., **config)``: a board in ``directory`` (or ``path``) that ends with the test.
+
+    ``limits`` are constants of its daemon that are to be others than the product's (see tests/limits.py).
+    """
     started: list[Running] = []
 
-    def make(image: Path | None = LIVES, *, path: Path | None = None, **options: Any) -> Running:
+    def make(
+        image: Path | None = LIVES, *, path: Path | None = None, limits: Mapping[str, float] = NO_LIMITS, **options: Any
+    ) -> Running:
         settings = {"cores": 2, "ddr_bytes": 64 << 20, "is_private": True, "load_seconds": 20.0, **options}
-        running = Running(DaemonConfig(str(path or directory), str(image) if image else None, **settings))
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(hbrt.launch, "PROGRAM", with_limits(limits, hbrt.launch.PROGRAM))
+            running = Running(DaemonConfig(str(path or directory), str(image) if image else None, **settings))
         started.append(running)
         return running
 

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
     WriteImage = Callable[..., Path]
 
 
+SHORT_PAUSES = {"dsp_server.recovery.FIRST_PAUSE_SECONDS": 0.02, "dsp_server.recovery.MOST_PAUSE_SECONDS": 0.1}
+
+
 def _status_of(task: Any) -> int | None:
     error = task.exception()
     assert error is None or isinstance(error, HbrtError)
@@ -100,7 +103,7 @@ def test_board_that_lost_a_core_loses_no_call_that_was_rung_to_it(start: Start) 
 
 
 def test_core_that_dies_again_and_again_with_no_task_stays_crashed(start: Start, write_image: WriteImage) -> None:
-    running = start(write_image(before="if hb_dsp_core_id() == 1: go_off_when_armed()"))
+    running = start(write_image(before="if hb_dsp_core_id() == 1: go_off_when_armed()"), limits=SHORT_PAUSES)
     board = running.attach()
     Path(f"{running.config.image}.armed").touch()
     core = running.until(lambda: _is_out_for_good(running), "the end of a crash loop")
@@ -126,7 +129,7 @@ def _is_out_for_good(running: Running) -> dict[str, Any] | None:
 
 
 def test_core_whose_tasks_kill_it_never_stays_crashed(start: Start) -> None:
-    running = start(cores=1)
+    running = start(cores=1, limits=SHORT_PAUSES)
     board = running.attach()
     tasks = [board.submit(running.DIE, bytes([running.EXIT])) for _ in range(6)]
     assert [_status_of(task) for task in tasks] == [Status.HB_DSP_CORE_LOST] * 6
@@ -166,13 +169,13 @@ def _is_refused(board: Board, running: Running) -> bool:
 
 
 def test_task_that_outlives_the_grace_of_a_stop_is_lost(start: Start) -> None:
-    running = start()
+    running = start(limits={"dsp_server.children.STOP_GRACE_SECONDS": 1.0})
     held = running.hold(running.attach(), core=1)
     running.ask("stop_core", core=0)
     error = held.task.exception()
     assert isinstance(error, CoreLostError)
     assert (
-        "was stopped, and killed when its task had not ended after 3 s, while it ran hold (command 0x1001)."
+        "was stopped, and killed when its task had not ended after 1 s, while it ran hold (command 0x1001)."
         in error.text
     )
     core = running.core(0)

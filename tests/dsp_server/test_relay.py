@@ -18,15 +18,18 @@ import msgpack
 import pytest
 import zmq
 
-from dsp_server.relay import server
+from dsp_server.relay import server, vouching
+from hbrt.board import home
 from hbrt.board_files import daemon_pid, lock_holder
 from hbrt.frames import Message
+from hbrt.launch import DaemonConfig
 from hbrt.link import Link
 from hbrt.mailbox import FIRST_END, REQUEST, Actor, State
 from hbrt.relay_wire import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
-from tests.dsp_server.conftest import PATIENCE_S, Running
+from tests.dsp_server.conftest import LIVES, PATIENCE_S, Running
+from tests.limits import with_limits
 
 
 class Talker:
@@ -100,10 +103,11 @@ def end_of(link: Link, index: int = 0) -> tuple[State, int]:
 class Relaying:
     """A board, its relay in the foreground, and what talks to it."""
 
-    def __init__(self, running: Running, *arguments: str) -> None:
+    def __init__(self, running: Running, *arguments: str, vouch_ms: int = vouching.VOUCH_MS) -> None:
         self.running = running
         self._made: list[Talker | Link] = []
-        command = [sys.executable, "-m", "dsp_server.relay", "--board", str(running.paths.path), *arguments]
+        program = with_limits({"dsp_server.relay.vouching.VOUCH_MS": vouch_ms}, "from dsp_server.relay import __main__")
+        command = [sys.executable, "-c", program, "--board", str(running.paths.path), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         assert self.process.stdout is not None
         assert "serves" in self.process.stdout.readline()
@@ -132,9 +136,13 @@ class Relaying:
         _, log = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, log
 
+    def let_go(self) -> None:
+        """Have all programs go that were made here."""
+        while self._made:
+            self._made.pop().close()
+
     def close(self) -> None:
-        for made in self._made:
-            made.close()
+        self.let_go()
         if self.process.poll() is None:
             self.process.terminate()
         self.process.communicate(timeout=PATIENCE_S)
@@ -142,11 +150,11 @@ class Relaying:
 
 @pytest.fixture
 def relay(start: Callable[..., Running]) -> Iterator[Callable[..., Relaying]]:
-    """``relay(*arguments, **config)``: a board and its relay."""
+    """``relay(*arguments, **options)``: a board and its relay."""
     made: list[Relaying] = []
 
-    def make(*arguments: str, **config: Any) -> Relaying:
-        made.append(Relaying(start(**config), *arguments))
+    def make(*arguments: str, **options: Any) -> Relaying:
+        made.append(Relaying(start(), *arguments, **options))
         return made[-1]
 
     yield make
@@ -154,8 +162,26 @@ def relay(start: Callable[..., Running]) -> Iterator[Callable[..., Relaying]]:
         one.close()
 
 
-def test_a_program_that_shows_its_lease_is_served(relay: Callable[..., Relaying]) -> None:
-    talker, link = relay().peer()
+@pytest.fixture(scope="module")
+def kept() -> Iterator[Relaying]:
+    """A board and its relay for the tests that leave them as they were."""
+    directory = str(home() / f"board-{secrets.token_hex(4)}")
+    running = Running(DaemonConfig(directory, str(LIVES), ddr_bytes=64 << 20, is_private=True))
+    relaying = Relaying(running)
+    yield relaying
+    relaying.close()
+    running.close()
+
+
+@pytest.fixture
+def served(kept: Relaying) -> Iterator[Relaying]:
+    """``kept``, whose programs go with the test."""
+    yield kept
+    kept.let_go()
+
+
+def test_a_program_that_shows_its_lease_is_served(served: Relaying) -> None:
+    talker, link = served.peer()
     talker.submit(link)
     assert end_of(link) == (State.DONE, 0)
     talker.say(Kind.PING, 77)
@@ -179,8 +205,7 @@ def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> Non
     assert "a task by a process that it does not know" in served.end()[1]
 
 
-def test_one_program_cannot_use_the_memory_of_another(relay: Callable[..., Relaying]) -> None:
-    served = relay()
+def test_one_program_cannot_use_the_memory_of_another(served: Relaying) -> None:
     (mine, link), (theirs, other) = served.peer(), served.peer()
     phy = other.request("alloc", size=64, cached=0)
     mine.submit(link, phy=phy, size=64, cmd=Running.WHICH)
@@ -192,8 +217,7 @@ def test_one_program_cannot_use_the_memory_of_another(relay: Callable[..., Relay
     assert end_of(other) == (State.DONE, 0)
 
 
-def test_nobody_submits_in_another_ones_name(relay: Callable[..., Relaying]) -> None:
-    served = relay()
+def test_nobody_submits_in_another_ones_name(served: Relaying) -> None:
     (mine, _), (theirs, other) = served.peer(), served.peer()
     raw = theirs.write(other)
     head, _, *task = SUBMIT.unpack(raw)
@@ -206,9 +230,9 @@ def test_nobody_submits_in_another_ones_name(relay: Callable[..., Relaying]) -> 
     assert end_of(other) == (State.DONE, 0)
 
 
-def test_a_submission_that_comes_late_finds_nothing_to_queue(relay: Callable[..., Relaying]) -> None:
+def test_a_submission_that_comes_late_finds_nothing_to_queue(served: Relaying) -> None:
     """The program took the task back, and used its slot again, before the relay read the message."""
-    talker, link = relay().peer()
+    talker, link = served.peer()
     slot, mailbox = link.first_slots[0], link.mailbox
     late = talker.write(link)
     mailbox.map[mailbox.states + slot] = State.EMPTY
@@ -250,8 +274,7 @@ def test_a_slot_that_has_another_lease_by_now_is_not_touched(relay: Callable[...
     assert mailbox.request(slots[0]) == record
 
 
-def test_nonsense_is_refused_and_the_connection_goes_on(relay: Callable[..., Relaying]) -> None:
-    served = relay()
+def test_nonsense_is_refused_and_the_connection_goes_on(served: Relaying) -> None:
     talker, link = served.peer()
     for frames in (
         [b""],
@@ -279,9 +302,9 @@ def test_nonsense_is_refused_and_the_connection_goes_on(relay: Callable[..., Rel
     ],
 )
 def test_a_task_out_of_its_bounds_ends_in_its_slot(
-    relay: Callable[..., Relaying], field: str, value: int, status: Status, word: str
+    served: Relaying, field: str, value: int, status: Status, word: str
 ) -> None:
-    talker, link = relay().peer()
+    talker, link = served.peer()
     slot, mailbox = link.first_slots[0], link.mailbox
     handle = SUBMIT.unpack(talker.write(link))[2]
     request = mailbox.request(slot)._replace(**{field: value})
@@ -308,15 +331,14 @@ def test_nonsense_where_tasks_come_hurts_nobody(relay: Callable[..., Relaying]) 
     assert "was sent PING where tasks come" in log
 
 
-def test_a_submission_that_another_msgpack_wrote_is_one(relay: Callable[..., Relaying]) -> None:
-    talker, link = relay().peer()
+def test_a_submission_that_another_msgpack_wrote_is_one(served: Relaying) -> None:
+    talker, link = served.peer()
     _, _, task = msgpack.unpackb(talker.write(link))
     talker.tasks.send(b"\x93" + msgpack.packb(VERSION) + b"\xcc\x02" + msgpack.packb(task))
     assert end_of(link) == (State.DONE, 0)
 
 
-def test_a_frame_over_the_limit_costs_its_sender_the_connection_alone(relay: Callable[..., Relaying]) -> None:
-    served = relay()
+def test_a_frame_over_the_limit_costs_its_sender_the_connection_alone(served: Relaying) -> None:
     (big, _), (small, link) = served.peer(), served.peer()
     big.socket.send(bytes(1 << 20))
     small.submit(link)
@@ -401,7 +423,7 @@ def test_a_daemon_that_hangs_keeps_no_call_waiting_and_a_lease_that_ended_is_not
 
 
 def test_a_daemon_that_hangs_while_programs_say_hello_keeps_no_other_waiting(relay: Callable[..., Relaying]) -> None:
-    served = relay()
+    served = relay(vouch_ms=1000)
     talker, link = served.peer()
     strangers = [(served.talker(), served.link()) for _ in range(3)]
     daemon = daemon_pid(served.running.paths)
@@ -420,7 +442,7 @@ def test_a_daemon_that_hangs_while_programs_say_hello_keeps_no_other_waiting(rel
         for stranger, _ in strangers:
             kind, (status, why) = stranger.hear()
             assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_TIMEOUT)
-            assert why == "The daemon did not answer 'vouch' within 3 s; see 'hbrt log'."
+            assert why == "The daemon did not answer 'vouch' within 1 s; see 'hbrt log'."
     finally:
         os.kill(daemon, signal.SIGCONT)
     for stranger, lease in strangers:
