@@ -14,6 +14,7 @@ from arm_client.dnn.dtypes import NIBBLES
 from arm_client.dnn.errors import ModelError, bad_argument
 from arm_client.dnn.properties import IMAGE_ALIGNMENT, NV12, PLANAR, fill_properties, fill_shape, strides_of, up
 from arm_client.dnn.spec import DYNAMIC, TensorSpec
+from arm_client.process import process
 from arm_client.refusal import last_error
 from arm_client.sys import hbSysAllocMem, hbSysFreeMem
 from hbrt.dnn_types import hbDNNTensor, hbDNNTensorLayout
@@ -144,6 +145,13 @@ class TensorBuffer:
         if self._mem is not None:
             hbSysFreeMem(self._mem)
             self._mem = None
+
+    def free_later(self) -> None:
+        """As ``free``, at this process's next call that asks the daemon for anything: for finalizers."""
+        session = process.default
+        if self._mem is not None and session is not None:
+            session.blocks.free_later(self._mem.phyAddr)
+        self._mem = None
 
     def _allocate(self) -> None:
         if not self.size:

@@ -34,6 +34,7 @@ from arm_client.dnn.api import (
     hbDNNRelease,
     model_behind,
 )
+from arm_client.dnn.buffers import TensorBuffer
 from arm_client.dnn.errors import ModelError, bad_argument, one_line
 from arm_client.dnn.runner import Runner, check, control
 from arm_client.dnn.runtime import runtime
@@ -46,7 +47,7 @@ from hbrt.status import Status
 
 _EMPTY: NDArray[Any] = np.empty(0)
 _MOST_LATENCIES = 100
-_abandoned: deque[Callable[[], object]] = deque()
+_left: deque[Callable[[], object]] = deque()  # by finalizers that came at a bad moment
 
 
 @dataclass(frozen=True)
@@ -235,7 +236,7 @@ class Model:
 
     def _take(self, key: tuple[Any, ...]) -> Runner:
         """A set of tensors that nobody uses."""
-        _give_back_abandoned()
+        _finish_what_was_left()
         with self._lock:
             for at, (known, runner) in enumerate(self._idle):
                 if known == key:
@@ -243,7 +244,7 @@ class Model:
                     return runner
         specs = [tensor.spec for tensor in self.inputs]
         runner = Runner(self.handle, specs, [tensor.spec for tensor in self.outputs], shapes=key)
-        weakref.finalize(runner, _give_back, partial(_free, [*runner.inputs, *runner.outputs]))
+        weakref.finalize(runner, _free, [*runner.inputs, *runner.outputs])
         return runner
 
     def _give_back(self, key: tuple[Any, ...], runner: Runner) -> None:
@@ -259,25 +260,26 @@ class _Packed:
     """A packed handle, released when the last of its models has gone."""
 
     def __init__(self, handle: hbPackedDNNHandle_t) -> None:
-        weakref.finalize(self, _give_back, partial(hbDNNRelease, handle))
+        weakref.finalize(self, _finish, partial(hbDNNRelease, handle))
 
 
-def _give_back(action: Callable[[], object]) -> None:
+def _finish(action: Callable[[], object]) -> None:
     """What a finalizer does, or leaves to the next load or run when a lock that it needs is held.
 
     The garbage collector may run it in the middle of a request, by the thread that holds the lock.
     """
     session = process.default
-    if runtime.tasks.is_locked or (session is not None and session.link.is_asking):
-        _abandoned.append(action)
+    is_busy = session is not None and (session.link.is_asking or session.blocks.is_locked)
+    if is_busy or runtime.tasks.is_locked:
+        _left.append(action)
     else:
         action()
 
 
-def _give_back_abandoned() -> None:
-    while _abandoned:
+def _finish_what_was_left() -> None:
+    while _left:
         try:
-            action = _abandoned.popleft()
+            action = _left.popleft()
         except IndexError:
             return  # another thread took the last one
         action()
@@ -296,9 +298,9 @@ def _array(name: str, value: Any) -> NDArray[Any]:
     )
 
 
-def _free(buffers: list[Any]) -> None:
+def _free(buffers: list[TensorBuffer]) -> None:
     for buffer in buffers:
-        buffer.free()
+        buffer.free_later()
 
 
 def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str]]) -> list[Model]:
@@ -314,7 +316,7 @@ def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str
     Raises:
         HbrtError: a file cannot be read, or is no model that the runtime can carry; says why.
     """
-    _give_back_abandoned()
+    _finish_what_was_left()
     packed = hbPackedDNNHandle_t()
     if isinstance(source, (bytes, bytearray, memoryview)):
         data = bytes(source)

@@ -165,12 +165,14 @@ def test_memory_goes_with_the_model(dsp_board: Board) -> None:
     assert attached().blocks.owned() == []
 
 
-@pytest.mark.parametrize("where", ["hbrt.link.wire.encode_request", "arm_client.dnn.tasks._call_site"])
+@pytest.mark.parametrize(
+    "where", ["hbrt.link.wire.encode_request", "arm_client.dnn.tasks.call_site", "arm_client.memory.sorted"]
+)
 def test_models_that_the_collector_finds_in_the_middle_of_a_call(
     dsp_board: Board, monkeypatch: pytest.MonkeyPatch, where: str
 ) -> None:
     module, _, name = where.rpartition(".")
-    real = pkgutil.resolve_name(where)
+    real = pkgutil.resolve_name(where if name != "sorted" else "builtins.sorted")
     (other,) = dnn.load(DIGITS / "digits_float.onnx")
     image = np.zeros((1, 1, 8, 8), np.float32)
     other.forward(image)
@@ -181,16 +183,17 @@ def test_models_that_the_collector_finds_in_the_middle_of_a_call(
         cycle.append(cycle)
         del cycle
 
-        def collect(*args: Any) -> Any:
+        def collect(*args: Any, **options: Any) -> Any:
             gc.collect()
-            return real(*args)
+            return real(*args, **options)
 
         def use() -> None:
             dsp_board.empty(4)
+            attached().blocks.owned()
             other.forward(image)
 
         with monkeypatch.context() as patch:
-            patch.setattr(f"{module}.{name}", collect)
+            patch.setattr(f"{module}.{name}", collect, raising=False)
             thread = threading.Thread(target=use, daemon=True)
             thread.start()
             thread.join(20)
@@ -200,6 +203,22 @@ def test_models_that_the_collector_finds_in_the_middle_of_a_call(
     other.forward(image)
     assert len(runtime.models) == 1
     assert len(attached().blocks.owned()) == 2
+
+
+@pytest.mark.parametrize("holder", ["link", "blocks", "tasks"])
+def test_a_model_that_goes_while_a_lock_is_held_is_released_later(dsp_board: Board, holder: str) -> None:
+    (other,) = dnn.load(DIGITS / "digits_float.onnx")
+    (model,) = dnn.load(DIGITS / "digits_int8.onnx")
+    image = np.zeros((1, 1, 8, 8), np.float32)
+    model(image)
+    session = attached()
+    held: Any = {"link": session.link, "blocks": session.blocks, "tasks": runtime.tasks}[holder]
+    with held._lock:
+        del model
+        assert len(runtime.models) == 2
+    other(image)
+    assert len(runtime.models) == 1
+    assert len(session.blocks.owned()) == 2
 
 
 def test_latency_is_measured(dsp_board: Board) -> None:
