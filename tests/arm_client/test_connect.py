@@ -148,46 +148,6 @@ class TestAutostart:
         assert "No module named 'no_such_module_here'" in hb.last_error()
 
 
-PROGRAM = """
-import os, signal, sys
-from arm_client import connect
-board = connect()
-array = board.empty(1000)
-board.call(0)
-held = board.submit(0x1001, board.empty(8)) if len(sys.argv) > 2 else None
-print(board.session.link.daemon_pid, *(core["pid"] for core in board.status()["cores"]), flush=True)
-{"return": lambda: None,
- "exit": lambda: sys.exit(3), "raise": lambda: 1 / 0, "_exit": lambda: os._exit(4),
- "kill": lambda: os.kill(os.getpid(), signal.SIGKILL), "int": lambda: os.kill(os.getpid(), signal.SIGINT),
-}[sys.argv[1]]()
-"""
-
-
-@pytest.mark.parametrize(
-    ("way", "code", "busy"),
-    [
-        ("return", 0, ""),
-        ("exit", 3, ""),
-        ("raise", 1, ""),
-        ("_exit", 4, ""),
-        ("kill", -9, ""),
-        ("int", -2, ""),
-        ("kill", -9, "busy"),
-        ("return", 0, "busy"),
-    ],
-)
-def test_a_private_board_goes_with_its_process(board_home: Path, way: str, code: int, busy: str) -> None:
-    environment = {**os.environ, "HBRT_HOME": str(board_home), "HBRT_IMAGE": str(IMAGE)}
-    command = [sys.executable, "-c", PROGRAM, way, *busy.split()]
-    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert ended.returncode == code, ended.stderr
-    assert ("Traceback" in ended.stderr) == (way in {"raise", "int"})
-    pids = [int(pid) for pid in ended.stdout.split()]
-    assert len(pids) == 3
-    until(lambda: not any(map(is_alive, pids)), "the end of the board's processes")
-    until(lambda: not list(board_home.iterdir()), "the end of the board's directory")
-
-
 @pytest.mark.usefixtures("homeless")
 class TestSharing:
     def test_connecting_twice_shares_one_attachment(self) -> None:

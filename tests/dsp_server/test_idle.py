@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Start = Callable[..., Running]
 
-WINDOW_BEATS = 10
+WINDOW_BEATS = 6
 
 
 class Use(NamedTuple):

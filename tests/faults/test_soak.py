@@ -8,7 +8,7 @@ import sys
 
 from tests.faults.world import REPOSITORY
 
-SECONDS = 5
+SECONDS = 2
 
 
 def test_a_few_seconds_of_everything() -> None:
