@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dsp_server.ops.cv.nv12 import LookUp
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.rules import HB_VP_INTER_LINEAR
 
@@ -39,6 +40,24 @@ def look_up_at(
     return cv2.remap(  # type: ignore[call-overload]
         pixels, places, None, interpolation, dst=out, borderMode=border_type, borderValue=border
     )
+
+
+def look_up_through(to_source: Matrix, height: int, width: int, interpolation: int, border_type: int) -> LookUp:
+    """What finds the pixels of a result by a matrix that OpenCV's own warp cannot follow.
+
+    Args:
+        to_source: As for `is_beyond_opencv`, as are the next two.
+        height: Rows of the result.
+        width: Pixels of a row.
+        interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
+        border_type: HB_VP_BORDER_*.
+    """
+
+    def look_up(pixels: NDArray[Any], out: NDArray[Any] | None, border: tuple[int, ...]) -> Any:
+        places = places_of(to_source, height, width)
+        return look_up_at(pixels, places, out, interpolation, border_type, border)
+
+    return look_up
 
 
 def is_beyond_opencv(to_source: Matrix, height: int, width: int) -> bool:

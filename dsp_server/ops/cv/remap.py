@@ -27,10 +27,10 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
     Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
     """
     table, border_type, border_value = view(param.extras()[0]), param.borderType, param.borderValue
-    is_as_it_is = table.dtype == np.float32 and _takes_any_map(param, src[0].dtype)
+    takes_any = _takes_any_map(param, src[0].dtype)
 
     def run() -> None:
-        coordinates = table if is_as_it_is else _prepared(table, param, src[0].dtype)
+        coordinates = _prepared(table, takes_any=takes_any)
         for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
             places = coordinates if plane == 0 else coordinates[::2, ::2] * np.float32(0.5)
 
@@ -60,11 +60,11 @@ def _takes_any_map(param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> bool:
     )
 
 
-def _prepared(table: NDArray[Any], param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> NDArray[np.float32]:
+def _prepared(table: NDArray[Any], *, takes_any: bool) -> NDArray[np.float32]:
     """The map in float32; pairs that are not finite lie far outside, where that makes a difference."""
     with np.errstate(over="ignore", invalid="ignore"):
         coordinates: NDArray[np.float32] = table.astype(np.float32, copy=False)
-        if _takes_any_map(param, dtype) or math.isfinite(cv2.norm(coordinates, cv2.NORM_L2SQR)):
+        if takes_any or math.isfinite(cv2.norm(coordinates, cv2.NORM_L2SQR)):
             return coordinates
         return np.where(np.isfinite(coordinates).all(axis=2, keepdims=True), coordinates, FAR_OUTSIDE)
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dsp_server.ops.cv.nv12 import LookUp, warp
 from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn
 from dsp_server.ops.cv.opencv import cv2
-from dsp_server.ops.cv.places import is_beyond_opencv, look_up_at, places_of
+from dsp_server.ops.cv.places import is_beyond_opencv, look_up_through
 from dsp_server.ops.cv.resize import METHODS
 from hbrt.cv.warps import hbDSPCvWarpAffineParam
 
@@ -34,12 +34,7 @@ def _moved(param: hbDSPCvWarpAffineParam, target: NDArray[Any], transform: NDArr
     height, width = target.shape[:2]
     border_type, to_source = param.borderType, _inverse(transform)
     if is_beyond_opencv(to_source, height, width):
-
-        def look_up(pixels: NDArray[Any], out: NDArray[Any] | None, border: tuple[int, ...]) -> Any:
-            places = places_of(to_source, height, width)
-            return look_up_at(pixels, places, out, param.interpolation, border_type, border)
-
-        return look_up
+        return look_up_through(to_source, height, width, param.interpolation, border_type)
     flags = METHODS.get(param.interpolation, cv2.INTER_LINEAR)
     return lambda pixels, out, border: cv2.warpAffine(
         pixels, transform, (width, height), dst=out, flags=flags, borderMode=border_type, borderValue=border
