@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Protocol
 from arm_client.refusal import RequestRefusedError
 from arm_client.unclean import tell, unclean_bytes
 from hbrt import settings
+from hbrt.layout import PAGE_BYTES
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from hbrt.tasks import Tasks
 
 SIZE_LIMIT = (1 << 32) - 1
+GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 
 
 class User(Protocol):
@@ -47,6 +49,7 @@ class Block:
 
     __slots__ = (
         "base",
+        "behind",
         "flushed",
         "image",
         "is_cached",
@@ -56,18 +59,23 @@ class Block:
         "phy_addr",
         "registrations",
         "size_bytes",
+        "spilt",
         "view",
     )
 
     def __init__(self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool) -> None:
+        """``ddr``: the bytes of the block, its last page's rest, and the guard behind it."""
         self.phy_addr = phy_addr
         self.size_bytes = size_bytes
         self.is_cached = is_cached
         self.is_registered = False
         self.is_managed = False  # something frees it when nothing refers to it any more
         self.registrations = 0
-        self.base = ddr  # the DDR's bytes of this block
-        self.image = memoryview(mmap.mmap(-1, size_bytes)) if image else None
+        self.base = ddr[:size_bytes]  # the DDR's bytes of this block
+        self.behind = ddr[size_bytes:]  # those that nobody may write
+        whole = memoryview(mmap.mmap(-1, len(ddr))) if image else None
+        self.image = whole[:size_bytes] if whole is not None else None
+        self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
         self.is_told = False  # the program has heard that it did not clean this block
         self.view = self.base if self.image is None else self.image
@@ -76,6 +84,13 @@ class Block:
         """CPU image to DDR."""
         if self.image is not None and self.flushed is not None:
             self.base[start:end] = self.flushed[start:end] = self.image[start:end]
+
+    def spill(self) -> None:
+        """Put what was written past the image's end where it was meant, as a cache does in time: the board finds it."""
+        if self.spilt is not None and any(spilt := bytes(self.spilt)):
+            for at, byte in enumerate(spilt):
+                if byte:
+                    self.behind[at] = byte
 
     def invalidate(self, start: int, end: int) -> None:
         """DDR to CPU image."""
@@ -141,6 +156,8 @@ class Blocks:
 
     def free_managed(self) -> None:
         """Free what the process's own objects hold, or have let go of: at an orderly end none of it is a leak."""
+        for block in list(self._blocks.values()):
+            block.spill()
         try:
             for block in self.owned():
                 if block.is_managed:
@@ -156,6 +173,8 @@ class Blocks:
         """
         self._tasks.forget_block(phy_addr)
         block = self._blocks.get(phy_addr)
+        if block is not None:
+            block.spill()
         using = [] if block is None else [one for one in users if one.is_used(phy_addr, block.size_bytes)]
         for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
             self._link.request("register", phy=phy_addr, size=1)
@@ -209,6 +228,8 @@ class Blocks:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT when it is not registered by this process.
         """
         block = self.holding(phy_addr)
+        if block is not None:
+            block.spill()
         self._link.request("unregister", phy=phy_addr)
         if block is None:
             return
@@ -277,7 +298,9 @@ class Blocks:
 
     def _adopt(self, phy_addr: int, size_bytes: int, *, is_cached: bool) -> Block:
         offset = self._link.ddr.offset_of(phy_addr)
-        ddr = self._link.ddr.bytes[offset : offset + size_bytes]
+        pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
+        end = min(phy_addr + pages * PAGE_BYTES, self._link.ddr.layout.phy_end)
+        ddr = self._link.ddr.bytes[offset : offset + end - phy_addr]
         block = Block(phy_addr, size_bytes, ddr, is_cached=is_cached, image=is_cached and self.is_strict)
         with self._lock:
             self._blocks[phy_addr] = block

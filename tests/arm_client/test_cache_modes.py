@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -9,12 +13,14 @@ import numpy as np
 import pytest
 
 import arm_client as hb
+from arm_client.client import private_board
 from arm_client.session import Session
 from hbrt.board import BoardPaths
 from hbrt.settings import BadSettingError
+from tests.arm_client.conftest import Chip
 
 if TYPE_CHECKING:
-    from tests.arm_client.conftest import Chip, Peer
+    from tests.arm_client.conftest import Peer
 
 CLEAN, INVALIDATE = hb.HB_SYS_MEM_CACHE_CLEAN, hb.HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -182,6 +188,37 @@ class TestInputThatWasNotCleaned:
         source, result = chip.mem(8, b"12345678"), chip.mem(8, b"87654321", cached=True)
         assert chip.outcome(chip.ADD_ONE, source, result) == (0, "")
         assert findings(chip) == []
+
+
+@pytest.mark.usefixtures("strict")
+@pytest.mark.parametrize("beyond", [100, 4097], ids=["in the last page", "in the guard"])
+def test_an_overrun_of_cached_memory_is_found_when_it_is_freed(beyond: int) -> None:
+    with private_board() as board:
+        mem = hb.hbSysMem()
+        assert hb.hbSysAllocCachedMem(mem, 100) == 0
+        ctypes.memset((mem.virAddr or 0) + beyond, 0xFF, 2)
+        first = mem.phyAddr + beyond
+        assert hb.hbSysFreeMem(mem) == 0
+        (found,) = board.status()["findings"]
+        assert found["kind"] == "overrun"
+        assert f"at {first:#x}, is the first" in found["text"]
+
+
+OVERRUNS = """
+import ctypes, arm_client as hb
+mem = hb.hbSysMem()
+assert hb.hbSysAllocCachedMem(mem, 100) == 0
+ctypes.memset(mem.virAddr, 0xFF, 102)
+"""
+
+
+@pytest.mark.usefixtures("strict")
+def test_an_overrun_of_cached_memory_is_found_when_its_process_ends() -> None:
+    with private_board() as board:
+        environment = {**os.environ, "HBRT_BOARD": str(board.path)}
+        subprocess.run([sys.executable, "-c", OVERRUNS], env=environment, timeout=40, check=True)
+        Chip.until(lambda: len(board.status()["findings"]) > 1, "the end of its lease")
+        assert {found["kind"] for found in board.status()["findings"]} == {"overrun", "leak"}
 
 
 def test_coherent_mode_has_nothing_to_find(chip: Chip) -> None:
