@@ -85,7 +85,7 @@ class RemoteChannel:
     # -- coming in
 
     def _greet(self, program: str) -> list[Any]:
-        self._socket.send(encode(Kind.HELLO, program[:64], os.getpid()))
+        self._dialled.say(encode(Kind.HELLO, program[:64], os.getpid()))
         kind, fields = self._dialled.hear(WELCOME_SECONDS)
         if kind == Kind.WELCOME:
             return fields
@@ -98,7 +98,7 @@ class RemoteChannel:
         found: list[tuple[int, int]] = []
         for number in range(CLOCK_SAMPLES):
             sent_ns = time.monotonic_ns()
-            self._socket.send(encode(Kind.CLOCK, number))
+            self._dialled.say(encode(Kind.CLOCK, number))
             kind, fields = self._dialled.hear(WELCOME_SECONDS)
             if kind != Kind.NOW:
                 raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")

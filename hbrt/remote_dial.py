@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from typing import Any
 
@@ -59,6 +60,11 @@ class Dialled:
             raise RequestRefusedError(
                 Status.HB_DSP_NOT_RUNNING, f"No relay can be reached at {board.name}: {zmq.strerror(error.errno or 0)}."
             ) from None
+
+    def say(self, frame: bytes) -> None:
+        """Send a frame; when the relay has gone, ``hear`` tells so."""
+        with contextlib.suppress(zmq.Again):  # without a connection ZeroMQ would wait for another one, for ever
+            self.socket.send(frame, int(zmq.NOBLOCK))
 
     def hear(self, seconds: float) -> Message:
         """The next message but for beats, which do not make the time longer.

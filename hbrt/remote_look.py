@@ -93,8 +93,8 @@ class Onlooker:
 
     def _reply_to(self, frame: bytes, timeout_s: float, what: str) -> ControlReply:
         where = f"The relay at {self._board.name}"
-        self._dialled.socket.send(frame)
         try:
+            self._dialled.say(frame)
             kind, fields = self._dialled.hear(timeout_s)
             if kind == Kind.REPLY:
                 self._ticket = fields[0]

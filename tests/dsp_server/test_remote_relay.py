@@ -23,10 +23,12 @@ from dsp_server.relay.remote.listening import parse
 from dsp_server.relay.remote.outbox import Outbox
 from hbrt import curve_keys, wire
 from hbrt.board import BoardError, BoardPaths, WrongUseError
+from hbrt.control_client import RefusedError
 from hbrt.frames import Message
 from hbrt.layout import PAGE_BYTES
 from hbrt.link import Link
 from hbrt.mailbox import ANSWER, State
+from hbrt.remote_look import Onlooker
 from hbrt.remote_wire import (
     MAX_FRAME_BYTES,
     RELAY_SAYS,
@@ -324,6 +326,17 @@ def test_who_goes_on_after_a_mistake_that_its_deputy_finds_is_logged_once(
     said = capsys.readouterr().out.splitlines()
     assert len([line for line in said if "broke the protocol" in line]) == 1
     assert not [line for line in said if "not known" in line]
+
+
+def test_who_looks_at_a_relay_that_has_gone_is_told(dsp_board: Board) -> None:
+    with RemoteRelay(dsp_board.path) as relay, Onlooker(relay.board) as onlooker:
+        assert onlooker.request("ops")
+        relay.kill()
+        assert onlooker._dialled.monitor.poll(int(PATIENCE_S * 1000))
+        time.sleep(0.05)  # ZeroMQ's thread takes the connection away after it has told of its end
+        with pytest.raises(RefusedError, match=r"The relay at .* closed the connection\.") as caught:
+            onlooker.log(1)
+        assert caught.value.status == Status.HB_DSP_RELAY_LOST
 
 
 def test_who_looks_and_asks_nothing_more_is_let_go(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
