@@ -87,7 +87,7 @@ class Block:
 
     def spill(self) -> None:
         """Put what was written past the image's end where it was meant, as a cache does in time: the board finds it."""
-        if self.spilt is not None and any(spilt := bytes(self.spilt)):
+        if self.spilt is not None and (spilt := bytes(self.spilt)) != bytes(len(self.spilt)):
             for at, byte in enumerate(spilt):
                 if byte:
                     self.behind[at] = byte

@@ -14,6 +14,7 @@ from typing import cast
 from arm_client.memory import Blocks
 from arm_client.notifier import Notifier
 from arm_client.process import process
+from arm_client.refusal import RequestRefusedError
 from hbrt import settings
 from hbrt.board import BoardPaths, RemoteBoard, board_paths, home
 from hbrt.launch import DaemonConfig, Launched, launch
@@ -21,6 +22,7 @@ from hbrt.link import Link, NoDaemonError
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 
+_UNTOLD = {"overrun", "write-after-free"}  # findings about this process that it has not heard of
 _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
 
 
@@ -70,11 +72,22 @@ class Session:
         if not self.link.is_lost():
             self.link.request_ms = _PARTING_MS
             self.blocks.free_managed()
+            if self.daemon is not None:
+                self._tell_findings()
         self.link.detach()
         self.notifier.close()
         self.tasks.close()
         self.link.close()
         self._end_daemon()
+
+    def _tell_findings(self) -> None:
+        """Log what a private board found: nobody can ask it afterwards."""
+        with contextlib.suppress(RequestRefusedError):
+            found = [one for one in self.link.request("status")["findings"] if one["kind"] in _UNTOLD]
+            for one in found:
+                import logging
+
+                logging.getLogger("hbrt").warning("%s: %s", one["kind"], one["text"])
 
     def _end_daemon(self) -> None:
         if self.daemon is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import signal
 import subprocess
@@ -104,6 +105,19 @@ class TestAutostart:
         assert record.levelname == "WARNING"
         assert record.getMessage().startswith(
             f"Board nix of HBRT_BOARD does not run, so this program has a private one, private-{os.getpid()}-"
+        )
+
+    def test_its_findings_are_told_at_its_end(self, caplog: pytest.LogCaptureFixture) -> None:
+        with connect() as board:
+            buffer = board.alloc(100)
+            ctypes.memset(buffer.address, 0xFF, 104)
+            place = buffer.phy_addr
+            buffer.free()
+            assert not caplog.records
+        (record,) = caplog.records
+        assert record.levelname == "WARNING"
+        assert record.getMessage().startswith(
+            f"overrun: The block {place:#x}+0x64 of client 1 was written past its end"
         )
 
     def test_turned_off(self, monkeypatch: pytest.MonkeyPatch) -> None:
