@@ -13,9 +13,10 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from dsp_server.relay.remote.attendant import Attendant, bounded_reply
 from dsp_server.relay.remote.memory import DeputyMemory
-from dsp_server.relay.remote.outbox import Outbox, printable
-from hbrt.board import BoardError, BoardPaths
+from dsp_server.relay.remote.outbox import Outbox
+from hbrt.board import BoardPaths
 from hbrt.layout import CORE_ACTIVITY
 from hbrt.link import Link
 from hbrt.mailbox import ANSWER, Answer, State, shorten
@@ -25,7 +26,6 @@ from hbrt.remote_wire import (
     FORWARDED,
     LOOKS,
     MAX_FRAME_BYTES,
-    MAX_REPLY_BYTES,
     PROGRAM_SAYS,
     SMALL_REPLY_BYTES,
     TASK_END,
@@ -35,11 +35,10 @@ from hbrt.remote_wire import (
     decode,
     encode,
 )
-from hbrt.settings import BadSettingError
 from hbrt.shadow import Change
 from hbrt.status import Status
 from hbrt.tasks import Tasks
-from hbrt.wire import ControlReply, ControlRequest, MalformedMessageError, decode_request, encode_reply
+from hbrt.wire import ControlReply, ControlRequest, MalformedMessageError, decode_request
 
 MOST_TASKS = 1024  # of one program, that have not ended
 MOST_UNREAD = 4096  # frames of a program that wait for its deputy
@@ -55,32 +54,17 @@ class _Tasks(Tasks):
         return self._refuse_range(what, phy_addr, size_bytes)
 
 
-class Deputy(threading.Thread):
-    """One remote program on the board.
-
-    Args:
-        identity: Of its connection, on the gate's socket.
-        name: What the board is to call it.
-        paths: The board.
-        outbox: Takes what it has to say.
-        say: Gets a sentence for the log.
-    """
+class Deputy(Attendant):
+    """One remote program on the board; arguments as of ``Attendant``."""
 
     def __init__(
         self, identity: bytes, name: str, paths: BoardPaths, outbox: Outbox, say: Callable[[str], None]
     ) -> None:
-        super().__init__(name=f"hbrt-deputy-{name}", daemon=True)
-        self.identity = identity
-        self.program = name
+        super().__init__(identity, name, paths, outbox, say)
         self.unread_bytes = 0
-        self._paths = paths
-        self._outbox = outbox
-        self._say = say
         self._inbox: deque[bytes] = deque()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
-        self._is_over = False
-        self._blame = threading.Lock()
         self._pump = Pump()
         self._carried: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # and back
@@ -99,10 +83,6 @@ class Deputy(threading.Thread):
         self._ring()
         return True
 
-    def blame(self) -> bool:
-        """Whether the caller is the first to let this one go for a mistake: that is told and logged once."""
-        return self._blame.acquire(blocking=False)
-
     def stop(self) -> None:
         """Have it let its program go soon: its memory and tasks with it."""
         self._is_over = True
@@ -115,27 +95,11 @@ class Deputy(threading.Thread):
 
     # -- its own thread
 
-    def run(self) -> None:
-        """Attach, serve, let go."""
-        try:
-            with contextlib.ExitStack() as stack:
-                self._attach(stack)
-                self._welcome()
-                self._serve()
-        except (BoardError, BadSettingError) as error:
-            self._send(encode(Kind.REFUSED, int(Status.HB_DSP_NOT_RUNNING), str(error)))
-        except MalformedMessageError as error:
-            if not self.blame():
-                return
-            self._say(printable(f"The relay lets {self.program} go, which broke the protocol: {error}"))
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
-        except Exception:  # noqa: BLE001 - a defect here must cost this program alone, and be told
-            import traceback
-
-            self._say(f"The deputy of {self.program} failed, which is a defect of it:\n{traceback.format_exc()}")
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback."))
-        finally:
-            self._part()
+    def _serve(self) -> None:
+        with contextlib.ExitStack() as stack:
+            self._attach(stack)
+            self._welcome()
+            self._carry()
 
     def _attach(self, stack: contextlib.ExitStack) -> None:
         """Become a client of the board, for as long as ``stack`` is open."""
@@ -148,11 +112,10 @@ class Deputy(threading.Thread):
         self._tasks.waiters.watch(self._bell, self._hush)
         stack.callback(self._tasks.waiters.unwatch, self._bell)
 
-    def _part(self) -> None:
+    def _close(self) -> None:
         with self._bell_lock:
             os.close(self._bell)
             self._bell = -1
-        self._outbox.part(self.identity)
 
     def _hush(self) -> None:
         with contextlib.suppress(BlockingIOError):
@@ -172,7 +135,8 @@ class Deputy(threading.Thread):
             )
         )
 
-    def _serve(self) -> None:
+    def _carry(self) -> None:
+        """Hand the program's frames to the board, and back what becomes of them."""
         while not self._is_over:
             self._tasks.waiters.sleep_until(self._has_work, LOOK_MS)
             if self._link.fault:
@@ -202,9 +166,6 @@ class Deputy(threading.Thread):
     def _tasks_ended(self, handle: int) -> bool:
         state = self._tasks.state(handle)
         return state is None or state >= State.DONE
-
-    def _send(self, frame: bytes) -> None:
-        self._outbox.put(self.identity, frame)
 
     def _collect(self) -> None:
         """Tell the ends of tasks, after the bytes that they wrote."""
@@ -326,15 +287,6 @@ class Deputy(threading.Thread):
 
 def _reply_frame(number: int, raw: bytes) -> bytes:
     return encode(Kind.REPLY, number, raw)
-
-
-def bounded_reply(reply: ControlReply) -> bytes:
-    """Bytes of a reply, or of the refusal of one that is larger than MAX_REPLY_BYTES."""
-    raw = encode_reply(reply)
-    if len(raw) <= MAX_REPLY_BYTES:
-        return raw
-    why = f"The answer has {len(raw)} bytes; {MAX_REPLY_BYTES} travel to another machine at most. Ask for less."
-    return encode_reply(ControlReply(reply.id, int(Status.HB_SYS_INVALID_ARGUMENT), why))
 
 
 def activity_of(link: Link) -> bytes:

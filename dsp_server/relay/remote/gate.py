@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import zmq
 
+from dsp_server.relay.remote.attendant import Attendant
 from dsp_server.relay.remote.connections import Connection, Connections, is_given, source_fd
 from dsp_server.relay.remote.deputy import Deputy, activity_of
 from dsp_server.relay.remote.listening import Door, Listen
@@ -33,9 +34,9 @@ _NOBLOCK = int(zmq.NOBLOCK)
 
 
 class _Program(NamedTuple):
-    """A connected program: its deputy (or who answers its looks), and its connection."""
+    """A connected program: its deputy or who answers its looks, and its connection."""
 
-    deputy: Deputy | Looker
+    attendant: Attendant
     connection: Connection
 
 
@@ -64,7 +65,7 @@ class Gate:
         self._link = link
         self._say = say
         self._programs: dict[bytes, _Program] = {}
-        self._parting: list[Deputy | Looker] = []
+        self._parting: list[Attendant] = []
         self._leaving: dict[bytes, _Leaving] = {}
         self._outbox = Outbox()
         self._next_beat = 0.0
@@ -122,22 +123,22 @@ class Gate:
         status = self._link.fault or Status.HB_DSP_RELAY_LOST
         why = self._link.why_faulty() if self._link.fault else "The relay was stopped."
         for identity, program in list(self._programs.items()):
-            program.deputy.stop()
+            program.attendant.stop()
             self._send(identity, encode(Kind.GONE, int(status), why))
-        deputies = [program.deputy for program in self._programs.values()] + self._parting
+        attendants = [program.attendant for program in self._programs.values()] + self._parting
         self._await_farewells()
         for identity in list(self._programs):
             self._forget(identity)
         deadline = time.monotonic() + PARTING_SECONDS
-        for deputy in deputies:
-            deputy.join(max(0.0, deadline - time.monotonic()))
+        for attendant in attendants:
+            attendant.join(max(0.0, deadline - time.monotonic()))
         for fd in list(self._handlers):
             self.unwatch(fd)
         self._poller.unregister(self._socket)
         self._door.close()
         self._context.term()
         self._connections.close()
-        if not any(deputy.is_alive() for deputy in deputies):
+        if not any(attendant.is_alive() for attendant in attendants):
             self._outbox.close()
 
     def _await_farewells(self) -> None:
@@ -172,7 +173,7 @@ class Gate:
                 self._cut_off(identity, frame, "A message is one frame; more came.")
             elif program is None:
                 self._on_stranger(identity, frame)
-            elif not program.deputy.put(frame.bytes):
+            elif not program.attendant.put(frame.bytes):
                 self._cut_off(identity, frame, "It has sent more than it may without waiting for an answer.")
 
     def _on_stranger(self, identity: bytes, frame: zmq.Frame) -> None:
@@ -193,15 +194,15 @@ class Gate:
         else:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this program (any more).")
 
-    def _is_full(self, identity: bytes, kind: type[Deputy | Looker], most: int, why: str) -> bool:
-        self._parting = [deputy for deputy in self._parting if deputy.is_alive()]
-        served = [*self._parting, *(program.deputy for program in self._programs.values())]
+    def _is_full(self, identity: bytes, kind: type[Attendant], most: int, why: str) -> bool:
+        self._parting = [one for one in self._parting if one.is_alive()]
+        served = [*self._parting, *(program.attendant for program in self._programs.values())]
         if sum(isinstance(one, kind) for one in served) < most:
             return False
         self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay {why.format(most)}")
         return True
 
-    def _let_in(self, identity: bytes, frame: zmq.Frame, program: str, kind: type[Deputy | Looker]) -> None:
+    def _let_in(self, identity: bytes, frame: zmq.Frame, program: str, kind: type[Attendant]) -> None:
         """Start who serves a program, or answers one that looks: that one's first frame is a question already."""
         connection = None
         try:
@@ -209,10 +210,10 @@ class Gate:
             if connection is None:
                 return  # it has gone again
             name = self._name(connection, frame, program)
-            deputy = kind(identity, name, self._link.paths, self._outbox, self._say)
+            attendant = kind(identity, name, self._link.paths, self._outbox, self._say)
             if kind is Looker:
-                deputy.put(frame.bytes)
-            deputy.start()
+                attendant.put(frame.bytes)
+            attendant.start()
         except (OSError, RuntimeError) as error:  # no descriptor or thread left: who can reach the port can take them
             if connection is not None:
                 self._connections.release(connection)
@@ -220,7 +221,7 @@ class Gate:
             self._say(printable(f"The relay cannot serve {program}: {why}."))
             self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve it now: {why}.")
             return
-        self._programs[identity] = _Program(deputy, connection)
+        self._programs[identity] = _Program(attendant, connection)
 
     def _name(self, connection: Connection, frame: zmq.Frame, program: str) -> str:
         """What the board is to call a program: whose key, from where, which one."""
@@ -236,7 +237,7 @@ class Gate:
         try:
             self._socket.send_multipart((identity, frame), _NOBLOCK, copy=len(frame) < 1 << 16)
         except zmq.Again:
-            self._say(f"{self._programs[identity].deputy.program} does not read its answers; the relay lets it go.")
+            self._say(f"{self._programs[identity].attendant.program} does not read its answers; the relay lets it go.")
             self._leaving[identity] = _Leaving(self._release(identity))  # what waits for it goes with its connection
         except zmq.ZMQError:
             self._forget(identity)  # it has gone
@@ -258,9 +259,9 @@ class Gate:
         """Refuse nonsense, and end its connection when the refusal has had its time."""
         connection = None
         if identity in self._programs:
-            if not self._programs[identity].deputy.blame():
+            if not self._programs[identity].attendant.blame():
                 return  # its deputy has just found a mistake, too, and lets it go
-            who = self._programs[identity].deputy.program
+            who = self._programs[identity].attendant.program
             connection = self._release(identity)
         else:
             with contextlib.suppress(OSError):  # no descriptor left: it is not ended, and not looked at either
@@ -276,7 +277,7 @@ class Gate:
         beat = self._beat_frame()
         for identity in list(self._programs):
             self._send(identity, beat)
-        self._parting = [deputy for deputy in self._parting if deputy.is_alive()]
+        self._parting = [one for one in self._parting if one.is_alive()]
         for identity, leaving in list(self._leaving.items()):
             leaving.beats_left -= 1
             if leaving.beats_left > 0:
@@ -323,6 +324,6 @@ class Gate:
     def _release(self, identity: bytes) -> Connection:
         """Let a program go; its connection is left."""
         program = self._programs.pop(identity)
-        program.deputy.stop()
-        self._parting.append(program.deputy)
+        program.attendant.stop()
+        self._parting.append(program.attendant)
         return program.connection

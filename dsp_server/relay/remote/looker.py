@@ -8,11 +8,10 @@ from __future__ import annotations
 import contextlib
 import queue
 import secrets
-import threading
 from collections.abc import Callable
 
-from dsp_server.relay.remote.deputy import bounded_reply
-from dsp_server.relay.remote.outbox import Outbox, printable
+from dsp_server.relay.remote.attendant import Attendant, bounded_reply
+from dsp_server.relay.remote.outbox import Outbox
 from hbrt.board import BoardError, BoardPaths
 from hbrt.control_client import ask
 from hbrt.log_file import bytes_since, tail
@@ -25,29 +24,14 @@ IDLE_SECONDS = 30.0  # without a question: there are few places
 MOST_UNREAD = 4  # questions: each waits for the answer to the one before
 
 
-class Looker(threading.Thread):
-    """One that looks.
-
-    Args:
-        identity: Of its connection, on the gate's socket.
-        name: Who it is, for the log.
-        paths: The board.
-        outbox: Takes the answers.
-        say: Gets a sentence for the log.
-    """
+class Looker(Attendant):
+    """One that looks; arguments as of ``Attendant``."""
 
     def __init__(
         self, identity: bytes, name: str, paths: BoardPaths, outbox: Outbox, say: Callable[[str], None]
     ) -> None:
-        super().__init__(name=f"hbrt-looker-{name}", daemon=True)
-        self.identity = identity
-        self.program = name
-        self._paths = paths
-        self._outbox = outbox
-        self._say = say
+        super().__init__(identity, name, paths, outbox, say)
         self._inbox: queue.Queue[bytes] = queue.Queue(MOST_UNREAD)
-        self._is_over = False
-        self._blame = threading.Lock()
         self._ticket = 0  # number of the last answer, which the next question shows: it was read
 
     def put(self, frame: bytes) -> bool:
@@ -58,43 +42,21 @@ class Looker(threading.Thread):
             return False
         return True
 
-    def blame(self) -> bool:
-        """Whether the caller is the first to let this one go for a mistake: that is told and logged once."""
-        return self._blame.acquire(blocking=False)
-
     def stop(self) -> None:
         """Have it end soon."""
         self._is_over = True
         with contextlib.suppress(queue.Full):  # then it has something to wake up for
             self._inbox.put_nowait(b"")
 
-    def run(self) -> None:
+    def _serve(self) -> None:
         """Answer, one question after the other."""
         try:
-            while True:
+            frame = self._inbox.get(timeout=IDLE_SECONDS)
+            while not self._is_over and self._on_frame(frame):
                 frame = self._inbox.get(timeout=IDLE_SECONDS)
-                if self._is_over:
-                    return
-                if not self._on_frame(frame):
-                    return
         except queue.Empty:
             why = f"The relay keeps who looks and asks nothing for {IDLE_SECONDS:g} s; connect again."
             self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), why))
-        except MalformedMessageError as error:
-            if not self.blame():
-                return
-            self._say(printable(f"The relay lets {self.program} go, which broke the protocol: {error}"))
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
-        except Exception:  # noqa: BLE001 - a defect here must cost this one alone, and be told
-            import traceback
-
-            self._say(f"The looker of {self.program} failed, which is a defect of it:\n{traceback.format_exc()}")
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback."))
-        finally:
-            self._outbox.part(self.identity)
-
-    def _send(self, frame: bytes) -> None:
-        self._outbox.put(self.identity, frame)
 
     def _on_frame(self, raw: bytes) -> bool:
         """Answer a question; False when it was the last word."""
