@@ -30,7 +30,7 @@ SIZE_LIMIT = (1 << 32) - 1
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 
 
-class User(Protocol):
+class BlockUser(Protocol):
     """What uses memory of this process without the daemon's knowledge: tasks of models."""
 
     def is_used(self, phy_addr: int, size_bytes: int) -> bool:
@@ -40,7 +40,7 @@ class User(Protocol):
         """Have ``let_go`` called when it no longer is; False when it is not in use."""
 
 
-users: list[User] = []
+block_users: list[BlockUser] = []
 """Asked before a block is freed: what they use goes when they have ended."""
 
 
@@ -175,7 +175,7 @@ class Blocks:
         block = self._blocks.get(phy_addr)
         if block is not None:
             block.spill()
-        using = [] if block is None else [one for one in users if one.is_used(phy_addr, block.size_bytes)]
+        using = [] if block is None else [one for one in block_users if one.is_used(phy_addr, block.size_bytes)]
         for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
             self._link.request("register", phy=phy_addr, size=1)
         try:

@@ -109,15 +109,20 @@ def command(
         "passed": all(outcome.has_passed for outcome in outcomes),
         "results": [outcome.document() for outcome in outcomes],
     }
-    kept = _keep(output, document, outcomes, picture, has_sheet=take_pictures(samples)) if output is not None else None
+    where, problem = "", None
+    if output is not None:
+        try:
+            where = _keep(output, document, outcomes, picture, has_sheet=take_pictures(samples))
+        except OSError as error:  # the results are shown first
+            problem = error
     if as_json:
         show_json(document)
     else:
         _show(outcomes, f"{'a private board' if is_private else f'board {board.name}'}, in {mode} mode")
-        if isinstance(kept, str):
-            click.echo(kept)
-    if isinstance(kept, OSError):
-        raise kept
+        if where:
+            click.echo(where)
+    if problem is not None:
+        raise problem
     ctx.exit(_exit_code(outcomes))
 
 
@@ -170,18 +175,19 @@ def _row(outcome: Outcome) -> tuple[object, ...]:
 
 def _keep(
     output: Path, document: dict[str, Any], outcomes: list[Outcome], picture: Path | None, *, has_sheet: bool
-) -> str | OSError:
-    """Write all that is known into the directory; where it is, or why it is not: the results are shown first."""
-    try:
-        made = [(outcome.name, Path(file)) for outcome in outcomes if (file := outcome.result.get("output_file"))]
-        sheet = contact_sheet(output, picture, made) if has_sheet else None
-        if sheet is not None:
-            document["contact_sheet"] = str(sheet.absolute())
-        (output / "results.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
-        for outcome in outcomes:
-            (output / f"{outcome.name}.log").write_text(outcome.output, encoding="utf-8")
-    except OSError as error:
-        return error
+) -> str:
+    """Write all that is known into the directory, and the sheet into the document; a line that says where it is.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    made = [(outcome.name, Path(file)) for outcome in outcomes if (file := outcome.result.get("output_file"))]
+    sheet = contact_sheet(output, picture, made) if has_sheet else None
+    if sheet is not None:
+        document["contact_sheet"] = str(sheet.absolute())
+    (output / "results.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for outcome in outcomes:
+        (output / f"{outcome.name}.log").write_text(outcome.output, encoding="utf-8")
     return f"All pictures: {sheet}" if sheet else f"Results: {output}"
 
 

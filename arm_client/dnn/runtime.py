@@ -141,6 +141,6 @@ def look_at_inputs(ranges: Ranges) -> None:
 
 
 runtime = Runtime()
-memory.users.append(runtime.tasks)
+memory.block_users.append(runtime.tasks)
 atexit.register(runtime.tasks.close)
 os.register_at_fork(after_in_child=runtime.abandon_in_child)
