@@ -6,9 +6,9 @@ A board says nothing: its DSP reads what memory held before, a structure of zero
 from __future__ import annotations
 
 import contextlib
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from arm_client.call_site import call_site
 from arm_client.refusal import RequestRefusedError
 
 if TYPE_CHECKING:
@@ -54,11 +54,3 @@ def tell(link: Link, what: str, phy_addr: int, size_bytes: int, count: int) -> N
     )
     with contextlib.suppress(RequestRefusedError):  # the call that follows says what ails the board
         link.request("unclean", phy=phy_addr, size=min(size_bytes, _MOST_BYTES), count=min(count, _MOST_BYTES))
-
-
-def call_site() -> str:
-    """File and line of the program that called the runtime."""
-    frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in {"arm_client", "hbrt"}:
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -13,12 +13,12 @@ from enum import IntEnum
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Protocol
 
+from arm_client.call_site import call_site
 from arm_client.dnn.bpu import ALL_CORES, Bpu
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.executor import Stop
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.latch import Latch
-from arm_client.unclean import call_site
 from hbrt.status import Status
 
 if TYPE_CHECKING:
