@@ -36,10 +36,25 @@ def behind(given: object, kind: type[_Structure]) -> _Structure | None:
         return None
 
 
+def referred(given: Any) -> Any:
+    """What ``byref()`` refers to: an object, or a pointer to the element of ``byref(array, offset)``; else what came.
+
+    Raises:
+        Whatever an object's own code raises.
+    """
+    found = getattr(given, "_obj", given)
+    if found is given or not isinstance(found, ctypes.Array) or not _offset(given, found):
+        return found
+    return ctypes.cast(given, ctypes.POINTER(found._type_))
+
+
+def _offset(given: Any, array: ctypes.Array[Any]) -> int:
+    return (ctypes.cast(given, ctypes.c_void_p).value or 0) - ctypes.addressof(array)
+
+
 def _element(given: Any, array: ctypes.Array[Any]) -> object:
     """The element that ``byref(array, offset)``, or a pointer to the array, points to."""
-    offset = (ctypes.cast(given, ctypes.c_void_p).value or 0) - ctypes.addressof(array)
-    at, rest = divmod(offset, ctypes.sizeof(array) // len(array))
+    at, rest = divmod(_offset(given, array), ctypes.sizeof(array) // len(array))
     return array[at] if at >= 0 and not rest else None
 
 

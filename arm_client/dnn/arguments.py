@@ -12,7 +12,7 @@ from typing import Any, ParamSpec, cast
 
 from arm_client.dnn.bpu import ALL_CORES
 from arm_client.dnn.errors import bad_argument, one_line
-from arm_client.pointers import behind, integer, shown
+from arm_client.pointers import behind, integer, referred, shown
 from arm_client.refusal import RequestRefusedError, note
 from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
 from hbrt.layout import MAX_CORES
@@ -78,7 +78,7 @@ def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
     Raises:
         ModelError: INVALID_ARGUMENT for NULL and for what is no tensor.
     """
-    found = getattr(given, "_obj", given)  # byref
+    found = referred(given)
     if isinstance(found, hbDNNTensor):
         return [found] if found is given else cast("Sequence[hbDNNTensor]", ctypes.pointer(found))
     if isinstance(found, (list, tuple)):

@@ -18,7 +18,7 @@ from arm_client.dnn.resizer import Region, data_batch, output_batch
 from arm_client.dnn.runtime import device_memory, look_at_inputs, runtime
 from arm_client.dnn.spec import TensorSpec
 from arm_client.dnn.tensors import Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
-from arm_client.pointers import integer, shown
+from arm_client.pointers import integer, referred, shown
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNInferCtrlParam, hbDNNRoi, hbDNNTaskHandle_t, hbDNNTensor
 from hbrt.status import Status
 
@@ -87,7 +87,7 @@ def regions_behind(rois: Any, count: object) -> list[Region]:
     number = integer(count)
     if number is None or number < 1:
         raise bad_argument(f"roiCount is {shown(count)}; write how many regions there are, at least 1.")
-    found = getattr(rois, "_obj", rois)
+    found = referred(rois)
     if isinstance(found, hbDNNRoi):
         found = [found]
     regions = []

@@ -16,6 +16,7 @@ from onnx import ModelProto, helper, numpy_helper
 import arm_client as hb
 from arm_client.dnn.images import graph_input
 from arm_client.dnn.resizer import Region, resize
+from arm_client.dnn.roi import regions_behind
 from hbrt.dnn_types import hbDNNDataType
 from tests.arm_client.dnn.nets import F32, Net, ctrl, good, model_bytes
 
@@ -181,6 +182,14 @@ def test_an_output_without_room_for_the_whole_batch(case: Make) -> None:
     one.output.sysMem[0].memSize = 3 * 40
     assert one.infer(hb.hbDNNTaskHandle_t()) == hb.HB_DNN_INVALID_ARGUMENT
     assert "needs 160 bytes" in hb.last_error()
+
+
+def test_regions_are_read_from_the_element_whose_address_is_given() -> None:
+    regions = (hb.hbDNNRoi * 3)(*(hb.hbDNNRoi(at, at, at + 9, at + 9) for at in range(3)))
+    ways: list[Any] = [regions, ctypes.pointer(regions[0]), ctypes.cast(regions, ctypes.POINTER(hb.hbDNNRoi))]
+    for way in (*ways, ctypes.byref(regions)):
+        assert [region.left for region in regions_behind(way, 2)] == [0, 1]
+    assert [region.left for region in regions_behind(ctypes.byref(regions, 16), 2)] == [1, 2]
 
 
 def test_regions_in_chains(case: Make) -> None:

@@ -306,6 +306,12 @@ def test_arrays_of_tensors_may_be_given_in_each_way_that_c_knows(load: Load) -> 
         good(hb.hbDNNWaitTaskDone(task, 0))
         good(hb.hbDNNReleaseTask(task))
         assert net.read().tolist() == [[2 * at] * 4]
+    two = (hb.hbDNNTensor * 2)(hb.hbDNNTensor(), net.inputs[0])
+    second: Any = ctypes.byref(two, ctypes.sizeof(hb.hbDNNTensor))  # C's &two[1]
+    task = hb.hbDNNTaskHandle_t()
+    good(hb.hbDNNInfer(task, net.outputs, second, net.handle, ctrl()))
+    good(hb.hbDNNWaitTaskDone(task, 0))
+    good(hb.hbDNNReleaseTask(task))
     for none in (None, [], (), [None], 0, "tensors", (hb.hbDNNTensor * 0)(), ctypes.POINTER(hb.hbDNNTensor)()):
         task = hb.hbDNNTaskHandle_t()
         assert hb.hbDNNInfer(task, none, net.inputs, net.handle, ctrl()) == hb.HB_DNN_INVALID_ARGUMENT
