@@ -18,11 +18,13 @@ from typing import Any
 
 import psutil
 import pytest
+from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
 from arm_client import testing
 from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid
+from hbrt.cli import group
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -150,6 +152,13 @@ class Shell:
     def hbrt(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run ``hbrt`` with these arguments to its end."""
         return self.python("-m", "hbrt", *arguments)
+
+    def refused(self, *arguments: object) -> tuple[int, str]:
+        """Exit code and all that ``hbrt`` prints, in this process: for what is refused before anything is done."""
+        outer: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name.startswith("HBRT_"))
+        own = {name: value for name, value in self.environment.items() if name.startswith("HBRT_")}
+        answer = CliRunner(env={**outer, **own}).invoke(group, list(map(str, arguments)), prog_name="hbrt")
+        return answer.exit_code, answer.output
 
     def good(self, *arguments: object) -> str:
         """Standard output of ``hbrt`` with these arguments; it must succeed and have nothing to complain about."""

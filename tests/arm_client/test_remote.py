@@ -45,6 +45,11 @@ HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "samples" / "arm" / "nn"
 # Two runs, so that they spread over the processes of a test run.
 SAME_TESTS = [("test_rpc.py", "test_cache_modes.py"), ("test_futures.py", "test_sys_register.py")]
+# Which of the input's bytes were not cleaned is found before anything moves: one such test is enough.
+LEFT_OUT = [
+    "test_a_part_that_was_cleaned_is_in_order",
+    "test_output_and_memory_that_is_not_cached_need_none",
+]
 
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 300, 1200
 
@@ -323,7 +328,7 @@ class TestComingIn:
             curve_keys.make_server(keys)
             environment["HBRT_KEYS"] = str(curve_keys.add_client(keys, "alice"))
         with RemoteRelay(dsp_board.path, keys) as relay:
-            for name in ("softmax", "quantize"):
+            for name in ("softmax",) if has_keys else ("softmax", "quantize"):
                 done = run(SAMPLES / f"{name}.py", relay.address, **environment)
                 assert (done.returncode, done.stderr) == (0, "")
                 assert "status 0, largest error" in done.stdout
@@ -458,6 +463,8 @@ def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path, mo
     for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(variable, raising=False)
     options = ["-q", "-p", "no:cacheprovider", "-p", "tests.arm_client.over_tcp", f"--basetemp={tmp_path / 'inner'}"]
+    cache_modes = "tests/arm_client/test_cache_modes.py::TestInputThatWasNotCleaned"
+    options += [f"--deselect={cache_modes}::{name}" for name in LEFT_OUT]
     command = [sys.executable, "-m", "pytest", *options, *(str(HERE / name) for name in names)]
     done: Any = subprocess.run(
         command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=190, check=False

@@ -85,16 +85,16 @@ def test_an_op_that_differs(running: Shell, references: Path) -> None:
     ],
 )
 def test_wrong_usage_is_a_sentence(shell: Shell, arguments: list[str], sentence: str) -> None:
-    answer = shell.hbrt("op", "check", "0x400", *arguments)
-    assert answer.returncode == 2
-    assert sentence in answer.stderr
+    code, said = shell.refused("op", "check", "0x400", *arguments)
+    assert code == 2
+    assert sentence in said
 
 
 @pytest.mark.parametrize("cmd", ["0", "0xffff", "0x10000"])
 def test_a_number_that_is_no_ops_is_wrong_usage(shell: Shell, cmd: str) -> None:
-    answer = shell.hbrt("op", "check", cmd, "--against", "math:sqrt")
-    assert answer.returncode == 2
-    assert f"Command {int(cmd, 0):#x} is no op's; 'hbrt ops' lists those of the running board." in answer.stderr
+    code, said = shell.refused("op", "check", cmd, "--against", "math:sqrt")
+    assert code == 2
+    assert f"Command {int(cmd, 0):#x} is no op's; 'hbrt ops' lists those of the running board." in said
 
 
 def test_a_script_that_ends_when_it_is_imported_is_named(shell: Shell, tmp_path: Path) -> None:

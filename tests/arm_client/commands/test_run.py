@@ -158,9 +158,9 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
     ],
 )
 def test_wrong_usage_says_what_there_is(shell: Shell, arguments: tuple[str, ...], sentence: str) -> None:
-    answer = shell.hbrt("run", *arguments)
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert sentence in answer.stderr
+    code, said = shell.refused("run", *arguments)
+    assert code == 2
+    assert sentence in said
     assert list(shell.home.iterdir()) == []
 
 
