@@ -99,7 +99,9 @@ def add_one(input: memoryview, output: memoryview, tm: object) -> int:
 
 
 def rest(input: memoryview, output: memoryview, tm: object) -> int:
-    """Take as many microseconds as the input says, then copy the input to the output."""
+    """Take as many microseconds as the input says, then copy the input to the output; ones: until it says otherwise."""
+    while int.from_bytes(input[:4], "little") == 0xFFFF_FFFF:
+        time.sleep(0.001)
     time.sleep(int.from_bytes(input[:4], "little") / 1e6)
     output[: len(input)] = input
     return 0
