@@ -70,7 +70,7 @@ class Onlooker:
             return LogPart(data["log"], bytes(data["raw"]), int(data["next"]), bool(data["left_out"]))
         except (KeyError, TypeError, ValueError):
             raise RefusedError(
-                Status.HB_DSP_RELAY_LOST, f"What {self._board.name} says is no piece of a log."
+                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is no piece of a log."
             ) from None
 
     def close(self) -> None:
@@ -102,7 +102,9 @@ class Onlooker:
         except RequestRefusedError as error:
             raise RefusedError(error.status, str(error)) from None
         except MalformedMessageError as error:
-            raise RefusedError(Status.HB_DSP_RELAY_LOST, f"What {where[0].lower()}{where[1:]} says: {error}") from None
+            raise RefusedError(
+                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says cannot be read. {error}"
+            ) from None
         if kind in {Kind.REFUSED, Kind.GONE}:
             raise RefusedError(fields[0], f"{where} refused {what!r}: {fields[1]}")
         raise RefusedError(Status.HB_DSP_RELAY_LOST, f"{where} did not answer {what!r}, but said {Kind(kind).name}.")
