@@ -5,13 +5,14 @@ from __future__ import annotations
 import struct
 import traceback
 
-from dsp_server.registry import Registry
+from dsp_server.registry import Registry, range_name
 from dsp_server.tcm import OutOfTcm
 from dsp_server.views import RangeRefused, Views
 from hbrt.mailbox import Request
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
+_PACKAGED = "dsp_server.ops."
 _LISTING_HEADER = struct.Struct("<II")
 _LISTING_RECORD = struct.Struct("<II56s")
 
@@ -38,7 +39,17 @@ def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[
     known = ", ".join(f"{r.cmd:#x} {r.name}" for r in registry.listing())
     return Status.HB_DSP_UNKNOWN_COMMAND, (
         f"No op is registered for command {request.cmd:#x}. Registered are: {known or 'none'}."
+        f"{_missing_call(registry, request.cmd)}"
     )
+
+
+def _missing_call(registry: Registry, cmd: int) -> str:
+    """What an image lacks whose packaged ops are missing: a macro of C does its work without parentheses."""
+    whose = range_name(cmd)
+    has_packaged = any(one.source.startswith(_PACKAGED) and range_name(one.cmd) == whose for one in registry.listing())
+    if whose not in {"nn", "cv"} or has_packaged:
+        return ""
+    return f" HB_DSP_REGISTER_{whose.upper()}_ALL(), called with its parentheses in main(), registers the packaged ops."
 
 
 def pack_listing(ops: list[tuple[int, int, str]]) -> bytes:

@@ -258,6 +258,17 @@ def test_answers_of_ops_that_fail_and_the_core_goes_on(bench: Bench) -> None:
     assert bench.run(5)[0] is State.DONE
 
 
+@pytest.mark.parametrize(("cmd", "macro"), [(0x400, "NN"), (0xFFF, "CV"), (0x2000, None)])
+def test_who_left_out_a_macro_s_parentheses_is_told(bench: Bench, cmd: int, macro: str | None) -> None:
+    said = f" HB_DSP_REGISTER_{macro}_ALL(), called with its parentheses in main(), registers the packaged ops."
+    bench.submit(0, cmd)
+    assert bench.run(0)[2].endswith(said) == (macro is not None)
+    for number in (0x401, 0x800):
+        runtime.context.registry.register_lazy(number, "packaged", "dsp_server.ops.nn.softmax:hb_dsp_softmax")
+    bench.submit(1, cmd)
+    assert "parentheses" not in bench.run(1)[2]
+
+
 def test_ranges_are_looked_at_again_by_the_core(bench: Bench) -> None:
     bench.submit(1, size_bytes=257)
     state, result, text = bench.run(1)
