@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
+from arm_client.buried import Buried
 from arm_client.refusal import RequestRefusedError
 from arm_client.unclean import tell, unclean_bytes
 from hbrt import settings
@@ -52,6 +53,7 @@ class Block:
         "behind",
         "flushed",
         "image",
+        "image_map",
         "is_cached",
         "is_managed",
         "is_registered",
@@ -73,7 +75,8 @@ class Block:
         self.registrations = 0
         self.base = ddr[:size_bytes]  # the DDR's bytes of this block
         self.behind = ddr[size_bytes:]  # those that nobody may write
-        whole = memoryview(mmap.mmap(-1, len(ddr))) if image else None
+        self.image_map = mmap.mmap(-1, len(ddr)) if image else None
+        whole = memoryview(self.image_map) if self.image_map is not None else None
         self.image = whole[:size_bytes] if whole is not None else None
         self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
@@ -106,6 +109,7 @@ class Blocks:
         self._tasks = tasks
         self._blocks: dict[int, Block] = {}
         self._abandoned: deque[int] = deque()
+        self._buried = Buried()
         self._lock = threading.Lock()
         self.is_strict = settings.choice("HBRT_CACHE") == "strict"
         if self.is_strict:
@@ -156,6 +160,7 @@ class Blocks:
 
     def free_managed(self) -> None:
         """Free what the process's own objects hold, or have let go of: at an orderly end none of it is a leak."""
+        self._buried.look()
         for block in list(self._blocks.values()):
             block.spill()
         try:
@@ -184,9 +189,10 @@ class Blocks:
             for _ in using:
                 self._forgo(phy_addr)
             raise
-        with self._lock:
-            if block is not None and not block.registrations:
+        if block is not None and not block.registrations:
+            with self._lock:
                 self._blocks.pop(phy_addr, None)
+            self._buried.add(block)
         for one in using:
             if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr)):
                 self._forgo(phy_addr)
