@@ -65,6 +65,10 @@ class RemoteRelay:
         self._log.seek(0)
         return self._log.read()
 
+    def lets_go(self, program: str) -> list[str]:
+        """Lines of its log on programs of a name that it let go."""
+        return [line for line in self.log().splitlines() if f" {program}:" in line and "lets" in line]
+
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send its process a signal."""
         os.kill(self.process.pid, number)
