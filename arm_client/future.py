@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from hbrt.status import Status
 
 if TYPE_CHECKING:
     from arm_client.session import Session
+    from hbrt.tasks import Tasks
 
 
 class Task(concurrent.futures.Future[Any]):
@@ -114,6 +116,15 @@ class Task(concurrent.futures.Future[Any]):
             self._is_watched = True
             self._session.notifier.add(self._handle, lambda _status: self._settle())
 
+    def is_of(self, tasks: Tasks) -> bool:
+        """Whether it is one of these tasks."""
+        return hasattr(self, "_session") and self._session.tasks is tasks
+
+    def let_go(self) -> None:
+        """Release its slot when it has ended: nobody will ask for its result."""
+        if self._session.tasks.has_ended(self._handle):
+            self._session.tasks.release(self._handle)
+
     def _state_is_final(self) -> bool:
         return super().done()
 
@@ -213,3 +224,20 @@ class Posted:
         """Cancel it when no core has claimed it yet."""
         if self._handle:
             self._session.tasks.cancel(self._handle)
+
+    def is_of(self, tasks: Tasks) -> bool:
+        """Whether it is one of these tasks."""
+        return self._session.tasks is tasks
+
+    def let_go(self) -> None:
+        """Release its slot when it has ended."""
+        if self._session.tasks.has_ended(self._handle):
+            self._session.tasks.release(self._handle)
+
+
+def release_left(tasks: Tasks) -> None:
+    """Let go of ended tasks whose futures nobody asked: at an orderly end of the process they are no leak."""
+    if tasks.live_handles():
+        for one in gc.get_objects():
+            if isinstance(one, (Task, Posted)) and one.is_of(tasks):
+                one.let_go()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import cast
 
@@ -71,6 +72,9 @@ class Session:
         process.known.discard(self)
         if not self.link.is_lost():
             self.link.request_ms = _PARTING_MS
+            if (futures := sys.modules.get("arm_client.future")) is not None:
+                futures.release_left(self.tasks)
+            self.tasks.empty_released()
             self.blocks.free_managed()
             if self.daemon is not None:
                 self._tell_findings()

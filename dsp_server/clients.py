@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from dsp_server.beat import has_room, ring
 from hbrt.layout import CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
-from hbrt.mailbox import Actor, Mailbox, State
+from hbrt.mailbox import FIRST_END, Actor, Mailbox, State
 from hbrt.wire import TOKEN_BYTES
 
 FIRST_SLOTS = 16
@@ -79,6 +79,11 @@ class Clients:
         leased = [self._free_slots.pop() for _ in range(count)]
         client.slots.extend(leased)
         return leased
+
+    def unreleased_tasks(self, client: Client) -> int:
+        """Tasks of a client that have ended and that it has not released; one that still runs may be let go already."""
+        mm, states = self._mailbox.map, self._mailbox.states
+        return sum(mm[states + slot] >= FIRST_END for slot in client.slots)
 
     def withdraw_tasks(self, client: Client) -> bool:
         """Cancel what a gone client has queued and empty what has ended; True when nothing of it runs any more."""

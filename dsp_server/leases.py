@@ -176,6 +176,12 @@ class Leases:
     def _on_end(self, client: Client) -> None:
         """A lease is readable when it closes; whatever a client sends over it ends it as well."""
         self._drop(self._connections.pop(client.id))
+        if unreleased := self._clients.unreleased_tasks(client):
+            self._journal.find(
+                "leak",
+                f"Process {client.pid} ({client.name}) ended with {unreleased} finished tasks not released "
+                "(hbDSPReleaseTask).",
+            )
         client.has_gone = True
         self._parting.append(client)
         self._settle()

@@ -254,6 +254,12 @@ class Tasks:
             else:
                 self._abandoned.append((handle, keep))
 
+    def empty_released(self) -> None:
+        """Empty the slots of tasks that were released while they ran and have ended since, as at an orderly end."""
+        self.release_abandoned()
+        with self._lock:
+            self._empty_dropped()
+
     def _empty_dropped(self) -> None:
         mailbox, still = self.mailbox, []
         for slot in self._dropped:
