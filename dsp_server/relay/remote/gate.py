@@ -323,7 +323,8 @@ class Gate:
 
     def _release(self, identity: bytes) -> Connection:
         """Let a program go; its connection is left."""
-        program = self._programs.pop(identity)
+        program = self._programs[identity]
         program.attendant.stop()
-        self._parting.append(program.attendant)
+        self._parting.append(program.attendant)  # before it is no program: it has a place until its thread ends
+        del self._programs[identity]
         return program.connection
