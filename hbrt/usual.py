@@ -9,13 +9,13 @@ from __future__ import annotations
 
 LEAST_NS = 200_000  # a shorter one ends while its waiter looks anyway
 MOST_NS = 20_000_000  # beside a longer one, a late wake-up is nothing
-LEAST_MARGIN_NS, MOST_MARGIN_NS = 150_000, 300_000
+LEAST_MARGIN_NS, MOST_MARGIN_NS = 150_000, 400_000
 MOST_REMEMBERED = 256
 
 
 def lookout(usual_ns: int) -> tuple[int, int]:
     """When to look for the end of what usually takes so long, in ns: how long after its start, and for how long."""
-    margin_ns = min(max(usual_ns >> 4, LEAST_MARGIN_NS), MOST_MARGIN_NS)
+    margin_ns = min(max(usual_ns >> 3, LEAST_MARGIN_NS), MOST_MARGIN_NS)
     return max(usual_ns - margin_ns, 0), 2 * margin_ns
 
 
