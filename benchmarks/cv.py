@@ -4,12 +4,12 @@
 
 Both read and write the same arrays in device memory, on one thread, and keep what OpenCV frees (see
 dsp_server/ops/cv/opencv.py): OpenCV in this process, and the op through a remote call whose parameters are filled
-already. They take turns block by block, each block some 30 ms of the same call over and over, as a
-program would make it; which comes first changes from round to round. Of a block counts the median call, and a ratio is
-the median of the ratios within a round.
+already. They take turns block by block, each block some 30 ms of the same call over and over, as a program would make
+it; which comes first changes from round to round. Of a block counts the median call, and a ratio is the median of the
+ratios within a round.
 
 All is measured twice: with every process on one CPU, where a ratio is what the remote call costs; and free to run on
-every CPU, where two wake-ups of a CPU that sleeps come on top, which on a virtual machine are most of it.
+every CPU, where a caller or a core that sleeps must be woken on another one.
 """
 
 from __future__ import annotations
