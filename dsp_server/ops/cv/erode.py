@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from dsp_server.ops.cv.kernels import Mask
-from dsp_server.ops.cv.op import Planes, Run, cv_op, settle
+from dsp_server.ops.cv.kernels import under_mask
+from dsp_server.ops.cv.op import Planes, Run, cv_op
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.filters import hbDSPCvErodeParam
 
@@ -17,21 +15,8 @@ def erode(param: hbDSPCvErodeParam, src: Planes, dst: Planes) -> Run:
 
     Source: VP operator manual (J6), Erode, for the anchor. Emulator: the border is OpenCV's.
     """
-    mask = Mask(param.kernel)
-    erode_under = partial(
-        cv2.erode,
-        src[0],
-        mask.values,
-        dst=dst[0],
-        anchor=((param.kernel.width - 1) // 2, (param.kernel.height - 1) // 2),
-        borderType=param.borderType,
-    )
-
-    def run() -> None:
-        mask.check()
-        settle(dst[0], erode_under())
-
-    return run
+    anchor = ((param.kernel.width - 1) // 2, (param.kernel.height - 1) // 2)
+    return under_mask(cv2.erode, param.kernel, src[0], dst[0], anchor=anchor, borderType=param.borderType)
 
 
 hb_dsp_erode = cv_op(hbDSPCvErodeParam, erode, instructions=12)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.cv.op import view
+from dsp_server.ops.cv.op import Run, settled, view
 from hbrt.cv.rules import hbVPFilterKernel, need_mask, need_weights
 
 LARGEST_PIXEL = 255
@@ -41,23 +42,21 @@ class Weights:
         return self._largest_sum
 
 
-class Mask:
-    """A morphology's mask in DDR.
+def under_mask(
+    morph: Callable[..., Any], kernel: hbVPFilterKernel, source: NDArray[Any], target: NDArray[Any], **options: Any
+) -> Run:
+    """What calls `morph(source, mask, dst=target, **options)` with a mask in DDR, looked at in each call.
 
-    Attributes:
-        values: A view of it, (rows, columns) of uint8.
+    That raises CvRuleError when all of the mask is 0.
     """
+    mask: NDArray[np.uint8] = view(kernel.plane())
+    morphed = settled(target, morph, source, mask, dst=target, **options)
 
-    def __init__(self, kernel: hbVPFilterKernel) -> None:
-        self.values: NDArray[np.uint8] = view(kernel.plane())
+    def run() -> None:
+        need_mask("kernel", mask.tobytes())
+        morphed()
 
-    def check(self) -> None:
-        """Look at it.
-
-        Raises:
-            CvRuleError: all of it is 0.
-        """
-        need_mask("kernel", self.values.tobytes())
+    return run
 
 
 def is_beyond_int(target: NDArray[Any], largest: float) -> bool:

@@ -8,13 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.cv.op import Run, settle, settled
+from dsp_server.ops.cv.op import Planes, Run, in_turn, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 
 NEUTRAL_CHROMA = 128
 """Chroma of grey, and what lies outside the UV plane with a constant border."""
 
 
+Matrix: TypeAlias = NDArray[np.float64]
 LookUp: TypeAlias = Callable[[NDArray[Any], NDArray[Any] | None, tuple[int, ...]], Any]
 """Gives what it finds in a plane, in the array when there is one, with the border's values."""
 
@@ -33,3 +34,21 @@ def warp(plane: int, source: NDArray[Any], target: NDArray[Any], border_value: i
         settle(target, cv2.merge(parts, dst=target))
 
     return run
+
+
+def warp_by(
+    matrix: Matrix,
+    half: Matrix,
+    look_up_by: Callable[[Matrix, int, int], LookUp],
+    src: Planes,
+    dst: Planes,
+    border: int,
+) -> Run:
+    """What fills all planes by a matrix, the UV plane by its `half`.
+
+    `look_up_by` gets the matrix of a plane, and the rows and columns to fill.
+    """
+    return in_turn(
+        warp(plane, source, target, border, look_up_by(half if plane else matrix, *target.shape[:2]))
+        for plane, (source, target) in enumerate(zip(src, dst, strict=True))
+    )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.cv.nv12 import LookUp
+from dsp_server.ops.cv.nv12 import LookUp, Matrix
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.rules import HB_VP_INTER_LINEAR
 
@@ -16,8 +16,6 @@ FAR_OUTSIDE = np.float32(-1e6)
 
 WHAT_AN_INT_REACHES = 2.0**30
 """OpenCV makes ints of places. One that is farther away would come back on the other side of the image."""
-
-Matrix = NDArray[np.float64]
 
 
 def look_up_at(

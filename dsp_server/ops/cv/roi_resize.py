@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dsp_server.ops.cv.op import Planes, Run, cv_op, settle, view, view_all
+from dsp_server.ops.cv.op import Planes, Run, cv_op, view, view_all
 from dsp_server.ops.cv.opencv import cv2
-from dsp_server.ops.cv.resize import METHODS
+from dsp_server.ops.cv.resize import METHODS, resize_planes
 from hbrt.cv.sizes import hbDSPCvRoiResizeParam
 
 
@@ -27,10 +27,11 @@ def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> Run:
                 plane._replace(phy_addr=plane.phy_addr + index * step)
                 for plane, step in zip(first, steps, strict=False)
             )
-            for halving, (source, target) in enumerate(zip(src, view_all(planes), strict=True)):
-                part = source[top >> halving : (bottom >> halving) + 1, left >> halving : (right >> halving) + 1]
-                result = cv2.resize(part, (target.shape[1], target.shape[0]), dst=target, interpolation=method)
-                settle(target, result)
+            parts = tuple(
+                source[top >> halving : (bottom >> halving) + 1, left >> halving : (right >> halving) + 1]
+                for halving, source in enumerate(src)
+            )
+            resize_planes(parts, view_all(planes), method)()
 
     return run
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dsp_server.ops.cv.nv12 import LookUp, warp
-from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn
+from dsp_server.ops.cv.nv12 import LookUp, Matrix, warp_by
+from dsp_server.ops.cv.op import Planes, Run, cv_op
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.places import is_beyond_opencv, look_up_through
 from dsp_server.ops.cv.resize import METHODS
@@ -23,15 +22,10 @@ def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> Run:
     Source: VP operator manual (J6), WarpAffine, whose text maps forward. Emulator: the reading "forward" is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(2, 3)
-    half = _for_half(matrix)
-    return in_turn(
-        warp(plane, source, target, param.borderValue, _moved(param, target, half if plane else matrix))
-        for plane, (source, target) in enumerate(zip(src, dst, strict=True))
-    )
+    return warp_by(matrix, _for_half(matrix), partial(_moved, param), src, dst, param.borderValue)
 
 
-def _moved(param: hbDSPCvWarpAffineParam, target: NDArray[Any], transform: NDArray[np.float64]) -> LookUp:
-    height, width = target.shape[:2]
+def _moved(param: hbDSPCvWarpAffineParam, transform: Matrix, height: int, width: int) -> LookUp:
     border_type, to_source = param.borderType, _inverse(transform)
     if is_beyond_opencv(to_source, height, width):
         return look_up_through(to_source, height, width, param.interpolation, border_type)
@@ -41,17 +35,17 @@ def _moved(param: hbDSPCvWarpAffineParam, target: NDArray[Any], transform: NDArr
     )
 
 
-def _inverse(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _inverse(matrix: Matrix) -> Matrix:
     """What takes a point of the result to src, 3 x 3."""
     (a, b, c), (d, e, f) = matrix.tolist()
     determinant = a * e - b * d
     with np.errstate(all="ignore"):
-        turned: NDArray[np.float64] = np.array([[e, -b, 0.0], [-d, a, 0.0], [0.0, 0.0, determinant]]) / determinant
+        turned: Matrix = np.array([[e, -b, 0.0], [-d, a, 0.0], [0.0, 0.0, determinant]]) / determinant
         turned[:2, 2] = -(turned[:2, :2] @ (c, f))
     return turned
 
 
-def _for_half(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _for_half(matrix: Matrix) -> Matrix:
     """The same transform between images of half the size."""
     half = matrix.copy()
     half[:, 2] /= 2

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dsp_server.ops.cv.nv12 import LookUp, warp
-from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn
+from dsp_server.ops.cv.nv12 import LookUp, Matrix, warp_by
+from dsp_server.ops.cv.op import Planes, Run, cv_op
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.places import is_beyond_opencv, look_up_through
 from dsp_server.ops.cv.resize import METHODS
@@ -25,15 +24,10 @@ def warp_perspective(param: hbDSPCvWarpPerspectiveParam, src: Planes, dst: Plane
     """
     matrix = np.array(param.transformMatrix).reshape(3, 3)
     matrix = np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1])  # the same transform, and no sum of it overflows
-    half = _for_half(matrix)
-    return in_turn(
-        warp(plane, source, target, param.borderValue, _seen(param, target, half if plane else matrix))
-        for plane, (source, target) in enumerate(zip(src, dst, strict=True))
-    )
+    return warp_by(matrix, _for_half(matrix), partial(_seen, param), src, dst, param.borderValue)
 
 
-def _seen(param: hbDSPCvWarpPerspectiveParam, target: NDArray[Any], transform: NDArray[np.float64]) -> LookUp:
-    height, width = target.shape[:2]
+def _seen(param: hbDSPCvWarpPerspectiveParam, transform: Matrix, height: int, width: int) -> LookUp:
     border_type = param.borderType
     if is_beyond_opencv(transform, height, width):
         return look_up_through(transform, height, width, param.interpolation, border_type)
@@ -43,7 +37,7 @@ def _seen(param: hbDSPCvWarpPerspectiveParam, target: NDArray[Any], transform: N
     )
 
 
-def _for_half(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
+def _for_half(matrix: Matrix) -> Matrix:
     """S M S^-1 with S = diag(1/2, 1/2, 1)."""
     half = matrix.copy()
     half[:2, 2] /= 2
