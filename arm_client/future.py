@@ -16,7 +16,21 @@ if TYPE_CHECKING:
     from hbrt.tasks import Tasks
 
 
-class Task(concurrent.futures.Future[Any]):
+class _Submitted:
+    """What holds a task in a slot."""
+
+    __slots__ = ()
+    _session: Session
+    _handle: int
+
+    def let_go_of(self, tasks: Tasks) -> None:
+        """Release its slot if it is one of these tasks and has ended: nobody will ask for its result."""
+        session = getattr(self, "_session", None)  # none yet when it was not made to the end
+        if session is not None and session.tasks is tasks and tasks.has_ended(self._handle):
+            tasks.release(self._handle)
+
+
+class Task(_Submitted, concurrent.futures.Future[Any]):
     """One submitted task. ``result()`` returns the output that was given to ``submit``.
 
     The thread that asks for the result waits for the task itself; only who wants to be called back (a callback,
@@ -116,15 +130,6 @@ class Task(concurrent.futures.Future[Any]):
             self._is_watched = True
             self._session.notifier.add(self._handle, lambda _status: self._settle())
 
-    def is_of(self, tasks: Tasks) -> bool:
-        """Whether it is one of these tasks."""
-        return hasattr(self, "_session") and self._session.tasks is tasks
-
-    def let_go(self) -> None:
-        """Release its slot when it has ended: nobody will ask for its result."""
-        if self._session.tasks.has_ended(self._handle):
-            self._session.tasks.release(self._handle)
-
     def _state_is_final(self) -> bool:
         return super().done()
 
@@ -181,7 +186,7 @@ class Task(concurrent.futures.Future[Any]):
         return answer if state >= FIRST_END else answer._replace(start_ns=0, done_ns=0, cycles=0)
 
 
-class Posted:
+class Posted(_Submitted):
     """One submitted task, for who just waits for its success: a future costs as much as all the rest of a call."""
 
     __slots__ = ("_cmd", "_handle", "_keep", "_output", "_session", "_submit_ns")
@@ -225,19 +230,10 @@ class Posted:
         if self._handle:
             self._session.tasks.cancel(self._handle)
 
-    def is_of(self, tasks: Tasks) -> bool:
-        """Whether it is one of these tasks."""
-        return self._session.tasks is tasks
-
-    def let_go(self) -> None:
-        """Release its slot when it has ended."""
-        if self._session.tasks.has_ended(self._handle):
-            self._session.tasks.release(self._handle)
-
 
 def release_left(tasks: Tasks) -> None:
     """Let go of ended tasks whose futures nobody asked: at an orderly end of the process they are no leak."""
     if tasks.live_handles():
         for one in gc.get_objects():
-            if isinstance(one, (Task, Posted)) and one.is_of(tasks):
-                one.let_go()
+            if isinstance(one, _Submitted):
+                one.let_go_of(tasks)
