@@ -100,7 +100,8 @@ def cases() -> dict[str, Maker]:
         return make
 
     def harris(a: Arrays, out: Any) -> object:
-        response = cv2.cornerHarris(a.grey, 3, 3, 0.04, borderType=REPLICATE)
+        response = out.view(np.float32)
+        cv2.cornerHarris(a.grey, 3, 3, 0.04, dst=response, borderType=REPLICATE)
         return cv2.addWeighted(response, 2.0**30, response, 0, 0, dst=out, dtype=cv2.CV_32S)
 
     def rois(a: Arrays, out: Any) -> None:

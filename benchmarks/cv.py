@@ -1,12 +1,17 @@
 """What a CV op costs on the board, over calling OpenCV directly on the same arrays.
 
-    python -m benchmarks.cv [--rounds N] [--size WxH ...] [--op NAME ...] [--regime one|free|both] [--json FILE]
+    python -m benchmarks.cv [--boards N] [--rounds N] [--size WxH ...] [--op NAME ...] [--regime one|free|both]
+        [--json FILE]
 
 Both read and write the same arrays in device memory, on one thread, and keep what OpenCV frees (see
-dsp_server/ops/cv/opencv.py): OpenCV in this process, and the op through a remote call whose parameters are filled
-already. They take turns block by block, each block some 30 ms of the same call over and over, as a program would make
-it; which comes first changes from round to round. Of a block counts the median call, and a ratio is the median of the
-ratios within a round.
+dsp_server/ops/cv/opencv.py): OpenCV in a process, and the op through a remote call of this process whose parameters are
+filled already. They take turns block by block, each block some 30 ms of the same call over and over, as a program would
+make it; which comes first changes from round to round. Of a block counts the median call.
+
+How fast OpenCV is in a process also depends on where the kernel has put the memory that it works in, for as long as
+the process lives: of six processes that call cv2.cornerHarris on the same arrays, with no board at all, one is 5 %
+faster and another 3 % slower than the others. So all is measured on several boards, each with a new caller and a new
+core, and callers begin on each CPU in turn. A ratio is the median over the rounds of all boards.
 
 All is measured twice: with every process on one CPU, where a ratio is what the remote call costs; and free to run on
 every CPU, where a caller or a core that sleeps must be woken on another one.
@@ -20,17 +25,19 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import asdict, dataclass, field
+from multiprocessing import get_context
 from pathlib import Path
 
 import click
 
 from arm_client.client import private_board
-from benchmarks._cv_cases import Arrays, Case, Maker, case_of, cases
+from benchmarks._cv_cases import Arrays, Case, case_of, cases
 from benchmarks._measure import (
     Rounds,
+    end_with_parent,
     machine,
-    pinned,
     private_directory,
     raise_on_sigterm,
     table,
@@ -58,33 +65,39 @@ def block_us(action: Callable[[], object], times: int) -> float:
     return statistics.median(took) / 1e3
 
 
-@dataclass(frozen=True)
+@dataclass
 class Measured:
-    """What one op took at one size."""
+    """What one op took at one size in one regime; one value a round of each board."""
 
     op: str
     size: tuple[int, int]
     regime: str
-    board_us: Rounds
-    direct_us: Rounds
+    on_board: list[float] = field(default_factory=list)
+    direct: list[float] = field(default_factory=list)
+
+    @property
+    def board_us(self) -> Rounds:
+        """Through a remote call."""
+        return Rounds(tuple(self.on_board))
+
+    @property
+    def direct_us(self) -> Rounds:
+        """OpenCV in the caller."""
+        return Rounds(tuple(self.direct))
 
     @property
     def ratio(self) -> float:
         """Board over direct, round by round."""
         return self.board_us.ratio_to(self.direct_us).median
 
-
-def measure(op: str, case: Case, size: tuple[int, int], regime: str, rounds: int) -> Measured:
-    """Take turns block by block."""
-    once_us = block_us(case.directly, 3)
-    times = max(LEAST_CALLS, min(MOST_CALLS, int(ROUND_S * 1e6 / once_us)))
-    board_us: list[float] = []
-    direct_us: list[float] = []
-    for index in range(rounds):
-        turns = [(case.directly, direct_us), (case.on_board, board_us)]
-        for action, into in turns if index % 2 else reversed(turns):
-            into.append(block_us(action, times))
-    return Measured(op, size, regime, Rounds(tuple(board_us)), Rounds(tuple(direct_us)))
+    def add(self, case: Case, rounds: int) -> None:
+        """Take turns block by block."""
+        once_us = block_us(case.directly, 3)
+        times = max(LEAST_CALLS, min(MOST_CALLS, int(ROUND_S * 1e6 / once_us)))
+        for index in range(rounds):
+            turns = [(case.directly, self.direct), (case.on_board, self.on_board)]
+            for action, into in turns if index % 2 else reversed(turns):
+                into.append(block_us(action, times))
 
 
 def judge(found: Sequence[Measured]) -> list[Goal]:
@@ -127,7 +140,8 @@ def to_size(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
 
 
 @click.command()
-@click.option("--rounds", default=25, show_default=True, help="How often each takes its turn.")
+@click.option("--boards", default=9, show_default=True, help="How many boards, each with a caller of its own.")
+@click.option("--rounds", default=4, show_default=True, help="How often each takes its turn on a board.")
 @click.option("--size", "sizes", multiple=True, callback=to_size, help="Only these sizes, such as 640x480.")
 @click.option("--op", "ops", multiple=True, type=click.Choice(sorted(cases())), help="Only these ops.")
 @click.option("--regime", type=click.Choice([*REGIMES, "both"]), default="both", show_default=True)
@@ -135,6 +149,7 @@ def to_size(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
 @click.option("--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), help="Write every round here.")
 def main(
     *,
+    boards: int,
     rounds: int,
     sizes: list[tuple[int, int]],
     ops: tuple[str, ...],
@@ -144,13 +159,11 @@ def main(
 ) -> None:
     """Measure what the CV ops cost over calling OpenCV directly."""
     raise_on_sigterm()
-    makers = {op: make for op, make in cases().items() if not ops or op in ops}
     found: list[Measured] = []
     with private_directory() as directory:
         os.environ["HBRT_HOME"] = str(directory)
         for name in REGIMES if regime == "both" else (regime,):
-            with pinned({min(usable_cpus())} if name == "one" else usable_cpus()):
-                found += measure_all(makers, sizes, name, rounds)
+            found += measure_all(ops or tuple(cases()), sizes, name, boards, rounds)
             print(f"{REGIMES[name]}:", "", sep="\n")
             print(as_table([one for one in found if one.regime == name], markdown=markdown), "", sep="\n")
     verdict = judge(found)
@@ -176,14 +189,32 @@ def main(
         json_file.write_text(json.dumps(report, indent=1) + "\n")
 
 
-def measure_all(makers: dict[str, Maker], sizes: list[tuple[int, int]], regime: str, rounds: int) -> list[Measured]:
-    """Every op at every size, on a board of its own, whose processes run where this one may."""
-    found = []
+def measure_all(
+    ops: tuple[str, ...], sizes: list[tuple[int, int]], regime: str, boards: int, rounds: int
+) -> list[Measured]:
+    """Every op at every size, on so many boards."""
+    found = [Measured(op, size, regime) for size in sizes for op in ops]
+    cpus = sorted(usable_cpus())
+    for index in range(boards):
+        with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as caller:
+            found = caller.submit(measure_on_one_board, found, cpus[index % len(cpus)], rounds).result()
+    return found
+
+
+def measure_on_one_board(found: list[Measured], cpu: int, rounds: int) -> list[Measured]:
+    """Add so many rounds of each; the board's processes run where this one may, which begins on ``cpu``."""
+    raise_on_sigterm()
+    makers = cases()
+    everywhere = usable_cpus()
+    os.sched_setaffinity(0, {cpu})
+    if found[0].regime == "free":
+        os.sched_setaffinity(0, everywhere)
     with private_board(cores=1) as board:
-        for width, height in sizes:
-            arrays = Arrays(board, width, height)
-            for op, make in makers.items():
-                found.append(measure(op, case_of(make, arrays), (width, height), regime, rounds))
+        for size in dict.fromkeys(one.size for one in found):
+            arrays = Arrays(board, *size)
+            for one in found:
+                if one.size == size:
+                    one.add(case_of(makers[one.op], arrays), rounds)
             del arrays
     return found
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
+import numpy as np
+
 from dsp_server.ops.cv.op import Planes, Run, cv_op, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.edges import hbDSPCvCornerHarrisParam
@@ -27,10 +29,11 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
     )
     if param.dst.imageType == Y_F32.type:
         return settled(dst[0], corners, dst=dst[0])
-    target, scale = dst[0], S32_SCALES[param.kernelSize]
+    # The response is worked out where its S32 comes to lie: an image of floats less to write and read again.
+    target, response, scale = dst[0], dst[0].view(np.float32), S32_SCALES[param.kernelSize]
 
     def run() -> None:
-        response = corners()
+        settle(response, corners(dst=response))
         settle(target, cv2.addWeighted(response, scale, response, 0, 0, dst=target, dtype=cv2.CV_32S))
 
     return run
