@@ -6,7 +6,6 @@ import contextlib
 import ctypes
 import math
 from collections.abc import Iterator
-from operator import index
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
@@ -145,12 +144,11 @@ class Board:
         tasks = session.tasks
         if timeout is None:
             try:
-                has_failed = tasks.wait(handle, 0)
+                has_failed = tasks.finish(handle)
             except BaseException:
                 tasks.release_later(handle, (held, output, keep))
                 raise
             if not has_failed:
-                tasks.release(handle)
                 return output
         Posted(session, handle, int(cmd), output, (held, keep), submit_ns).finish(timeout)
         return output
@@ -175,18 +173,16 @@ class Board:
     ) -> tuple[sessions.Session, int, BoardArray | Buffer | ParameterBlock | None, int]:
         """Queue a task; returns its handle, the input block, and when."""
         session = self._session
-        if self.is_closed or session.link.fault:
-            self._live()  # says which
+        if self.is_closed:
+            self._live()  # says so
         held = params if params.__class__ is Buffer else self._parameter_block(params)
-        if isinstance(held, ParameterBlock):
+        if held.__class__ is ParameterBlock:
             in_phy, in_bytes = held.phy_addr, held.size_bytes
         else:
             in_phy, in_bytes = place(held, "params", session)
         out_phy, out_bytes = place(output, "output", session)
         submit_ns = monotonic_ns()
-        handle = session.tasks.submit(
-            index(cmd), index(priority), index(core), _int64(custom_id), in_phy, in_bytes, out_phy, out_bytes
-        )
+        handle = session.tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
         if handle < 0:
             raise error_for(handle, session.tasks.why(), cmd)
         return session, handle, held, submit_ns
@@ -261,13 +257,6 @@ class Board:
                 f"The params are a {type(params).__name__}; pass bytes, a ctypes structure, or an array of this board.",
             ) from None
         return self._parameters.hold(raw) if raw else None
-
-
-def _int64(custom_id: int) -> int:
-    number = index(custom_id)
-    if not -(1 << 63) <= number < 1 << 63:
-        raise CallerError(Status.HB_DSP_INVALID_ARGUMENT, f"The custom_id is {number}; it is a signed 64-bit integer.")
-    return number
 
 
 def _seconds(timeout: float) -> float:

@@ -211,8 +211,7 @@ class Posted(_Submitted):
             TimeoutError: it did not end within so many seconds. HbrtError: it failed.
         """
         tasks = self._session.tasks
-        if timeout is None and tasks.wait(self._handle, 0) == 0:
-            tasks.release(self._handle)
+        if timeout is None and tasks.finish(self._handle) == 0:
             self._handle = 0
             return
         task = Task(self._session, self._handle, self._cmd, self._output, self._keep, self._submit_ns)

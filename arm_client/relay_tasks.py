@@ -23,7 +23,7 @@ import zmq
 
 from arm_client.relay_channel import RelayChannel, open_channel
 from hbrt.layout import SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.mailbox import FIRST_END, REQUEST, Answer, State
+from hbrt.mailbox import FIRST_END, SUBMISSION, Answer, State
 from hbrt.refusal import RequestRefusedError
 from hbrt.relay_wire import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
@@ -40,7 +40,7 @@ _SLOT_BITS = 12
 _OFFLINE = 3
 _EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
-_REQUEST_BYTES = REQUEST.size
+_REQUEST_BYTES = SUBMISSION.size
 _NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # what a SUBMIT has before its REQUEST
 _TRIES = 2
 
@@ -84,8 +84,8 @@ class RelayTasks(Tasks):
     ) -> int:
         """Hand a task to the relay; as ``Tasks.submit``. HB_DSP_RELAY_LOST when no relay can be had."""
         targets = self._targets.get(core_mask)
-        if self._link.fault or targets is None or not (0 <= priority <= 255 and 0 <= cmd <= 0xFFFF):
-            return self._refuse_submit(cmd, priority, core_mask)
+        if targets is None or self._link.fault:
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         known = self._known
         if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
             refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
@@ -113,19 +113,13 @@ class RelayTasks(Tasks):
         self._sequence = sequence
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
-        request = REQUEST.pack(
-            sequence,
-            custom_id,
-            cmd,
-            priority,
-            core_mask,
-            self._client_id,
-            self._client_id,
-            input_phy,
-            input_bytes,
-            output_phy,
-            output_bytes,
-        )
+        us = self._client_id
+        blocks = (input_phy, input_bytes, output_phy, output_bytes)
+        try:
+            request = SUBMISSION.pack(sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
+        except struct.error:
+            self._free.append(slot)
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         record = self._records + slot * SLOT_RECORD_BYTES
         mm[record : record + _REQUEST_BYTES] = request
         for _ in range(_TRIES):
@@ -248,6 +242,10 @@ class RelayTasks(Tasks):
         channel.close()
 
     # -- wait, look, release
+
+    def finish(self, handle: int) -> int:
+        """Wait for a task, and release it when it has succeeded; as ``Tasks.finish``."""
+        return self.wait(handle, 0) or self.release(handle)
 
     def state(self, handle: int) -> State | None:
         """State of a task, None when the handle is not a live one; one on its way to the relay is READY."""

@@ -7,6 +7,7 @@ names) finds them there and knows no difference.
 
 from __future__ import annotations
 
+import struct
 import threading
 from os import eventfd_write
 from time import monotonic_ns
@@ -14,9 +15,9 @@ from time import monotonic_ns
 from arm_client.refusal import RequestRefusedError
 from arm_client.remote_link import RemoteLink
 from hbrt.layout import SLOT_COUNT
-from hbrt.mailbox import ANSWER, FIRST_END, Answer, State
+from hbrt.mailbox import ANSWER, FIRST_END, SUBMISSION, Answer, State
 from hbrt.remote_pump import Job
-from hbrt.remote_wire import TASK_END, TASK_REQUEST, Kind, encode
+from hbrt.remote_wire import TASK_END, TASK_NUMBER, Kind, encode
 from hbrt.status import Status
 from hbrt.tasks import Tasks
 
@@ -49,8 +50,8 @@ class RemoteTasks(Tasks):
     ) -> int:
         """Send a task to the board, and before it what this process wrote; as ``Tasks.submit``."""
         targets = self._targets.get(core_mask)
-        if self._link.fault or targets is None or not (0 <= priority <= 255 and 0 <= cmd <= 0xFFFF):
-            return self._refuse_submit(cmd, priority, core_mask)
+        if targets is None or self._link.fault:
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
             "output", output_phy, output_bytes
         )
@@ -58,6 +59,12 @@ class RemoteTasks(Tasks):
             return refused
         if all(self._map[activity] == _OFFLINE for activity, _ in targets[1]):
             return self._say_no_core()
+        us = self._client_id
+        blocks = (input_phy, input_bytes, output_phy, output_bytes)
+        try:
+            request = SUBMISSION.pack(monotonic_ns(), custom_id, cmd, priority, core_mask, us, us, *blocks)
+        except struct.error:
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         try:
             slot = self._free.pop()
         except IndexError:
@@ -66,13 +73,10 @@ class RemoteTasks(Tasks):
                 return slot
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
-        us = self._client_id
-        blocks = (input_phy, input_bytes, output_phy, output_bytes)
         try:
-            raw = TASK_REQUEST.pack(handle, monotonic_ns(), custom_id, cmd, priority, core_mask, us, us, *blocks)
             self._handles[slot] = handle
             self._map[self._states + slot] = _READY
-            self._remote.submit(raw)
+            self._remote.submit(TASK_NUMBER.pack(handle) + request)
         except BaseException:
             self._handles[slot] = 0
             self._free.append(slot)
@@ -139,6 +143,10 @@ class RemoteTasks(Tasks):
             return False
         self._ask_of(Kind.CANCEL, self._handles[slot])
         return self._map[at] == State.CANCELLED
+
+    def finish(self, handle: int) -> int:
+        """Wait for a task, and release it when it has succeeded; as ``Tasks.finish``."""
+        return self.wait(handle, 0) or self.release(handle)
 
     def release(self, handle: int) -> int:
         """Let a task go; as ``Tasks.release``."""

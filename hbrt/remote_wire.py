@@ -47,6 +47,7 @@ _TASK = Int(1, _U64)
 _PHY = Int(0, _U64)
 
 # Field of SUBMIT: the sender's number of the task, then REQUEST. Field of END: that number, state, then ANSWER.
+TASK_NUMBER = struct.Struct("<Q")
 TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
 TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
 

@@ -10,14 +10,16 @@ told from a foreign one. Calls answer with a status and never raise; ``why`` has
 from __future__ import annotations
 
 import contextlib
+import struct
 import threading
 from collections import deque
+from operator import index
 from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, REQUEST, RESULT, Actor, Answer, Mailbox, State
+from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, RESULT, SUBMISSION, Actor, Answer, Mailbox, State
 from hbrt.status import Status
 from hbrt.waiting import Waiters
 
@@ -101,10 +103,13 @@ class Tasks:
             input_bytes: Its size.
             output_phy: As input_phy, of the output block.
             output_bytes: Its size.
+
+        Raises:
+            TypeError: one of the first four is no integer.
         """
         targets = self._targets.get(core_mask)
-        if self._link.fault or targets is None or not (0 <= priority <= 255 and 0 <= cmd <= 0xFFFF):
-            return self._refuse_submit(cmd, priority, core_mask)
+        if targets is None or self._link.fault:
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         known = self._known
         if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
             refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
@@ -124,23 +129,27 @@ class Tasks:
         self._sequence = sequence
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
+        us, mm = self._client_id, self._map
+        try:
+            SUBMISSION.pack_into(
+                mm,
+                self._records + slot * SLOT_RECORD_BYTES,
+                sequence,
+                custom_id,
+                cmd,
+                priority,
+                core_mask,
+                us,
+                us,
+                input_phy,
+                input_bytes,
+                output_phy,
+                output_bytes,
+            )
+        except struct.error:
+            self._free.append(slot)
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         self._handles[slot] = handle
-        mm = self._map
-        REQUEST.pack_into(
-            mm,
-            self._records + slot * SLOT_RECORD_BYTES,
-            sequence,
-            custom_id,
-            cmd,
-            priority,
-            core_mask,
-            self._client_id,
-            self._client_id,
-            input_phy,
-            input_bytes,
-            output_phy,
-            output_bytes,
-        )
         mm[self._states + slot] = _READY
         for announced in targets[0]:
             mm[announced + slot] = 1
@@ -184,7 +193,9 @@ class Tasks:
         """Note that a block is no longer this process's."""
         self._known.pop(phy_addr, None)
 
-    def _refuse_submit(self, cmd: int, priority: int, core_mask: int) -> int:
+    def _refuse_submit(self, cmd: int, priority: int, core_mask: int, custom_id: int) -> int:
+        for number in (cmd, priority, core_mask, custom_id):
+            index(number)  # TypeError says what is no number
         link = self._link
         if link.fault:
             return self._say(link.fault, link.why_faulty())
@@ -196,7 +207,11 @@ class Tasks:
             )
         if not 0 <= priority <= 255:
             return self._say(Status.HB_DSP_INVALID_PRIORITY, f"The priority is {priority}; write 0 to 255.")
-        return self._say(Status.HB_DSP_INVALID_ARGUMENT, f"rpcCmd is {cmd:#x}; a command is 0x0 to 0xffff.")
+        if not 0 <= cmd <= 0xFFFF:
+            return self._say(Status.HB_DSP_INVALID_ARGUMENT, f"rpcCmd is {cmd:#x}; a command is 0x0 to 0xffff.")
+        return self._say(
+            Status.HB_DSP_INVALID_ARGUMENT, f"The custom id is {custom_id}; it is a signed 64-bit integer."
+        )
 
     def _refuse_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
         ddr = self._link.ddr
@@ -312,6 +327,22 @@ class Tasks:
             return 0
         result: int = RESULT.unpack_from(mm, self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
         return self._say(result, self.mailbox.text(slot))
+
+    def finish(self, handle: int) -> int:
+        """Wait for a task without a limit, and release it when it has succeeded; else as ``wait``."""
+        slot = handle & SLOT_COUNT - 1
+        at, mm, handles, waiters = self._states + slot, self._map, self._handles, self.waiters
+        if mm[at] < _DONE:
+            if waiters.looks:
+                waiters.wait_for(slot, handle, 0)
+            else:
+                waiters.sleep_alone(slot, handle)
+        if mm[at] != _DONE or handles[slot] != handle:
+            return self.wait(handle, 0)
+        handles[slot] = 0
+        mm[at] = _EMPTY
+        self._free.append(slot)
+        return 0
 
     # -- what became of it --------------------------------------------------------------------------------------
 

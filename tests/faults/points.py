@@ -91,7 +91,7 @@ POINTS = [
     Point("client", "M01", "alloc: about to ask", f"{_BLOCKS}.alloc", "phy_addr = self._link.request("),
     Point("client", "M02", "alloc: has the address", f"{_BLOCKS}.alloc", "block = self._adopt("),
     Point("client", "S01", "submit: a slot is taken", _SUBMIT, "sequence = monotonic_ns()"),
-    Point("client", "S02", "submit: the record is about to be written", _SUBMIT, "REQUEST.pack_into("),
+    Point("client", "S02", "submit: the record is about to be written", _SUBMIT, "SUBMISSION.pack_into("),
     Point("client", "S03", "submit: the record is written", _SUBMIT, "] = _READY"),
     Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in targets[0]"),
     Point("client", "S05", "submit: announced, nobody rung", _SUBMIT, "doorbell, offline = -1, 0"),
