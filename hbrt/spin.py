@@ -9,7 +9,9 @@ while, and yields between looks. How it looks depends on the CPUs that this proc
 - One: never. The peer cannot run while the waiter looks, and a yield may go to a third process for a whole time slice,
   or to nobody: the scheduler hands the CPU back to a waiter that has had less of it than its peer.
 
-A waiter that looked in vain skips its next waits, more and more of them; one that lost the CPU for long, many more.
+A waiter that looked in vain skips its next waits, more and more of them, and fewer again once looking pays: a program
+that calls ten times and then does something else should be looked for in its next ten calls. One that lost the CPU for
+long skips many more, and comes back slowly.
 """
 
 from __future__ import annotations
@@ -26,7 +28,9 @@ LOOKS_PER_YIELD = 6
 LOST_CPU_NS = 900_000
 MOST_SKIPPED_IN_VAIN = 6  # as a power of two
 MOST_SKIPPED_CPU_LOST = 12
-STEADY = 64  # looks in a row that paid, until the habit comes back a step
+# Looks that paid, until the habit comes back a step: after vain ones, and after one that lost the CPU.
+STEADY = 2
+STEADY_CPU_LOST = 64
 
 
 def usable_cpus() -> int:
@@ -46,6 +50,7 @@ class Spinner:
         self._level = 0  # the next vain look skips 2**level waits
         self._skip = 0
         self._paid = 0
+        self._steady = STEADY
         self.barrier = threading.Lock()
 
     def spin(self, ready: Callable[[], bool], budget_ns: int = 0) -> bool:
@@ -77,13 +82,14 @@ class Spinner:
             self._note_vain(took_ns)
         elif self._level:
             self._paid += 1
-            if self._paid >= STEADY:
+            if self._paid >= self._steady:
                 self._level, self._paid = self._level - 1, 0
         return True
 
     def _note_vain(self, took_ns: int) -> None:
-        most = MOST_SKIPPED_CPU_LOST if took_ns > LOST_CPU_NS else MOST_SKIPPED_IN_VAIN
-        if self._level < most:
+        has_lost_cpu = took_ns > LOST_CPU_NS
+        self._steady = STEADY_CPU_LOST if has_lost_cpu else STEADY
+        if self._level < (MOST_SKIPPED_CPU_LOST if has_lost_cpu else MOST_SKIPPED_IN_VAIN):
             self._level += 1
         self._skip = 1 << self._level
         self._paid = 0

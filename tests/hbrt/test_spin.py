@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import operator
 import time
 from typing import TYPE_CHECKING
 
@@ -63,3 +64,26 @@ def test_who_looked_in_vain_skips_more_and_more_waits_but_not_all() -> None:
     gaps = [later - earlier for earlier, later in itertools.pairwise(looked)]
     assert len(gaps) >= 2
     assert gaps == sorted(gaps)
+
+
+def _looks_at(waits: list[bool], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Which of these waits, each of which pays or does not, a new habit looks at; by a clock that nobody disturbs."""
+    clock = itertools.count(step=1000)
+    monkeypatch.setattr("hbrt.spin.monotonic_ns", lambda: next(clock))
+    spinner, looked = Spinner(cpus=2), []
+    for pays in waits:
+        looks = Looks(ready_at=1 if pays else None)
+        spinner.spin(looks)
+        looked.append(looks.count > 0)
+    return looked
+
+
+def test_who_comes_in_bursts_is_looked_for_in_every_burst(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = ([True] * 10 + [False]) * 50
+    looked = _looks_at(waits, monkeypatch)
+    assert sum(map(operator.and_, waits, looked)) >= 0.7 * sum(waits)
+
+
+def test_who_seldom_comes_is_seldom_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = _looks_at([True, False, False, False] * 250, monkeypatch)
+    assert sum(looked) < 200
