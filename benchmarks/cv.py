@@ -1,6 +1,6 @@
 """What a CV op costs on the board, over calling OpenCV directly on the same arrays.
 
-    python -m benchmarks.cv [--boards N] [--rounds N] [--size WxH ...] [--op NAME ...] [--regime one|free|both]
+    python -m benchmarks.cv [--boards N] [--rounds N] [--size WxH ...] [--op NAME ...] [--regime one|two|both]
         [--json FILE]
 
 Both read and write the same arrays in device memory, on one thread, and keep what OpenCV frees (see
@@ -11,10 +11,12 @@ make it; which comes first changes from round to round. Of a block counts the me
 How fast OpenCV is in a process also depends on where the kernel has put the memory that it works in, for as long as
 the process lives: of six processes that call cv2.cornerHarris on the same arrays, with no board at all, one is 5 %
 faster and another 3 % slower than the others. So all is measured on several boards, each with a new caller and a new
-core, and callers begin on each CPU in turn. A ratio is the median over the rounds of all boards.
+core, and the CPUs change places from board to board. A ratio is the median over the rounds of all boards.
 
-All is measured twice: with every process on one CPU, where a ratio is what the remote call costs; and free to run on
-every CPU, where a caller or a core that sleeps must be woken on another one.
+All is measured twice: with caller and core on one CPU, where a ratio is what the remote call costs; and with a CPU for
+each, as the scheduler places them on an idle machine, where one that sleeps must be woken from the other. OpenCV here
+runs on the core's CPU, so that both ways compute on the same one: of two virtual CPUs, one is often a third slower for
+a while, because of what else the machine does.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ from benchmarks._measure import (
     Rounds,
     end_with_parent,
     machine,
+    pinned,
     private_directory,
     raise_on_sigterm,
     table,
@@ -51,7 +54,7 @@ JUDGED = (1920, 1080)
 LIMIT, LONG_US = 1.05, 1000.0
 ROUND_S = 0.03
 LEAST_CALLS, MOST_CALLS = 7, 200
-REGIMES = {"one": "All processes on one CPU", "free": "Free to run on every CPU"}
+REGIMES = {"one": "Caller and core on one CPU", "two": "Caller and core on a CPU each"}
 
 
 def block_us(action: Callable[[], object], times: int) -> float:
@@ -90,13 +93,14 @@ class Measured:
         """Board over direct, round by round."""
         return self.board_us.ratio_to(self.direct_us).median
 
-    def add(self, case: Case, rounds: int) -> None:
+    def add(self, case: Case, rounds: int, caller_cpu: int, core_cpu: int) -> None:
         """Take turns block by block."""
         once_us = block_us(case.directly, 3)
         times = max(LEAST_CALLS, min(MOST_CALLS, int(ROUND_S * 1e6 / once_us)))
         for index in range(rounds):
-            turns = [(case.directly, self.direct), (case.on_board, self.on_board)]
-            for action, into in turns if index % 2 else reversed(turns):
+            turns = [(case.directly, self.direct, core_cpu), (case.on_board, self.on_board, caller_cpu)]
+            for action, into, cpu in turns if index % 2 else reversed(turns):
+                os.sched_setaffinity(0, {cpu})
                 into.append(block_us(action, times))
 
 
@@ -140,8 +144,8 @@ def to_size(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
 
 
 @click.command()
-@click.option("--boards", default=9, show_default=True, help="How many boards, each with a caller of its own.")
-@click.option("--rounds", default=4, show_default=True, help="How often each takes its turn on a board.")
+@click.option("--boards", default=12, show_default=True, help="How many boards, each with a caller of its own.")
+@click.option("--rounds", default=3, show_default=True, help="How often each takes its turn on a board.")
 @click.option("--size", "sizes", multiple=True, callback=to_size, help="Only these sizes, such as 640x480.")
 @click.option("--op", "ops", multiple=True, type=click.Choice(sorted(cases())), help="Only these ops.")
 @click.option("--regime", type=click.Choice([*REGIMES, "both"]), default="both", show_default=True)
@@ -163,6 +167,9 @@ def main(
     with private_directory() as directory:
         os.environ["HBRT_HOME"] = str(directory)
         for name in REGIMES if regime == "both" else (regime,):
+            if name == "two" and len(usable_cpus()) == 1:
+                print(f"{REGIMES[name]}: not measured, this process may use one CPU.")
+                continue
             found += measure_all(ops or tuple(cases()), sizes, name, boards, rounds)
             print(f"{REGIMES[name]}:", "", sep="\n")
             print(as_table([one for one in found if one.regime == name], markdown=markdown), "", sep="\n")
@@ -196,25 +203,24 @@ def measure_all(
     found = [Measured(op, size, regime) for size in sizes for op in ops]
     cpus = sorted(usable_cpus())
     for index in range(boards):
+        caller_cpu = cpus[index % len(cpus)]
+        core_cpu = caller_cpu if regime == "one" else cpus[(index + 1) % len(cpus)]
         with ProcessPoolExecutor(1, get_context("spawn"), end_with_parent) as caller:
-            found = caller.submit(measure_on_one_board, found, cpus[index % len(cpus)], rounds).result()
+            found = caller.submit(measure_on_one_board, found, rounds, caller_cpu, core_cpu).result()
     return found
 
 
-def measure_on_one_board(found: list[Measured], cpu: int, rounds: int) -> list[Measured]:
-    """Add so many rounds of each; the board's processes run where this one may, which begins on ``cpu``."""
+def measure_on_one_board(found: list[Measured], rounds: int, caller_cpu: int, core_cpu: int) -> list[Measured]:
+    """Add so many rounds of each, on a board of its own."""
     raise_on_sigterm()
     makers = cases()
-    everywhere = usable_cpus()
-    os.sched_setaffinity(0, {cpu})
-    if found[0].regime == "free":
-        os.sched_setaffinity(0, everywhere)
-    with private_board(cores=1) as board:
+    with pinned({caller_cpu, core_cpu}), private_board(cores=1) as board:
+        os.sched_setaffinity(board.status()["cores"][0]["pid"], {core_cpu})
         for size in dict.fromkeys(one.size for one in found):
             arrays = Arrays(board, *size)
             for one in found:
                 if one.size == size:
-                    one.add(case_of(makers[one.op], arrays), rounds)
+                    one.add(case_of(makers[one.op], arrays), rounds, caller_cpu, core_cpu)
             del arrays
     return found
 
