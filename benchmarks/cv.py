@@ -4,9 +4,9 @@
         [--json FILE]
 
 Both read and write the same arrays in device memory, on one thread, and keep what OpenCV frees (see
-dsp_server/ops/cv/opencv.py): OpenCV in a process, and the op through a remote call of this process whose parameters are
-filled already. They take turns block by block, each block some 30 ms of the same call over and over, as a program would
-make it; which comes first changes from round to round. Of a block counts the median call.
+dsp_server/ops/cv/opencv.py): OpenCV in a process, and the op through a remote call of the same process whose parameters
+are filled already. They take turns block by block, each block some 30 ms of the same call over and over, as a program
+would make it; which comes first changes from round to round. Of a block counts the median call.
 
 How fast OpenCV is in a process also depends on where the kernel has put the memory that it works in, for as long as
 the process lives: of six processes that call cv2.cornerHarris on the same arrays, with no board at all, one is 5 %
@@ -145,7 +145,7 @@ def to_size(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...
 
 @click.command()
 @click.option("--boards", default=12, show_default=True, help="How many boards, each with a caller of its own.")
-@click.option("--rounds", default=3, show_default=True, help="How often each takes its turn on a board.")
+@click.option("--rounds", default=4, show_default=True, help="How often each takes its turn on a board.")
 @click.option("--size", "sizes", multiple=True, callback=to_size, help="Only these sizes, such as 640x480.")
 @click.option("--op", "ops", multiple=True, type=click.Choice(sorted(cases())), help="Only these ops.")
 @click.option("--regime", type=click.Choice([*REGIMES, "both"]), default="both", show_default=True)
