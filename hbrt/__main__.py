@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbrt.cli import main
+from hbrt.programs import hbrt
 
 if __name__ == "__main__":
-    main()
+    hbrt()

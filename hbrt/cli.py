@@ -12,9 +12,11 @@ import os
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
 import click
+
+from hbrt.programs import interruptible
 
 ENTRY_POINTS = "hbrt.commands"
 
@@ -53,10 +55,11 @@ VERBS: dict[str, Verb] = {
 @contextlib.contextmanager
 def mapped_exits() -> Iterator[None]:
     """Turn an expected error, Ctrl-C and a closed pipe into a sentence, where there is one, and hbrt.exits' code."""
-    from hbrt.exits import Exit, exit_for, sentence_of
+    from hbrt.exits import Exit
 
     try:
-        yield
+        with interruptible():
+            yield
     except (click.ClickException, click.exceptions.Exit, click.Abort):
         raise
     except BrokenPipeError:
@@ -66,15 +69,22 @@ def mapped_exits() -> Iterator[None]:
     except KeyboardInterrupt:
         raise click.exceptions.Exit(Exit.INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 - one that is not expected is shown whole
-        code = exit_for(error)
-        if code is None:
-            import traceback
+        raise click.exceptions.Exit(_tell(error)) from None
 
-            traceback.print_exc()
-            click.echo("This is a defect of hbrt, not of your program; the lines above say where.", err=True)
-            raise click.exceptions.Exit(Exit.BROKEN) from None
-        click.echo(f"Error: {sentence_of(error)}", err=True)
-        raise click.exceptions.Exit(code) from None
+
+def _tell(error: Exception) -> int:
+    """Print what became of a verb; returns the exit code."""
+    from hbrt.exits import Exit, exit_for, sentence_of
+
+    code = exit_for(error)
+    if code is None:
+        import traceback
+
+        traceback.print_exception(error)
+        click.echo("This is a defect of hbrt, not of your program; the lines above say where.", err=True)
+        return Exit.BROKEN
+    click.echo(f"Error: {sentence_of(error)}", err=True)
+    return code
 
 
 class VerbGroup(click.Group):
@@ -144,7 +154,16 @@ def open_standard_streams() -> None:
             setattr(sys, name, os.fdopen(fd, mode, closefd=False))
 
 
-def main() -> None:
-    """Entry of the ``hbrt`` program."""
+def be_program(command: click.Command, name: str) -> NoReturn:
+    """Run a command with this process's arguments, and end the process as ``mapped_exits`` says."""
     open_standard_streams()
-    group.main(args=sys.argv[1:], prog_name="hbrt")
+    try:
+        command.main(args=sys.argv[1:], prog_name=name)
+    except Exception as error:  # noqa: BLE001 - of an option's default: the command itself has its mapped exits
+        sys.exit(_tell(error))
+    raise AssertionError("unreachable: click ends the process")
+
+
+def main() -> None:
+    """Entry of the ``hbrt`` program, once it is loaded (see hbrt.programs)."""
+    be_program(group, "hbrt")

@@ -5,14 +5,13 @@ docs/hrt-model-exec.md lists the flags and what is the emulator's choice.
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from arm_client.commands._exec_flags import FlagCommand, boolean_flag, flag
-from hbrt.cli import mapped_exits
+from hbrt.cli import be_program, mapped_exits
 from hbrt.cli_options import json_option
 from hbrt.tables import show_json
 
@@ -246,5 +245,5 @@ def _control(flags: dict[str, Any]) -> hbDNNInferCtrlParam:
 
 
 def main() -> None:
-    """Entry of the ``hrt_model_exec`` program."""
-    group.main(args=sys.argv[1:], prog_name="hrt_model_exec")
+    """Entry of the ``hrt_model_exec`` program, once it is loaded (see hbrt.programs)."""
+    be_program(group, "hrt_model_exec")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -44,6 +43,13 @@ def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | Non
     With --listen it serves programs of other machines instead, which name it by HBRT_BOARD=tcp://HOST:PORT, and ends
     with its board or on Ctrl-C only.
     """
+    from hbrt.cli import mapped_exits
+
+    with mapped_exits():
+        _be_relay(board, idle, listen, keys, detach=detach)
+
+
+def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
     from dsp_server.relay.serve import serve, start_detached
     from hbrt.board import NotRunningError
     from hbrt.control_client import why_not_running
@@ -82,16 +88,7 @@ def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool
 
 
 def main() -> None:
-    """Entry of the ``dsp_relay_server`` program."""
-    from hbrt.cli import mapped_exits
+    """Entry of the ``dsp_relay_server`` program, once it is loaded (see hbrt.programs)."""
+    from hbrt.cli import be_program
 
-    try:
-        with mapped_exits():
-            command.main(args=sys.argv[1:], prog_name="dsp_relay_server", standalone_mode=False)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except click.exceptions.Exit as error:
-        sys.exit(error.exit_code)
-    except click.Abort:
-        sys.exit(130)
+    be_program(command, "dsp_relay_server")

@@ -113,6 +113,13 @@ def daemon(board: BoardPaths, **served: Any) -> None:
         _serve(_config(board, **served))
 
 
+def main() -> None:
+    """Entry of the ``dsp_server`` program, once it is loaded (see hbrt.programs)."""
+    from hbrt.cli import be_program
+
+    be_program(daemon, "dsp_server")
+
+
 def _config(
     board: BoardPaths,
     *,

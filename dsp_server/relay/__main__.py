@@ -1,5 +1,8 @@
 """``python -m dsp_server.relay``: the same as ``dsp_relay_server``."""
 
-from dsp_server.commands.relay import main
+from __future__ import annotations
 
-main()
+from hbrt.programs import dsp_relay_server
+
+if __name__ == "__main__":
+    dsp_relay_server()

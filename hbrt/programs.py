@@ -1,0 +1,65 @@
+"""The installed programs, from their first line: each loads what it is made of, and then is that.
+
+Until a program is at work Ctrl-C ends it in silence: nothing was begun that could be left half-done, and nobody would
+catch a KeyboardInterrupt in the middle of an import. So this module itself loads next to nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType
+
+INTERRUPTED = 130  # as hbrt.exits.Exit.INTERRUPTED
+
+
+def hbrt() -> None:
+    """Be ``hbrt``."""
+    _be("hbrt.cli")
+
+
+def dsp_server() -> None:
+    """Be ``dsp_server``."""
+    _be("dsp_server.commands.start")
+
+
+def dsp_relay_server() -> None:
+    """Be ``dsp_relay_server``."""
+    _be("dsp_server.commands.relay")
+
+
+def hrt_model_exec() -> None:
+    """Be ``hrt_model_exec``."""
+    _be("arm_client.commands.model_exec")
+
+
+def _be(module: str) -> None:
+    """Load a module and run its ``main``."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # else the starter has it ignored
+        signal.signal(signal.SIGINT, _leave)
+    from importlib import import_module
+
+    import_module(module).main()
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    os._exit(INTERRUPTED)
+
+
+class interruptible:  # noqa: N801 - a context manager
+    """While a program is at work, Ctrl-C is a KeyboardInterrupt, which lets it put its things in order.
+
+    Nothing in a process that is none of the programs: what SIGINT does there is its own affair.
+    """
+
+    def __enter__(self) -> None:
+        self._is_ours = signal.getsignal(signal.SIGINT) is _leave
+        if self._is_ours:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def __exit__(self, *_: object) -> None:
+        if self._is_ours:
+            signal.signal(signal.SIGINT, _leave)
