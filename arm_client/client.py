@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import math
 from collections.abc import Iterator
+from operator import index
 from pathlib import Path
 from time import monotonic_ns
 from types import TracebackType
@@ -173,8 +174,8 @@ class Board:
     ) -> tuple[sessions.Session, int, BoardArray | Buffer | ParameterBlock | None, int]:
         """Queue a task; returns its handle, the input block, and when."""
         session = self._session
-        if self.is_closed:
-            self._live()  # says so
+        if self.is_closed or session.link.fault:
+            self._live()  # says which; a fork's child must not come to write into a parameter block of its parent
         held = params if params.__class__ is Buffer else self._parameter_block(params)
         if held.__class__ is ParameterBlock:
             in_phy, in_bytes = held.phy_addr, held.size_bytes
@@ -184,7 +185,7 @@ class Board:
         submit_ns = monotonic_ns()
         handle = session.tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
         if handle < 0:
-            raise error_for(handle, session.tasks.why(), cmd)
+            raise error_for(handle, session.tasks.why(), index(cmd))
         return session, handle, held, submit_ns
 
     def ping(self, core: int = ANY) -> float:

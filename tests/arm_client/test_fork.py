@@ -19,6 +19,7 @@ import pytest
 
 import arm_client as hb
 from arm_client import BoardLostError, connect
+from hbrt.layout import CLIENT_ASLEEP
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
@@ -104,6 +105,42 @@ def test_python_habits_raise(chip: Chip) -> None:
         assert held.finish() == 0
     assert queued.result() is None  # the child has not cancelled it
     assert ended.result() is None
+
+
+def test_refused_call_of_the_child_writes_into_no_block_of_the_parent(chip: Chip) -> None:
+    chip.board.call(hb.HB_DSP_RPC_CMD_PING, b"parent's")
+
+    def call() -> str:
+        try:
+            chip.board.call(hb.HB_DSP_RPC_CMD_PING, b"child's!")
+        except BoardLostError as error:
+            return error.status_name
+        return "no error"
+
+    assert in_child(call) == "HB_DSP_FORKED"
+    (spare,) = chip.board.spare_buffers()
+    assert bytes(spare.view()[:8]) == b"parent's"
+
+
+def test_child_that_finishes_a_call_of_the_parent_leaves_it_asleep(chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
+    held = chip.hold_all()
+    posted, waiters = chip.board.post(chip.ECHO), chip.board.session.tasks.waiters
+    monkeypatch.setattr(waiters, "looks", False)
+    asleep = chip.board.session.link.ddr.layout.client(chip.board.session.link.client_id) + CLIENT_ASLEEP
+    mm = chip.board.session.link.ddr.map
+    mm[asleep] = 1  # as by a thread of the parent that sleeps
+
+    def finish() -> list[Any]:
+        try:
+            posted.finish()
+        except BoardLostError as error:
+            return [error.status_name, mm[asleep]]
+        return []
+
+    assert in_child(finish) == ["HB_DSP_FORKED", 1]
+    for one in held:
+        assert one.finish() == 0
+    posted.finish()
 
 
 def test_the_child_may_attach_anew(chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
