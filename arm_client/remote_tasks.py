@@ -49,9 +49,14 @@ class RemoteTasks(Tasks):
         output_bytes: int,
     ) -> int:
         """Send a task to the board, and before it what this process wrote; as ``Tasks.submit``."""
-        targets = self._targets.get(core_mask)
+        try:
+            targets = self._targets.get(core_mask)
+        except TypeError:  # as in hbrt.tasks
+            targets = None
         if targets is None or self._link.fault:
-            return self._refuse_submit(cmd, priority, core_mask, custom_id)
+            return self._refuse_submit(
+                cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
+            )
         refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
             "output", output_phy, output_bytes
         )
@@ -64,7 +69,7 @@ class RemoteTasks(Tasks):
         try:
             request = SUBMISSION.pack(monotonic_ns(), custom_id, cmd, priority, core_mask, us, us, *blocks)
         except struct.error:
-            return self._refuse_submit(cmd, priority, core_mask, custom_id)
+            return self._refuse_submit(cmd, priority, core_mask, custom_id, *blocks)
         try:
             slot = self._free.pop()
         except IndexError:

@@ -19,6 +19,19 @@ if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
+MORE_THAN_ALL_SLOTS = 1200
+
+
+class Standing:
+    """Stands for an integer, or raises when it is asked for it; has nothing else of a number."""
+
+    def __init__(self, number: int | BaseException) -> None:
+        self._number = number
+
+    def __index__(self) -> int:
+        if isinstance(self._number, BaseException):
+            raise self._number
+        return self._number
 
 
 class TestAddresses:
@@ -242,4 +255,34 @@ class TestParameters:
             with pytest.raises(TypeError):
                 chip.board.submit(wrong)  # type: ignore[arg-type]
         assert chip.board.call(np.int32(0), custom_id=(1 << 63) - 1) is None  # type: ignore[arg-type]
+        assert chip.board.live_tasks() == 0
+
+    def test_whatever_stands_for_an_integer_is_one(self, chip: Chip) -> None:
+        for one in (True, np.uint8(1), np.array(1), Standing(1)):
+            given: Any = one
+            for arguments in ({"core": given}, {"priority": given}, {"custom_id": given}):
+                assert chip.board.call(hb.HB_DSP_RPC_CMD_PING, b"x", **arguments) is None
+        for name, much, sentence in (
+            ("cmd", 0x10000, "rpcCmd is 0x10000; a command"),
+            ("core", 300, "dspCoreId is 300; this board"),
+            ("priority", 300, "The priority is 300; write"),
+            ("custom_id", 1 << 63, f"The custom_id is {1 << 63}; it is"),
+        ):
+            with pytest.raises(CallerError, match=sentence):
+                chip.board.call(**{"cmd": hb.HB_DSP_RPC_CMD_PING, name: Standing(much)})  # type: ignore[arg-type]
+        wrong: Any
+        for wrong in ([], [1], {}, "1", b"1", 0.0, 1.0, np.float64(0), np.zeros(2, int)):
+            with pytest.raises(TypeError, match="integer"):
+                chip.board.call(hb.HB_DSP_RPC_CMD_PING, core=wrong)
+        assert chip.board.live_tasks() == 0
+
+    @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt])
+    def test_number_that_raises_costs_no_slot(self, chip: Chip, error: type[BaseException]) -> None:
+        broken: Any = Standing(error())
+        for name in ("cmd", "priority", "core", "custom_id"):
+            arguments = {"cmd": hb.HB_DSP_RPC_CMD_PING, name: broken}
+            for _ in range(MORE_THAN_ALL_SLOTS):
+                with pytest.raises(error):
+                    chip.board.call(**arguments)
+        assert chip.board.call(hb.HB_DSP_RPC_CMD_PING) is None
         assert chip.board.live_tasks() == 0
