@@ -15,6 +15,7 @@ from dsp_server.fd_limit import raise_descriptor_limit
 from dsp_server.image import ImageError, read_image
 from dsp_server.loop import Loop
 from dsp_server.supervisor import Stop, Supervisor, origin_of
+from hbrt import settings
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import leftovers, remove_files, take_lock
 from hbrt.ddr import Ddr
@@ -22,6 +23,8 @@ from hbrt.launch import DaemonConfig, check_descriptors
 from hbrt.layout import LayoutError
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
+
+CORE_SETTINGS = ("HBRT_NN_PATH", "HBRT_SPIN_US")  # the cores' processes read them
 
 
 def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
@@ -39,6 +42,7 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
     """
     raise_descriptor_limit()
     check_descriptors()
+    settings.check(*CORE_SETTINGS)
     paths = BoardPaths(Path(config.directory))
     # What can be wrong with the request is found before there is something to take away again.
     read_image(origin_of(config))

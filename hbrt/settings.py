@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
@@ -115,6 +116,20 @@ def is_relayed() -> bool:
 def size_bytes(name: str) -> int:
     """Value of a size setting in bytes."""
     return parse_size(text(name), name)
+
+
+def check(*names: str) -> None:
+    """Look at settings that somebody will read later, and perhaps in another process, where nobody could be told well.
+
+    Args:
+        names: Which; all when none is named.
+
+    Raises:
+        BadSettingError: one has a value that it cannot have.
+    """
+    readers: dict[str, Callable[[str], object]] = {"int": integer, "bool": flag, "size": size_bytes, "choice": choice}
+    for name in names or tuple(_BY_NAME):
+        readers.get(_BY_NAME[name].kind.partition(":")[0], text)(name)
 
 
 def parse_size(raw: str, what: str = "size") -> int:

@@ -21,8 +21,9 @@ def running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, b
     """Directory of a board that runs meanwhile, and whether it is a private one.
 
     Raises:
-        BoardError: it does not run, cannot be reached, or does not start.
+        BoardError: it does not run, cannot be reached, or does not start. BadSettingError: a setting is not good.
     """
+    settings.check()  # once: each sample, and a relay that it starts, would trip over it
     if isinstance(board, RemoteBoard):
         from arm_client.client import connect
 

@@ -233,8 +233,12 @@ def perf(**flags: Any) -> None:
 
 
 def _frame(model: Any, flags: dict[str, Any]) -> Any:
+    from arm_client import session
     from arm_client.commands._exec_inputs import frame_of
+    from hbrt import settings
 
+    settings.check()
+    session.default()  # else the first tensor would be told that it gets no memory
     return frame_of(model, flags["input_file"], flags["roi"], flags["input_valid_shape"], roi_infer=flags["roi_infer"])
 
 

@@ -114,6 +114,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     from arm_client.client import connect
     from arm_client.commands import _op_check
     from arm_client.errors import HbrtError
+    from hbrt import settings
     from hbrt.status import Status
 
     if cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT} or not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
@@ -126,6 +127,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
         how["dtype"] = _op_check.to_dtype(how["dtype"])
     except _op_check.BadReferenceError as error:
         raise click.UsageError(str(error)) from None
+    settings.check()
     named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with connect(str(board.path) if named else None) as connected:
         name = connected.ops().get(cmd, "not registered")

@@ -76,6 +76,19 @@ def test_bad_value_is_named_with_what_is_allowed(
     assert str(caught.value).startswith(text)
 
 
+@pytest.mark.parametrize(("name", "raw", "text"), BAD)
+def test_settings_are_looked_at_before_anybody_reads_them(
+    name: str, raw: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.check()
+    monkeypatch.setenv(name, raw)
+    settings.check("HBRT_SPIN_US", "HBRT_HOME")
+    for names in ((), (name,)):
+        with pytest.raises(BadSettingError) as caught:
+            settings.check(*names)
+        assert str(caught.value).startswith(text)
+
+
 @pytest.mark.parametrize(
     ("raw", "value"),
     [

@@ -377,6 +377,23 @@ def test_it_starts_a_private_board_and_leaves_nothing(shell: Shell) -> None:
     assert re.fullmatch(r"\d+\.\d+\.\d+ \(hbrt .* emulator\)\n", version.stdout)
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "sentence"),
+    [
+        ("HBRT_CACHE", "x", "Error: HBRT_CACHE is 'x'; write one of coherent, strict.\n"),
+        ("HBRT_BOARD", "a b", "Error: 'a b' is not a board name: use letters, digits, '.', '_' and '-', at most 64.\n"),
+        ("HBRT_CORES", "99", "A board has 1 to 8 cores; 99 were asked for.\n"),
+    ],
+)
+def test_a_board_that_cannot_be_is_wrong_usage(shell: Shell, name: str, value: str, sentence: str) -> None:
+    shell.environment[name] = value
+    code = "from arm_client.commands.model_exec import main; main()"
+    answer = shell.python("-c", code, "perf", f"--model_file={FLOAT}", "--frame_count=3")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.endswith(sentence)
+    assert "memory" not in answer.stderr
+
+
 def test_a_step_on_the_dsp_is_shown_and_measured(shell: Shell, tmp_path: Path) -> None:
     model = parsed(
         tmp_path / "soft.onnx", "g (float[1,9] x) => (float[1,9] y) { a = Exp(x) b = Softmax(a) y = Neg(b) }"

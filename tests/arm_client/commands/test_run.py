@@ -228,6 +228,23 @@ def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
     assert list(shell.home.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("HBRT_CACHE", "HBRT_CACHE is 'x'; write one of coherent, strict.\n"),
+        ("HBRT_RELAY_IDLE_S", "HBRT_RELAY_IDLE_S is 'x', which is not a whole number."),
+        ("HBRT_NN_PATH", "HBRT_NN_PATH is 'x'; write one of ping_pong, ddr.\n"),
+    ],
+)
+def test_a_bad_setting_is_wrong_usage_and_said_once(shell: Shell, name: str, sentence: str) -> None:
+    shell.environment[name] = "x"
+    code, said = shell.refused("run", "nn")
+    assert code == 2
+    assert said.startswith(f"Error: {sentence}")
+    assert said.count(name) == 1
+    assert not (shell.cwd / "output").exists()
+
+
 def test_a_private_board_that_does_not_start_is_said_once(shell: Shell) -> None:
     (shell.cwd / "broken.py").write_text("1 / 0\n")
     shell.environment["HBRT_IMAGE"] = "broken.py"

@@ -180,6 +180,20 @@ def test_a_bad_setting_is_wrong_usage(shell: Shell, name: str, value: str, sente
 
 
 @pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("HBRT_SPIN_US", "HBRT_SPIN_US is 'much', which is not a whole number."),
+        ("HBRT_NN_PATH", "HBRT_NN_PATH is 'much'; write one of ping_pong, ddr."),
+    ],
+)
+def test_a_setting_that_its_cores_would_trip_over_is_wrong_usage(shell: Shell, name: str, sentence: str) -> None:
+    shell.environment[name] = "much"
+    answer = shell.hbrt("start")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith(f"Error: {sentence}")
+
+
+@pytest.mark.parametrize(
     ("limit_kib", "sentence"),
     [
         (
