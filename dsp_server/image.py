@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from hbrt import private_files
 from hbrt.status import Status
 
 DEFAULT_IMAGE = Path(__file__).parent / "images" / "default.py"
@@ -61,9 +62,9 @@ class Snapshots:
         source = read_image(origin)
         self._count += 1
         path = self._directory / f"image-{self._count}.py"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
-            with os.fdopen(os.open(path, flags, 0o600), "w", encoding="utf-8") as file:
+            fd = private_files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
                 file.write(source)
         except OSError as error:
             path.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ import struct
 import time
 from pathlib import Path
 
+from hbrt import private_files
 from hbrt.board import BoardBusyError, BoardError, BoardPaths, default_home
 
 _MOST_TRIES = 10
@@ -30,7 +31,7 @@ def make_directory(paths: BoardPaths) -> None:
     for _ in range(_MOST_TRIES):
         try:
             for path in (paths.path.parent, paths.path):
-                path.mkdir(mode=0o700, parents=True, exist_ok=True)
+                private_files.make_directory(path)
             check_directory(paths)
             return
         except FileExistsError:
@@ -139,9 +140,8 @@ def already_running(paths: BoardPaths, holder: int | str) -> str:
 
 
 def _open_lock(path: Path) -> int:
-    flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     try:
-        return os.open(path, flags, 0o600)
+        return private_files.open_file(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
         raise BoardError(f"The lock {path} {why}.") from None

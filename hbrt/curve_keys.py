@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import NamedTuple
 
-from hbrt import settings
+from hbrt import private_files, settings
 from hbrt.board import BoardError, WrongUseError
 
 SERVER, CLIENT, CLIENTS = "server", "client", "clients"
@@ -121,7 +121,7 @@ def program_keys(directory: Path) -> ProgramKeys:
 
 def _make_private(directory: Path) -> None:
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_files.make_directory(directory)
         found = directory.stat()
     except OSError as error:
         raise KeysError(f"The directory {directory} for keys cannot be made: {error.strerror}.") from None
@@ -141,7 +141,7 @@ def _write_pair(directory: Path, name: str) -> KeyPair:
 
 
 def _write(path: Path, content: bytes) -> None:
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    fd = private_files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     with open(fd, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
         file.write(content)
 

@@ -25,6 +25,8 @@ from pathlib import Path
 from types import FunctionType
 from typing import Any, Generic, ParamSpec, TypeVar, cast
 
+from hbrt import private_files
+
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
@@ -127,7 +129,7 @@ def cache_directory() -> Path | None:
 def _is_ours(path: Path) -> bool:
     """Whether a directory is there, or could be made, that only we may write: what lies in it is executed."""
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        private_files.make_directory(path)
         info = path.lstat()
     except OSError:
         return False

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from hbrt import private_files
 from hbrt.board import BoardError, BoardPaths
 from hbrt.board_files import daemon_pid, make_directory, remove_files
 from hbrt.status import Status
@@ -125,7 +126,7 @@ def open_log(paths: BoardPaths) -> int:
         BoardError: the log cannot be opened.
     """
     try:
-        return os.open(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        return private_files.open_file(paths.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     except OSError as error:
         raise BoardError(f"The log {paths.log} cannot be opened: {error.strerror}.") from None
 

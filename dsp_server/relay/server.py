@@ -23,6 +23,7 @@ from dsp_server.relay.vouching import Vouched, Voucher
 from hbrt.frames import Message
 from hbrt.layout import CLIENT_PID
 from hbrt.link import Link
+from hbrt.private_files import FILE_MODE
 from hbrt.refusal import RequestRefusedError
 from hbrt.relay_wire import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
@@ -64,11 +65,13 @@ class Relay:
         self._socket.sndhwm = self._socket.rcvhwm = MOST_UNREAD
         self._socket.router_mandatory = 1
         self._socket.bind(link.paths.relay_endpoint)
+        link.paths.relay.chmod(FILE_MODE)
         self._tasks = self._context.socket(zmq.PULL)
         self._tasks.maxmsgsize = MAX_FRAME_BYTES
         self._tasks.rcvhwm = MOST_UNREAD
         self._tasks.bind("inproc://bell")
         self._tasks.bind(link.paths.relay_tasks_endpoint)
+        link.paths.relay_tasks.chmod(FILE_MODE)
         self._bell = Bell(self._context, "inproc://bell", BEAT_SECONDS)
         self._bell.watch(int(self._socket.getsockopt(zmq.FD)), self._listen)
         self._bell.watch(link.lease.fileno(), link.lose)
