@@ -68,7 +68,8 @@ class Snapshots:
                 file.write(source)
         except OSError as error:
             path.unlink(missing_ok=True)
-            raise ImageError(f"The image {origin} cannot be copied to {path}: {error.strerror}.") from None
+            why = f"The image {origin} cannot be copied to {path}: {error.strerror}."
+            raise ImageError(why, Status.HB_SYS_NOT_RUNNING) from None  # no fault of the image: a full disk, for one
         self._kept.add(path)
         return Image(origin, path, taken_at)
 

@@ -104,7 +104,7 @@ def lock_file(path: Path) -> int | None:
         Descriptor that holds the lock until it is closed.
 
     Raises:
-        BoardError: the file cannot be opened, or is a link.
+        BoardError: the file cannot be opened or written, or is a link.
     """
     while True:
         fd = _open_lock(path)
@@ -116,8 +116,13 @@ def lock_file(path: Path) -> int | None:
         if _is_still(fd, path):
             break
         os.close(fd)  # the daemon before us removed the file between our open and our lock
-    os.ftruncate(fd, 0)
-    os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    try:
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
+    except OSError as error:
+        path.unlink(missing_ok=True)
+        os.close(fd)
+        raise BoardError(f"The lock {path} cannot be written: {error.strerror}.") from None
     return fd
 
 

@@ -57,7 +57,12 @@ def make_server(directory: Path) -> bool:
     _make_private(directory / CLIENTS)
     if (directory / f"{SERVER}{_SECRET}").exists():
         return False
-    _write_pair(directory, SERVER)
+    try:
+        _write_pair(directory, SERVER)
+    except OSError as error:
+        for suffix in (_SECRET, _PUBLIC):
+            (directory / f"{SERVER}{suffix}").unlink(missing_ok=True)
+        raise KeysError(f"The relay's keys cannot be written in {directory}: {error.strerror}.") from None
     return True
 
 
@@ -82,9 +87,15 @@ def add_client(directory: Path, name: str) -> Path:
             f"{directory} has a key named {name} already; remove {public} and {mine}, or take another name."
         )
     _make_private(mine)
-    _write_pair(mine, CLIENT)
-    _write(mine / f"{SERVER}{_PUBLIC}", (directory / f"{SERVER}{_PUBLIC}").read_bytes())
-    _write(public, (mine / f"{CLIENT}{_PUBLIC}").read_bytes())
+    try:
+        _write_pair(mine, CLIENT)
+        _write(mine / f"{SERVER}{_PUBLIC}", (directory / f"{SERVER}{_PUBLIC}").read_bytes())
+        _write(public, (mine / f"{CLIENT}{_PUBLIC}").read_bytes())
+    except OSError as error:
+        for path in (public, *mine.iterdir()):
+            path.unlink(missing_ok=True)
+        mine.rmdir()
+        raise KeysError(f"The keys for {name} cannot be written in {directory}: {error.strerror}.") from None
     return mine
 
 

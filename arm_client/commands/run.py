@@ -114,7 +114,7 @@ def command(
         try:
             where = _keep(output, document, outcomes, picture, has_sheet=take_pictures(samples))
         except OSError as error:  # the results are shown first
-            problem = error
+            problem = error if error.filename else OSError(error.errno, error.strerror, str(output))
     if as_json:
         show_json(document)
     else:

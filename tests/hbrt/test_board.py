@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -252,6 +253,18 @@ def test_directory_goes_with_its_last_file_and_the_default_home_with_it(
     assert two.path.exists()
     remove_files(two, keep_log=False)
     assert not two.path.parent.exists()
+
+
+def test_lock_that_cannot_be_written_is_not_taken(made: BoardPaths, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", full)
+        with pytest.raises(BoardError, match=f"The lock {made.lock} cannot be written: No space left on device"):
+            take_lock(made)
+    assert not made.lock.exists()
+    os.close(take_lock(made))
 
 
 def test_home_that_a_user_chose_is_the_users(made: BoardPaths) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,27 @@ def test_keys_that_are_missing_are_named(tmp_path: Path) -> None:
         curve_keys.server_pair(tmp_path)
     with pytest.raises(KeysError, match=r"There is no key .*/client.key_secret; make them beside the relay"):
         curve_keys.program_keys(tmp_path)
+
+
+def test_keys_that_cannot_be_written_are_not_begun(keys: Path, tmp_path: Path) -> None:
+    code = (
+        "import resource, sys; from pathlib import Path; from hbrt.curve_keys import *\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"  # as a full disk
+        "for what in (lambda: make_server(Path(sys.argv[1])), lambda: add_client(Path(sys.argv[2]), 'bob')):\n"
+        "    try:\n"
+        "        what()\n"
+        "    except KeysError as error:\n"
+        "        print(error)\n"
+    )
+    fresh = tmp_path / "fresh"
+    said = subprocess.run(
+        [sys.executable, "-c", code, fresh, keys], capture_output=True, text=True, timeout=30, check=True
+    ).stdout.splitlines()
+    assert said[0].startswith(f"The relay's keys cannot be written in {fresh}: File too large")
+    assert said[1].startswith(f"The keys for bob cannot be written in {keys}: File too large")
+    assert [path.name for path in fresh.iterdir()] == ["clients"]
+    assert curve_keys.make_server(fresh)
+    assert curve_keys.add_client(keys, "bob").is_dir()
 
 
 def test_where_a_program_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

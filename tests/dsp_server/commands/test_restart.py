@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -206,3 +207,15 @@ def test_a_time_limit_that_is_none_is_wrong_use(shell: Shell, limit: str, why: s
     code, said = shell.refused("restart", "--timeout", limit)
     assert code == 2
     assert said.endswith(f"Error: Invalid value for '--timeout': {why}\n")
+
+
+def test_a_disk_that_is_full_is_no_fault_of_the_image(shell: Shell, image: Path) -> None:
+    shell.good("start", "--image", image)
+    pid = shell.pid()
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))  # no file may grow
+    answer = shell.hbrt("restart")
+    assert (answer.returncode, answer.stdout) == (3, "")
+    assert answer.stderr.startswith(f"Error: The image {image} cannot be copied to {shell.home}/default/image-2.py: ")
+    assert op_at_0x1000(shell) == "first"
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+    shell.good("restart")
