@@ -13,6 +13,7 @@ import numpy as np
 
 from arm_client.errors import CallerError, error_for
 from arm_client.memory import Block
+from arm_client.pointers import shown
 from arm_client.refusal import RequestRefusedError
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -96,7 +97,7 @@ class Buffer:
         """Array over the start of the buffer; it keeps the buffer alive.
 
         Raises:
-            CallerError: the buffer is too small for it, or was freed.
+            CallerError: the buffer is too small for it, or was freed; as of ``extent``.
         """
         self._check_alive()
         dims, size_bytes = extent(shape, dtype)
@@ -106,7 +107,12 @@ class Buffer:
                 f"An array of shape {dims} and type {np.dtype(dtype)} needs {size_bytes} bytes, but the buffer at "
                 f"{self.phy_addr:#x} has {self.size_bytes}. Allocate a larger one.",
             )
-        array = np.ndarray(dims, dtype, buffer=self._block.view).view(BoardArray)
+        try:
+            array = np.ndarray(dims, dtype, buffer=self._block.view).view(BoardArray)
+        except (ValueError, OverflowError) as error:  # too many dimensions, or one that is too large beside a 0
+            raise CallerError(
+                Status.HB_SYS_INVALID_ARGUMENT, f"numpy cannot have an array of shape {shown(dims)}: {error}."
+            ) from None
         array.board_buffer = self
         return array
 
@@ -169,10 +175,10 @@ def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, .
     """Dimensions and bytes of an array; exact, whatever the shape.
 
     Raises:
-        CallerError: a negative dimension, or a type that cannot lie in device memory.
+        CallerError: a negative dimension, or a type that is none or cannot lie in device memory.
     """
     dims = tuple(index(dim) for dim in shape) if isinstance(shape, (tuple, list)) else (index(shape),)
-    kind = np.dtype(dtype)
+    kind = dtype_of(dtype)
     if min(dims, default=0) < 0:
         raise CallerError(Status.HB_SYS_INVALID_ARGUMENT, f"The shape {dims} has a negative dimension.")
     if kind.hasobject:
@@ -180,6 +186,21 @@ def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, .
             Status.HB_SYS_INVALID_ARGUMENT, f"The type {kind} holds Python objects, which the DSP cannot read."
         )
     return dims, math.prod(dims) * kind.itemsize
+
+
+def dtype_of(given: DTypeLike) -> np.dtype[Any]:
+    """The type of numpy's that something names.
+
+    Raises:
+        CallerError: it names none.
+    """
+    try:
+        return np.dtype(given)
+    except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
+        raise CallerError(
+            Status.HB_SYS_INVALID_ARGUMENT,
+            f"The type is {shown(given)}, which numpy has not; use np.float32, np.int8 or another one of its types.",
+        ) from None
 
 
 def place(block: object, what: str, session: Session) -> tuple[int, int]:

@@ -119,6 +119,20 @@ class TestRefusals:
             dsp_board.alloc(3 << 30)
         assert caught.value.status == hb.HB_SYS_OUT_OF_MEMORY
 
+    @pytest.mark.parametrize("shape", [(1,) * 65, (1 << 70, 0)])
+    def test_a_shape_that_numpy_cannot_have(self, dsp_board: Board, shape: Any) -> None:
+        with pytest.raises(CallerError, match="numpy cannot have an array of shape"):
+            dsp_board.empty(shape)
+
+    @pytest.mark.parametrize("dtype", ["nope", "f4,(", "3x", 7, {"names": ["a"]}, [("a", "nope")]])
+    def test_a_type_that_is_none(self, dsp_board: Board, dtype: Any) -> None:
+        sentence = "use np.float32, np.int8 or another one of its types"
+        with pytest.raises(CallerError, match=sentence) as caught:
+            dsp_board.empty(3, dtype=dtype)
+        assert caught.value.status == hb.HB_SYS_INVALID_ARGUMENT
+        with dsp_board.alloc(64) as buffer, pytest.raises(CallerError, match=sentence):
+            buffer.array(dtype, 3)
+
     def test_types_that_are_python_objects(self, dsp_board: Board) -> None:
         with pytest.raises(CallerError, match="holds Python objects"):
             dsp_board.empty(3, object)
