@@ -64,6 +64,11 @@ class RemoteChannel:
         self._thread = threading.Thread(target=self._run, args=(on_message, on_lost), name="hbrt-remote", daemon=True)
         self._thread.start()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a finalizer that asked for something here, and now, might wait for itself."""
+        return self._thread is threading.current_thread() or self._bell_lock.locked()
+
     def send(self, frame: bytes) -> None:
         """Have a frame sent, in the order of the calls; any thread."""
         self.put(iter([(0, frame)]))

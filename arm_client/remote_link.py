@@ -85,6 +85,11 @@ class RemoteLink(Link):
 
     # -- requests
 
+    @property
+    def is_asking(self) -> bool:
+        """As ``Link.is_asking``; and whether this is the thread that answers requests, or a lock of it is held."""
+        return super().is_asking or self._channel.is_busy or self.memory.is_locked
+
     def request(self, verb: str, **args: Any) -> Any:
         """Ask the daemon, by way of the relay; as ``Link.request``."""
         phy_addr = args.get("phy", 0)

@@ -46,6 +46,11 @@ class RemoteMemory:
         self._pushed = 0  # number of the last PUSH
         self._under_way: deque[tuple[int, int, Bits]] = deque()  # PUSH that was not taken yet: number, address, bits
 
+    @property
+    def is_locked(self) -> bool:
+        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        return self._lock.locked() or self._shadow.lock.locked()
+
     # -- what this process holds
 
     def on_alloc(self, phy_addr: int, size_bytes: int) -> None:

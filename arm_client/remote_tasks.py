@@ -34,7 +34,9 @@ class RemoteTasks(Tasks):
         super().__init__(link, spins=False)
         self._remote = link
         self._free = list(reversed(range(MOST_TASKS)))
-        self._table = threading.Lock()  # a slot's handle and state, between who releases and the connection's thread
+        # A slot's handle and state, between who releases and the connection's thread. A finalizer may release another
+        # slot's task in the middle, by the same thread.
+        self._table = threading.RLock()
         link.on_end = self._on_end
 
     def submit(
@@ -173,4 +175,4 @@ class RemoteTasks(Tasks):
     def abandon_in_child(self) -> None:
         """In a fork's child: as ``Tasks.abandon_in_child``."""
         super().abandon_in_child()
-        self._table = threading.Lock()
+        self._table = threading.RLock()

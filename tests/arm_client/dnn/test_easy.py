@@ -13,12 +13,16 @@ import onnx
 import onnxruntime
 import pytest
 
+import arm_client as hb
 from arm_client import dnn
-from arm_client.client import Board
+from arm_client.client import Board, connect
 from arm_client.dnn.runtime import runtime
 from arm_client.errors import CallerError, HbrtError
 from arm_client.process import attached
+from arm_client.remote_memory import RemoteMemory
+from arm_client.session import set_default
 from hbrt.status import Status
+from tests.remote_relay import RemoteRelay
 
 DIGITS = Path(__file__).resolve().parents[3] / "samples" / "dnn"
 
@@ -203,6 +207,47 @@ def test_models_that_the_collector_finds_in_the_middle_of_a_call(
     other.forward(image)
     assert len(runtime.models) == 1
     assert len(attached().blocks.owned()) == 2
+
+
+@pytest.mark.parametrize("moment", ["on_alloc", "on_free", "_drop", "leave", "changes"])
+def test_models_that_the_collector_finds_in_the_thread_that_answers(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """A board of another machine: what asks for anything in its connection's thread would wait for itself."""
+
+    class Copies(dnn.Layer):
+        def Forward(self, bottom: Any, top: Any, ctrl: Any) -> int:
+            top[0].numpy()[...] = bottom[0].numpy()
+            return 0
+
+    assert hb.hbDNNRegisterLayerCreator("Softmax", Copies) == 0  # what is beside it lies in device memory
+    with RemoteRelay(dsp_board.path) as relay, connect(relay.address) as board:
+        before = set_default(board.session)
+        (other,) = dnn.load(DIGITS / "digits_float.onnx")
+        gc.collect()
+        gc.disable()
+        try:
+            text = "g (float[1,9] x) => (float[1,9] y) { a = Exp(x) b = Softmax(a) y = Neg(b) }"
+            cycle: list[Any] = dnn.load(parsed(text))
+            cycle[0](np.zeros((1, 9), np.float32))
+            cycle.append(cycle)
+            del cycle
+            real = getattr(RemoteMemory, moment)
+            with monkeypatch.context() as patch:
+                patch.setattr(RemoteMemory, moment, lambda *given, **named: (gc.collect(), real(*given, **named))[1])
+                thread = threading.Thread(target=lambda: board.alloc(4096).free(), daemon=True)
+                thread.start()
+                thread.join(20)
+                assert not thread.is_alive(), "the connection's thread waits for itself"
+            other(np.zeros((1, 1, 8, 8), np.float32))
+            assert len(runtime.models) == 1
+            del other
+            gc.collect()
+            assert board.session.blocks.owned() == []
+        finally:
+            gc.enable()
+            set_default(before)
+            assert hb.hbDNNUnregisterLayerCreator("Softmax") == 0
 
 
 @pytest.mark.parametrize("holder", ["link", "blocks", "tasks"])
