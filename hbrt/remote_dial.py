@@ -86,12 +86,15 @@ class Dialled:
             try:
                 message = decode(self.socket.recv(), RELAY_SAYS)
             except MalformedMessageError as error:
-                raise RequestRefusedError(
-                    Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says cannot be read. {error}"
-                ) from None
+                raise self.unreadable(error) from None
             self._was_heard = True
             if message.kind != Kind.BEAT:
                 return message
+
+    def unreadable(self, error: MalformedMessageError) -> RequestRefusedError:
+        """The refusal for something that the relay has said and that is not what it may say."""
+        where = f"the relay at {self._board.name}"
+        return RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"What {where} says cannot be read. {error}")
 
     def _why_not_in(self, event: int | None, seconds: float) -> tuple[int, str]:
         where = f"The relay at {self._board.name}"

@@ -98,13 +98,15 @@ class Onlooker:
             kind, fields = self._dialled.hear(timeout_s)
             if kind == Kind.REPLY:
                 self._ticket = fields[0]
-                return decode_reply(fields[1])
+                return self._decoded(fields[1])
         except RequestRefusedError as error:
             raise RefusedError(error.status, str(error)) from None
-        except MalformedMessageError as error:
-            raise RefusedError(
-                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says cannot be read. {error}"
-            ) from None
         if kind in {Kind.REFUSED, Kind.GONE}:
             raise RefusedError(fields[0], f"{where} refused {what!r}: {fields[1]}")
         raise RefusedError(Status.HB_DSP_RELAY_LOST, f"{where} did not answer {what!r}, but said {Kind(kind).name}.")
+
+    def _decoded(self, raw: bytes) -> ControlReply:
+        try:
+            return decode_reply(raw)
+        except MalformedMessageError as error:
+            raise self._dialled.unreadable(error) from None
