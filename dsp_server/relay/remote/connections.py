@@ -19,8 +19,11 @@ import select
 import socket
 from collections import Counter
 from collections.abc import Callable
+from typing import TypeAlias
 
 import zmq
+
+Key: TypeAlias = tuple[int, int]  # device and inode: of a connection, whatever its descriptor
 
 
 class Connection:
@@ -30,16 +33,12 @@ class Connection:
         self.identity = identity
         self.socket = socket_
         stat = os.fstat(socket_.fileno())
-        self.key = (stat.st_dev, stat.st_ino)  # of the connection, whatever its descriptor
+        self.key: Key = (stat.st_dev, stat.st_ino)
 
     @property
     def peer(self) -> str:
         """``HOST:PORT`` of the other end."""
-        try:
-            host, port, *_ = self.socket.getpeername()
-        except OSError:
-            return "?"
-        return f"{host}:{port}"
+        return peer_of(self.socket)
 
 
 class Connections:
@@ -55,7 +54,7 @@ class Connections:
         self._is_reachable = is_reachable
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
-        self._claims: Counter[tuple[int, int]] = Counter()
+        self._claims: Counter[Key] = Counter()
 
     def fileno(self) -> int:
         """A descriptor that is readable when ``ended`` has something to say."""
@@ -66,6 +65,25 @@ class Connections:
 
         Raises:
             OSError: this process has no descriptor left.
+        """
+        found = self.copy_of(fd)
+        if found is None:
+            return None
+        try:
+            self._epoll.register(found, select.EPOLLRDHUP)
+        except OSError:
+            found.close()
+            raise
+        connection = Connection(identity, found)
+        self._claims[connection.key] += 1
+        self._by_fd[found.fileno()] = connection
+        return connection
+
+    def copy_of(self, fd: int) -> socket.socket | None:
+        """A connection to our port, by another descriptor than the one that names it; None when that names none.
+
+        Raises:
+            OSError: as ``claim``.
         """
         try:
             os.fstat(fd)
@@ -82,18 +100,14 @@ class Connections:
             found.getpeername()  # it is connected
         except OSError:
             is_ours = False
-        if not is_ours:
-            found.close()
-            return None
-        try:
-            self._epoll.register(found, select.EPOLLRDHUP)
-        except OSError:
-            found.close()
-            raise
-        connection = Connection(identity, found)
-        self._claims[connection.key] += 1
-        self._by_fd[found.fileno()] = connection
-        return connection
+        if is_ours:
+            return found
+        found.close()
+        return None
+
+    def is_claimed(self, key: Key) -> bool:
+        """Whether a connection is some identity's."""
+        return key in self._claims
 
     def ended(self) -> list[Connection]:
         """Those whose other end has closed them, or gives no sign of life."""
@@ -125,6 +139,15 @@ class Connections:
         for connection in list(self._by_fd.values()):
             self.release(connection)
         self._epoll.close()
+
+
+def peer_of(connection: socket.socket) -> str:
+    """``HOST:PORT`` of a connection's other end."""
+    try:
+        host, port, *_ = connection.getpeername()
+    except OSError:
+        return "?"
+    return f"{host}:{port}"
 
 
 def source_fd(frame: zmq.Frame) -> int:

@@ -19,6 +19,7 @@ from dsp_server.relay.remote.connections import Connection, Connections, is_give
 from dsp_server.relay.remote.deputy import Deputy, activity_of
 from dsp_server.relay.remote.listening import Door, Listen
 from dsp_server.relay.remote.looker import Looker
+from dsp_server.relay.remote.newcomers import Newcomers
 from dsp_server.relay.remote.outbox import Outbox, printable
 from hbrt.link import Link
 from hbrt.remote_wire import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
@@ -82,6 +83,8 @@ class Gate:
         self.endpoint = self._door.endpoint
         self._poller.register(self._socket, zmq.POLLIN)
         self._connections = Connections(int(self.endpoint.rpartition(":")[2]), self._is_reachable)
+        self._newcomers = Newcomers(self._door.accepted, self._connections, self._say)
+        self._poller.register(self._door.accepted, zmq.POLLIN)
         self.watch(self._outbox.fd, self._deliver)
         self.watch(self._connections.fileno(), self._on_ends)
         self.watch(link.lease.fileno(), link.lose)
@@ -111,6 +114,8 @@ class Gate:
             for ready, _ in self._poller.poll(int(BEAT_SECONDS * 1000)):
                 if ready is self._socket:
                     self._take_in()
+                elif ready is self._door.accepted:
+                    self._newcomers.take_in()
                 elif (handler := self._handlers.get(ready)) is not None:
                     handler()
             now = time.monotonic()
@@ -125,6 +130,7 @@ class Gate:
         for identity, program in list(self._programs.items()):
             program.attendant.stop()
             self._send(identity, encode(Kind.GONE, int(status), why))
+        self._poller.unregister(self._door.accepted)
         attendants = [program.attendant for program in self._programs.values()] + self._parting
         self._await_farewells()
         for identity in list(self._programs):
@@ -274,6 +280,7 @@ class Gate:
     # -- ends
 
     def _beat(self) -> None:
+        self._newcomers.end_silent()
         beat = self._beat_frame()
         for identity in list(self._programs):
             self._send(identity, beat)

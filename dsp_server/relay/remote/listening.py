@@ -98,6 +98,7 @@ class Door:
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
         self.socket.ipv6 = int(listen.host.startswith("["))
+        self.accepted: zmq.Socket[bytes] = self.socket.get_monitor_socket(int(zmq.EVENT_ACCEPTED))
         from zmq.auth.thread import ThreadAuthenticator
 
         # Without keys, too: who is asked for nothing is let in, but for protocols older than ZMTP 3, which give no sign
@@ -133,5 +134,7 @@ class Door:
 
     def close(self) -> None:
         """Let nobody in any more."""
+        self.socket.disable_monitor()
+        self.accepted.close(0)
         self.socket.close()
         self._guard.stop()
