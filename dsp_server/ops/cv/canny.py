@@ -18,6 +18,9 @@ def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> Run:
     2. A pixel stays when its gradient is the largest across the edge, of four directions; docs/cv-ops.md has them.
     3. Those above threshold2 are edges, and those above threshold1 that touch an edge, in eight directions.
 
+    Exact, but for kernelSize 5 under L2: there of two gradients above 4096 whose squares are within 2^-22 of each other
+    either may count as the larger.
+
     Source: VP operator manual (J6), Canny. Emulator: the image is one tile, so `overlap` changes nothing.
     """
     return settled(

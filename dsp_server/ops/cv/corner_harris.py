@@ -19,8 +19,10 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
     """R = det(A) - sensitivity * trace(A)^2, in float32; S32 holds R * 2^30, rounded to nearest.
 
     A is [[sum of dx^2, sum of dx dy], [sum of dx dy, sum of dy^2]] over the block of blockSize. dx and dy are Sobel
-    derivatives, divided by 255 * 2^(kernelSize - 1) * blockSize. For
-    kernelSize 5 and 7 the scale of S32 is 2^23 and 2^16.
+    derivatives, divided by 255 * 2^(kernelSize - 1) * blockSize. For kernelSize 5 and 7 the scale of S32 is 2^23 and
+    2^16. Outside src, and outside the products, lies 0 with a constant border, the last one with a replicated one.
+
+    Within 1e-6 T^2 of this, with T the largest trace(A) of the image; with kernelSize 7 within 1e-6 T^2 + 2e-6 T^1.5.
 
     Source: VP operator manual (J6), CornerHarris. Emulator: the divisor is OpenCV's; the scale of S32 is its own.
     """
