@@ -8,6 +8,7 @@ the DDR again, so that a missing flush gives here the wrong data that it gives o
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import mmap
 import threading
 from collections import deque
@@ -24,6 +25,7 @@ from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from arm_client.strict import Watch
     from hbrt.link import Link
     from hbrt.tasks import Tasks
 
@@ -55,9 +57,12 @@ class Block:
         "image",
         "image_map",
         "is_cached",
+        "is_flushed",
         "is_managed",
         "is_registered",
+        "is_shared_told",
         "is_told",
+        "marks",
         "phy_addr",
         "registrations",
         "size_bytes",
@@ -81,6 +86,9 @@ class Block:
         self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
         self.is_told = False  # the program has heard that it did not clean this block
+        self.is_shared_told = False  # likewise, that two unfinished tasks use it
+        self.is_flushed = False  # the program knows that this block needs its flushes
+        self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict
         self.view = self.base if self.image is None else self.image
 
     def clean(self, start: int, end: int) -> None:
@@ -112,8 +120,11 @@ class Blocks:
         self._buried = Buried()
         self._lock = threading.Lock()
         self.is_strict = settings.choice("HBRT_CACHE") == "strict"
+        self._watch: Watch | None = None
         if self.is_strict:
-            tasks.on_input = lambda phy_addr, size_bytes: self.look_at_input("input block", phy_addr, size_bytes)
+            from arm_client.strict import Watch
+
+            self._watch = Watch(link, tasks, self)
 
     def alloc(self, size_bytes: int, *, is_cached: bool = False) -> Block:
         """Allocate a zeroed block.
@@ -169,6 +180,12 @@ class Blocks:
                     self.free(block.phy_addr)
         except RequestRefusedError:
             return  # the board is gone or does not answer: it takes all back with the lease
+
+    def close(self) -> None:
+        """Look at no task any more: this object and the tasks let go of one another."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
     def free(self, phy_addr: int) -> None:
         """Free a block that this process allocated. One that a task uses goes when that has ended.
@@ -266,6 +283,9 @@ class Blocks:
         start = phy_addr - block.phy_addr
         move = block.clean if flag == HB_SYS_MEM_CACHE_CLEAN else block.invalidate
         move(start, start + size_bytes)
+        if self._watch is not None and block.image is not None:
+            block.is_flushed = True
+            self._watch.mark(block, start, start + size_bytes)
 
     def look_at_input(self, what: str, phy_addr: int, size_bytes: int) -> None:
         """Strict mode: tell the program, once a block, of bytes that it wrote and did not clean before they are read.
@@ -293,6 +313,12 @@ class Blocks:
             candidates = list(self._blocks.values())
         return next((b for b in candidates if b.phy_addr <= phy_addr < b.phy_addr + b.size_bytes), None)
 
+    def is_mapped_at(self, address: int) -> bool:
+        """Whether an address of the CPU's is one of device memory, in the DDR or in a block's image."""
+        with self._lock:
+            images = [block.image for block in self._blocks.values() if block.image is not None]
+        return any(0 <= address - _address(view) < len(view) for view in (self._link.ddr.bytes, *images))
+
     def owned(self) -> list[Block]:
         """Blocks that this process allocated and has not freed, by address."""
         self.free_abandoned()
@@ -311,3 +337,7 @@ class Blocks:
         with self._lock:
             self._blocks[phy_addr] = block
         return block
+
+
+def _address(view: memoryview) -> int:
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))

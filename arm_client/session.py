@@ -80,6 +80,7 @@ class Session:
                 self._tell_findings()
         self.link.detach()
         self.notifier.close()
+        self.blocks.close()
         self.tasks.close()
         self.link.close()
         self._end_daemon()

@@ -76,6 +76,7 @@ class Control:
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
             "unregister": lambda r, _: self._let_go(memory.unregister, r),
             "unclean": lambda r, _: self._unclean(r),
+            "shared": lambda r, _: self._shared(r),
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
             "vouch": lambda r, _: self._vouch(r),
             "status": lambda _r, _: report.status(),
@@ -157,10 +158,27 @@ class Control:
     def _unclean(self, request: ControlRequest) -> None:
         """Keep what a client in strict mode found out about itself; the daemon sees no CPU's cache."""
         client, args = self._lease(request), request.args
+        if "params" in args:
+            place = f"{args['phy']:#x}, whose address stands at offset {args.get('at', 0)} of its input block "
+            gave = f"gave a task the memory at {place}{args['params']:#x}"
+        else:
+            way = "write" if args.get("is_output") else "read"
+            gave = f"gave a task {args['phy']:#x}+{args['size']:#x} to {way}"
         self._journal.find(
             "missing-clean",
-            f"Process {client.pid} ({client.name}) gave a task {args['phy']:#x}+{args['size']:#x} to read, with "
-            f"{args['count']} bytes that its CPU changed and did not clean (hbSysFlushMem, HB_SYS_MEM_CACHE_CLEAN).",
+            f"Process {client.pid} ({client.name}) {gave}, with {args['count']} bytes that its CPU changed and did not "
+            "clean (hbSysFlushMem, HB_SYS_MEM_CACHE_CLEAN).",
+        )
+
+    def _shared(self, request: ControlRequest) -> None:
+        """As ``_unclean``, of memory that two unfinished tasks of one client use; which they use it, only it knows."""
+        client, args = self._lease(request), request.args
+        use, earlier = (wire.MEMORY_USES[args[name]] for name in ("use", "earlier_use"))
+        self._journal.find(
+            "shared-block",
+            f"Process {client.pid} ({client.name}) submitted a task of command {args['cmd']:#x} that {use} "
+            f"{args['phy']:#x}+{args['size']:#x}, which its task of command {args['earlier_cmd']:#x} that had not "
+            f"ended {earlier}.",
         )
 
     def _let_go(self, let_go: Callable[[int, int], None], request: ControlRequest) -> None:

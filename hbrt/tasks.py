@@ -24,8 +24,6 @@ from hbrt.status import Status
 from hbrt.waiting import Waiters
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from hbrt.link import Link
 
 RPC_ALIGNMENT = 8
@@ -65,7 +63,6 @@ class Tasks:
         self._lock = threading.Lock()
         self._texts = threading.local()
         self._known: dict[int, int] = {}  # this process's own blocks: phy_addr -> bytes
-        self.on_input: Callable[[int, int], None] | None = None  # gets address and bytes of input that is not known
         # Core mask -> (announce bytes of its cores, (activity byte, doorbell) of its cores).
         self._targets: dict[int, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
         for mask in range(1 << link.core_count):
@@ -243,8 +240,6 @@ class Tasks:
                 Status.HB_DSP_UNALIGNED_ADDRESS,
                 f"The {what} block at {phy_addr:#x} must start at a multiple of {RPC_ALIGNMENT} bytes.",
             )
-        if self.on_input is not None and what == "input":
-            self.on_input(phy_addr, size_bytes)
         return 0
 
     def _more_slots(self) -> int:

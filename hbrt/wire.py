@@ -23,6 +23,9 @@ MAX_TEXT = 4096
 TOKEN_BYTES = 16
 _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
+MEMORY_USES = ("reads", "writes", "points to")
+"""What a task does with memory that it shares with another one, by number: READS, WRITES, POINTS."""
+READS, WRITES, POINTS = range(len(MEMORY_USES))
 
 
 class Int(NamedTuple):
@@ -59,12 +62,36 @@ class Verb(NamedTuple):
 
 
 _PHY = Int(0, _U64)
+_CMD = Int(0, 0xFFFF)
+_USE = Int(0, len(MEMORY_USES) - 1)
 VERBS: dict[str, Verb] = {
     "alloc": Verb({"size": Int(1, _U32), "cached": Int(0, 1)}, leased=True),
     "free": Verb({"phy": _PHY}, leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "unregister": Verb({"phy": _PHY}, leased=True),
-    "unclean": Verb({"phy": _PHY, "size": Int(1, _U32), "count": Int(1, _U32)}, leased=True),
+    "unclean": Verb(
+        {
+            "phy": _PHY,
+            "size": Int(1, _U32),
+            "count": Int(1, _U32),
+            "is_output": Int(0, 1),
+            "params": _PHY,
+            "at": Int(0, _U32),
+        },
+        optional=frozenset({"is_output", "params", "at"}),
+        leased=True,
+    ),
+    "shared": Verb(
+        {
+            "phy": _PHY,
+            "size": Int(1, _U32),
+            "cmd": _CMD,
+            "use": _USE,
+            "earlier_cmd": _CMD,
+            "earlier_use": _USE,
+        },
+        leased=True,
+    ),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "vouch": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
     "status": Verb(),

@@ -184,8 +184,8 @@ class TestInputThatWasNotCleaned:
         assert chip.outcome(chip.ECHO, mem, result) == (0, "")
         assert len(findings(chip)) == 1
 
-    def test_output_and_memory_that_is_not_cached_need_none(self, chip: Chip) -> None:
-        source, result = chip.mem(8, b"12345678"), chip.mem(8, b"87654321", cached=True)
+    def test_memory_that_is_not_cached_needs_none(self, chip: Chip) -> None:
+        source, result = chip.mem(8, b"12345678"), chip.mem(8, b"87654321")
         assert chip.outcome(chip.ADD_ONE, source, result) == (0, "")
         assert findings(chip) == []
 

@@ -44,11 +44,11 @@ pytestmark = pytest.mark.dsp_board(image="images/ops.py")
 HERE = Path(__file__).parent
 SAMPLES = HERE.parent.parent / "samples" / "arm" / "nn"
 # Two runs, so that they spread over the processes of a test run.
-SAME_TESTS = [("test_rpc.py", "test_cache_modes.py"), ("test_futures.py", "test_sys_register.py")]
+SAME_TESTS = [("test_rpc.py", "test_cache_modes.py"), ("test_futures.py", "test_sys_register.py", "test_strict.py")]
 # Which of the input's bytes were not cleaned is found before anything moves: one such test is enough.
 LEFT_OUT = [
     "test_a_part_that_was_cleaned_is_in_order",
-    "test_output_and_memory_that_is_not_cached_need_none",
+    "test_memory_that_is_not_cached_needs_none",
 ]
 
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 300, 1200
