@@ -39,9 +39,12 @@ S32_SCALE = 2.0**30  # of the responses, for KERNEL_SIZE 3
 
 def run(core: int = hb.HB_DSP_CORE_ANY, input_file: str | None = None, output_dir: str | None = None) -> dict[str, Any]:
     """Runs CornerHarris on the DSP and compares every pixel with the CPU."""
-    picture = cv2.imread(input_file or str(PICTURE), cv2.IMREAD_GRAYSCALE)
+    file = Path(input_file or PICTURE)
+    if not file.is_file():
+        raise RuntimeError(f"There is no picture {file}: name one, as in python corner_harris.py PICTURE.")
+    picture = cv2.imread(str(file), cv2.IMREAD_GRAYSCALE)
     if picture is None:
-        raise RuntimeError(f"{input_file} is not a picture that OpenCV can read.")
+        raise RuntimeError(f"{file} is not a picture that OpenCV can read.")
     height, width = picture.shape[:2]
     result = np.empty((height, width), np.int32)
 

@@ -38,9 +38,12 @@ MASK = np.ones((5, 5), np.uint8)
 
 def run(core: int = hb.HB_DSP_CORE_ANY, input_file: str | None = None, output_dir: str | None = None) -> dict[str, Any]:
     """Runs Dilate on the DSP and compares every pixel with the CPU."""
-    picture = cv2.imread(input_file or str(PICTURE), cv2.IMREAD_GRAYSCALE)
+    file = Path(input_file or PICTURE)
+    if not file.is_file():
+        raise RuntimeError(f"There is no picture {file}: name one, as in python dilate.py PICTURE.")
+    picture = cv2.imread(str(file), cv2.IMREAD_GRAYSCALE)
     if picture is None:
-        raise RuntimeError(f"{input_file} is not a picture that OpenCV can read.")
+        raise RuntimeError(f"{file} is not a picture that OpenCV can read.")
     height, width = picture.shape[:2]
     result = np.empty((height, width), np.uint8)
 

@@ -39,9 +39,12 @@ AMPLITUDE, PERIOD = 6.0, 40.0  # pixels
 
 def run(core: int = hb.HB_DSP_CORE_ANY, input_file: str | None = None, output_dir: str | None = None) -> dict[str, Any]:
     """Runs Remap on the DSP and compares every pixel with the CPU."""
-    picture = cv2.imread(input_file or str(PICTURE), cv2.IMREAD_COLOR)
+    file = Path(input_file or PICTURE)
+    if not file.is_file():
+        raise RuntimeError(f"There is no picture {file}: name one, as in python remap.py PICTURE.")
+    picture = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if picture is None:
-        raise RuntimeError(f"{input_file} is not a picture that OpenCV can read.")
+        raise RuntimeError(f"{file} is not a picture that OpenCV can read.")
     height, width = picture.shape[:2]
     # Where each pixel of the result comes from: x and y, row after row.
     rows, columns = np.indices((height, width), np.float64)

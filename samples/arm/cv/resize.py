@@ -37,12 +37,15 @@ WIDTH, HEIGHT = 320, 240
 
 def run(core: int = hb.HB_DSP_CORE_ANY, input_file: str | None = None, output_dir: str | None = None) -> dict[str, Any]:
     """Runs Resize on the DSP and compares every pixel with the CPU."""
-    picture = cv2.imread(input_file or str(PICTURE), cv2.IMREAD_COLOR)
+    file = Path(input_file or PICTURE)
+    if not file.is_file():
+        raise RuntimeError(f"There is no picture {file}: name one, as in python resize.py PICTURE.")
+    picture = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if picture is None:
-        raise RuntimeError(f"{input_file} is not a picture that OpenCV can read.")
+        raise RuntimeError(f"{file} is not a picture that OpenCV can read.")
     height, width = picture.shape[0] // 2 * 2, picture.shape[1] // 2 * 2  # NV12 has even sides
     if not height or not width:
-        raise RuntimeError(f"{input_file} has too few pixels for NV12: it takes 2 x 2 at the least.")
+        raise RuntimeError(f"{file} has too few pixels for NV12: it takes 2 x 2 at the least.")
     picture = picture[:height, :width]
     planar = cv2.cvtColor(picture, cv2.COLOR_BGR2YUV_I420)
     pairs = planar[height:].reshape(2, -1).T  # U and V side by side

@@ -38,9 +38,12 @@ WIDTH, HEIGHT = 160, 160
 
 def run(core: int = hb.HB_DSP_CORE_ANY, input_file: str | None = None, output_dir: str | None = None) -> dict[str, Any]:
     """Runs RoiResize on the DSP and compares every pixel with the CPU."""
-    picture = cv2.imread(input_file or str(PICTURE), cv2.IMREAD_COLOR)
+    file = Path(input_file or PICTURE)
+    if not file.is_file():
+        raise RuntimeError(f"There is no picture {file}: name one, as in python roi_resize.py PICTURE.")
+    picture = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if picture is None:
-        raise RuntimeError(f"{input_file} is not a picture that OpenCV can read.")
+        raise RuntimeError(f"{file} is not a picture that OpenCV can read.")
     height, width = picture.shape[:2]
     # Left, top, right, bottom, all four inside: the picture's quarters, and its middle.
     x, y = width // 2, height // 2

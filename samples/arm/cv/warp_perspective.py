@@ -37,9 +37,12 @@ PICTURE = Path(__file__).resolve().parent / "data" / "input.png"
 
 def run(core: int = hb.HB_DSP_CORE_ANY, input_file: str | None = None, output_dir: str | None = None) -> dict[str, Any]:
     """Runs WarpPerspective on the DSP and compares every pixel with the CPU."""
-    picture = cv2.imread(input_file or str(PICTURE), cv2.IMREAD_COLOR)
+    file = Path(input_file or PICTURE)
+    if not file.is_file():
+        raise RuntimeError(f"There is no picture {file}: name one, as in python warp_perspective.py PICTURE.")
+    picture = cv2.imread(str(file), cv2.IMREAD_COLOR)
     if picture is None:
-        raise RuntimeError(f"{input_file} is not a picture that OpenCV can read.")
+        raise RuntimeError(f"{file} is not a picture that OpenCV can read.")
     height, width = picture.shape[:2]
     # M takes a point of the result to where it comes from.
     road = np.array([[0.42, 0.6], [0.58, 0.6], [1.0, 1.0], [0.0, 1.0]], np.float32)

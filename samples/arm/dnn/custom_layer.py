@@ -1,10 +1,10 @@
 """A layer for an operator that ONNX lacks, computed by an op of its own on the DSP.
 
-    python custom_layer.py
+    python custom_layer.py [IMAGE]
 
 The model ends in BestOfRows: for each row of scores the best column and its value. A layer runs that node: it hands the
-physical addresses of its tensors to the op at 0x1000 of samples/dsp/layer_image.py, which a private board runs. All
-that comes before stays in one piece in onnxruntime.
+physical addresses of its tensors to the op at 0x1000 of IMAGE, which a private board runs; samples/dsp/layer_image.py
+when none is named. All that comes before stays in one piece in onnxruntime.
 
 `run()` returns op, command, core (the mask that was asked for), status (0 is success), max_error (largest difference
 from numpy), host_time_us (submit to release of one inference, the median), report (lines for the reader) and passed.
@@ -25,7 +25,7 @@ from onnx import TensorProto, helper, numpy_helper
 import arm_client as hb
 from arm_client.dnn import DspLayer, NDArray, TensorType
 
-IMAGE = Path(__file__).resolve().parents[2] / "dsp" / "layer_image.py"
+IMAGE = Path(__file__).resolve().parent.parent.parent / "dsp" / "layer_image.py"
 CMD_BEST_OF_ROWS = 0x1000
 ROWS, INPUTS, SCORES = 16, 64, 100
 RUNS = 50
@@ -77,15 +77,18 @@ def model_bytes(weights: Any) -> bytes:
     return bytes(helper.make_model(graph, opset_imports=opsets, ir_version=10).SerializeToString())
 
 
-def run(core: int = hb.HB_DSP_CORE_ANY) -> dict[str, Any]:
+def run(core: int = hb.HB_DSP_CORE_ANY, dsp_image: str | None = None) -> dict[str, Any]:
     """Runs the model on a board of its own and compares it with numpy."""
+    image = Path(dsp_image or IMAGE)
+    if not image.is_file():
+        raise RuntimeError(f"There is no image {image}: name one, as in python custom_layer.py IMAGE.")
     random = np.random.default_rng(0)
     x = random.normal(size=(ROWS, INPUTS)).astype(np.float32)
     weights = random.normal(size=(INPUTS, SCORES)).astype(np.float32)
     scores = x @ weights
     expected = np.stack([scores.argmax(1), scores.max(1)], 1)
 
-    with hb.private_board(IMAGE):
+    with hb.private_board(image):
         check(hb.hbDNNRegisterLayerCreator("BestOfRows", BestOfRows), "hbDNNRegisterLayerCreator")
         got, times_us = infer(model_bytes(weights), x, core)
         check(hb.hbDNNUnregisterLayerCreator("BestOfRows"), "hbDNNUnregisterLayerCreator")
@@ -147,7 +150,7 @@ def check(status: int, call: str) -> None:
 def main() -> int:
     """Prints some rows and one line; 0 when the results are right."""
     try:
-        got = run()
+        got = run(dsp_image=sys.argv[1] if len(sys.argv) > 1 else None)
     except RuntimeError as error:
         print(f"custom_layer: {error}", file=sys.stderr)
         return 1

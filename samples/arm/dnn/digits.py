@@ -1,10 +1,10 @@
 """Handwritten digits by a small net, as a float model and as an int8 one, with the C API's names.
 
-    python digits.py
+    python digits.py [DIRECTORY]
 
 Both models are loaded by one call. The float model takes and gives real numbers; the int8 model's tensors are S8 with
 a scale and a zero point, by which this program quantises and dequantises. Every image of the test split goes through
-both. samples/dnn/train_digits.py made the models and the images.
+both. DIRECTORY holds the models and the images, which samples/dnn/train_digits.py made; samples/dnn when none is named.
 
 `run()` returns op, status (0 is success), max_error (share of the images on which the two models disagree),
 host_time_us (submit to release of one inference of the int8 model, the median), accuracy of each model, report (lines
@@ -22,20 +22,24 @@ import numpy as np
 
 import arm_client as hb
 
-HERE = Path(__file__).resolve().parents[2] / "dnn"
+HERE = Path(__file__).resolve().parent.parent.parent / "dnn"
 NAMES = ("digits_float", "digits_int8")
 SHOWN = 3  # images whose five likeliest digits are printed
 LEAST_ACCURACY, MOST_DISAGREE = 0.97, 0.02
 
 
-def run() -> dict[str, Any]:
+def run(directory: str | None = None) -> dict[str, Any]:
     """Classifies the test split with both models."""
-    held = np.load(HERE / "digits_test.npz")
+    where = Path(directory or HERE)
+    models = [where / f"{name}.onnx" for name in NAMES]
+    for file in (where / "digits_test.npz", *models):
+        if not file.is_file():
+            raise RuntimeError(f"There is no {file}: name the directory of it, as in python digits.py DIRECTORY.")
+    held = np.load(where / "digits_test.npz")
     images, labels = (held["images"] / 16).astype(np.float32), held["labels"]
 
     packed = hb.hbPackedDNNHandle_t()
-    files = [str(HERE / f"{name}.onnx") for name in NAMES]
-    check(hb.hbDNNInitializeFromFiles(packed, files, len(files)), "hbDNNInitializeFromFiles")
+    check(hb.hbDNNInitializeFromFiles(packed, [str(file) for file in models], len(models)), "hbDNNInitializeFromFiles")
     logits, times_us = {}, {}
     for name in NAMES:
         model = hb.hbDNNHandle_t()
@@ -132,7 +136,7 @@ def check(status: int, call: str) -> None:
 def main() -> int:
     """Prints the report; 0 when both models are good."""
     try:
-        got = run()
+        got = run(sys.argv[1] if len(sys.argv) > 1 else None)
     except RuntimeError as error:
         print(f"digits: {error}", file=sys.stderr)
         return 1

@@ -32,7 +32,7 @@ import numpy as np
 import arm_client as hb
 from arm_client.dnn.plugins_dsp_nn import DspSoftmax
 
-SAMPLES = Path(__file__).resolve().parents[2]
+SAMPLES = Path(__file__).resolve().parent.parent.parent
 PICTURE = SAMPLES / "arm" / "cv" / "data" / "input.png"
 BUILDER = SAMPLES / "dnn" / "build_mobilenet.py"
 TOLERANCE = 1e-6
@@ -40,9 +40,12 @@ TOLERANCE = 1e-6
 
 def run(model_file: str | None = None, image_file: str | None = None) -> dict[str, Any]:
     """Runs the model with softmax on the DSP, and again without."""
-    picture = cv2.imread(image_file or str(PICTURE), cv2.IMREAD_COLOR)
+    picture_file = Path(image_file or PICTURE)
+    if not picture_file.is_file():
+        raise RuntimeError(f"There is no picture {picture_file}: name one, as in python mobilenetv1.py MODEL PICTURE.")
+    picture = cv2.imread(str(picture_file), cv2.IMREAD_COLOR)
     if picture is None:
-        raise RuntimeError(f"{image_file} is not a picture that OpenCV can read.")
+        raise RuntimeError(f"{picture_file} is not a picture that OpenCV can read.")
     file = model_file or str(built())
 
     os.environ["HB_DNN_ENABLE_DSP"] = "1"  # read when the first model is loaded
@@ -87,7 +90,7 @@ def run(model_file: str | None = None, image_file: str | None = None) -> dict[st
         "max_error": max_error,
         "host_time_us": host_time_us,
         "classes": classes,
-        "report": report(f"{names[0]} on {Path(image_file or PICTURE).name}", on_dsp, classes),
+        "report": report(f"{names[0]} on {picture_file.name}", on_dsp, classes),
         "passed": max_error <= TOLERANCE,
     }
 
@@ -102,6 +105,10 @@ def report(what: str, scores: Any, classes: dict[int, float]) -> list[str]:
 
 def built() -> Path:
     """MobileNetV1 in the user's cache, built when it is not there; a changed builder builds it anew."""
+    if not BUILDER.is_file():
+        raise RuntimeError(
+            f"There is no {BUILDER}, which builds the model: name one, as in python mobilenetv1.py MODEL."
+        )
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hbrt"
     folder = cache / f"mobilenetv1-{hashlib.sha256(BUILDER.read_bytes()).hexdigest()[:12]}"
     if not folder.is_dir():

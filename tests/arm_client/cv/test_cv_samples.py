@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -88,6 +89,18 @@ def test_a_file_that_is_no_picture(dsp_board: Board, capsys: pytest.CaptureFixtu
     monkeypatch.setattr(sys, "argv", ["sobel.py", __file__])
     assert sample("sobel")["main"]() == 1
     assert capsys.readouterr().err == f"sobel: {__file__} is not a picture that OpenCV can read.\n"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_one_copied_alone_names_the_picture_that_it_misses(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    copied = Path(shutil.copy(SAMPLES / "arm" / "cv" / f"{name}.py", tmp_path))
+    for arguments, missing in (([], tmp_path / "data" / "input.png"), (["none.png"], "none.png")):
+        monkeypatch.setattr(sys, "argv", [copied.name, *arguments])
+        assert runpy.run_path(str(copied))["main"]() == 1
+        said = f"{name}: There is no picture {missing}: name one, as in python {name}.py PICTURE.\n"
+        assert capsys.readouterr() == ("", said)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
