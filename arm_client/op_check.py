@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+import re
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +14,64 @@ from numpy.typing import NDArray
 SIZES = (1, 2, 15, 16, 17, 31, 32, 33, 1000, 25_600, 25_601, 60_000)
 KINDS = ("normal", "uniform", "constant", "zeros", "large", "small", "ramp")
 
+MOST_ELEMENTS = 1 << 26
+"""Elements of the largest input: float64 that they are made from takes 512 MiB."""
+
 _MOST_APART = (1 << 63) - 1
+_SIDE = re.compile(r"([0-9]+)(?:-([0-9]+)(?:/([0-9]+))?)?", re.ASCII)
+_MOST_SIDES = 64  # numpy's limit
+_TYPES = tuple(np.dtype(name) for name in ("f4", "f2", "f8", "u1", "i1", "u2", "i2", "i4", "u4", "i8", "u8"))
+
+
+class Side(NamedTuple):
+    """Lengths that one side of an input may have: least, most, and the step from one to the next."""
+
+    least: int
+    most: int
+    step: int
+
+
+class Shape(NamedTuple):
+    """Shapes that an input may have, a Side for each dimension."""
+
+    sides: tuple[Side, ...]
+
+    def of(self, number: int, rng: np.random.Generator) -> tuple[int, ...]:
+        """The shape of its so-many-th input: the least sides, then the greatest, then at random."""
+        if number == 0:
+            return tuple(side.least for side in self.sides)
+        if number == 1:
+            return tuple(side.most for side in self.sides)
+        return tuple(
+            int(rng.integers(0, (side.most - side.least) // side.step + 1)) * side.step + side.least
+            for side in self.sides
+        )
+
+
+def to_shape(text: str) -> Shape:
+    """Shape from its text: sides with x between them, each a length, LEAST-MOST or LEAST-MOST/STEP.
+
+    Raises:
+        ValueError: it is none, or has too many elements; the message is a sentence.
+    """
+    matches = [_SIDE.fullmatch(side) for side in text.split("x")]
+    sides = []
+    for match in matches:
+        if match is None:
+            raise ValueError(
+                f"{text!r} is no shape: write sides with x between them, each a length or a range, as in 48x64x3, "
+                "1-48x1-64 or 2-48/2x2-64/2 (even lengths)."
+            )
+        least = int(match[1])
+        most, step = int(match[2] or least), int(match[3] or 1)
+        if not 1 <= least <= most or step < 1:
+            raise ValueError(f"{text!r} has the side {match[0]}: lengths and steps begin at 1, and ranges ascend.")
+        sides.append(Side(least, least + (most - least) // step * step, step))
+    if len(sides) > _MOST_SIDES:
+        raise ValueError(f"{text!r} has {len(sides)} sides: an array has {_MOST_SIDES} at the most.")
+    if (elements := math.prod(side.most for side in sides)) > MOST_ELEMENTS:
+        raise ValueError(f"{text!r} has up to {elements} elements: use shapes of {MOST_ELEMENTS} at the most.")
+    return Shape(tuple(sides))
 
 
 class Case(NamedTuple):
@@ -23,7 +82,7 @@ class Case(NamedTuple):
     data: NDArray[Any]
 
     def __str__(self) -> str:
-        return f"case {self.number} ({self.data.size} {self.data.dtype}, {self.kind})"
+        return f"case {self.number} ({'x'.join(map(str, self.data.shape))} {self.data.dtype}, {self.kind})"
 
 
 class Difference(NamedTuple):
@@ -33,25 +92,33 @@ class Difference(NamedTuple):
     got: Any
     expected: Any
     ulp: int | None  # representable values apart; None where that says nothing: a NaN, another shape
+    place: tuple[int, ...] = ()  # its index in each dimension; empty where there is one dimension
 
 
-def cases(count: int, dtype: np.dtype[Any], seed: int, *, special: bool = False) -> Iterator[Case]:
-    """Generated inputs, the same for the same seed: every size and kind in turn, then at random.
+def cases(
+    count: int, dtype: np.dtype[Any], seed: int, *, special: bool = False, shapes: Sequence[Shape] = ()
+) -> Iterator[Case]:
+    """Generated inputs, the same for the same seed: every size, or shape, and kind in turn, then at random.
 
     Args:
         count: How many.
         dtype: A floating-point or integer type.
         seed: Of the generator.
         special: Put NaN and infinities into some floating-point cases.
+        shapes: What the inputs have in turn, instead of the sizes of SIZES and one dimension.
     """
     for number in range(count):
         rng = np.random.default_rng((seed, number))
         kind = KINDS[number % len(KINDS)]
-        size = SIZES[number % len(SIZES)] if number < 2 * len(SIZES) else int(rng.integers(1, 70_000))
+        if shapes:
+            shape = shapes[number % len(shapes)].of(number // len(shapes), rng)
+        else:
+            shape = (SIZES[number % len(SIZES)] if number < 2 * len(SIZES) else int(rng.integers(1, 70_000)),)
+        size = math.prod(shape)
         data = _values(kind, size, dtype, rng)
         if special and dtype.kind == "f" and number % 3 == 0:
             data[rng.integers(0, size, max(1, size // 50))] = rng.choice([np.nan, np.inf, -np.inf])
-        yield Case(number, kind, data)
+        yield Case(number, kind, data.reshape(shape))
 
 
 def first_difference(
@@ -79,7 +146,45 @@ def first_difference(
     if not wrong.size:
         return None, largest
     at = int(wrong[0])
-    return Difference(at, flat_got[at], flat_expected[at], int(apart[at]) if apart[at] >= 0 else None), largest
+    place = tuple(map(int, np.unravel_index(at, expected.shape))) if expected.ndim > 1 else ()
+    return Difference(at, flat_got[at], flat_expected[at], int(apart[at]) if apart[at] >= 0 else None, place), largest
+
+
+def written_type(got: NDArray[Any], expected: NDArray[Any], usual: np.dtype[Any]) -> np.dtype[Any] | None:
+    """The type that an op wrote, when its bytes say that it is another than the reference's; else None.
+
+    They do when most elements are near those of the reference once the block is read as that type, from its start on,
+    and few as it stands.
+
+    Args:
+        got: The output block, read as the reference's type.
+        expected: What the reference returned.
+        usual: The type to try first.
+    """
+    reference = expected.ravel()
+    raw = np.ascontiguousarray(got).ravel().view(np.uint8)
+    as_it_stands = _share_near(got.ravel(), reference)
+    written, nearest = None, max(0.5, 2 * as_it_stands)
+    for dtype in (usual, *_TYPES):
+        if dtype == expected.dtype or dtype.itemsize > expected.dtype.itemsize:
+            continue
+        near = _share_near(raw[: reference.size * dtype.itemsize].view(dtype), reference)
+        if near > nearest or (near == nearest and written is None):
+            written, nearest = dtype, near
+    return written
+
+
+def _share_near(values: NDArray[Any], reference: NDArray[Any]) -> float:
+    """Share of the reference's elements that the values are near to: within 2 %, integers also within 1.
+
+    Left out are elements that 0 is near to: a block that nobody has written holds 0.
+    """
+    least = 0.0 if values.dtype.kind == "f" else 1.0
+    with np.errstate(all="ignore"):  # NaN and infinities, which are near to nothing
+        wanted, had = reference.astype(np.float64), values.astype(np.float64)
+        is_near = np.abs(had - wanted) <= np.maximum(0.02 * np.abs(wanted), least)
+    counts = (np.abs(wanted) > least) & np.isfinite(wanted)
+    return float(is_near[counts].mean()) if counts.any() else 0.0
 
 
 def ulp_apart(left: NDArray[Any], right: NDArray[Any]) -> NDArray[np.int64]:
@@ -118,9 +223,11 @@ def _values(kind: str, size: int, dtype: np.dtype[Any], rng: np.random.Generator
         if kind == "zeros":
             return np.zeros(size, dtype)
         if kind == "constant":
-            return np.full(size, rng.integers(limits.min, limits.max, endpoint=True), dtype)
+            drawn_as = np.uint64 if dtype == np.uint64 else np.int64
+            return np.full(size, rng.integers(limits.min, limits.max, dtype=drawn_as, endpoint=True), dtype)
         if kind == "ramp":
-            return (np.arange(size) % (limits.max - limits.min + 1) + limits.min).astype(dtype)
+            span = min(size, int(limits.max) - int(limits.min) + 1)  # of 64 bits it would fit no int64
+            return (np.arange(size) % span + limits.min).astype(dtype)
         return rng.integers(limits.min, limits.max, size, dtype, endpoint=True)
     values: dict[str, Callable[[], NDArray[Any]]] = {
         "normal": lambda: rng.normal(0.0, 1.0, size),

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from arm_client.op_check import Case, Difference, cases, first_difference
+from arm_client.op_check import Case, Difference, Shape, cases, first_difference, written_type
 from hbrt.nn_types import hbDSPSoftmaxParam
 
 if TYPE_CHECKING:
@@ -21,11 +22,11 @@ if TYPE_CHECKING:
     from arm_client.client import Board
 
 Reference = Callable[[Any], Any]
-Params = Callable[[Any], Any]
+Params = Callable[[Any, Any], Any]
 
 
 class BadReferenceError(ValueError):
-    """What was given as MODULE:FUNCTION is not a function; the message says what is wrong."""
+    """What was given as MODULE:FUNCTION is not a function that will do; the message says what is wrong."""
 
 
 class CheckFailedError(Exception):
@@ -97,7 +98,37 @@ def _is_comparable(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fiu" and dtype.itemsize <= 8
 
 
-def default_params(data: BoardArray) -> hbDSPSoftmaxParam:
+def load_params(what: str) -> Params:
+    """Function that makes the input block: of the input array alone, or, when it asks for it, of the output, too.
+
+    Raises:
+        BadReferenceError: as `load_function`, or it can be called with neither one array nor two.
+    """
+    function = load_function(what)
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # a builtin that does not tell
+        return lambda data, _output: function(data)
+    if _takes(signature, 1):
+        return lambda data, _output: function(data)
+    if _takes(signature, 2):
+        return function
+    raise BadReferenceError(
+        f"{what} is {what.rpartition(':')[2]}{signature}, which can be called with neither one nor two arrays: let it "
+        "take the input, or the input and the output."
+    )
+
+
+def _takes(signature: inspect.Signature, count: int) -> bool:
+    """Whether a function can be called with so many arguments."""
+    try:
+        signature.bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def default_params(data: BoardArray, _output: BoardArray) -> hbDSPSoftmaxParam:
     """The parameter structure that softmax and many others take: {int32 data_size; uint64 input}, 16 bytes."""
     return hbDSPSoftmaxParam(data_size=data.nbytes, input=data.phy_addr)
 
@@ -114,17 +145,19 @@ def check(
     ulp: int,
     atol: float,
     special: bool,
+    shapes: Sequence[Shape] = (),
     timeout_s: float,
     on_case: Callable[[], None] = lambda: None,
 ) -> Checked:
     """Compare case by case; stops at the first difference.
 
     Raises:
-        HbrtError: the op failed. CheckFailedError: the reference, or what makes the parameters, failed.
+        HbrtError: the op failed. CheckFailedError: the reference, or what makes the parameters, failed; or the
+            reference returned another type than the op writes.
     """
     largest = 0
-    for case in cases(count, dtype, seed, special=special):
-        returned = _result_of(reference, case.data.copy(), "The reference", case)
+    for case in cases(count, dtype, seed, special=special, shapes=shapes):
+        returned = _result_of("The reference", case, reference, case.data.copy())
         try:
             expected = np.asarray(returned)
         except Exception as error:  # noqa: BLE001 - numpy's reasons, or those of the caller's object
@@ -136,19 +169,27 @@ def check(
             )
         expected = expected.astype(expected.dtype.newbyteorder("="), copy=False)
         data, output = board.from_array(case.data), board.empty(expected.shape, expected.dtype)
-        board.call(cmd, _result_of(params, data, "What makes the parameters", case), output, timeout=timeout_s)
-        difference, apart = first_difference(np.asarray(output), expected, ulp, atol)
+        block = _result_of("What makes the parameters", case, params, data, output)
+        board.call(cmd, block, output, timeout=timeout_s)
+        got = np.asarray(output)
+        difference, apart = first_difference(got, expected, ulp, atol)
         largest = max(largest, apart)
         on_case()
         if difference is not None:
+            if (written := written_type(got, expected, dtype)) is not None:
+                raise CheckFailedError(
+                    f"The reference returned {expected.dtype} for {case}, but the op writes {written}: read as that, "
+                    f"the bytes of its output are near the reference's numbers, and read as {expected.dtype} they are "
+                    f"not. Return what the output block must hold, as with .astype(np.{written})."
+                )
             return Checked(case.number + 1, largest, case, difference)
     return Checked(count, largest)
 
 
-def _result_of(function: Callable[[Any], Any], argument: Any, what: str, case: Case) -> Any:
+def _result_of(what: str, case: Case, function: Callable[..., Any], *arguments: object) -> Any:
     """What the caller's function returns."""
     try:
-        return function(argument)
+        return function(*arguments)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the caller's function may raise anything
         raise CheckFailedError(f"{what} failed on {case}:\n{_trace_of(error)}") from None
 

@@ -68,22 +68,48 @@ Run them there:
     )
 
 
+def _to_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[Any, ...]:
+    if not values:
+        return ()
+    from arm_client.op_check import to_shape
+
+    try:
+        return tuple(to_shape(value) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):  # the range lets NaN pass; either would let every difference pass, or none
+        raise click.BadParameter(f"{value} is no difference; give a finite number of 0 or more.")
+    return value
+
+
 @command.command(short_help="Compare an op with a reference.")
 @click.argument("cmd", metavar="CMD", callback=to_command)
 @click.option(
     "--against",
     metavar="MODULE:FUNCTION",
     required=True,
-    help="The reference: takes a 1-D numpy array, returns what the output block must hold. FILE.py:FUNCTION also does.",
+    help="The reference: takes a numpy array, returns what the output block must hold. FILE.py:FUNCTION also does.",
 )
 @click.option(
     "--params",
     metavar="MODULE:FUNCTION",
-    help="Makes the input block from the board's array: bytes or a ctypes structure. "
-    "Default: {int32 data_size; uint64 input}, as softmax takes.",
+    help="Makes the input block, as bytes or a ctypes structure, from the input array in device memory; one that takes "
+    "two arguments gets the output array, too. Default: {int32 data_size; uint64 input}, as softmax takes.",
 )
 @click.option("--cases", "count", metavar="N", type=click.IntRange(min=1), default=100, show_default=True)
 @click.option("--dtype", default="float32", show_default=True, help="Type of the generated elements.")
+@click.option(
+    "--shape",
+    "shapes",
+    metavar="HxW",
+    multiple=True,
+    callback=_to_shapes,
+    help="Shape of the generated arrays. A side may be a range, also with a step, as in 1-480x2-640/2; several shapes "
+    "are taken in turn. Default: one dimension, 1 to 70000 elements.",
+)
 @click.option(
     "--ulp",
     type=click.IntRange(min=0),
@@ -95,6 +121,7 @@ Run them there:
     "--atol",
     metavar="NUMBER",
     type=click.FloatRange(min=0),
+    callback=_to_atol,
     default=0.0,
     show_default=True,
     help="Differences to let pass however many ulp they are: near 0, ulp are tiny.",
@@ -123,7 +150,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     timeout_s = how.pop("timeout")
     try:
         reference = _op_check.load_function(against)
-        pack = _op_check.load_function(params) if params else _op_check.default_params
+        pack = _op_check.load_params(params) if params else _op_check.default_params
         how["dtype"] = _op_check.to_dtype(how["dtype"])
     except _op_check.BadReferenceError as error:
         raise click.UsageError(str(error)) from None
@@ -162,10 +189,18 @@ def _as_text(cmd: int, name: str, against: str, found: Any) -> str:
     case, difference = found.case, found.difference
     where = str(case).capitalize()
     far = "not comparable" if difference.ulp is None else f"{difference.ulp} ulp apart"
+    at = f"[{', '.join(map(str, difference.place))}]" if difference.place else difference.at
     return (
-        f"Command {cmd:#x} ({name}) differs from {against}. {where}: element {difference.at} is {difference.got}, "
-        f"the reference has {difference.expected}, {far}."
+        f"Command {cmd:#x} ({name}) differs from {against}. {where}: element {at} is {difference.got}, "
+        f"the reference has {difference.expected}, {far}.{_hint(case.data.dtype, difference.expected.dtype)}"
     )
+
+
+def _hint(generated: Any, returned: Any) -> str:
+    """What may be wrong when the reference returned the type that numpy computes in by itself."""
+    if returned == generated or str(returned) not in {"float64", "int64"}:
+        return ""
+    return f" The reference returned {returned}: if the op writes another type, return that."
 
 
 def _as_data(cmd: int, name: str, against: str, found: Any) -> dict[str, Any]:
@@ -179,7 +214,9 @@ def _as_data(cmd: int, name: str, against: str, found: Any) -> dict[str, Any]:
         "case": case.number,
         "kind": case.kind,
         "size": case.data.size,
+        "shape": list(case.data.shape),
         "index": difference.at,
+        "place": list(difference.place) or [difference.at],
         "got": _as_number(difference.got),
         "expected": _as_number(difference.expected),
         "ulp": difference.ulp,

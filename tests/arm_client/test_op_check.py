@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from arm_client import op_check
 
@@ -20,7 +24,9 @@ def test_cases_are_the_same_for_the_same_seed() -> None:
     assert all(np.isfinite(case.data).all() for case in first)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint8", "int16", "int32"])
+@pytest.mark.parametrize(
+    "dtype", ["float16", "float32", "float64", "int8", "uint8", "int16", "int32", "int64", "uint64"]
+)
 def test_cases_have_the_type_asked_for(dtype: str) -> None:
     assert {case.data.dtype for case in op_check.cases(14, np.dtype(dtype), 0)} == {np.dtype(dtype)}
 
@@ -29,6 +35,93 @@ def test_special_values_are_put_in_when_asked_for() -> None:
     made = list(op_check.cases(30, F32, 0, special=True))
     assert any(np.isnan(case.data).any() for case in made)
     assert any(np.isinf(case.data).any() for case in made)
+
+
+def test_shapes_are_taken_in_turn_the_ends_of_ranges_first() -> None:
+    shapes = [op_check.to_shape("3x5x2"), op_check.to_shape("1-9x2-9/3")]
+    made = list(op_check.cases(40, np.dtype(np.uint8), 0, shapes=shapes))
+    assert {case.data.shape for case in made[::2]} == {(3, 5, 2)}
+    assert [case.data.shape for case in made[1:4:2]] == [(1, 2), (9, 8)]
+    rows, columns = zip(*(case.data.shape for case in made[1::2]), strict=True)
+    assert len(set(rows)) > 3
+    assert set(rows) <= set(range(1, 10))
+    assert set(columns) == {2, 5, 8}
+    assert str(made[0]) == "case 0 (3x5x2 uint8, normal)"
+    again = op_check.cases(40, np.dtype(np.uint8), 0, shapes=shapes)
+    assert [case.data.tobytes() for case in again] == [case.data.tobytes() for case in made]
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "'' is no shape: write sides with x between them"),
+        ("4x", "'4x' is no shape"),
+        ("4,5", "'4,5' is no shape"),
+        ("-3x4", "'-3x4' is no shape"),
+        ("4x0", "'4x0' has the side 0: lengths and steps begin at 1, and ranges ascend."),
+        ("9-3", "'9-3' has the side 9-3: "),
+        ("1-9/0", "'1-9/0' has the side 1-9/0: "),
+        ("x".join("1" * 65), " has 65 sides: an array has 64 at the most."),
+        ("9000x9000", "'9000x9000' has up to 81000000 elements: use shapes of 67108864 at the most."),
+    ],
+)
+def test_a_text_that_is_no_shape_is_a_sentence(text: str, sentence: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(sentence)):
+        op_check.to_shape(text)
+
+
+def test_the_place_of_a_difference_is_said_in_each_dimension() -> None:
+    expected = np.zeros((3, 4), np.uint8)
+    got = expected.copy()
+    got[1, 2] = 5
+    difference, _ = op_check.first_difference(got, expected, 0)
+    assert difference == op_check.Difference(6, 5, 0, 5, (1, 2))
+
+
+def in_a_block_for(reference: NDArray[Any], written: NDArray[Any]) -> NDArray[Any]:
+    """What an op leaves in a block of zeros, read as the reference's type."""
+    block = np.zeros(reference.nbytes, np.uint8)
+    block[: written.nbytes] = written.ravel().view(np.uint8)
+    return block.view(reference.dtype).reshape(reference.shape)
+
+
+@pytest.mark.parametrize(
+    ("returned", "written", "usual"),
+    [
+        ("float64", "float32", "float32"),
+        ("float64", "float16", "float16"),
+        ("float64", "int8", "float32"),
+        ("float32", "int8", "float32"),
+        ("int64", "uint8", "uint8"),
+        ("int64", "int32", "uint8"),
+        ("float32", "int32", "float32"),
+    ],
+)
+@pytest.mark.parametrize("shape", [(40,), (5, 8)])
+def test_the_type_that_an_op_wrote_is_seen_in_its_bytes(
+    returned: str, written: str, usual: str, shape: tuple[int, ...]
+) -> None:
+    lowest = 0 if written == "uint8" else -100
+    numbers = np.random.default_rng(0).integers(lowest, 100, shape)
+    reference = numbers.astype(returned)
+    numbers.ravel()[-1] += 1  # the op is wrong, too
+    found = op_check.written_type(in_a_block_for(reference, numbers.astype(written)), reference, np.dtype(usual))
+    assert found == written
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int64", "int32", "uint8"])
+def test_an_op_of_the_references_type_is_never_taken_for_another(dtype: str) -> None:
+    for case in op_check.cases(30, np.dtype(dtype), 3, special=True):
+        got = case.data.copy()
+        got[::2] += np.array(1, dtype)
+        got[len(got) // 2 :] = 0
+        assert op_check.written_type(got, case.data, F32) is None
+        assert op_check.written_type(np.zeros_like(got), case.data, F32) is None
+
+
+def test_one_element_is_enough_to_tell_the_floats() -> None:
+    reference = np.ones(1)
+    assert op_check.written_type(in_a_block_for(reference, np.ones(1, F32)), reference, F32) == F32
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,52 @@ def near(x):
 
 def fails(x):
     return {}["no such key"]
+
+def double(x):
+    return softmax(x).astype(np.float64)
+
+def three(x, y, z):
+    return b""
+
+def alone(x, scale=2):
+    from hbrt.nn_types import hbDSPSoftmaxParam
+    assert scale == 2
+    return hbDSPSoftmaxParam(data_size=x.nbytes, input=x.phy_addr)
+"""
+IMAGES = """
+import numpy as np
+from hbrt.cv_types import *
+
+def image(array):
+    height, width = array.shape
+    return hbVPImage(
+        imageFormat=HB_VP_IMAGE_FORMAT_Y, imageType=HB_VP_IMAGE_TYPE_U8C1,
+        width=width, height=height, stride=width, dataPhyAddr=array.phy_addr,
+    )
+
+def flip_param(source, result):
+    assert (result.shape, result.dtype) == (source.shape, np.uint8)
+    return hbDSPCvFlipParam(src=image(source), dst=image(result), flipCode=HB_VP_FLIP_BOTH)
+
+def flip(x):
+    return x[::-1, ::-1]
+
+def flip_but_one(x):
+    y = flip(x).copy()
+    y[-1, 0] ^= 1
+    return y
+
+def equalize_param(source, result):
+    return hbDSPCvEqualizeHistParam(src=image(source), dst=image(result))
+
+def equalize(x):
+    counts = np.bincount(x.ravel(), minlength=256)
+    first = np.flatnonzero(counts)[0]
+    if counts[first] == x.size:
+        return x
+    scale = np.float32(255) / np.float32(x.size - counts[first])
+    table = np.rint((counts.cumsum() - counts[first]).astype(np.float32) * scale)
+    return table.clip(0, 255).astype(np.uint8)[x]
 """
 
 
@@ -54,6 +100,45 @@ def references(tmp_path: Path) -> Path:
     path = tmp_path / "references.py"
     path.write_text(REFERENCES, encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def images(tmp_path: Path) -> Path:
+    path = tmp_path / "images.py"
+    path.write_text(IMAGES, encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(("cmd", "function"), [("0x809", "flip"), ("0x806", "equalize")])
+def test_an_op_of_images_whose_result_lies_in_the_output_block(
+    running: Shell, images: Path, cmd: str, function: str
+) -> None:
+    against = ("--against", f"{images}:{function}", "--params", f"{images}:{function}_param", "--dtype", "uint8")
+    said = running.good("op", "check", cmd, *against, "--shape", "48x64", "--shape", "1-40x1-40", "--cases", 30)
+    assert f" agrees with {images}:{function} in 30 cases; largest difference 0 ulp." in said
+
+
+def test_a_difference_in_an_image_has_a_row_and_a_column(running: Shell, images: Path) -> None:
+    check = ("op", "check", "0x809", "--against", f"{images}:flip_but_one", "--params", f"{images}:flip_param")
+    answer = running.hbrt(*check, "--dtype", "uint8", "--shape", "3x5")
+    assert answer.returncode == 1
+    assert f" differs from {images}:flip_but_one. Case 0 (3x5 uint8, normal): element [2, 0] is " in answer.stdout
+    found = json.loads(running.hbrt(*check, "--dtype", "uint8", "--shape", "3x5", "--json").stdout)
+    assert (found["shape"], found["index"], found["place"], found["ulp"]) == ([3, 5], 10, [2, 0], 1)
+
+
+def test_params_that_can_do_with_the_input_alone_get_no_more(running: Shell, references: Path) -> None:
+    check = ("op", "check", "0x400", "--against", f"{references}:softmax", "--params", f"{references}:alone")
+    running.good(*check, "--ulp", 4, "--cases", 3)
+
+
+def test_a_reference_of_another_type_than_the_op_writes_is_told_so(running: Shell, references: Path) -> None:
+    answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:double")
+    assert (answer.returncode, answer.stdout) == (1, "")
+    assert answer.stderr.startswith(
+        "Error: The reference returned float64 for case 0 (1 float32, normal), but the op writes float32: "
+    )
+    assert answer.stderr.endswith("Return what the output block must hold, as with .astype(np.float32).\n")
 
 
 def test_an_op_that_agrees(running: Shell, references: Path) -> None:
@@ -82,12 +167,23 @@ def test_an_op_that_differs(running: Shell, references: Path) -> None:
         (["--against", "math:sqrt", "--dtype", "object"], "'object' is no type to generate;"),
         (["--against", "math:sqrt", "--dtype", "longdouble"], "'longdouble' is no type to generate;"),
         (["--against", "math:sqrt", "--dtype", "f4,,"], "'f4,,' is no type to generate;"),
+        (["--against", "math:sqrt", "--params", "bisect:nope"], "bisect has no function nope."),
+        (["--against", "math:sqrt", "--shape", "4x0"], "'4x0' has the side 0: lengths and steps begin at 1,"),
+        (["--against", "math:sqrt", "--atol", "nan"], "nan is no difference; give a finite number of 0 or more."),
+        (["--against", "math:sqrt", "--atol", "inf"], "inf is no difference; give a finite number of 0 or more."),
+        (["--against", "math:sqrt", "--atol", "-1"], "-1.0 is not in the range x>=0."),
     ],
 )
 def test_wrong_usage_is_a_sentence(shell: Shell, arguments: list[str], sentence: str) -> None:
     code, said = shell.refused("op", "check", "0x400", *arguments)
     assert code == 2
     assert sentence in said
+
+
+def test_params_that_take_three_arrays_are_wrong_usage(shell: Shell, references: Path) -> None:
+    code, said = shell.refused("op", "check", "0x400", "--against", "math:sqrt", "--params", f"{references}:three")
+    assert code == 2
+    assert f"{references}:three is three(x, y, z), which can be called with neither one nor two arrays" in said
 
 
 @pytest.mark.parametrize("cmd", ["0", "0xffff", "0x10000"])
