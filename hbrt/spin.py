@@ -88,7 +88,8 @@ class Spinner:
 
     def _note_vain(self, took_ns: int) -> None:
         has_lost_cpu = took_ns > LOST_CPU_NS
-        self._steady = STEADY_CPU_LOST if has_lost_cpu else STEADY
+        if has_lost_cpu or self._level <= MOST_SKIPPED_IN_VAIN:  # a vain look is no reason to come back quickly
+            self._steady = STEADY_CPU_LOST if has_lost_cpu else STEADY
         if self._level < (MOST_SKIPPED_CPU_LOST if has_lost_cpu else MOST_SKIPPED_IN_VAIN):
             self._level += 1
         self._skip = 1 << self._level

@@ -7,7 +7,7 @@ import operator
 import time
 from typing import TYPE_CHECKING
 
-from hbrt.spin import BUDGET_NS, MOST_SKIPPED_IN_VAIN, Spinner
+from hbrt.spin import BUDGET_NS, LOST_CPU_NS, MOST_SKIPPED_IN_VAIN, Spinner
 
 if TYPE_CHECKING:
     import pytest
@@ -87,3 +87,32 @@ def test_who_comes_in_bursts_is_looked_for_in_every_burst(monkeypatch: pytest.Mo
 def test_who_seldom_comes_is_seldom_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = _looks_at([True, False, False, False] * 250, monkeypatch)
     assert sum(looked) < 200
+
+
+def test_who_lost_the_cpu_often_comes_back_slowly_whatever_comes_then(monkeypatch: pytest.MonkeyPatch) -> None:
+    now_ns = 0
+
+    def clock() -> int:
+        nonlocal now_ns
+        now_ns += step_ns
+        return now_ns
+
+    def look(*, pays: bool) -> int:
+        """Have it look once; how many waits it skipped before."""
+        for skipped in itertools.count():
+            looks = Looks(ready_at=1 if pays else None)
+            spinner.spin(looks)
+            if looks.count:
+                return skipped
+        raise AssertionError
+
+    monkeypatch.setattr("hbrt.spin.monotonic_ns", clock)
+    spinner, step_ns = Spinner(cpus=2), 2 * LOST_CPU_NS
+    for _ in range(MOST_SKIPPED_IN_VAIN + 2):
+        look(pays=False)
+    step_ns = BUDGET_NS
+    far = look(pays=False)
+    assert far == 1 << MOST_SKIPPED_IN_VAIN + 2
+    assert [look(pays=True) for _ in range(10)] == [far] + 9 * [0]
+    look(pays=False)
+    assert look(pays=False) == far
