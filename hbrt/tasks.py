@@ -163,8 +163,10 @@ class Tasks:
         for announced in targets[0]:
             mm[announced + slot] = 1
         # dsp_server.schedule.cores_to_wake, unrolled: this is the hot path, and the two sides meet in memory only.
-        self._fence_in()
-        self._fence_out()
+        try:
+            self._fence_in()
+        finally:  # also when a signal's handler raises here: a lock that stayed taken would stop every later call
+            self._fence_out()
         doorbell, offline = -1, 0
         for activity, bell in targets[1]:
             doing = mm[activity]

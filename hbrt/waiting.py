@@ -177,8 +177,10 @@ class Waiters:
         try:
             while mm[at] < _DONE and handles[slot] == handle and not self._link.fault:
                 mm[asleep_at] = 1
-                self._fence_in()
-                self._fence_out()
+                try:
+                    self._fence_in()
+                finally:  # as in hbrt.tasks
+                    self._fence_out()
                 if self._followers:
                     self._wake_followers()  # after the flag: a core that did not see it has ended its task by now
                 if mm[at] < _DONE:
@@ -198,8 +200,10 @@ class Waiters:
         try:
             while True:
                 mm[asleep_at] = 1
-                self._fence_in()
-                self._fence_out()
+                try:
+                    self._fence_in()
+                finally:  # as in hbrt.tasks
+                    self._fence_out()
                 if self._followers:
                     self._wake_followers()  # after the flag, as in sleep_alone
                 if (is_ready := ready()) or link.fault:

@@ -110,6 +110,23 @@ def test_what_stands_for_255_rings_urgently(link: FakeLink) -> None:
     tasks.close()
 
 
+def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks = Tasks(link)  # type: ignore[arg-type]
+    fence_in = tasks._fence_in
+
+    def interrupted() -> bool:
+        fence_in()
+        raise KeyboardInterrupt  # as by the handler of a signal that comes now
+
+    with monkeypatch.context() as patched:
+        patched.setattr(tasks, "_fence_in", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
+    assert tasks._fence_in(blocking=False)
+    tasks._fence_out()
+    tasks.close()
+
+
 @pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
 def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
     peers: Any = {3: SimpleNamespace(client=CLIENT)}
