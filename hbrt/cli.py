@@ -156,9 +156,16 @@ def open_standard_streams() -> None:
 
 def be_program(command: click.Command, name: str) -> NoReturn:
     """Run a command with this process's arguments, and end the process as ``mapped_exits`` says."""
+    from hbrt.exits import Exit
+
     open_standard_streams()
+    stdout = sys.stdout
     try:
         command.main(args=sys.argv[1:], prog_name=name)
+    except SystemExit:
+        if sys.stdout is not stdout:  # click replaces it when whoever read the help has left, and says 1
+            sys.exit(Exit.UNREAD)
+        raise
     except Exception as error:  # noqa: BLE001 - of an option's default: the command itself has its mapped exits
         sys.exit(_tell(error))
     raise AssertionError("unreachable: click ends the process")

@@ -66,6 +66,16 @@ def make_server(directory: Path) -> bool:
     return True
 
 
+def check_name(name: str) -> None:
+    """Refuse what cannot name a key.
+
+    Raises:
+        WrongUseError: as said.
+    """
+    if not _NAME.fullmatch(name):
+        raise WrongUseError(f"{name!r} is no name for a key: use letters, digits, '.', '_' and '-', at most 32.")
+
+
 def add_client(directory: Path, name: str) -> Path:
     """Let one more program come in: its public key to ``clients/``, its own directory beside it.
 
@@ -79,8 +89,7 @@ def add_client(directory: Path, name: str) -> Path:
     Raises:
         WrongUseError: the name is not one, or is taken. KeysError: as ``make_server``.
     """
-    if not _NAME.fullmatch(name):
-        raise WrongUseError(f"{name!r} is no name for a key: use letters, digits, '.', '_' and '-', at most 32.")
+    check_name(name)
     mine, public = directory / f"for-{name}", directory / CLIENTS / f"{name}{_PUBLIC}"
     if public.exists() or mine.exists():
         raise WrongUseError(
@@ -173,6 +182,16 @@ def _load(path: Path, hint: str = "") -> KeyPair:
     try:
         public, secret = load_certificate(path)
     except (OSError, ValueError) as error:
-        why = f"The key {path} cannot be read: {error}" if path.exists() else f"There is no key {path}"
+        why = _why_unreadable(path, error)
         raise KeysError(f"{why}; {hint}." if hint else f"{why}.") from None
     return KeyPair(public, secret or b"")
+
+
+def _why_unreadable(path: Path, error: Exception) -> str:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return f"There is no key {path}"
+    except OSError as refused:  # of which ZeroMQ says that the file is invalid
+        return f"The key {path} cannot be read: {refused.strerror}"
+    return f"The key {path} cannot be read: {error}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from pathlib import Path
 
 from hbrt.board import BoardError, WrongUseError
 from hbrt.settings import BadSettingError
@@ -77,7 +78,17 @@ def exit_for(error: Exception) -> Exit | None:
 
 def sentence_of(error: Exception) -> str:
     """What to tell the user; the operating system's errors get their file's name behind them."""
+    if isinstance(error, FileNotFoundError) and not error.filename and not _has_directory():
+        return "The current directory has been removed; go to another one."
     if isinstance(error, OSError) and error.strerror:
         where = f": {error.filename}" if error.filename else ""
         return f"{error.strerror}{where}."
     return str(error)
+
+
+def _has_directory() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True

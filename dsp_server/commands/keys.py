@@ -24,8 +24,10 @@ def new(directory: Path, name: str | None) -> None:
     What the program's machine needs is in DIR/for-NAME afterwards: move it there, to the directory that HBRT_KEYS names
     (else hbrt/keys in the user's settings directory). To shut a program out, remove DIR/clients/NAME.key.
     """
-    from hbrt.curve_keys import add_client, make_server
+    from hbrt.curve_keys import add_client, check_name, make_server
 
+    if name is not None:
+        check_name(name)  # before anything is made
     directory = directory.absolute()
     if make_server(directory):
         click.echo(f"Made the relay's keys in {directory}: hbrt relay --listen tcp://HOST:PORT --keys {directory}")

@@ -42,7 +42,9 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
         clients: list[dict[str, Any]] = []
     else:
         removed, clients = _stop(board, timeout)
-    sentence = f"Board {board.name} is offline. Removed: {', '.join(removed)}."
+    sentence = f"Board {board.name} is offline."
+    if removed:
+        sentence += f" Removed: {', '.join(removed)}."
     clients = [client for client in clients if client["name"] != PROGRAM]  # it ends with its board
     if clients:
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
@@ -77,14 +79,15 @@ def clean(board: BoardPaths) -> list[str]:
 
 def _stop(board: BoardPaths, timeout: float) -> tuple[list[str], list[dict[str, Any]]]:
     """Names of the files that went, and the clients that were attached."""
+    clients: list[dict[str, Any]] = []
     with Daemon(board) as daemon:
-        clients: list[dict[str, Any]] = daemon.request("status", timeout)["clients"]
         before = [*leftovers(board), board.lock]
         try:
+            clients = daemon.request("status", timeout)["clients"]
             daemon.request("stop", timeout)
         except RefusedError as error:
             if error.status != Status.HB_SYS_BOARD_LOST:
-                raise  # a daemon that ends before its answer has arrived did what it was asked
+                raise  # a daemon that ends before its answer has arrived did what it was asked, by whomever
         if not daemon.await_end(timeout):
             raise TimeoutError(
                 f"The daemon of board {board.name} (process {daemon.pid}) still runs after {timeout:g} s; see 'hbrt "

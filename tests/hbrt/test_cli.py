@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tomllib
@@ -164,6 +165,22 @@ def test_a_reader_who_leaves_is_not_taken_for_a_failure(with_plugin: Shell) -> N
     assert program.wait(timeout=30) == 141
     assert program.stderr is not None
     assert program.stderr.read() == ""
+
+
+@pytest.mark.parametrize("arguments", ["--help", "run --help", "version"])
+def test_a_reader_who_has_left_before_is_none_either(shell: Shell, arguments: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    answer = subprocess.run(
+        [sys.executable, "-m", "hbrt", *arguments.split()],
+        env=shell.environment,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=30,
+        check=False,
+    )
+    os.close(write)
+    assert (answer.returncode, answer.stderr) == (141, b"")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])

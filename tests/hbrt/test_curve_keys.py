@@ -100,6 +100,14 @@ def test_keys_that_cannot_be_written_are_not_begun(keys: Path, tmp_path: Path) -
     assert curve_keys.add_client(keys, "bob").is_dir()
 
 
+def test_a_path_that_the_system_refuses_is_named(tmp_path: Path) -> None:
+    with pytest.raises(KeysError, match="cannot be read: File name too long; make them with 'hbrt keys new"):
+        curve_keys.server_pair(tmp_path / ("x" * 300))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(KeysError, match=r"There is no key .*file/server\.key_secret; make them with"):
+        curve_keys.server_pair(tmp_path / "file")
+
+
 def test_where_a_program_looks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HBRT_KEYS", str(tmp_path / "mine"))
     assert curve_keys.default_directory() == tmp_path / "mine"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from arm_client.errors import error_for
@@ -49,6 +51,16 @@ def test_a_status_has_an_exit_code(status: int, code: Exit) -> None:
 )
 def test_an_error_has_an_exit_code_unless_it_is_a_defect(error: Exception, code: Exit | None) -> None:
     assert exit_for(error) is code
+
+
+def test_a_directory_that_has_been_removed_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(FileNotFoundError) as caught:
+        Path("board").absolute()
+    assert sentence_of(caught.value) == "The current directory has been removed; go to another one."
 
 
 def test_a_sentence_names_the_file_that_the_system_refused() -> None:

@@ -29,6 +29,15 @@ def test_a_name_that_is_taken_and_a_directory_without_keys(shell: Shell) -> None
     assert "There is no key" in none.stderr
 
 
+def test_a_name_that_is_none_makes_nothing(shell: Shell) -> None:
+    code, said = shell.refused("keys", "new", "--name", "a/b", shell.cwd / "keys")
+    assert (code, said) == (
+        2,
+        "Error: 'a/b' is no name for a key: use letters, digits, '.', '_' and '-', at most 32.\n",
+    )
+    assert list(shell.cwd.iterdir()) == []
+
+
 def test_a_detached_relay_listens_and_ends_with_its_board(shell: Shell) -> None:
     shell.good("start")
     said = shell.good("relay", "--listen", "tcp://127.0.0.1:0", "--detach")

@@ -8,12 +8,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
 
 from hbrt.board_files import daemon_pid
+from hbrt.control_client import Daemon
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -109,6 +110,20 @@ def test_stop_while_offline_is_wrong_usage(shell: Shell) -> None:
     answer = shell.hbrt("stop")
     assert answer.returncode == 2
     assert answer.stderr == "Error: The board default is offline. Start it with 'hbrt start'.\n"
+
+
+def test_of_two_stops_at_once_neither_fails(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    shell.good("start")
+    real = Daemon.request
+
+    def request(daemon: Daemon, verb: str, *arguments: Any, **named: Any) -> Any:
+        shell.good("stop")  # somebody else's comes between
+        return real(daemon, verb, *arguments, **named)
+
+    monkeypatch.setattr(Daemon, "request", request)
+    code, said = shell.refused("stop")
+    assert code == 0
+    assert said.startswith("Board default is offline. Removed: attach.sock, control.sock, ")
 
 
 def test_boards_are_told_apart_by_name_or_directory(shell: Shell) -> None:
