@@ -13,6 +13,7 @@ from arm_client.arrays import BoardArray
 from arm_client.client import ANY, Board
 from arm_client.cv.images import Picture, first_plane
 from arm_client.nn.arrays import need_known, refusal
+from arm_client.pointers import shown
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
 from hbrt.cv.rules import (
@@ -86,11 +87,15 @@ def pair(name: str, values: object) -> tuple[int, int]:
 
 
 def floats(name: str, values: ArrayLike) -> NDArray[Any]:
-    """The values as an array of floats; raises CallerError when they are none."""
+    """The values as an array of floats; raises CallerError when they are no real numbers."""
     try:
-        return np.asarray(values, np.float64)
+        given = np.asarray(values)
     except (TypeError, ValueError):
-        raise refusal(f"The {name} is {values!r}: use numbers, as many in each row.") from None
+        given = None
+    if given is None or given.dtype.kind not in "biuf":  # numpy would drop what is imaginary, and read numbers in texts
+        what = f"of type {values.dtype}" if isinstance(values, np.ndarray) else shown(values)
+        raise refusal(f"The {name} is {what}: use real numbers, as many in each row.")
+    return given.astype(np.float64)
 
 
 def chosen(name: str, value: str, choices: dict[str, int]) -> int:

@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from arm_client.client import Board
 from arm_client.cv.calls import BORDERS, Border, Options, chosen, filled, run
-from arm_client.cv.images import describe, kind_of, new_array, to_board
+from arm_client.cv.images import describe, kind_of, kind_of_array, new_array, to_board
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.edges import (
     HB_VP_NORM_L1,
@@ -152,7 +152,7 @@ def sobel(
 
 
 def _detect(board: Board, cmd: hbDSPCvCmd, param: CvParam, src: Array, dtype: DTypeLike, options: Options) -> Array:
-    kind = kind_of(src)
+    kind = kind_of_array(src)
     source = to_board(board, src)
     result = new_array(board, src.shape[:2], dtype, options.get("out"))
     param.src, param.dst = describe(source, kind), describe(result, kind_of(result))

@@ -21,7 +21,7 @@ from arm_client.cv.calls import (
     run,
     weights_on_board,
 )
-from arm_client.cv.images import describe, kind_of, new_array, to_board
+from arm_client.cv.images import describe, kind_of, kind_of_array, new_array, to_board
 from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.filters import (
@@ -267,8 +267,8 @@ def sep_filter2d(
     Args:
         board: Connection to a board.
         src: (height, width) or (height, width, 3), uint8.
-        kernel_x: Weights along a row, 1..31 of them.
-        kernel_y: Weights along a column, 1..31 of them.
+        kernel_x: Weights along a row, 1..31 of them: (n,), (1, n) or (n, 1).
+        kernel_y: Weights along a column, likewise.
         anchor: Which of them lie on the pixel; -1 for the middle one.
         delta: Added to each sum.
         border: What lies outside: "replicate" the last pixel, "constant" 0.
@@ -282,8 +282,8 @@ def sep_filter2d(
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
     """
     left, top = pair("anchor", anchor)
-    along_x, held_x = weights_on_board(board, floats("kernel_x", kernel_x).reshape(1, -1))
-    along_y, held_y = weights_on_board(board, floats("kernel_y", kernel_y).reshape(-1, 1))
+    along_x, held_x = weights_on_board(board, _taps("kernel_x", kernel_x).reshape(1, -1))
+    along_y, held_y = weights_on_board(board, _taps("kernel_y", kernel_y).reshape(-1, 1))
     _hold(need_weights, "kernelX", held_x)
     _hold(need_weights, "kernelY", held_y)
     param = filled(
@@ -298,6 +298,14 @@ def sep_filter2d(
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_SEP_FILTER2D, param, src, dtype, options, held_x, held_y)
 
 
+def _taps(name: str, values: ArrayLike) -> Array:
+    """Weights along one axis; raises CallerError for what is neither a list of them nor one row or column."""
+    taps = floats(name, values)
+    if taps.ndim not in {1, 2} or not 0 < taps.size == max(taps.shape):
+        raise refusal(f"The {name} has shape {taps.shape}: give its weights along one axis, (n,), (1, n) or (n, 1).")
+    return taps
+
+
 def _hold(rule: Callable[[str, list[Any]], object], name: str, held: Array) -> None:
     """Hold the elements of a kernel, as they are on the board, to a rule; raises CallerError."""
     try:
@@ -310,8 +318,8 @@ def _filter(
     board: Board, cmd: hbDSPCvCmd, param: CvParam, src: Array, dtype: DTypeLike | None, options: Options, *held: object
 ) -> Array:
     """Call an op whose result has the shape of its source, and `dtype`, or the source's."""
-    kind = kind_of(src)
+    kind = kind_of_array(src)
     source = to_board(board, src)
-    result = new_array(board, src.shape, dtype or src.dtype, options.get("out"))
+    result = new_array(board, src.shape, src.dtype if dtype is None else dtype, options.get("out"))
     param.src, param.dst = describe(source, kind), describe(result, kind_of(result))
     return run(board, cmd, param, result, options, source, *held)

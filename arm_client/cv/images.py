@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 from arm_client.arrays import BoardArray
 from arm_client.client import Board
 from arm_client.nn.arrays import is_on_board, refusal
+from arm_client.pointers import shown
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, hbVPImage
 
 
@@ -72,6 +73,16 @@ def kind_of(image: NDArray[Any] | Nv12, channels: Kind = RGB) -> Kind:
             "int32 or float32, (height, width, 3) of uint8, or an Nv12."
         )
     return kind
+
+
+def kind_of_array(image: NDArray[Any]) -> Kind:
+    """As `kind_of`, for an op that takes images of one plane only; an Nv12 is a CallerError, too."""
+    given: object = image
+    if isinstance(given, Nv12):
+        raise refusal(
+            "src is an Nv12, which this op does not take: give it the plane y, or cvt_color(board, src, 'rgb')."
+        )
+    return kind_of(image)
 
 
 def to_board(board: Board, image: Picture) -> Picture:
@@ -146,19 +157,34 @@ def planes_of(out: Any) -> tuple[Any, Any]:
 
 
 def new_array(board: Board, shape: tuple[int, ...], dtype: DTypeLike, out: Any) -> BoardArray:
-    """An array for results: `out` when it fits, or a new one; raises as `new_image`."""
+    """An array for results: `out` when it fits, or a new one.
+
+    Raises:
+        CallerError: as `new_image`, or a type that no image has.
+    """
+    wanted = _image_dtype(dtype)
     if min(shape) < 1:
         raise refusal(f"A result of shape {shape} has no pixels: give a size of 1 or more both ways.")
     if out is None:
-        return board.empty(shape, dtype)
+        return board.empty(shape, wanted)
     if not (isinstance(out, np.ndarray) and is_on_board(out)):
         raise refusal("out is not in device memory: make it with board.empty().")
-    if out.shape != shape or out.dtype != np.dtype(dtype) or not has_whole_rows(out):
+    if out.shape != shape or out.dtype != wanted or not has_whole_rows(out):
         raise refusal(
             f"out has shape {out.shape}, type {out.dtype} and strides {out.strides}, but the result has shape {shape} "
-            f"and type {np.dtype(dtype)}, with the pixels of a row side by side."
+            f"and type {wanted}, with the pixels of a row side by side."
         )
     return out
+
+
+def _image_dtype(dtype: DTypeLike) -> np.dtype[Any]:
+    try:
+        wanted = np.dtype(dtype)
+    except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
+        wanted = None
+    if wanted not in list(_BY_DTYPE):  # a list, as not every type has a hash
+        raise refusal(f"dtype is {shown(dtype)}: an image has uint8, int16, int32 or float32.")
+    return wanted
 
 
 NAMES = {"y": Y_U8, "nv12": NV12, "rgb": RGB, "bgr": BGR}

@@ -15,6 +15,7 @@ from arm_client.cv.images import (
     Nv12,
     describe,
     kind_of,
+    kind_of_array,
     new_array,
     new_image,
     size_of,
@@ -115,7 +116,7 @@ def equalize_hist(board: Board, src: Array, **options: Unpack[Options]) -> Array
 
     Source: VP operator manual (J6), EqualizeHist.
     """
-    kind = kind_of(src)
+    kind = kind_of_array(src)
     source, result = to_board(board, src), new_array(board, src.shape, np.uint8, options.get("out"))
     param = filled(hbDSPCvEqualizeHistParam, src=describe(source, kind), dst=describe(result, kind_of(result)))
     return run(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_EQUALIZE_HIST, param, result, options, source)
@@ -137,7 +138,7 @@ def integral(board: Board, src: Array, **options: Unpack[Options]) -> Array:
 
     Source: VP operator manual (J6), Integral.
     """
-    kind = kind_of(src)
+    kind = kind_of_array(src)
     source = to_board(board, src)
     result = new_array(board, (src.shape[0] + 1, src.shape[1] + 1), np.int32, options.get("out"))
     param = filled(hbDSPCvIntegralParam, src=describe(source, kind), dst=describe(result, kind_of(result)))
@@ -171,7 +172,7 @@ def threshold(
 
     Source: VP operator manual (J6), Threshold.
     """
-    kind = kind_of(src)
+    kind = kind_of_array(src)
     source, result = to_board(board, src), new_array(board, src.shape, src.dtype, options.get("out"))
     param = filled(
         hbDSPCvThresholdParam,

@@ -272,7 +272,27 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
         (lambda b: untyped.resize(b, GREY, 5), "^size is 5: use two whole numbers"),
         (lambda b: untyped.resize(b, GREY, (5, 4, 3)), r"^size is \(5, 4, 3\): use two whole numbers"),
         (lambda b: untyped.warp_affine(b, GREY, np.eye(2, 3), "linear"), "^size is 'linear': use two whole numbers"),
-        (lambda b: untyped.filter2d(b, GREY, [[1, 2], [3]]), r"^The kernel is \[\[1, 2\], \[3\]\]: use numbers"),
+        (lambda b: untyped.filter2d(b, GREY, [[1, 2], [3]]), r"^The kernel is \[\[1, 2\], \[3\]\]: use real numbers"),
+        (lambda b: untyped.filter2d(b, GREY, [[1j]]), r"^The kernel is \[\[1j\]\]: use real numbers"),
+        (lambda b: untyped.filter2d(b, GREY, [["1"]]), r"^The kernel is \[\['1'\]\]: use real numbers"),
+        (lambda b: untyped.dilate(b, GREY, None), "^The mask is None: use real numbers"),
+        (
+            lambda b: untyped.warp_affine(b, GREY, np.eye(2, 3) * 1j),
+            "^The matrix is of type complex128: use real numbers",
+        ),
+        (
+            lambda b: cv.sep_filter2d(b, GREY, np.ones((3, 3)), [1]),
+            r"^The kernel_x has shape \(3, 3\): give its weights",
+        ),
+        (lambda b: cv.sep_filter2d(b, GREY, [1], np.ones((3, 1, 1))), r"^The kernel_y has shape \(3, 1, 1\): give its"),
+        (
+            lambda b: cv.sep_filter2d(b, GREY, [1], 2.0),
+            r"^The kernel_y has shape \(\): give its weights along one axis",
+        ),
+        (
+            lambda b: cv.sep_filter2d(b, GREY, [], [1]),
+            r"^The kernel_x has shape \(0,\): give its weights along one axis",
+        ),
         (lambda b: untyped.median_blur(b, GREY, 3.5), "^One of maskWidth 3.5 is of a type that its field"),
         (lambda b: untyped.flip(b, GREY, "both", prority=9), "^prority is no option of this function: there are out, "),
         (
@@ -294,6 +314,58 @@ def test_a_broken_rule_is_refused_before_it_is_submitted(
         call(dsp_board)
     assert caught.value.status == Status.HB_DSP_INVALID_ARGUMENT
     assert re.search(why, caught.value.text), caught.value.text
+
+
+ONE_PLANE: dict[str, Callable[[Board, Any], Any]] = {
+    "bilateral_filter": cv.bilateral_filter,
+    "box_filter": cv.box_filter,
+    "canny": cv.canny,
+    "corner_harris": cv.corner_harris,
+    "dilate": lambda b, src: cv.dilate(b, src, SQUARE),
+    "equalize_hist": cv.equalize_hist,
+    "erode": lambda b, src: cv.erode(b, src, SQUARE),
+    "filter2d": lambda b, src: cv.filter2d(b, src, SQUARE),
+    "gaussian_blur": cv.gaussian_blur,
+    "integral": cv.integral,
+    "median_blur": cv.median_blur,
+    "sep_filter2d": lambda b, src: cv.sep_filter2d(b, src, TAPS, TAPS),
+    "sobel": cv.sobel,
+    "threshold": lambda b, src: cv.threshold(b, src, 3),
+}
+
+
+@pytest.mark.parametrize("name", ONE_PLANE)
+def test_an_nv12_where_none_is_taken(dsp_board: Board, name: str) -> None:
+    with pytest.raises(
+        CallerError, match=r"^src is an Nv12, which this op does not take: give it the plane y"
+    ) as caught:
+        ONE_PLANE[name](dsp_board, NV12)
+    assert caught.value.status == Status.HB_DSP_INVALID_ARGUMENT
+
+
+WITH_DTYPE: dict[str, Callable[..., Any]] = {
+    "box_filter": lambda b, **how: cv.box_filter(b, GREY, **how),
+    "corner_harris": lambda b, **how: cv.corner_harris(b, GREY, **how),
+    "filter2d": lambda b, **how: cv.filter2d(b, GREY, SQUARE, **how),
+    "sep_filter2d": lambda b, **how: cv.sep_filter2d(b, GREY, TAPS, TAPS, **how),
+}
+
+
+@pytest.mark.parametrize("name", WITH_DTYPE)
+@pytest.mark.parametrize("dtype", ["zzz", 3, 0, "", "f4,(", "O", "complex64", ">i2", np.float64, [("a", "u1")]])
+def test_a_dtype_that_no_image_has(dsp_board: Board, name: str, dtype: Any) -> None:
+    for how in ({}, {"out": dsp_board.empty(GREY.shape, np.uint8)}):
+        with pytest.raises(CallerError, match=r"^dtype is .*: an image has uint8, int16, int32 or float32") as caught:
+            WITH_DTYPE[name](dsp_board, dtype=dtype, **how)
+        assert caught.value.status == Status.HB_DSP_INVALID_ARGUMENT
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (3, 1)])
+def test_the_weights_along_an_axis_are_a_list_a_row_or_a_column(dsp_board: Board, shape: tuple[int, ...]) -> None:
+    taps = np.reshape([0, 0, 2], shape)
+    got = cv.sep_filter2d(dsp_board, GREY, taps, taps / 2, dtype=np.float32)
+    wide = np.pad(GREY, ((0, 1), (0, 1)), mode="edge")
+    np.testing.assert_array_equal(got, wide[1:, 1:] * 2.0)
 
 
 def raw(board: Board, **fields: Any) -> tuple[hbDSPCvGaussianBlurParam, BoardArray, BoardArray]:
