@@ -159,6 +159,8 @@ def clash(new: Job, old: Job) -> Clash | None:
         return Clash(span, WRITES, READS)
     if (span := old.output.common(new.input)) and old.may_write(span):
         return Clash(span, READS, WRITES)
+    if new.cmd == old.cmd and new.pointers == old.pointers:
+        return None  # a table of all buffers, perhaps, of which a number beside picks one
     if span := _pointed(old, new):
         return Clash(span, WRITES, POINTS)
     if span := _pointed(new, old):

@@ -128,6 +128,9 @@ class TestRules:
             pytest.param(
                 job(OUT + 8, params=OTHER, out=span(B)), job(OUT), None, id="the other is told to write elsewhere there"
             ),
+            pytest.param(
+                job(A, OUT, params=OTHER, out=span(A)), job(A, OUT), None, id="a table of all buffers in both"
+            ),
             pytest.param(job(A, params=OTHER, out=span(0, 0)), job(A, out=span(0, 0)), None, id="no output"),
             pytest.param(job(cmd=0), job(), None, id="PING"),
             pytest.param(job(A, params=OTHER, cores=FIRST), job(B, cores=FIRST), None, id="one core"),
@@ -351,6 +354,23 @@ class TestMemoryOfTwoUnfinishedTasks:
             assert hb.hbDSPReleaseTask(one) == 0
         (text,) = found(chip, "shared-block")
         assert text.endswith("that had not ended points to.")
+
+    @pytest.mark.parametrize(("number", "count"), [(0, 1), (1, 0)], ids=["another source", "another row of one output"])
+    def test_what_tells_two_structures_apart_is_numbers_and_not_addresses(
+        self, chip: Chip, held: Hold, number: int, count: int
+    ) -> None:
+        out, sources = chip.mem(), [chip.mem(), chip.mem()]
+        images = [struct.pack("<QQQ", 0, mem.phyAddr, mem.virAddr or 0) for mem in sources]  # an image has both
+        first = chip.mem(32, images[0] + bytes(8))
+        second = chip.mem(32, images[1] + struct.pack("<Q", number))
+        tasks = [chip.rpc(chip.HOLD, first, out, SECOND), chip.rpc(chip.HOLD, second, out)]
+        for mem in (first, second):
+            mem.view()[1] = 1
+            assert hb.hbSysFlushMem(mem, CLEAN) == 0
+        for task in tasks:
+            assert hb.hbDSPWaitTaskDone(task, 0) == 0
+            assert hb.hbDSPReleaseTask(task) == 0
+        assert len(found(chip, "shared-block")) == count
 
     def test_reading_what_the_other_reads_is_in_order(self, chip: Chip, held: Hold) -> None:
         assert self.other(chip, chip.ECHO, held.mem, chip.mem()) == []
