@@ -5,9 +5,11 @@ from __future__ import annotations
 import struct
 import traceback
 
+from dsp_server.ops.refusal import ParameterError
 from dsp_server.registry import Registry, range_name
 from dsp_server.tcm import OutOfTcm
 from dsp_server.views import RangeRefused, Views
+from hbrt.cv.image import CvRuleError
 from hbrt.mailbox import Request
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
@@ -75,10 +77,18 @@ def as_status(returned: object) -> int:
     return int(value)
 
 
-def explain(error: BaseException, map_failure: str) -> tuple[int, str]:
-    """Status and text for what an op raised: its own status for refused ranges and TCM, else a failed run."""
+def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple[int, str]:
+    """Status and text for what an op raised: its own status for refused ranges and TCM, else a failed run.
+
+    Args:
+        error: What it raised. Of a refusal by a rule the text is a sentence, of a failure a traceback.
+        map_failure: Why its last mapping failed; empty when none did.
+        op: What to call it in that sentence, such as "softmax (command 0x400)".
+    """
     if isinstance(error, RangeRefused):
         return error.status, str(error)
+    if isinstance(error, (ParameterError, CvRuleError)):
+        return Status.HB_DSP_RUN_TASK_FAILED, f"{op} refused the call: {error} {map_failure}".rstrip()
     # The op's own frames: the first is the core's.
     trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
     text = "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dsp_server import cycles
 from dsp_server.ops.cv.plans import Plan, Plans
+from dsp_server.ops.refusal import ParameterError
 from dsp_server.runtime import hb_dsp_mem_map
 from hbrt.cv.image import Plane
 from hbrt.cv.rules import CvParam
@@ -52,7 +53,8 @@ def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run
 
     Returns:
         An op that returns 0, or HB_ERR_MMAP_FAILED when memory that the structure names does not lie in one live
-        block. It raises ValueError when the block is too short, a rule is broken, or dst is not in the output block.
+        block. It raises ParameterError when the block is too short or dst is not in the output block, CvRuleError when
+        another rule is broken.
     """
     size_bytes = ctypes.sizeof(structure)
 
@@ -60,7 +62,7 @@ def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run
 
     def plan_of(raw: bytes, input: memoryview, output: memoryview) -> Plan:
         if len(raw) < size_bytes:
-            raise ValueError(
+            raise ParameterError(
                 f"The input block has {len(raw)} bytes, but {structure.__name__} has {size_bytes}: "
                 "allocate a block of its size and fill the structure there."
             )
@@ -140,14 +142,14 @@ def need_in_block(target: NDArray[Any], output: memoryview) -> None:
     """Refuse an output block that is some other memory than dst; a call without one is fine.
 
     Raises:
-        ValueError: dst begins outside the output block.
+        ParameterError: dst begins outside the output block.
     """
     if not len(output):
         return
     begins: int = np.frombuffer(output, np.uint8).__array_interface__["data"][0]
     at: int = target.__array_interface__["data"][0]
     if not begins <= at < begins + len(output):
-        raise ValueError(
+        raise ParameterError(
             f"dst.dataPhyAddr is not in the call's output block of {len(output)} bytes: pass the block that holds dst, "
             "or none."
         )

@@ -59,7 +59,7 @@ def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) ->
         0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.
 
     Raises:
-        ValueError: a field of the structure is wrong, or the output block is too small or overlaps the input.
+        ParameterError: a field of the structure is wrong, or the output block is too small or overlaps the input.
         OutOfTcm: the banks have no room for a tile.
     """
     param = read_param(hbDSPDequantizeParam, input)

@@ -28,6 +28,7 @@ from dsp_server.ops.nn.tiles import (
     read_param,
     refuse_overlap,
 )
+from dsp_server.ops.refusal import ParameterError
 from hbrt.pointcloud_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,
     MAX_GRID,
@@ -79,7 +80,7 @@ def make_pointcloud(name: str, *, slot_major: bool) -> Op:
             0; HB_ERR_MMAP_FAILED when the step's input does not lie in one live block.
 
         Raises:
-            ValueError: a field of the structure is wrong, or the output block is too small or overlaps the input.
+            ParameterError: a field of the structure is wrong, or the output block is too small or overlaps the input.
             OutOfTcm: the banks have no room for a tile.
         """
         param = read_param(hbDSPPointCloudParam, input)
@@ -101,17 +102,17 @@ def check(param: hbDSPPointCloudParam) -> None:
     """Refuse a structure that describes no step.
 
     Raises:
-        ValueError: names the field and its value.
+        ParameterError: names the field and its value.
     """
     if param.step not in STEPS:
-        raise ValueError(f"step {param.step} is none: use 1 (encode points), 2 (encode pillars) or 3 (transpose).")
+        raise ParameterError(f"step {param.step} is none: use 1 (encode points), 2 (encode pillars) or 3 (transpose).")
     if param.dims not in POINT_DIMS:
-        raise ValueError(f"dims is {param.dims}: a point has 4 or 5 numbers.")
+        raise ParameterError(f"dims is {param.dims}: a point has 4 or 5 numbers.")
     if param.flags & ~HB_DSP_POINTCLOUD_DDR_PATH:
-        raise ValueError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
+        raise ParameterError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
     if param.step == POINTCLOUD_ENCODE_POINTS:
         if param.count < 0:
-            raise ValueError(f"count is {param.count}: give the number of points, 0 or more.")
+            raise ParameterError(f"count is {param.count}: give the number of points, 0 or more.")
     else:
         _check_places(param)
     if param.step != POINTCLOUD_TRANSPOSE:
@@ -120,15 +121,15 @@ def check(param: hbDSPPointCloudParam) -> None:
 
 def _check_places(param: hbDSPPointCloudParam) -> None:
     if param.max_voxels < 1 or param.max_points < 1:
-        raise ValueError(f"max_voxels {param.max_voxels} and max_points {param.max_points} must be 1 or more.")
+        raise ParameterError(f"max_voxels {param.max_voxels} and max_points {param.max_points} must be 1 or more.")
     if param.max_voxels * param.max_points * param.dims > MAX_PLACES:
-        raise ValueError(
+        raise ParameterError(
             f"max_voxels {param.max_voxels} times max_points {param.max_points} times dims {param.dims} does not fit "
             "an int32: make one of them smaller."
         )
     last = param.first_voxel + param.voxel_count
     if param.first_voxel < 0 or param.voxel_count < 0 or last > param.max_voxels:
-        raise ValueError(
+        raise ParameterError(
             f"Pillars {param.first_voxel}..{last} are not inside the {param.max_voxels} that the buffers hold: "
             "correct first_voxel and voxel_count."
         )
@@ -140,14 +141,14 @@ def _check_constants(param: hbDSPPointCloudParam) -> None:
         spans, ("back and front", "right and left", "bottom and top", "lower and upper"), strict=True
     ):
         if not (math.isfinite(span) and span > 0):
-            raise ValueError(f"{name} are no range that float32 can tell: the second must be larger, both finite.")
+            raise ParameterError(f"{name} are no range that float32 can tell: the second must be larger, both finite.")
     for name in ("voxel_x", "voxel_y", "scale"):
         value = getattr(param, name)
         if not (math.isfinite(value) and value > 0):
-            raise ValueError(f"{name} is {value}: allowed are finite numbers above 0.")
+            raise ParameterError(f"{name} is {value}: allowed are finite numbers above 0.")
     for name in ("grid_x", "grid_y"):
         if not 1 <= getattr(param, name) <= MAX_GRID:
-            raise ValueError(f"{name} is {getattr(param, name)}: the grid has 1..{MAX_GRID} cells along an axis.")
+            raise ParameterError(f"{name} is {getattr(param, name)}: the grid has 1..{MAX_GRID} cells along an axis.")
 
 
 def _encode_points_step(param: hbDSPPointCloudParam, output: memoryview, tm: TileManager, path: Path) -> int:
@@ -198,7 +199,7 @@ def _pillar_step(
         return Status.HB_ERR_MMAP_FAILED
     target = output_array(output, places * dims, INT8)
     if np.may_share_memory(source, target):
-        raise ValueError("The output block overlaps the input: give it a block of its own.")
+        raise ParameterError("The output block overlaps the input: give it a block of its own.")
     source = source.reshape(places, dims)
     if is_transpose:
         run_rectangle(tm, path, source, target.reshape(dims, places, 1), rectangle, PLACES_A_TILE[dims], _taking(dims))

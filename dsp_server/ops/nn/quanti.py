@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.ops.nn.channels import Channels
+from dsp_server.ops.refusal import ParameterError
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
@@ -63,16 +64,16 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
         The plan, or None when an array cannot be mapped.
 
     Raises:
-        ValueError: a field has a value that no tensor can have; the text names the field and the value.
+        ParameterError: a field has a value that no tensor can have; the text names the field and the value.
     """
     shape = _shape(param)
     if param.tensor_type not in DTYPES:
         known = ", ".join(f"{number} {dtype.name}" for number, dtype in DTYPES.items())
-        raise ValueError(f"tensor_type {param.tensor_type} is not a quantised type: use one of {known}.")
+        raise ParameterError(f"tensor_type {param.tensor_type} is not a quantised type: use one of {known}.")
     if param.flags & ~FLAGS:
-        raise ValueError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
+        raise ParameterError(f"flags {param.flags:#x} has bits that mean nothing: clear the structure before use.")
     if param.quanti_type not in RULES:
-        raise ValueError(f"quanti_type {param.quanti_type} is not a rule: use 1 (SHIFT) or 2 (SCALE).")
+        raise ParameterError(f"quanti_type {param.quanti_type} is not a rule: use 1 (SHIFT) or 2 (SCALE).")
     dtype = DTYPES[param.tensor_type]
     per_tensor = param.axis == HB_DSP_QUANTI_PER_TENSOR
     rule = RULES[param.quanti_type](param, 1 if per_tensor else shape[param.axis], dtype, load)
@@ -93,12 +94,12 @@ def plan(param: QuantiParam, load: Load) -> Plan | None:
 
 def _shape(param: QuantiParam) -> tuple[int, ...]:
     if not 1 <= param.dimension_count <= MAX_DIMENSIONS:
-        raise ValueError(f"dimension_count is {param.dimension_count}: give between 1 and {MAX_DIMENSIONS}.")
+        raise ParameterError(f"dimension_count is {param.dimension_count}: give between 1 and {MAX_DIMENSIONS}.")
     shape = tuple(param.shape[: param.dimension_count])
     if min(shape) < 0:
-        raise ValueError(f"shape {shape} has a negative dimension: give the tensor's own.")
+        raise ParameterError(f"shape {shape} has a negative dimension: give the tensor's own.")
     if not HB_DSP_QUANTI_PER_TENSOR <= param.axis < len(shape):
-        raise ValueError(
+        raise ParameterError(
             f"axis {param.axis} is not a dimension of shape {shape}: give 0..{len(shape) - 1}, "
             f"or {HB_DSP_QUANTI_PER_TENSOR} for one scale for the whole tensor."
         )
@@ -135,7 +136,7 @@ def _shift_rule(param: QuantiParam, channels: int, dtype: np.dtype[Any], load: L
 def _refuse(what: str, values: NDArray[Any], wrong: NDArray[np.bool_], allowed: str) -> None:
     if wrong.any():
         channel = int(wrong.argmax())
-        raise ValueError(f"The {what} of channel {channel} is {values[channel]}: allowed are {allowed}.")
+        raise ParameterError(f"The {what} of channel {channel} is {values[channel]}: allowed are {allowed}.")
 
 
 RULES: dict[int, Callable[[QuantiParam, int, np.dtype[Any], Load], Rule | None]] = {

@@ -84,7 +84,7 @@ def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> i
         0; HB_ERR_MMAP_FAILED when a range that the structure points to does not lie in one live block.
 
     Raises:
-        ValueError: a field of the structure is wrong, or the output block is too small or overlaps the input.
+        ParameterError: a field of the structure is wrong, or the output block is too small or overlaps the input.
         OutOfTcm: the banks have no room for a tile.
     """
     param = read_param(hbDSPQuantizeParam, input)

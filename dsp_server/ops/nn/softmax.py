@@ -23,6 +23,7 @@ from dsp_server.ops.nn.tiles import (
     run_pass,
     set_path,
 )
+from dsp_server.ops.refusal import ParameterError
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.status import Status
 
@@ -117,13 +118,13 @@ def make_softmax(path: Path | None = None) -> Callable[[memoryview, memoryview, 
             0; HB_ERR_MMAP_FAILED when the row does not lie in one live block.
 
         Raises:
-            ValueError: data_size is negative or not a multiple of 4, the address is not aligned, the output
+            ParameterError: data_size is negative or not a multiple of 4, the address is not aligned, the output
                 block is too small, or the two blocks overlap without being the same.
             OutOfTcm: the banks have no room for a tile.
         """
         param = read_param(hbDSPSoftmaxParam, input)
         if param.data_size < 0 or param.data_size % FLOAT32.itemsize:
-            raise ValueError(f"data_size is {param.data_size} bytes: give 4 for each float32 value.")
+            raise ParameterError(f"data_size is {param.data_size} bytes: give 4 for each float32 value.")
         count = param.data_size // FLOAT32.itemsize
         source = array_at(param.input, count, FLOAT32)
         if source is None:

@@ -26,6 +26,7 @@ from dsp_server.ops.nn.tiles import (
     read_param,
     refuse_overlap,
 )
+from dsp_server.ops.refusal import ParameterError
 from dsp_server.runtime import context
 from dsp_server.tile_manager import OutOfTcm
 from hbrt.nn_types import hbDSPSoftmaxParam, hbDSPSoftmaxRowsParam
@@ -45,15 +46,15 @@ def hb_dsp_softmax_rows(input: memoryview, output: memoryview, tm: TileManager) 
         a row, other than 0.
 
     Raises:
-        ValueError: data_size is negative or not a multiple of 4, rows is negative, the address is not aligned, the
+        ParameterError: data_size is negative or not a multiple of 4, rows is negative, the address is not aligned, the
             output block is too small, or the two blocks overlap without being the same.
         OutOfTcm: the banks have no room for a tile.
     """
     param = read_param(hbDSPSoftmaxRowsParam, input)
     if param.data_size < 0 or param.data_size % FLOAT32.itemsize:
-        raise ValueError(f"data_size is {param.data_size} bytes: give 4 for each float32 value of a row.")
+        raise ParameterError(f"data_size is {param.data_size} bytes: give 4 for each float32 value of a row.")
     if param.rows < 0:
-        raise ValueError(f"rows is {param.rows}: give the number of rows, 0 or more.")
+        raise ParameterError(f"rows is {param.rows}: give the number of rows, 0 or more.")
     length = param.data_size // FLOAT32.itemsize
     source = array_at(param.input, param.rows * length, FLOAT32)
     if source is None:

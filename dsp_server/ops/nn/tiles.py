@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from dsp_server import cycles
 from dsp_server.descriptors import current
 from dsp_server.frame import ping_pong
+from dsp_server.ops.refusal import ParameterError
 from dsp_server.runtime import hb_dsp_mem_map
 from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, OutOfTcm
 from hbrt.settings import choice
@@ -81,11 +82,11 @@ def read_param(structure: type[Param], block: memoryview) -> Param:
     """A copy of the parameter structure at the start of an input block.
 
     Raises:
-        ValueError: the block is shorter than the structure.
+        ParameterError: the block is shorter than the structure.
     """
     size_bytes = ctypes.sizeof(structure)
     if len(block) < size_bytes:
-        raise ValueError(
+        raise ParameterError(
             f"The input block has {len(block)} bytes, but {structure.__name__} has {size_bytes}: "
             "allocate a block of its size and fill the structure there."
         )
@@ -96,12 +97,12 @@ def array_at(phy_addr: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | 
     """`count` elements in DDR, as a view of the bytes themselves; None when they cannot be mapped.
 
     Raises:
-        ValueError: the address is not a multiple of the element's size; a real core hangs on such a pointer.
+        ParameterError: the address is not a multiple of the element's size; a real core hangs on such a pointer.
     """
     if not count:
         return np.empty(0, dtype)
     if phy_addr % dtype.itemsize:
-        raise ValueError(
+        raise ParameterError(
             f"The {dtype.name} data at {phy_addr:#x} is not aligned: "
             f"its address must be a multiple of {dtype.itemsize}."
         )
@@ -113,11 +114,11 @@ def output_array(block: memoryview, count: int, dtype: np.dtype[Any]) -> NDArray
     """The first `count` elements of an output block, as a view.
 
     Raises:
-        ValueError: the block is too small.
+        ParameterError: the block is too small.
     """
     size_bytes = count * dtype.itemsize
     if len(block) < size_bytes:
-        raise ValueError(
+        raise ParameterError(
             f"The output block has {len(block)} bytes, but {count} {dtype.name} results take {size_bytes}: "
             "allocate a larger one."
         )
@@ -128,14 +129,14 @@ def refuse_overlap(source: NDArray[Any], target: NDArray[Any]) -> None:
     """Refuses a target that would overwrite input which a later tile still reads.
 
     Raises:
-        ValueError: source and target overlap, except for a target over its source, with no larger elements.
+        ParameterError: source and target overlap, except for a target over its source, with no larger elements.
     """
     from_ = source.__array_interface__["data"][0]  # .ctypes costs several times as much
     to = target.__array_interface__["data"][0]
     if from_ == to and target.itemsize <= source.itemsize:
         return
     if from_ < to + target.nbytes and to < from_ + source.nbytes:
-        raise ValueError(
+        raise ParameterError(
             "The output block overlaps the input data: give it a block of its own, or, for results that are "
             "not larger than the input, the address of the input itself."
         )

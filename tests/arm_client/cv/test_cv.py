@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import re
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 import skimage.data
 from numpy.typing import NDArray
 
+import arm_client as hb
 from arm_client import cv
 from arm_client.arrays import BoardArray
 from arm_client.client import Board
@@ -385,6 +387,29 @@ def test_the_raw_command(dsp_board: Board) -> None:
     dst[...] = 0
     dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, None)  # without an output block
     np.testing.assert_array_equal(dst, blurred(GREY))
+
+
+def test_by_the_c_names_a_refusal_is_a_status_and_a_sentence(dsp_board: Board) -> None:
+    param, src, dst = raw(dsp_board, kernelSize=9)
+    dst[...] = 0
+    block = hb.hbSysMem()
+    assert hb.hbSysAllocMem(block, ctypes.sizeof(param)) == 0
+    ctrl, out = hb.hbDSPRpcCtrlParam(), hb.hbSysMem()
+    hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
+    ctrl.rpcCmd = HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR
+    out.phyAddr, out.virAddr, out.memSize = src.phy_addr, src.ctypes.data, src.nbytes
+    for kernel_size, why in ((9, "kernelSize is 9: use one of 3"), (3, "dst.dataPhyAddr is not in the call's output")):
+        param.kernelSize = kernel_size
+        block.view()[:] = bytes(param)
+        task = hb.hbDSPTask_t()
+        assert hb.hbDSPRpc(task, block, out, ctrl) == 0
+        assert hb.hbDSPWaitTaskDone(task, 0) == Status.HB_DSP_RUN_TASK_FAILED
+        said = hb.last_error()
+        assert hb.hbDSPReleaseTask(task) == 0
+        assert f" refused the call: {why}" in said
+        assert len(said.splitlines()) == 1
+    assert hb.hbSysFreeMem(block) == 0
+    assert not dst.any()
 
 
 def test_the_op_refuses_what_reaches_it(dsp_board: Board) -> None:
