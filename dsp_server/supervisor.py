@@ -92,7 +92,7 @@ class Supervisor:
             stop.ask,
         )
         self.control_socket.open(self.control.handle)
-        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS", 0) if config.watchdog_ms is None else config.watchdog_ms
+        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
         self.watchdog = Watchdog(self.mailbox, self.settler, cores, self.loop, self.journal, watchdog_ms)
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None

@@ -10,12 +10,13 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Setting(NamedTuple):
-    """One environment variable that hbrt reads."""
+    """One environment variable that hbrt reads; ``least`` bounds an integer."""
 
     name: str
     kind: str
     default: str
     help: str
+    least: int | None = None
 
 
 TABLE: tuple[Setting, ...] = (
@@ -36,13 +37,13 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
-    Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores"),
+    Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores", 1),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
-    Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none"),
+    Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
-    Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it"),
+    Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it", 0),
     Setting("HBRT_SPIN_US", "int", "-1", "microseconds to look before sleeping; 0 never spins, -1 adapts"),
     Setting(
         "HBRT_NN_PATH",
@@ -68,13 +69,14 @@ def text(name: str) -> str:
     return os.environ.get(name) or _BY_NAME[name].default
 
 
-def integer(name: str, least: int | None = None, most: int | None = None) -> int:
+def integer(name: str, most: int | None = None) -> int:
     """Value of an integer setting.
 
     Raises:
-        BadSettingError: it is no whole number, or not within the bounds, which are those of the option it stands for.
+        BadSettingError: it is no whole number, or not within the bounds: the table's least, and ``most``.
     """
     raw = text(name)
+    least = _BY_NAME[name].least
     try:
         value = int(raw)
     except ValueError:

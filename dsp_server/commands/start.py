@@ -34,7 +34,7 @@ def daemon_options(function: F) -> F:
             "--cores",
             metavar="N",
             type=click.IntRange(1, MAX_CORES),
-            default=lambda: settings.integer("HBRT_CORES", 1, MAX_CORES),
+            default=lambda: settings.integer("HBRT_CORES", most=MAX_CORES),
             help="DSP cores, a process each. Default: HBRT_CORES, else 2.",
         ),
         click.option(
@@ -55,7 +55,7 @@ def daemon_options(function: F) -> F:
             "watchdog_ms",
             metavar="MS",
             type=click.IntRange(min=0),
-            default=lambda: settings.integer("HBRT_WATCHDOG_MS", 0),
+            default=lambda: settings.integer("HBRT_WATCHDOG_MS"),
             help="Time limit of an op without a latency budget, 0 for none. Default: HBRT_WATCHDOG_MS, else 60000.",
         ),
         click.option(
