@@ -6,10 +6,13 @@ Start a board with it; `hbrt ops` lists the packaged ops and `hb_dsp_invert`:
 
 The op takes the image descriptor of the packaged CV ops, so that an ARM program fills the same structure for it:
 src at 0, dst at 56. It writes 255 - src, row by row through TCM: each row comes in by iDMA, is turned over in one
-bank, and goes out again. Only `main`'s register calls and the op are meant to be edited.
+bank, and goes out again. It takes Y of U8, RGB, BGR and NV12, and holds the call to the rules that the packaged ops
+have. Only `main`'s register calls and the op are meant to be edited.
 """
 
 from __future__ import annotations
+
+import ctypes
 
 import numpy as np
 
@@ -34,20 +37,32 @@ from dsp_server import (
     xvAllocateBuffer,
     xvFreeBuffer,
 )
+from dsp_server.ops import ParameterError
+from hbrt.cv.image import Plane
+from hbrt.cv.rules import COLOUR_NV12, need_apart, same_kind, same_size
 from hbrt.cv_types import CvParam
-from hbrt.status import HB_DSP_INVALID_ARGUMENT, HB_DSP_OUT_OF_TCM
+from hbrt.status import HB_DSP_OUT_OF_TCM
 
 INVERT_CMD = 0x1800
 
 
 def hb_dsp_invert(input: memoryview, output: memoryview, tm: TileManager) -> int:
-    """255 - src for every byte of an image of one plane; dst has its format and size."""
+    """255 - src for every byte of an image; dst has its kind and size, and may be src itself."""
+    if len(input) < ctypes.sizeof(CvParam):
+        raise ParameterError(f"The input block has {len(input)} bytes: give {ctypes.sizeof(CvParam)}, src and dst.")
     param = CvParam.from_buffer_copy(input)
-    for name, image in (("src", param.src), ("dst", param.dst)):
-        image.check(name)  # format, type, size, stride, address: a ValueError with a sentence
-    if (param.src.width, param.src.height) != (param.dst.width, param.dst.height):
-        return HB_DSP_INVALID_ARGUMENT
-    src_plane, dst_plane = param.src.planes()[0], param.dst.planes()[0]
+    same_kind(param, COLOUR_NV12)  # each a refusal with a sentence, as ParameterError is
+    same_size(param)
+    need_apart(param, in_place=True)
+    for src_plane, dst_plane in zip(param.src.planes(), param.dst.planes(), strict=True):
+        status = invert_plane(src_plane, dst_plane, tm)
+        if status:
+            return status
+    return 0
+
+
+def invert_plane(src_plane: Plane, dst_plane: Plane, tm: TileManager) -> int:
+    """255 - src for every byte of one plane; 0, or a status."""
     src = hb_dsp_mem_map(src_plane.phy_addr, src_plane.size_bytes)
     dst = hb_dsp_mem_map(dst_plane.phy_addr, dst_plane.size_bytes)
     if src is MAP_FAILED or dst is MAP_FAILED:

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from arm_client.client import Board
+from arm_client.errors import OpFailedError
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv_types import CvParam, hbVPImage
-from hbrt.status import Status
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -143,11 +143,59 @@ def test_the_images_own_op_takes_the_same_descriptor(dsp_board: Board) -> None:
     )
     dsp_board.call(0x1800, param, dst)
     np.testing.assert_array_equal(dst, 255 - src)
-    param.dst.width = 16
-    with pytest.raises(RuntimeError) as caught:
-        dsp_board.call(0x1800, param, dst)
-    assert getattr(caught.value, "status", None) == Status.HB_DSP_INVALID_ARGUMENT
     assert dsp_board.ops()[0x80A] == "gaussian_blur"
+
+
+@pytest.mark.dsp_board(image=SAMPLES / "dsp" / "cv_image.py")
+def test_the_images_own_op_takes_colours_nv12_and_in_place(dsp_board: Board) -> None:
+    random = np.random.default_rng(2)
+    for shapes in ([(9, 14, 3)], [(10, 14), (5, 7, 2)]):
+        planes: list[Any] = [dsp_board.from_array(random.integers(0, 256, shape, np.uint8)) for shape in shapes]
+        results: list[Any] = [dsp_board.empty_like(plane) for plane in planes]
+        for targets in (results, planes):
+            expected = [255 - np.array(plane) for plane in planes]
+            dsp_board.call(0x1800, CvParam(src=described(planes), dst=described(targets)), targets[0])
+            for target, wanted in zip(targets, expected, strict=True):
+                np.testing.assert_array_equal(target, wanted)
+
+
+def described(planes: list[Any]) -> hbVPImage:
+    """Y, RGB, or NV12 of two planes, whose rows lie one after the other."""
+    first = planes[0]
+    height, width = first.shape[:2]
+    number, form = (2, 3) if first.ndim == 3 else ({"uint8": 1, "int16": 3}[first.dtype.name], len(planes))
+    image = hbVPImage(form, number, width, height, first.strides[0], dataPhyAddr=first.phy_addr)
+    if len(planes) > 1:
+        image.uvPhyAddr, image.uvStride = planes[1].phy_addr, planes[1].strides[0]
+    return image
+
+
+@pytest.mark.dsp_board(image=SAMPLES / "dsp" / "cv_image.py")
+def test_what_the_images_own_op_refuses(dsp_board: Board) -> None:
+    grey, short, colour, deep = (
+        described([dsp_board.empty(shape, dtype)])
+        for shape, dtype in (
+            ((10, 20), np.uint8),
+            ((10, 19), np.uint8),
+            ((10, 20, 3), np.uint8),
+            ((10, 20), np.int16),
+        )
+    )
+    shifted = hbVPImage.from_buffer_copy(grey)
+    shifted.dataPhyAddr += 1
+    for src, dst, why in (
+        (colour, grey, "dst is Y U8C1: with a src of RGB U8C3 it is the same."),
+        (grey, colour, "dst is RGB U8C3: with a src of Y U8C1 it is the same."),
+        (deep, deep, "src is Y S16C1: this op takes Y U8C1"),
+        (grey, short, "dst is 19 x 10 pixels: with this src it is 20 x 10."),
+        (grey, shifted, "overlaps src"),
+    ):
+        with pytest.raises(OpFailedError) as caught:
+            dsp_board.call(0x1800, CvParam(src=src, dst=dst), None)
+        assert why in caught.value.text
+        assert len(caught.value.text.splitlines()) == 1
+    with pytest.raises(OpFailedError, match="The input block has 56 bytes: give 112, src and dst"):
+        dsp_board.call(0x1800, grey, None)
 
 
 def test_hbrt_run_cv(shell: Shell, tmp_path: Path) -> None:
