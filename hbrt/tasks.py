@@ -420,14 +420,19 @@ class Tasks:
         return True
 
     def _cancel(self, slot: int) -> bool:
-        mailbox = self.mailbox
-        with mailbox.claim_lock:
+        mailbox, lock = self.mailbox, self.mailbox.claim_lock
+        # No "with": a signal's handler that raises in the lock's own methods would leave the whole board without it.
+        try:
+            if refusal := lock.try_acquire(lock.handle):
+                lock.acquire_slowly(refusal)
             if mailbox.state(slot) not in {State.SENT, State.READY}:
                 return False
             gone = Answer(-1, Status.HB_DSP_TASK_CANCELLED, 0, 0, 0, 0, monotonic_ns(), 0)
             mailbox.write_answer(slot, gone, "The task was cancelled before a core claimed it.")
             mailbox.move(slot, State.CANCELLED, Actor.OWNER)
             return True
+        finally:
+            lock.release(lock.handle)  # by a thread that does not hold it: refused, and nothing happens
 
     def live_count(self) -> int:
         """Tasks whose handles were not released."""

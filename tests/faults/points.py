@@ -96,7 +96,7 @@ POINTS = [
     Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in targets[0]"),
     Point("client", "S05", "submit: announced, nobody rung", _SUBMIT, "doorbell, offline = -1, 0"),
     Point("client", "S06", "submit: about to ring", _SUBMIT, "eventfd_write(doorbell, 1)"),
-    Point("client", "X01", "cancel: about to take the lock", _CANCEL, "with mailbox.claim_lock:"),
+    Point("client", "X01", "cancel: about to take the lock", _CANCEL, "if refusal := lock.try_acquire("),
     Point("client", "X02", "cancel: the lock is taken", _CANCEL, "if mailbox.state(slot)", has_lock=True),
     Point("client", "X03", "cancel: the answer is written", _CANCEL, "mailbox.move(", has_lock=True),
     Point("client", "X04", "cancel: CANCELLED, the lock still held", _CANCEL, "return True", has_lock=True),

@@ -6,6 +6,7 @@ import itertools
 import os
 import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -124,6 +125,31 @@ def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch
             tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
     assert tasks._fence_in(blocking=False)
     tasks._fence_out()
+    tasks.close()
+
+
+def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
+    tasks, lock = Tasks(link), link.mailbox.claim_lock  # type: ignore[arg-type]
+    lock.initialise()
+    try_acquire = lock.try_acquire
+    handle = tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
+
+    def interrupted(mutex: Any) -> int:
+        assert try_acquire(mutex) == 0
+        raise KeyboardInterrupt  # as by the handler of a signal that comes now
+
+    with monkeypatch.context() as patched:
+        patched.setattr(lock, "try_acquire", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            tasks.cancel(handle)
+    with ThreadPoolExecutor(1) as others:
+        assert others.submit(lambda: (try_acquire(lock.handle), lock.release(lock.handle))).result() == (0, 0)
+        assert others.submit(try_acquire, lock.handle).result() == 0
+        lock.release(lock.handle)  # this thread does not hold it
+        assert lock.try_acquire(lock.handle)
+        others.submit(lock.release, lock.handle).result()
+    assert tasks.cancel(handle)
+    tasks.release(handle)
     tasks.close()
 
 
