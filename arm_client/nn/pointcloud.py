@@ -171,11 +171,7 @@ class PillarPipeline:
 
     def _in_device_memory(self, points: ArrayLike) -> BoardArray:
         given = as_array(points)
-        dims, most = self.config.dims, self.config.max_input_points
-        if given.ndim != 2 or given.shape[1] != dims:
-            raise refusal(f"points have the shape {given.shape}, but a sweep of this model is (n, {dims}).")
-        if len(given) > most:
-            raise refusal(f"{len(given)} points are more than max_input_points, {most}: raise it in the configuration.")
+        self.config.need_sweep(given.shape)
         if is_on_board(given) and given.dtype == np.float32 and given.flags.c_contiguous:
             return given
         mine = cast("BoardArray", self.points[: len(given)])

@@ -131,8 +131,28 @@ class PillarConfig:
         """Command whose op has this order of places."""
         return HB_DSP_RPC_CMD_NN_CENTERPOINT if self.slot_major else HB_DSP_RPC_CMD_NN_POINTPILLARS
 
+    def need_sweep(self, shape: tuple[int, ...]) -> None:
+        """Refuse what is no sweep of this model: (n, dims) numbers, at most max_input_points of them points.
+
+        Raises:
+            CallerError: says the shape, or how many points there are and may be.
+        """
+        if len(shape) != 2 or shape[1] != self.dims:
+            raise refusal(f"points have the shape {shape}, but a sweep of this model is (n, {self.dims}).")
+        if shape[0] > self.max_input_points:
+            raise refusal(
+                f"{shape[0]} points are more than max_input_points, {self.max_input_points}: give fewer, or raise it "
+                "in the configuration."
+            )
+
     def param(self, step: int, **fields: int) -> hbDSPPointCloudParam:
-        """A parameter structure for a step of this model, with these fields set."""
+        """A parameter structure for a step of this model, with these fields set.
+
+        Raises:
+            CallerError: `count` is that of a sweep with more points than the model takes.
+        """
+        if "count" in fields:
+            self.need_sweep((fields["count"], self.dims))
         param = hbDSPPointCloudParam.from_buffer_copy(self._param)
         param.step = step
         for name, value in fields.items():

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from arm_client.nn.arrays import refusal
+from arm_client.nn.arrays import as_array
 from arm_client.nn.pointcloud_config import PillarConfig
 from arm_client.nn.pointcloud_voxels import Voxeliser
 
@@ -32,14 +32,13 @@ def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
         config: The model.
 
     Raises:
-        CallerError: another shape.
+        CallerError: no real numbers, another shape, or more points than the model takes.
 
     Source: DSP sample package, CenterPoint pre-processing (J5), the CPU reference.
     """
     with np.errstate(over="ignore"):
-        sweep = np.ascontiguousarray(points, np.float32)
-    if sweep.ndim != 2 or sweep.shape[1] != config.dims:
-        raise refusal(f"points have the shape {sweep.shape}, but a sweep of this model is (n, {config.dims}).")
+        sweep = np.ascontiguousarray(as_array(points), np.float32)
+    config.need_sweep(sweep.shape)
     coordinates = np.empty((config.max_voxels, 4), np.int32)
     voxeliser = Voxeliser(config, coordinates, compiled=False)
     voxels = np.full((config.places, config.dims), np.nan, np.float32)

@@ -271,12 +271,14 @@ def test_nothing_is_left_on_the_board(dsp_board: Board) -> None:
         (np.zeros((2, 5), complex), "^The values are of type complex128: use real numbers, such as float32"),
         (np.zeros((2, 5), "M8[s]"), r"^The values are of type datetime64\[s\]: use real numbers"),
         (None, "^The values are of type object: use real numbers"),
-        (np.zeros((65, 5)), "65 points are more than max_input_points, 64: raise it in the configuration."),
+        (np.zeros((65, 5)), "65 points are more than max_input_points, 64: give fewer, or raise it in the conf"),
     ],
 )
 def test_points_that_do_not_fit(dsp_board: Board, points: Any, message: str) -> None:
     with pytest.raises(CallerError, match=message):
         nn.centerpoint(dsp_board, points, SMALL)
+    with pytest.raises(CallerError, match=message):
+        preprocess(points, SMALL)
 
 
 def test_a_plan_that_is_none(dsp_board: Board) -> None:
