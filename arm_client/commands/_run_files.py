@@ -20,8 +20,7 @@ _FILES = {
     "model_file": ("--model", "model"),
     "image_file": ("--image", "model"),
 }
-# Bytes of a point in the file of the sample: x, y, z, intensity and, of nuScenes, a fifth number, float32.
-_POINT_BYTES = {"centerpoint": 20, "pointpillars": 16}
+_NUMBERS = ("x", "y", "z", "intensity", "ring or time")  # of a point, float32; a model takes the first 4, or all
 
 
 def file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
@@ -41,11 +40,20 @@ def default_output(samples: dict[str, Path]) -> Path | None:
     return DEFAULT_DIRECTORY if any("output_dir" in arguments_of(file) for file in samples.values()) else None
 
 
-def options_of(samples: dict[str, Path], files: dict[str, Path | None], output: Path | None) -> dict[str, str]:
+def options_of(
+    samples: dict[str, Path], files: dict[str, Path | None], output: Path | None, *, were_named: bool
+) -> dict[str, str]:
     """What the samples get as arguments of their ``run()``, as far as they take it.
 
+    Args:
+        samples: Those that will run.
+        files: What the user gave, by argument.
+        output: Directory for results; None for no files.
+        were_named: Whether the user named them, rather than have all of the group run.
+
     Raises:
-        click.UsageError: a point cloud or a picture, and no sample that takes one; a file of another format.
+        click.UsageError: a point cloud or a picture, and no sample that takes one; a file of another format, or for
+            samples that read different ones.
         PictureError: OpenCV is not installed.
     """
     options = {} if output is None else {"output_dir": str(output.absolute())}
@@ -61,19 +69,39 @@ def options_of(samples: dict[str, Path], files: dict[str, Path | None], output: 
         if (picture := files["input_file"]) is not None and not is_picture(picture):
             raise click.UsageError(f"--input {picture} is not a picture that OpenCV can read.")
     if (points := files["points_file"]) is not None:
-        _check_points(points, [name for name in samples if name in _POINT_BYTES])
+        _check_points(points, samples, were_named=were_named)
     return options
 
 
-def _check_points(points: Path, samples: list[str]) -> None:
+def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -> None:
+    from arm_client.errors import CallerError
+    from arm_client.nn import CENTERPOINT, POINTPILLARS
+
+    known = {"centerpoint": CENTERPOINT, "pointpillars": POINTPILLARS}
+    models = {name: model for name, model in known.items() if name in samples}
+    if not were_named or len({model.dims for model in models.values()}) > 1:
+        formats = [f"{name} reads {_format_of(model.dims)}" for name, model in models.items()]
+        raise click.UsageError(
+            f"--points {points} would be given to all samples that take a point cloud, and they read different files: "
+            f"{'; '.join(formats)}. Name the one that it is for, as in: hbrt run nn {next(iter(models))} --points FILE."
+        )
     size_bytes = points.stat().st_size
-    for name in samples:
-        if size_bytes % _POINT_BYTES[name]:
+    for name, model in models.items():
+        count, rest = divmod(size_bytes, 4 * model.dims)
+        if rest:
             raise click.UsageError(
-                f"--points {points} has {size_bytes} bytes, which is no whole number of points of "
-                f"{_POINT_BYTES[name]} bytes ({_POINT_BYTES[name] // 4} float32), as {name} takes them: it has another "
-                "format, or is cut off. Name only samples that it is for."
+                f"--points {points} has {size_bytes} bytes, which is no whole number of points of {4 * model.dims} "
+                f"bytes: {name} reads {_format_of(model.dims)}. It has another format, or is cut off."
             )
+        try:
+            model.need_sweep((count, model.dims))
+        except CallerError as error:
+            raise click.UsageError(f"--points {points}, for {name}: {error.text}") from None
+
+
+def _format_of(dims: int) -> str:
+    """What the file of a model holds."""
+    return f"{dims} float32 a point ({', '.join(_NUMBERS[:dims])}; {4 * dims} bytes)"
 
 
 def prepare_output(directory: Path) -> None:

@@ -1,8 +1,9 @@
 """Run one sample program and hand its result over: ``python -m arm_client.commands._sample FILE FD OPTIONS``.
 
 A process of its own for each sample: one that crashes is that sample's failure and nobody else's. What the sample
-prints goes where it always goes; the dictionary that its ``run()`` returns goes to the descriptor, as JSON. OPTIONS is
-a JSON object: arguments of ``run()`` by name, of which a sample gets those that it has.
+prints goes where it always goes; the dictionary that its ``run()`` returns goes to the descriptor, as JSON, and so does
+what is known of the call when it raises. OPTIONS is a JSON object: arguments of ``run()`` by name, of which a sample
+gets those that it has.
 
 A call that took long may have been its core's first of the kind, which loads OpenCV or numba. So it is made once more,
 and the second time is what is said.
@@ -13,11 +14,15 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import runpy
 import sys
 import traceback
+from typing import Any
 
 LOADING_US = 50_000
+# How samples say that a call of the C names failed.
+_CALL_FAILED = re.compile(r"hb\w+ returned (-?[0-9]+):")
 
 
 def main() -> int:
@@ -38,10 +43,32 @@ def main() -> int:
     except Exception as error:  # noqa: BLE001 - whatever a sample raises; the trace begins with its own lines
         trace = error.__traceback__
         traceback.print_exception(error.with_traceback(trace and trace.tb_next))
+        _hand_over(fd, _known_of(error))
         return 1
+    _hand_over(fd, result)
+    return 0
+
+
+def _hand_over(fd: int, result: Any) -> None:
     with os.fdopen(fd, "w", encoding="utf-8") as out:
         json.dump(result, out, default=float)  # numpy's numbers are no JSON
-    return 0
+
+
+def _known_of(error: Exception) -> dict[str, int]:
+    """Status of the call that failed, and command and core that the sample had written into its control structure."""
+    from arm_client import hbDSPRpcCtrlParam
+    from arm_client.errors import HbrtError
+
+    known: dict[str, int] = {}
+    if isinstance(error, HbrtError):
+        known["status"] = error.status
+    elif said := _CALL_FAILED.match(str(error)):
+        known["status"] = int(said[1])
+    for frame, _line in traceback.walk_tb(error.__traceback__):
+        for value in frame.f_locals.values():
+            if isinstance(value, hbDSPRpcCtrlParam):
+                known |= {"command": value.rpcCmd, "core": value.dspCoreId}
+    return known
 
 
 if __name__ == "__main__":

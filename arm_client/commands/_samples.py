@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +17,20 @@ import click
 
 from hbrt.samples_dir import samples_dir
 
+# What is said of every sample; None where it is not known.
+_FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "output_file")
+
 
 class Outcome(NamedTuple):
-    """One sample's run; ``result`` is what its ``run()`` returned, ``problem`` why there is none or it is not good."""
+    """One sample's run.
+
+    Attributes:
+        name: Of the sample.
+        result: What its ``run()`` returned, or what is known of the call that it failed in.
+        problem: Why it has no result, or no good one; empty when all is well.
+        has_timed_out: Whether it was ended.
+        output: What it printed.
+    """
 
     name: str
     result: dict[str, Any]
@@ -30,11 +43,15 @@ class Outcome(NamedTuple):
         """Whether it ran, and its own check held."""
         return not self.problem
 
+    def record(self) -> dict[str, Any]:
+        """What is known of its call: every field of _FIELDS, and what else it returned."""
+        return {**dict.fromkeys(_FIELDS), "op": self.name, **self.result}
+
     def document(self) -> dict[str, Any]:
         """For ``--json``: what the sample returned, and what is known about its process."""
         return {
             "sample": self.name,
-            **self.result,
+            **self.record(),
             "passed": self.has_passed,
             "problem": self.problem,
             "output": self.output,
@@ -58,13 +75,32 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
         click.UsageError: no such group or sample; says which there are.
     """
     if group not in groups():
-        raise click.UsageError(f"There is no group {group!r} of samples; there are {', '.join(groups())}.")
+        hint = _nearest_group(group) or _elsewhere(group, ())
+        raise click.UsageError(f"There is no group {group!r} of samples; there are {', '.join(groups())}.{hint}")
     known = samples_of(group)
     by_letters = {_letters(name): name for name in known}
     if unknown := [name for name in names if _letters(name) not in by_letters]:
-        raise click.UsageError(f"The group {group} has no sample {unknown[0]!r}; it has {', '.join(known)}.")
+        hint = _elsewhere(unknown[0], known)
+        raise click.UsageError(f"The group {group} has no sample {unknown[0]!r}; it has {', '.join(known)}.{hint}")
     wanted = [by_letters[_letters(name)] for name in names]
     return {name: known[name] for name in wanted or known}
+
+
+def _nearest_group(name: str) -> str:
+    near = get_close_matches(name.lower(), groups(), 1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _elsewhere(name: str, here: Iterable[str]) -> str:
+    """Sentence that leads to the sample which was meant: it of another group, the nearest one here, or elsewhere."""
+    own = {_letters(sample): sample for sample in here}
+    others = {_letters(sample): f"{group} {sample}" for group in groups() for sample in samples_of(group)}
+    wanted = _letters(name)
+    if wanted not in others and (near := get_close_matches(wanted, own, 1)):
+        return f" Did you mean {own[near[0]]}?"
+    if found := get_close_matches(wanted, others, 1):
+        return f" Did you mean 'hbrt run {others[found[0]]}'?"
+    return ""
 
 
 def _letters(name: str) -> str:

@@ -48,7 +48,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
 @file_option("--input", "-i", "picture", help="Picture for the samples that take one; any file that OpenCV reads.")
 @file_option(
     "--points",
-    help="Point cloud for the samples that take one: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
+    help="Point cloud for the sample that is named: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
 @file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
 @file_option("--image", help="Picture for the model; any file that OpenCV reads.")
@@ -84,7 +84,8 @@ def command(
     if group is None or group == "help":
         raise click.UsageError(f"Name a group of samples; there are {', '.join(groups())}.")
     wants_help = "help" in names
-    samples = chosen(group, tuple(name for name in names if name != "help"))
+    named = tuple(name for name in names if name != "help")
+    samples = chosen(group, named)
     if wants_help:
         _list(samples, as_json=as_json)
         return
@@ -92,7 +93,7 @@ def command(
         need_models()
     output = output or default_output(samples)
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
-    options = options_of(samples, files, output)
+    options = options_of(samples, files, output, were_named=bool(named))
     mode = mode_of(board, mode)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with running_board(board, must_run=was_named) as (directory, is_private):
@@ -144,7 +145,7 @@ def _list(samples: dict[str, Path], *, as_json: bool) -> None:
 
 
 def _show(outcomes: list[Outcome], where: str) -> None:
-    by_command = sorted(outcomes, key=lambda outcome: (outcome.result.get("command", 1 << 16), outcome.name))
+    by_command = sorted(outcomes, key=_place_of)
     show_table(_COLUMNS, [_row(outcome) for outcome in by_command])
     for outcome in by_command:
         if lines := outcome.result.get("report"):
@@ -158,17 +159,24 @@ def _show(outcomes: list[Outcome], where: str) -> None:
     click.echo(f"{good} of {len(outcomes)} passed, on {where}.")
 
 
+def _place_of(outcome: Outcome) -> tuple[int, str]:
+    """Key by which the table is sorted: command, then name; last those whose command is not known."""
+    command = outcome.record()["command"]
+    return 1 << 16 if command is None else command, outcome.name
+
+
 def _row(outcome: Outcome) -> tuple[object, ...]:
-    result: dict[str, Any] = outcome.result
-    if not result:
-        return outcome.name, "-", "-", "-", "-", "-", "FAILED"
+    record = outcome.record()
+    command, core, status, error, took_us = (
+        record[name] for name in ("command", "core", "status", "max_error", "host_time_us")
+    )
     return (
-        result.get("op", outcome.name),
-        f"{result['command']:#x}" if "command" in result else "-",
-        _CORES.get(result.get("core", -1), str(result.get("core", "-"))),
-        name_of(result["status"]) if result.get("status") else str(result.get("status", "-")),
-        f"{result['max_error']:.2g}" if "max_error" in result else "-",
-        f"{result['host_time_us']:.0f} us" if "host_time_us" in result else "-",
+        record["op"],
+        "-" if command is None else f"{command:#x}",
+        "-" if core is None else _CORES.get(core, str(core)),
+        "-" if status is None else name_of(status) if status else "0",
+        "-" if error is None else f"{error:.2g}",
+        "-" if took_us is None else f"{took_us:.0f} us",
         "ok" if outcome.has_passed else "FAILED",
     )
 

@@ -16,6 +16,7 @@ from arm_client.commands._run_board import mode_of
 from arm_client.commands._samples import chosen, run_sample, samples_of, summary_of
 from hbrt import samples_dir as samples
 from hbrt.board import BoardPaths
+from hbrt.status import Status
 from tools.docs_blocks import blocks
 
 if TYPE_CHECKING:
@@ -154,6 +155,16 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
         ((), "Name a group of samples; there are "),
         (("space",), "There is no group 'space' of samples; there are "),
         (("nn", "softmin"), "The group nn has no sample 'softmin'; it has "),
+        (("nn", "pointpillar"), "quantize, softmax. Did you mean pointpillars?"),
+        (("nn", "mobilenetv1"), "quantize, softmax. Did you mean 'hbrt run dnn mobilenetv1'?"),
+        (("nn", "MobileNet_V1"), "quantize, softmax. Did you mean 'hbrt run dnn mobilenetv1'?"),
+        (("nn", "mobilenet"), "quantize, softmax. Did you mean 'hbrt run dnn mobilenetv1'?"),
+        (("nn", "zzz"), "quantize, softmax.\n"),
+        (("nnn",), "there are cv, dnn, nn. Did you mean "),
+        (
+            ("softmax",),
+            "There is no group 'softmax' of samples; there are cv, dnn, nn. Did you mean 'hbrt run nn softmax'?",
+        ),
         (("nn", "--board", "nowhere"), "There is no board nowhere in "),
     ],
 )
@@ -165,18 +176,51 @@ def test_wrong_usage_says_what_there_is(shell: Shell, arguments: tuple[str, ...]
 
 
 def write_points(path: Path, size_bytes: int) -> Path:
-    path.write_bytes(bytes(size_bytes))
+    with path.open("wb") as file:
+        file.truncate(size_bytes)
     return path
 
 
 def test_a_point_cloud_of_another_format_is_wrong_usage(shell: Shell) -> None:
     sweep = write_points(shell.cwd / "sweep.bin", 5 * 20)
-    answer = shell.hbrt("run", "nn", "--points", sweep)
-    assert (answer.returncode, answer.stdout) == (2, "")
+    code, said = shell.refused("run", "nn", "pointpillars", "--points", sweep)
+    assert code == 2
     assert (
-        f"--points {sweep} has 100 bytes, which is no whole number of points of 16 bytes (4 float32), as pointpillars "
-        "takes them: it has another format, or is cut off. Name only samples that it is for."
-    ) in answer.stderr
+        f"--points {sweep} has 100 bytes, which is no whole number of points of 16 bytes: pointpillars reads 4 float32 "
+        "a point (x, y, z, intensity; 16 bytes). It has another format, or is cut off."
+    ) in said
+
+
+@pytest.mark.parametrize("names", [(), ("centerpoint", "pointpillars"), ("softmax", "PointPillars", "centerpoint")])
+def test_a_point_cloud_is_for_the_sample_that_is_named(shell: Shell, names: tuple[str, ...]) -> None:
+    scan = write_points(shell.cwd / "scan.bin", 80 * 10)  # whole points of either model
+    code, said = shell.refused("run", "nn", *names, "--points", scan)
+    assert code == 2
+    assert (
+        f"--points {scan} would be given to all samples that take a point cloud, and they read different files: "
+        "centerpoint reads 5 float32 a point (x, y, z, intensity, ring or time; 20 bytes); pointpillars reads 4 "
+        "float32 a point (x, y, z, intensity; 16 bytes). Name the one that it is for, as in: hbrt run nn centerpoint "
+        "--points FILE."
+    ) in said
+    assert list(shell.home.iterdir()) == []
+
+
+@pytest.mark.parametrize(("name", "dims"), [("centerpoint", 5), ("pointpillars", 4)])
+def test_more_points_than_the_wrapper_takes_are_refused_with_its_words(shell: Shell, name: str, dims: int) -> None:
+    scan = write_points(shell.cwd / "scan.bin", 300_001 * 4 * dims)
+    code, said = shell.refused("run", "nn", name, "--points", scan)
+    assert code == 2
+    assert f"--points {scan}, for {name}: 300001 points are more than max_input_points, 300000: give fewer" in said
+    program = samples.samples_dir() / "arm" / "nn" / f"{name}.py"
+    answer = shell.python(program, scan)
+    assert answer.returncode == 1
+    assert answer.stderr.startswith(f"{name}: 300001 points are more than max_input_points, 300000: ")
+
+
+def test_a_point_cloud_for_a_sample_beside_others(shell: Shell) -> None:
+    scan = write_points(shell.cwd / "scan.bin", 16 * 7)
+    document = shell.json("run", "nn", "softmax", "pointpillars", "--points", scan)
+    assert [result.get("points") for result in document["results"]] == [None, 7]
 
 
 def test_a_file_without_an_end_is_not_read(shell: Shell) -> None:
@@ -215,13 +259,55 @@ def test_a_relay_that_is_not_there_is_said_once(shell: Shell) -> None:
     assert not (shell.cwd / "output").exists()
 
 
+def test_a_failed_sample_has_every_field_with_what_is_known(shell: Shell) -> None:
+    (shell.cwd / "bare.py").write_text(BARE_IMAGE)
+    shell.environment["HBRT_IMAGE"] = "bare.py"
+    answer = shell.hbrt("run", "nn", "softmax", "pointpillars", "--json")
+    assert answer.returncode == 1
+    document = json.loads(answer.stdout)
+    assert json.loads((shell.cwd / "output" / "results.json").read_text()) == document
+    for record, command in zip(document["results"], (0x400, 0x404), strict=True):
+        assert "returned -6000267: No op is registered" in record.pop("problem")
+        assert "Traceback" in record.pop("output")
+        name = record.pop("sample")
+        assert record == {
+            "op": name,
+            "command": command,
+            "core": 0,
+            "status": Status.HB_DSP_UNKNOWN_COMMAND,
+            "max_error": None,
+            "host_time_us": None,
+            "output_file": None,
+            "passed": False,
+        }
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ("def run(): raise RuntimeError('hbSysAllocMem returned -7: no room')", -7),
+        ("from arm_client.errors import CallerError\ndef run(): raise CallerError(-9, 'no')", -9),
+        ("def run(): raise RuntimeError('no luck')", None),
+        ("import os\ndef run(): os.kill(os.getpid(), 11)", None),
+    ],
+)
+def test_the_status_of_a_sample_that_failed_is_said_when_it_is_known(
+    tmp_path: Path, text: str, status: int | None
+) -> None:
+    file = tmp_path / "sample.py"
+    file.write_text(text + "\n")
+    record = run_sample("sample", file, str(tmp_path), 30.0).document()
+    assert (record["op"], record["command"], record["status"]) == ("sample", None, status)
+
+
 def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
     image = shell.cwd / "bare.py"
     image.write_text(BARE_IMAGE)
     shell.environment["HBRT_IMAGE"] = "bare.py"
     answer = shell.hbrt("run", "nn", "softmax")
     assert answer.returncode == 1
-    assert answer.stdout.splitlines()[1].split() == ["softmax", *"-----", "FAILED"]
+    row = answer.stdout.splitlines()[1].split()
+    assert row == ["softmax", "0x400", "any", "HB_DSP_UNKNOWN_COMMAND", "-", "-", "FAILED"]
     assert answer.stdout.endswith("0 of 1 passed, on a private board, in relay mode.\nResults: output\n")
     assert answer.stderr.startswith("softmax failed: RuntimeError: hbDSPWaitTaskDone returned ")
     assert "No op is registered for command 0x400" in answer.stderr
