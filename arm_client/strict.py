@@ -193,13 +193,14 @@ def reach(start: int, end: int, marks: list[int]) -> int:
 
 
 class _Entry:
-    """A submitted task; its handle is 0 until it has one."""
+    """A submitted task; its handle is 0 while its thread submits it."""
 
-    __slots__ = ("handle", "job")
+    __slots__ = ("handle", "job", "thread")
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.handle = 0
+        self.thread = threading.get_ident()
 
 
 class Watch:
@@ -262,6 +263,11 @@ class Watch:
                 if not (at and block.marks[at - 1] == offset) and len(block.marks) <= MOST_MARKS:
                     insort(block.marks, offset)
 
+    def _is_unfinished(self, entry: _Entry) -> bool:
+        if entry.handle:
+            return not self._tasks.has_ended(entry.handle)
+        return entry.thread != threading.get_ident()  # else an interrupt came before it got its handle
+
     def _forget(self, entry: _Entry) -> None:
         with self._lock, contextlib.suppress(ValueError):
             self._entries.remove(entry)
@@ -293,7 +299,7 @@ class Watch:
         self._look_at_cache(job)
         entry = _Entry(job)
         with self._lock:
-            self._entries = [one for one in self._entries if not one.handle or not self._tasks.has_ended(one.handle)]
+            self._entries = [one for one in self._entries if self._is_unfinished(one)]
             others = [one.job for one in self._entries]
             self._entries.append(entry)
         try:
@@ -341,7 +347,8 @@ class Watch:
             block = self._block_of(span.start)
             if block is not None and block.image is not None:
                 self.mark(block, span.start - block.phy_addr, span.end - block.phy_addr)
-        self._blocks.look_at_input("input block", into.start, into.end - into.start)
+        if into.start:
+            self._blocks.look_at_input("input block", into.start, into.end - into.start)
         if not job.targets and job.cmd != HB_DSP_RPC_CMD_PING:
             self._look_at_output(out)
         for at, address in found:

@@ -413,15 +413,20 @@ class TestMemoryOfTwoUnfinishedTasks:
             chip.board.submit("1000", None, None)  # type: ignore[arg-type]
         assert self.other(chip, chip.ECHO, chip.mem(8, b"2"), out) == []
 
-    def test_an_interrupted_submission_leaves_nothing(self, chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
+    @pytest.mark.parametrize("step", ["_look", "_submit"])
+    def test_an_interrupted_submission_leaves_nothing(
+        self, chip: Chip, monkeypatch: pytest.MonkeyPatch, step: str
+    ) -> None:
         out, tasks = chip.mem(), chip.board.session.tasks
+        watch: Any = tasks.submit.__self__  # type: ignore[attr-defined]
+        look = watch._look
 
-        def interrupted(*_: object) -> int:
+        def interrupted(*given: int) -> int:
+            look(*given)
             raise KeyboardInterrupt
 
-        watch: Any = tasks.submit.__self__  # type: ignore[attr-defined]
         with monkeypatch.context() as patched:
-            patched.setattr(watch, "_submit", interrupted)
+            patched.setattr(watch, step, interrupted)
             with pytest.raises(KeyboardInterrupt):
                 chip.rpc(chip.ECHO, chip.mem(8, b"1"), out, SECOND)
         assert self.other(chip, chip.ECHO, chip.mem(8, b"2"), out) == []
