@@ -47,7 +47,8 @@ def canny(
         **options: See Options.
 
     Returns:
-        Board array (height, width) uint8: 255 on an edge, 0 elsewhere.
+        Board array (height, width) uint8: 255 on an edge, 0 elsewhere. Exact, but for kernel_size 5 under "l2", where
+        of two gradients above 4096 whose squares are within 2^-22 of each other either may count as the larger.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
@@ -90,7 +91,8 @@ def corner_harris(
         **options: See Options.
 
     Returns:
-        Board array (height, width).
+        Board array (height, width). With T the largest trace(A) of the image, float32 is within 1e-6 T^2 of the exact
+        values, for kernel_size 7 within 1e-6 T^2 + 2e-6 T^1.5.
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.

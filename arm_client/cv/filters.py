@@ -280,6 +280,8 @@ def sep_filter2d(
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
     """
     left, top = pair("anchor", anchor)
     along_x, held_x = weights_on_board(board, _taps("kernel_x", kernel_x).reshape(1, -1))

@@ -87,6 +87,8 @@ def roi_resize(
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
     """
     kind = kind_of(src)
     corners = _corners(rois)

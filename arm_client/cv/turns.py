@@ -43,6 +43,8 @@ def flip(
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
     """
     if direction not in list(FLIPS):  # a list of them asks nothing that has no hash for one
         raise refusal(f"direction is {direction!r}: use one of {', '.join(map(repr, FLIPS))}.")
@@ -86,6 +88,8 @@ def transpose(board: Board, src: Picture, **options: Unpack[Options]) -> Picture
 
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
+
+    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
     """
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_TRANSPOSE, hbDSPCvTransposeParam(), src, options, sideways=True)
 

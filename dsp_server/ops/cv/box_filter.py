@@ -17,7 +17,10 @@ def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = sum of src over the window, divided by its area when `normalize` is 1.
 
     The window's element (pointLocX, pointLocY) lies on the pixel. The mean is within 1 of the exact one; a sum in U8
-    takes 255 where it does not fit, one in S32 always fits.
+    takes 255 where it does not fit, one in S32 always fits. Outside src lies 0 with a constant border, the nearest
+    pixel with a replicated one.
+
+    U8: Y, RGB or BGR, and dst the same; a sum of Y also to S32.
 
     Source: VP operator manual (J6), BoxFilter.
     """

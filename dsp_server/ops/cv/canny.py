@@ -21,6 +21,8 @@ def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> Run:
     Exact, but for kernelSize 5 under L2: there of two gradients above 4096 whose squares are within 2^-22 of each other
     either may count as the larger.
 
+    Y of U8, and dst the same.
+
     Source: VP operator manual (J6), Canny. Emulator: the image is one tile, so `overlap` changes nothing.
     """
     return settled(

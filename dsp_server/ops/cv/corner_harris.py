@@ -24,6 +24,8 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
 
     Within 1e-6 T^2 of this, with T the largest trace(A) of the image; with kernelSize 7 within 1e-6 T^2 + 2e-6 T^1.5.
 
+    Y of U8, to Y of S32 or F32.
+
     Source: VP operator manual (J6), CornerHarris. Emulator: the divisor is OpenCV's; the scale of S32 is its own.
     """
     corners = partial(

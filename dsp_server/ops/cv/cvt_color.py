@@ -32,6 +32,8 @@ def cvt_color(param: hbDSPCvCvtColorParam, src: Planes, dst: Planes) -> Run:
     pixel of each 2 x 2; all four get it back. RGB to Y: 0.299 R + 0.587 G + 0.114 B over 0..255. Y to RGB copies Y to
     the three channels. Between NV12 and Y the luma goes over as it is, and chroma becomes 128.
 
+    U8: Y, RGB, BGR and NV12; dst has another one of these formats.
+
     Source: ITU-R BT.601. Emulator: which conversions there are, and their matrices, are its choice.
     """
     have = KINDS[param.src.imageFormat, param.src.imageType]

@@ -11,7 +11,9 @@ from hbrt.cv.filters import hbDSPCvDilateParam
 def dilate(param: hbDSPCvDilateParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = max of src(x + i - width / 2, y + j - height / 2) where the mask's element (i, j) is not 0.
 
-    With a constant border pixels outside the image never win.
+    With a constant border pixels outside src never win; with a replicated one they are as the nearest pixel.
+
+    U8: Y, RGB or BGR, and dst the same.
 
     Source: VP operator manual (J6), Dilate, for the anchor. Emulator: the border is OpenCV's.
     """

@@ -12,6 +12,8 @@ def equalize_hist(param: hbDSPCvEqualizeHistParam, src: Planes, dst: Planes) -> 
 
     cdf(v) counts the pixels of v or less. An image of one value stays as it is.
 
+    Y of U8, and dst the same.
+
     Source: VP operator manual (J6), EqualizeHist. Emulator: the exact formula is OpenCV's.
     """
     return settled(dst[0], cv2.equalizeHist, src[0], dst=dst[0])

@@ -11,7 +11,10 @@ from hbrt.cv.filters import hbDSPCvErodeParam
 def erode(param: hbDSPCvErodeParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = min of src(x + i - (width - 1) / 2, y + j - (height - 1) / 2) where mask (i, j) is not 0.
 
-    With a constant border pixels outside the image never win. The anchor differs from Dilate's for even sides.
+    With a constant border pixels outside src never win; with a replicated one they are as the nearest pixel. The
+    anchor differs from Dilate's for even sides.
+
+    U8: Y, RGB or BGR, and dst the same.
 
     Source: VP operator manual (J6), Erode, for the anchor. Emulator: the border is OpenCV's.
     """

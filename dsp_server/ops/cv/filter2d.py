@@ -20,7 +20,10 @@ DEPTHS: dict[int, int] = {Y_S16.type: cv2.CV_16S, Y_F32.type: cv2.CV_32F}
 def filter2d(param: hbDSPCvFilter2DParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = delta + sum of kernel(i, j) * src(x + i - pointLocX, y + j - pointLocY): a correlation.
 
-    In float32; U8 and S16 are rounded to nearest and saturate.
+    In float32; U8 and S16 are rounded to nearest and saturate. Outside src lies 0 with a constant border, the nearest
+    pixel with a replicated one.
+
+    U8: Y, RGB or BGR, and dst the same; Y also to S16 or F32.
 
     Source: VP operator manual (J6), Filter2D.
     """

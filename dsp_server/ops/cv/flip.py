@@ -8,9 +8,12 @@ from hbrt.cv.turns import hbDSPCvFlipParam
 
 
 def flip(param: hbDSPCvFlipParam, src: Planes, dst: Planes) -> Run:
-    """Code 0: dst(x, y) = src(x, H - 1 - y); 1: src(W - 1 - x, y); -1: both.
+    """Code 0: dst(x, y) = src(x, H - 1 - y); 1: src(W - 1 - x, y); -1: both. Each plane of NV12 for itself.
 
-    Emulator: the codes are its choice, and OpenCV's.
+    Y of U8, S16, S32 or F32, RGB, BGR or NV12, and dst the same.
+
+    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one. Emulator: the codes are
+    its choice, and OpenCV's.
     """
     return in_turn(
         settled(target, cv2.flip, source, param.flipCode, dst=target) for source, target in zip(src, dst, strict=True)

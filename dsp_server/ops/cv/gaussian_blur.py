@@ -8,7 +8,11 @@ from hbrt.cv.filters import hbDSPCvGaussianBlurParam
 
 
 def gaussian_blur(param: hbDSPCvGaussianBlurParam, src: Planes, dst: Planes) -> Run:
-    """Weights [1 2 1] x [1 2 1] / 16, or [1 4 6 4 1] x [1 4 6 4 1] / 256; exact, ties up.
+    """dst(x, y) = sum of w(i) w(j) src(x + i, y + j), with w = [1 2 1] / 4 or [1 4 6 4 1] / 16 about 0; exact, ties up.
+
+    Outside src lies 0 with a constant border, the nearest pixel with a replicated one.
+
+    U8: Y, RGB or BGR, and dst the same.
 
     Source: VP operator manual (J6), GaussianBlur. With a sigma of 0 OpenCV has these weights too.
     """

@@ -10,6 +10,8 @@ from hbrt.cv.pixels import hbDSPCvIntegralParam
 def integral(param: hbDSPCvIntegralParam, src: Planes, dst: Planes) -> Run:
     """dst(X, Y) = sum of src(x, y) over x < X and y < Y; its first row and column are 0.
 
+    Y of U8, to Y of S32.
+
     Source: VP operator manual (J6), Integral. Emulator: dst is larger by one both ways, so that it has every sum.
     """
     return settled(dst[0], cv2.integral, src[0], sum=dst[0], sdepth=cv2.CV_32S)

@@ -12,6 +12,8 @@ from hbrt.cv.filters import hbDSPCvMedianBlurParam
 def median_blur(param: hbDSPCvMedianBlurParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = median of the square of maskWidth around the pixel, each channel for itself, the border replicated.
 
+    U8: Y, RGB or BGR, and dst the same.
+
     Source: VP operator manual (J6), MedianBlur. Emulator: the border is OpenCV's.
     """
     if param.maskWidth == 1:  # OpenCV would want 3 at the least

@@ -15,6 +15,8 @@ def pyr_up(param: hbDSPCvPyrUpParam, src: Planes, dst: Planes) -> Run:
     The border is mirrored about its first pixel, and replicated behind its last. Rounded to nearest, ties up. Each
     plane of NV12 for itself.
 
+    U8: Y, RGB, BGR or NV12, and dst the same.
+
     Source: VP operator manual (J6), pyramid. Emulator: the weights and the border are OpenCV's.
     """
     if param.interpolation != HB_VP_INTER_GAUSSIAN:

@@ -24,6 +24,9 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
     a constant border, and gives no particular value with a replicated one. For NV12 the UV plane takes the entries of
     even x and y, halved, and its constant border is 128.
 
+    With a constant border a pixel outside src is borderValue, with a replicated one the nearest. Y of U8, S16 or F32,
+    RGB, BGR or NV12, and dst the same; the map is F32C2 or F64C2.
+
     Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
     """
     table, border_type, border_value = view(param.extras()[0]), param.borderType, param.borderValue

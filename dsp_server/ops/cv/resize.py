@@ -17,6 +17,8 @@ def resize(param: hbDSPCvResizeParam, src: Planes, dst: Planes) -> Run:
     blend of the two pixels around (x + 0.5) * scale - 0.5, the border replicated; in U8 the weights have 11 bits, and
     the result is within 1 of the exact one.
 
+    Y of U8, S16 or F32, RGB, BGR or NV12, and dst the same.
+
     Source: VP operator manual (J6), Resize. Emulator: that pixels have their centres at .5 is OpenCV's.
     """
     return resize_planes(src, dst, METHODS.get(param.interpolation, cv2.INTER_LINEAR))

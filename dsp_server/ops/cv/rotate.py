@@ -12,6 +12,8 @@ def rotate(param: hbDSPCvRotateParam, src: Planes, dst: Planes) -> Run:
 
     W and H are those of src. Each plane of NV12 for itself.
 
+    Y of U8, S16, S32 or F32, RGB, BGR or NV12, and dst the same.
+
     Source: VP operator manual (J6), Rotate. Emulator: the numbers of the codes are its choice, and OpenCV's.
     """
     return in_turn(

@@ -16,9 +16,13 @@ from hbrt.cv.filters import hbDSPCvSepFilter2DParam
 def sep_filter2d(param: hbDSPCvSepFilter2DParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = delta + sum of kernelY(j) * kernelX(i) * src(x + i - pointLocX, y + j - pointLocY).
 
-    In float32; U8 and S16 are rounded to nearest and saturate.
+    In float32; U8 and S16 are rounded to nearest and saturate. Outside src lies 0 with a constant border, the nearest
+    pixel with a replicated one.
 
-    Emulator: the structure is its choice.
+    U8: Y, RGB or BGR, and dst the same; Y also to S16 or F32.
+
+    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one. Emulator: the structure is
+    its choice.
     """
     along_x, along_y = Weights(param.kernelX, "kernelX"), Weights(param.kernelY, "kernelY")
     source, target, delta = src[0], dst[0], param.delta

@@ -17,7 +17,10 @@ def sobel(param: hbDSPCvSobelParam, src: Planes, dst: Planes) -> Run:
     """Writes scale * (src correlated with the kernel) + delta, rounded to nearest, saturated to int16.
 
     For dx 1, dy 0, kernelSize 3 the kernel is [-1 0 1; -2 0 2; -1 0 1], for dx 0, dy 1 its transpose. In general it is
-    the binomial smoothing of kernelSize, differenced dx times along rows and dy times along columns.
+    the binomial smoothing of kernelSize, differenced dx times along rows and dy times along columns. Outside
+    src lies 0 with a constant border, the nearest pixel with a replicated one.
+
+    Y of U8, to Y of S16.
 
     Source: VP operator manual (J6), Sobel.
     """

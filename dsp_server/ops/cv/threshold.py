@@ -12,6 +12,8 @@ def threshold(param: hbDSPCvThresholdParam, src: Planes, dst: Planes) -> Run:
 
     TRUNC thresh, itself; TOZERO itself, 0; TOZERO_INV 0, itself. What a NaN becomes is not defined.
 
+    Y of U8, S16 or F32, and dst the same.
+
     Source: VP operator manual (J6), Threshold, which describes the five types. Emulator: all five work.
     """
     source, target, numbers = src[0], dst[0], (param.thresh, param.maxVal, param.type)

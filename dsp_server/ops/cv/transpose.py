@@ -10,7 +10,10 @@ from hbrt.cv.turns import hbDSPCvTransposeParam
 def transpose(param: hbDSPCvTransposeParam, src: Planes, dst: Planes) -> Run:
     """dst(x, y) = src(y, x). Each plane of NV12 for itself.
 
-    Emulator: the structure is its choice.
+    Y of U8, S16, S32 or F32, RGB, BGR or NV12, and dst the same.
+
+    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one. Emulator: the structure is
+    its choice.
     """
     return in_turn(settled(target, cv2.transpose, source, dst=target) for source, target in zip(src, dst, strict=True))
 

@@ -19,6 +19,9 @@ def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> Run:
 
     For NV12 the UV plane takes M with its translation halved, and its constant border is 128.
 
+    The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
+    borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
+
     Source: VP operator manual (J6), WarpAffine, whose text maps forward. Emulator: the reading "forward" is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(2, 3)

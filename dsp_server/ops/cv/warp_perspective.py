@@ -20,6 +20,9 @@ def warp_perspective(param: hbDSPCvWarpPerspectiveParam, src: Planes, dst: Plane
     M takes a point of dst to src, so it needs no inverse. A pixel whose w is 0 lies outside src. For NV12 the UV plane
     takes the same transform between images of half the size, and its constant border is 128.
 
+    The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
+    borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
+
     Source: VP operator manual (J6), WarpPerspective. Emulator: what a w of 0 gives is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(3, 3)

@@ -73,6 +73,17 @@ def test_every_op_is_where_its_name_says() -> None:
         assert f"Input block: hbDSPCv{MANUAL[cmd - 0x800]}Param." in (op.__doc__ or "")
 
 
+@pytest.mark.parametrize("cmd", CV_OPS)
+def test_every_op_says_what_it_takes_what_lies_outside_and_whose_it_is(cmd: int) -> None:
+    name, source = CV_OPS[cmd]
+    module, _, attribute = source.partition(":")
+    text = getattr(importlib.import_module(module), attribute).__doc__
+    assert re.search(r"\b(U8: Y|Y of U8)", text), f"{name} names no types."
+    assert "Source: " in text
+    if "borderType" in dict(getattr(types, f"hbDSPCv{MANUAL[cmd - 0x800]}Param")._fields_):
+        assert "border" in text
+
+
 def field_rows(name: str) -> list[tuple[int, str]]:
     """Offset and field of a structure's own fields, as docs/cv-ops.md has them."""
     text = DOCS.read_text(encoding="utf-8")
