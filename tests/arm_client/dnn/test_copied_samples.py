@@ -19,7 +19,7 @@ SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 
 def copied(name: str, directory: Path) -> dict[str, Any]:
     directory.mkdir(parents=True, exist_ok=True)
-    return runpy.run_path(shutil.copy(SAMPLES / "arm" / "dnn" / f"{name}.py", directory))
+    return runpy.run_path(str(shutil.copy(SAMPLES / "arm" / "dnn" / f"{name}.py", str(directory))))
 
 
 @pytest.mark.parametrize(
