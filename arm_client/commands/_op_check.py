@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from arm_client.errors import HbrtError
 from arm_client.op_check import Case, Difference, Shape, cases, first_difference, written_type
 from hbrt.nn_types import hbDSPSoftmaxParam
 
@@ -152,8 +153,9 @@ def check(
     """Compare case by case; stops at the first difference.
 
     Raises:
-        HbrtError: the op failed. CheckFailedError: the reference, or what makes the parameters, failed; or the
-            reference returned another type than the op writes.
+        HbrtError: the op failed; a note says in which case.
+        CheckFailedError: the reference, or what makes the parameters, failed; or the reference returned another type
+            than the op writes.
     """
     largest = 0
     for case in cases(count, dtype, seed, special=special, shapes=shapes):
@@ -170,7 +172,11 @@ def check(
         expected = expected.astype(expected.dtype.newbyteorder("="), copy=False)
         data, output = board.from_array(case.data), board.empty(expected.shape, expected.dtype)
         block = _result_of("What makes the parameters", case, params, data, output)
-        board.call(cmd, block, output, timeout=timeout_s)
+        try:
+            board.call(cmd, block, output, timeout=timeout_s)
+        except HbrtError as error:
+            error.add_note(f"The call that failed was {case}.")
+            raise
         got = np.asarray(output)
         difference, apart = first_difference(got, expected, ulp, atol)
         largest = max(largest, apart)

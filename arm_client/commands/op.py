@@ -163,12 +163,8 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
         except _op_check.CheckFailedError as error:
             raise click.ClickException(str(error)) from None
         except HbrtError as error:
-            if params is None and error.status != Status.HB_DSP_UNKNOWN_COMMAND:
-                click.echo(
-                    "Without --params the input block was {int32 data_size; uint64 input}; an op that takes another "
-                    "one needs a function that makes it (see --help). What the op logged: hbrt log.",
-                    err=True,
-                )
+            if error.status != Status.HB_DSP_UNKNOWN_COMMAND:
+                _explain(error, has_params=params is not None)
             raise
     if as_json:
         from hbrt.tables import show_json
@@ -178,6 +174,18 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
         click.echo(_as_text(cmd, name, against, found))
     if found.difference is not None:
         ctx.exit(Exit.FAILED)
+
+
+def _explain(error: Exception, *, has_params: bool) -> None:
+    """Say, before the error itself, what the op was called with."""
+    if not has_params:
+        click.echo(
+            "Without --params the input block was {int32 data_size; uint64 input}; an op that takes another one needs "
+            "a function that makes it (see --help). What the op logged: hbrt log.",
+            err=True,
+        )
+    for note in getattr(error, "__notes__", ()):
+        click.echo(note, err=True)
 
 
 def _as_text(cmd: int, name: str, against: str, found: Any) -> str:

@@ -127,6 +127,13 @@ def test_a_difference_in_an_image_has_a_row_and_a_column(running: Shell, images:
     assert (found["shape"], found["index"], found["place"], found["ulp"]) == ([3, 5], 10, [2, 0], 1)
 
 
+def test_an_op_that_refuses_a_shape_is_told_with_the_shape(running: Shell, images: Path) -> None:
+    check = ("op", "check", "0x809", "--against", f"{images}:flip", "--params", f"{images}:flip_param")
+    answer = running.hbrt(*check, "--dtype", "uint8", "--shape", "2x3", "--shape", "1x32767")
+    assert answer.returncode == 1
+    assert answer.stderr.startswith("The call that failed was case 1 (1x32767 uint8, uniform).\nError: Command 0x809: ")
+
+
 def test_params_that_can_do_with_the_input_alone_get_no_more(running: Shell, references: Path) -> None:
     check = ("op", "check", "0x400", "--against", f"{references}:softmax", "--params", f"{references}:alone")
     running.good(*check, "--ulp", 4, "--cases", 3)
