@@ -12,7 +12,7 @@ from arm_client import cv
 from arm_client.arrays import BoardArray
 from arm_client.client import Board
 from benchmarks._measure import ROOT
-from dsp_server.ops.cv.opencv import cv2  # with the core's settings: threads, and memory that is kept
+from dsp_server.ops.cv.opencv import aligned_empty, cv2  # with the core's settings: threads, and memory that is kept
 from hbrt.cv.commands import hbDSPCvCmd
 
 PICTURE = ROOT / "samples" / "arm" / "cv" / "data" / "input.png"
@@ -77,6 +77,17 @@ class Arrays:
 Maker = Callable[[Any, Arrays], tuple[Callable[[Any], object], Callable[[], object]]]
 
 
+def harris(_: Any, a: Arrays) -> tuple[Callable[[Any], object], Callable[[], object]]:
+    """CornerHarris to S32: two calls of OpenCV, with an image between them."""
+    out, response = a.new(*a.size[::-1], np.int32), aligned_empty(a.size[::-1], np.float32)
+
+    def directly() -> object:
+        cv2.cornerHarris(a.grey, 3, 3, 0.04, dst=response, borderType=REPLICATE)
+        return cv2.addWeighted(response, 2.0**30, response, 0, 0, dst=out, dtype=cv2.CV_32S)
+
+    return lambda b: cv.corner_harris(b, a.grey, out=out), directly
+
+
 def cases() -> dict[str, Maker]:
     """How each op is called: through `arm_client.cv`, and as OpenCV. A maker gets an array of the picture's size."""
     turn = np.array([[0.94, -0.34, 90.0], [0.34, 0.94, -40.0]])
@@ -98,11 +109,6 @@ def cases() -> dict[str, Maker]:
             return lambda b: ours(b, a, out), lambda: theirs(a, out)
 
         return make
-
-    def harris(a: Arrays, out: Any) -> object:
-        response = out.view(np.float32)
-        cv2.cornerHarris(a.grey, 3, 3, 0.04, dst=response, borderType=REPLICATE)
-        return cv2.addWeighted(response, 2.0**30, response, 0, 0, dst=out, dtype=cv2.CV_32S)
 
     def rois(a: Arrays, out: Any) -> None:
         for index, (left, top, right, bottom) in enumerate(a.rois):
@@ -131,7 +137,7 @@ def cases() -> dict[str, Maker]:
             lambda s, dst: cv2.boxFilter(s, -1, (3, 3), dst=dst, borderType=REPLICATE),
         ),
         "canny": same(lambda b, s, out: cv.canny(b, s, out=out), lambda s, dst: cv2.Canny(s, 100, 400, edges=dst)),
-        "corner_harris": sized(whole, np.int32, lambda b, a, out: cv.corner_harris(b, a.grey, out=out), harris),
+        "corner_harris": harris,
         "cvt_color": sized(
             whole,
             np.uint8,

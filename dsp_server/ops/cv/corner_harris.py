@@ -5,9 +5,10 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dsp_server.ops.cv.op import Planes, Run, cv_op, settle, settled
-from dsp_server.ops.cv.opencv import cv2
+from dsp_server.ops.cv.opencv import LARGEST_KEPT_BYTES, aligned_empty, cv2
 from hbrt.cv.edges import hbDSPCvCornerHarrisParam
 from hbrt.cv.image import Y_F32
 
@@ -33,14 +34,21 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
     )
     if param.dst.imageType == Y_F32.type:
         return settled(dst[0], corners, dst=dst[0])
-    # The response is worked out where its S32 comes to lie: an image of floats less to write and read again.
-    target, response, scale = dst[0], dst[0].view(np.float32), S32_SCALES[param.kernelSize]
+    target, scale = dst[0], S32_SCALES[param.kernelSize]
 
     def run() -> None:
+        response = _responses.pop() if _responses else None
+        if response is None or response.shape != target.shape:
+            response = aligned_empty(target.shape, np.float32)
         settle(response, corners(dst=response))
         settle(target, cv2.addWeighted(response, scale, response, 0, 0, dst=target, dtype=cv2.CV_32S))
+        if not _responses and response.nbytes <= LARGEST_KEPT_BYTES:
+            _responses.append(response)
 
     return run
 
+
+_responses: list[NDArray[np.float32]] = []
+"""At most one image, kept for the next call. Taken out while in use: a call that interrupts another has its own."""
 
 hb_dsp_corner_harris = cv_op(hbDSPCvCornerHarrisParam, corner_harris, instructions=24)

@@ -8,6 +8,11 @@ OpenCV frees stays with the core, up to KEPT_BYTES.
 from __future__ import annotations
 
 import ctypes
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 try:
     import cv2
@@ -17,11 +22,20 @@ except ImportError as error:
         "pip install '.[cv]' in its clone, and start the board again."
     ) from None
 
-__all__ = ["cv2"]
+__all__ = ["LARGEST_KEPT_BYTES", "aligned_empty", "cv2"]
 
+CACHE_LINE_BYTES = 64
 KEPT_BYTES = 128 << 20
 LARGEST_KEPT_BYTES = 64 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # mallopt(3)
+
+
+def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+    """New array of that shape, not filled, that begins at a cache line: OpenCV is some hundredths slower on others."""
+    size_bytes = math.prod(shape) * np.dtype(dtype).itemsize
+    raw = np.empty(size_bytes + CACHE_LINE_BYTES, np.uint8)
+    at = -raw.ctypes.data % CACHE_LINE_BYTES
+    return raw[at : at + size_bytes].view(dtype).reshape(shape)
 
 
 def _keep_freed_memory() -> None:

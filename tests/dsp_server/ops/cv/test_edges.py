@@ -10,6 +10,7 @@ import pytest
 import scipy.ndimage as nd
 from numpy.typing import NDArray
 
+from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv_types import hbDSPCvCannyParam, hbDSPCvCornerHarrisParam, hbDSPCvSobelParam
 
 if TYPE_CHECKING:
@@ -131,6 +132,26 @@ def test_corner_harris_on_low_contrast(ddr: Ddr, oracle: SimpleNamespace, name: 
             got = ddr.run(hbDSPCvCornerHarrisParam(src=src, dst=dst, **how))[0]
             exact, trace = harris(image, block, side, sensitivity, border, oracle.correlated)
             assert np.abs(got - exact).max() <= allowed(trace, side)
+
+
+def test_corners_are_right_when_the_same_call_interrupts_them(
+    ddr: Ddr, photo: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task of priority 255 runs between two calls of OpenCV, here one with the same structure."""
+    size = (37, 53)
+    src, dst = ddr.image(photo.grey(*size)), ddr.blank(size, np.int32)
+    param = hbDSPCvCornerHarrisParam(src=src, dst=dst, sensitivity=0.04, blockSize=3, kernelSize=3, borderType=1)
+    alone = ddr.run(param)[0]
+    add_weighted, interrupting = cv2.addWeighted, [True]
+
+    def interrupted(*args: Any, **options: Any) -> Any:
+        if interrupting:
+            interrupting.clear()
+            ddr.run(param)
+        return add_weighted(*args, **options)
+
+    monkeypatch.setattr(cv2, "addWeighted", interrupted)
+    np.testing.assert_array_equal(ddr.run(param)[0], alone)
 
 
 def test_the_steepest_corner_fits_an_int32(ddr: Ddr) -> None:
