@@ -183,9 +183,12 @@ class Board:
             in_phy, in_bytes = place(held, "params", session)
         out_phy, out_bytes = place(output, "output", session)
         submit_ns = monotonic_ns()
-        handle = session.tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
+        cmd = index(cmd)
+        handle = session.tasks.submit(
+            cmd, index(priority), index(core), index(custom_id), in_phy, in_bytes, out_phy, out_bytes
+        )
         if handle < 0:
-            raise error_for(handle, session.tasks.why(), index(cmd))
+            raise error_for(handle, session.tasks.why(), cmd)
         return session, handle, held, submit_ns
 
     def ping(self, core: int = ANY) -> float:

@@ -71,7 +71,7 @@ class RelayTasks(Tasks):
 
     # -- submit
 
-    def submit(  # noqa: C901, PLR0912, PLR0915 - the hot path, as in hbrt.tasks
+    def submit(  # noqa: C901, PLR0912 - the hot path, as in hbrt.tasks
         self,
         cmd: int,
         priority: int,
@@ -83,14 +83,9 @@ class RelayTasks(Tasks):
         output_bytes: int,
     ) -> int:
         """Hand a task to the relay; as ``Tasks.submit``. HB_DSP_RELAY_LOST when no relay can be had."""
-        try:
-            targets = self._targets.get(core_mask)
-        except TypeError:  # as in hbrt.tasks
-            targets = None
+        targets = self._targets.get(core_mask)
         if targets is None or self._link.fault:
-            return self._refuse_submit(
-                cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
-            )
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         known = self._known
         if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
             refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
@@ -124,10 +119,7 @@ class RelayTasks(Tasks):
             request = SUBMISSION.pack(sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
         except struct.error:
             self._free.append(slot)
-            return self._refuse_submit(cmd, priority, core_mask, custom_id, *blocks)
-        except BaseException:  # of an __index__
-            self._free.append(slot)
-            raise
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         record = self._records + slot * SLOT_RECORD_BYTES
         mm[record : record + _REQUEST_BYTES] = request
         for _ in range(_TRIES):

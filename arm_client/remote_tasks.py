@@ -51,14 +51,9 @@ class RemoteTasks(Tasks):
         output_bytes: int,
     ) -> int:
         """Send a task to the board, and before it what this process wrote; as ``Tasks.submit``."""
-        try:
-            targets = self._targets.get(core_mask)
-        except TypeError:  # as in hbrt.tasks
-            targets = None
+        targets = self._targets.get(core_mask)
         if targets is None or self._link.fault:
-            return self._refuse_submit(
-                cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
-            )
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
             "output", output_phy, output_bytes
         )
@@ -71,7 +66,7 @@ class RemoteTasks(Tasks):
         try:
             request = SUBMISSION.pack(monotonic_ns(), custom_id, cmd, priority, core_mask, us, us, *blocks)
         except struct.error:
-            return self._refuse_submit(cmd, priority, core_mask, custom_id, *blocks)
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         try:
             slot = self._free.pop()
         except IndexError:

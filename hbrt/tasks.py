@@ -13,13 +13,12 @@ import contextlib
 import struct
 import threading
 from collections import deque
-from operator import index
 from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, REQUEST_CMD_AT, RESULT, SUBMISSION, Actor, Answer, Mailbox, State
+from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, RESULT, SUBMISSION, Actor, Answer, Mailbox, State
 from hbrt.status import Status
 from hbrt.waiting import Waiters
 
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
 RPC_ALIGNMENT = 8
 SLOTS_AT_ONCE = 64
 PRIORITY_PREEMPT = 255
-_PRIORITY_AT = REQUEST_CMD_AT + 4  # of REQUEST
 _SLOT_BITS = 12
 _SERIAL_BITS = 40
 _ASLEEP, _LOOKING, _OFFLINE = 0, 1, 3
@@ -79,7 +77,7 @@ class Tasks:
 
     # -- submit -------------------------------------------------------------------------------------------------
 
-    def submit(  # noqa: C901, PLR0912, PLR0915 - the hot path: its checks and the ring rule are in one place on purpose
+    def submit(  # noqa: C901, PLR0912 - the hot path: its checks and the ring rule are in one place on purpose
         self,
         cmd: int,
         priority: int,
@@ -90,7 +88,7 @@ class Tasks:
         output_phy: int,
         output_bytes: int,
     ) -> int:
-        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued.
+        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued. All are plain integers.
 
         Args:
             cmd: Command number, 0..0xffff.
@@ -101,18 +99,10 @@ class Tasks:
             input_bytes: Its size.
             output_phy: As input_phy, of the output block.
             output_bytes: Its size.
-
-        Raises:
-            TypeError: one of the first four is no integer; also what its ``__index__`` raises.
         """
-        try:
-            targets = self._targets.get(core_mask)
-        except TypeError:  # an integer that has no hash, as an array of one has none
-            targets = None
+        targets = self._targets.get(core_mask)
         if targets is None or self._link.fault:
-            return self._refuse_submit(
-                cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
-            )
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         known = self._known
         if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
             refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
@@ -133,11 +123,10 @@ class Tasks:
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
         us, mm = self._client_id, self._map
-        record = self._records + slot * SLOT_RECORD_BYTES
         try:
             SUBMISSION.pack_into(
                 mm,
-                record,
+                self._records + slot * SLOT_RECORD_BYTES,
                 sequence,
                 custom_id,
                 cmd,
@@ -152,12 +141,7 @@ class Tasks:
             )
         except struct.error:
             self._free.append(slot)
-            return self._refuse_submit(
-                cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
-            )
-        except BaseException:  # of an __index__
-            self._free.append(slot)
-            raise
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         self._handles[slot] = handle
         mm[self._states + slot] = _READY
         for announced in targets[0]:
@@ -184,7 +168,7 @@ class Tasks:
                 pass  # somebody has filled its counter: the core's beat finds the task
         elif offline == len(targets[1]):
             return self._take_back(slot, handle)
-        elif mm[record + _PRIORITY_AT] == PRIORITY_PREEMPT:  # what was packed: the argument need not compare
+        elif priority == PRIORITY_PREEMPT:
             self._ring_urgently(core_mask)
         return handle
 
@@ -204,9 +188,7 @@ class Tasks:
         """Note that a block is no longer this process's."""
         self._known.pop(phy_addr, None)
 
-    def _refuse_submit(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> int:
-        """Say why a task cannot be queued; queue it after all when its numbers are good, but no plain integers."""
-        cmd, priority, core_mask, custom_id = index(cmd), index(priority), index(core_mask), index(custom_id)
+    def _refuse_submit(self, cmd: int, priority: int, core_mask: int, custom_id: int) -> int:
         link = self._link
         if link.fault:
             return self._say(link.fault, link.why_faulty())
@@ -220,11 +202,9 @@ class Tasks:
             return self._say(Status.HB_DSP_INVALID_PRIORITY, f"The priority is {priority}; write 0 to 255.")
         if not 0 <= cmd <= 0xFFFF:
             return self._say(Status.HB_DSP_INVALID_ARGUMENT, f"rpcCmd is {cmd:#x}; a command is 0x0 to 0xffff.")
-        if not -(1 << 63) <= custom_id < 1 << 63:
-            return self._say(
-                Status.HB_DSP_INVALID_ARGUMENT, f"The custom_id is {custom_id}; it is a signed 64-bit integer."
-            )
-        return self.submit(cmd, priority, core_mask, custom_id, *blocks)
+        return self._say(
+            Status.HB_DSP_INVALID_ARGUMENT, f"The custom_id is {custom_id}; it is a signed 64-bit integer."
+        )
 
     def _refuse_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
         ddr = self._link.ddr

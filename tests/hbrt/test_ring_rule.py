@@ -97,20 +97,6 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
     tasks.close()
 
 
-def test_what_stands_for_255_rings_urgently(link: FakeLink) -> None:
-    class Urgent:
-        def __index__(self) -> int:
-            return PRIORITY_PREEMPT
-
-    for core in range(link.core_count):
-        link.ddr.map[link.ddr.layout.core(core) + CORE_ACTIVITY] = RUNNING
-    tasks = Tasks(link)  # type: ignore[arg-type]
-    handle = tasks.submit(0x1000, Urgent(), 0, 0, 0, 0, 0, 0)  # type: ignore[arg-type]
-    assert link.rung(link.urgent_bells) == eligible_cores(0, link.core_count)
-    tasks.release(handle)
-    tasks.close()
-
-
 def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = Tasks(link)  # type: ignore[arg-type]
     fence_in = tasks._fence_in
