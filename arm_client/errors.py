@@ -44,7 +44,7 @@ class UnknownCommandError(HbrtError):
 
 
 class OpFailedError(HbrtError):
-    """The op or the model's run failed; ``text`` has the op's traceback, or which node failed and why."""
+    """The op or the model's run failed; ``text`` has the op's sentence or traceback, or which node failed and why."""
 
 
 class TaskCancelledError(HbrtError):

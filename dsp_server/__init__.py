@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         idma_desc_done,
         idma_last_error,
     )
+    from dsp_server.ops.refusal import ParameterError
     from dsp_server.runtime import (
         DSP_DBG,
         DSP_ERR,
@@ -85,6 +86,7 @@ __all__ = [
     "XV_MEM_BANK_COLOR_1",
     "XV_MEM_BANK_COLOR_ANY",
     "Mapped",
+    "ParameterError",
     "TileManager",
     "cycles_to_ns",
     "hb_dsp_core_id",
@@ -117,6 +119,7 @@ _SOURCES = (
     "dsp_server.tile_manager",
     "dsp_server.idma",
     "dsp_server.cycles",
+    "dsp_server.ops.refusal",
     "hbrt.status",
 )
 

@@ -303,9 +303,9 @@ class Core:
         context.map_failure = ""
         cycles_before = self.counter.cycles
         text = ""
+        op = self._ops.get(cmd)
         start_ns = done_ns = monotonic_ns()
         try:
-            op = self._ops.get(cmd)
             if self._owed and (op is None or op.last_ns > SHORT_OP_NS or start_ns - self._owed_since_ns > MOST_OWED_NS):
                 self._pay()
             if op is None:
@@ -323,7 +323,8 @@ class Core:
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
         except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
             self._is_in_op = False
-            result, text = explain(error, context.map_failure)
+            name = "The core" if op is None else op.name
+            result, text = explain(error, context.map_failure, f"{name} (command {cmd:#x})")
             done_ns = monotonic_ns()
         if self.idma.queue or self.tile_manager.live_count:
             self._sweep(cmd)

@@ -135,7 +135,7 @@ TABLE: tuple[Entry, ...] = (
     _row(_S.HB_DSP_FOREIGN_TASK_HANDLE, "The task handle belongs to another process or another attachment."),
     _row(_S.HB_DSP_TIMEOUT, "The wait timed out; the task goes on and can be waited for again."),
     _row(_S.HB_DSP_UNKNOWN_COMMAND, "No op is registered for the command; see 'hbrt ops'."),
-    _row(_S.HB_DSP_RUN_TASK_FAILED, "The op raised an exception; the task's text has its traceback."),
+    _row(_S.HB_DSP_RUN_TASK_FAILED, "The op raised an exception; the task's text has its traceback, or its sentence."),
     _row(_S.HB_DSP_TASK_CANCELLED, "The task was cancelled before a core claimed it."),
     _row(_S.HB_DSP_CORE_LOST, "The core died while it ran the task; other tasks go on."),
     _row(_S.HB_DSP_WATCHDOG, "The op outlived its time limit; its core was restarted."),

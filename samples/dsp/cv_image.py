@@ -25,6 +25,7 @@ from dsp_server import (
     HB_ERR_MMAP_FAILED,
     MAP_FAILED,
     XV_MEM_BANK_COLOR_0,
+    ParameterError,
     TileManager,
     hb_dsp_env_init,
     hb_dsp_init_global_tm,
@@ -37,7 +38,6 @@ from dsp_server import (
     xvAllocateBuffer,
     xvFreeBuffer,
 )
-from dsp_server.ops import ParameterError
 from hbrt.cv.image import Plane
 from hbrt.cv.rules import COLOUR_NV12, need_apart, same_kind, same_size
 from hbrt.cv_types import CvParam

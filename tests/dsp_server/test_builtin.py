@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dsp_server.builtin import explain
-from dsp_server.ops import ParameterError
+from dsp_server.ops.refusal import ParameterError
 from hbrt.cv.image import CvRuleError
 from hbrt.status import Status
 
