@@ -18,7 +18,7 @@ NOOP_CMD, ECHO_CMD, ADD_CMD = 0x1000, 0x1001, 0x1002
 def hbrt(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
     """Run the ``hbrt`` of this Python's environment and return what it prints."""
     command = Path(sysconfig.get_path("scripts")) / "hbrt"
-    program = [str(command)] if command.exists() else [sys.executable, "-m", "hbrt.cli"]
+    program = [str(command)] if command.exists() else [sys.executable, "-m", "hbrt"]
     env = {**os.environ, **(environment or {})}
     done = subprocess.run([*program, *arguments], env=env, capture_output=True, text=True, check=False, timeout=60)
     if done.returncode:
