@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import threading
 from bisect import bisect_right, insort
-from operator import index
 from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.unclean import tell_output, tell_pointed, tell_shared, unclean_bytes
@@ -284,10 +283,7 @@ class Watch:
         output_bytes: int,
     ) -> _Entry | None:
         """Tell of what is wrong with a task that is about to be submitted; None for one that will be refused."""
-        try:
-            numbers = index(cmd), index(priority), index(custom_id), index(core_mask) or self._all_cores
-        except TypeError:
-            return None
+        numbers = cmd, priority, custom_id, core_mask or self._all_cores
         if not (0 <= numbers[0] <= _MOST_CMD and 0 <= numbers[1] <= PRIORITY_PREEMPT and numbers[3] <= self._all_cores):
             return None
         ddr = self._link.ddr
