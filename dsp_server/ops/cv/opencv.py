@@ -28,6 +28,8 @@ CACHE_LINE_BYTES = 64
 KEPT_BYTES = 128 << 20
 LARGEST_KEPT_BYTES = 64 << 20
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # mallopt(3)
+HUGE_PAGE_BYTES = 2 << 20
+_MADV_HUGEPAGE = 14  # madvise(2)
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
@@ -39,10 +41,21 @@ def aligned_empty(shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
 
 
 def _keep_freed_memory() -> None:
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries than glibc have none
-    if mallopt is not None:
-        mallopt(_M_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
-        mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+    libc = ctypes.CDLL(None)
+    mallopt = getattr(libc, "mallopt", None)  # other C libraries than glibc have none
+    if mallopt is None:
+        return
+    mallopt(_M_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
+    mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
+    # Of what is kept, the first part may lie on huge pages: nothing is touched here, so it costs addresses alone.
+    libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    place = libc.malloc(LARGEST_KEPT_BYTES - HUGE_PAGE_BYTES)
+    if place:
+        begin = -(-place // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
+        libc.madvise(
+            ctypes.c_void_p(begin), ctypes.c_size_t(LARGEST_KEPT_BYTES - 2 * HUGE_PAGE_BYTES), _MADV_HUGEPAGE
+        )
+        libc.free(ctypes.c_void_p(place))
 
 
 cv2.setNumThreads(1)
