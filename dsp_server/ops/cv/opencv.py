@@ -2,7 +2,8 @@
 
 Many of its functions need an image or two for themselves. glibc would ask the kernel for such memory, and give it
 back, at every call, and each of its pages would be a fault: corners at 1080p take three times as long then. So what
-OpenCV frees stays with the core, up to KEPT_BYTES.
+OpenCV frees stays with the core, up to KEPT_BYTES, the first of it on huge
+pages where the kernel has them, as large arrays of numpy are.
 """
 
 from __future__ import annotations
@@ -52,9 +53,7 @@ def _keep_freed_memory() -> None:
     place = libc.malloc(LARGEST_KEPT_BYTES - HUGE_PAGE_BYTES)
     if place:
         begin = -(-place // HUGE_PAGE_BYTES) * HUGE_PAGE_BYTES
-        libc.madvise(
-            ctypes.c_void_p(begin), ctypes.c_size_t(LARGEST_KEPT_BYTES - 2 * HUGE_PAGE_BYTES), _MADV_HUGEPAGE
-        )
+        libc.madvise(ctypes.c_void_p(begin), ctypes.c_size_t(LARGEST_KEPT_BYTES - 2 * HUGE_PAGE_BYTES), _MADV_HUGEPAGE)
         libc.free(ctypes.c_void_p(place))
 
 
