@@ -216,25 +216,15 @@ class Watch:
         self._tasks = tasks
         self._blocks = blocks
         self._submit: Callable[..., int] = tasks.submit
+        looking: Callable[..., int] = self.submit
         # On this one object, so that a process that is not strict does not even ask whether it is.
-        tasks.submit = self.submit  # type: ignore[method-assign]
+        tasks.submit = looking  # type: ignore[method-assign]
         self._entries: list[_Entry] = []
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
 
-    def submit(  # the signature of Tasks.submit, which this stands before
-        self,
-        cmd: int,
-        priority: int,
-        core_mask: int,
-        custom_id: int,
-        input_phy: int,
-        input_bytes: int,
-        output_phy: int,
-        output_bytes: int,
-    ) -> int:
-        """As ``Tasks.submit``, after a look."""
-        given = (cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes)
+    def submit(self, *given: int) -> int:
+        """As ``Tasks.submit``, whose arguments it gets, after a look."""
         entry = None if self._link.fault else self._look(*given)  # a fork's child takes no lock of its parent's
         if entry is None:
             return self._submit(*given)
@@ -271,18 +261,9 @@ class Watch:
         with self._lock, contextlib.suppress(ValueError):
             self._entries.remove(entry)
 
-    def _look(
-        self,
-        cmd: int,
-        priority: int,
-        core_mask: int,
-        custom_id: int,
-        input_phy: int,
-        input_bytes: int,
-        output_phy: int,
-        output_bytes: int,
-    ) -> _Entry | None:
+    def _look(self, *given: int) -> _Entry | None:
         """Tell of what is wrong with a task that is about to be submitted; None for one that will be refused."""
+        cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes = given
         numbers = cmd, priority, custom_id, core_mask or self._all_cores
         if not (0 <= numbers[0] <= _MOST_CMD and 0 <= numbers[1] <= PRIORITY_PREEMPT and numbers[3] <= self._all_cores):
             return None

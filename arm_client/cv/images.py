@@ -8,8 +8,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from arm_client.arrays import BoardArray
+from arm_client.arrays import BoardArray, dtype_of
 from arm_client.client import Board
+from arm_client.errors import CallerError
 from arm_client.nn.arrays import is_on_board, refusal
 from arm_client.pointers import shown
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, hbVPImage
@@ -179,8 +180,8 @@ def new_array(board: Board, shape: tuple[int, ...], dtype: DTypeLike, out: Any) 
 
 def _image_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     try:
-        wanted = np.dtype(dtype)
-    except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
+        wanted = dtype_of(dtype)
+    except CallerError:
         wanted = None
     if wanted not in list(_BY_DTYPE):  # a list, as not every type has a hash
         raise refusal(f"dtype is {shown(dtype)}: an image has uint8, int16, int32 or float32.")
