@@ -2,8 +2,8 @@
 
 Many of its functions need an image or two for themselves. glibc would ask the kernel for such memory, and give it
 back, at every call, and each of its pages would be a fault: corners at 1080p take three times as long then. So what
-OpenCV frees stays with the core, up to KEPT_BYTES, the first of it on huge
-pages where the kernel has them, as large arrays of numpy are.
+OpenCV frees stays with the core, up to KEPT_BYTES, the first of it on huge pages where the kernel has them, as large
+arrays of numpy are.
 """
 
 from __future__ import annotations
