@@ -51,6 +51,8 @@ class Spinner:
         self._skip = 0
         self._paid = 0
         self._steady = STEADY
+        # Taken and let go it orders a thread's writes before its later reads: uncontended, it is an atomic
+        # read-modify-write.
         self.barrier = threading.Lock()
 
     def spin(self, ready: Callable[[], bool], budget_ns: int = 0) -> bool:
@@ -94,8 +96,3 @@ class Spinner:
             self._level += 1
         self._skip = 1 << self._level
         self._paid = 0
-
-    def fence(self) -> None:
-        """Order this thread's writes before its later reads: an uncontended lock is an atomic read-modify-write."""
-        self.barrier.acquire()
-        self.barrier.release()

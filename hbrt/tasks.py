@@ -71,7 +71,7 @@ class Tasks:
             )
         self._client_id = link.client_id
         self._handle_base = link.client_id << _SERIAL_BITS + _SLOT_BITS
-        barrier = threading.Lock()  # see hbrt.spin.Spinner.fence
+        barrier = threading.Lock()  # as hbrt.spin.Spinner's
         self._fence_in, self._fence_out = barrier.acquire, barrier.release
         self.waiters = Waiters(link, self._handles, looks=spins)
 
