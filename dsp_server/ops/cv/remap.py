@@ -29,23 +29,23 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
 
     Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
     """
-    table, border_type, border_value = view(param.extras()[0]), param.borderType, param.borderValue
+    table = view(param.extras()[0])
     takes_any = _takes_any_map(param, src[0].dtype)
+
+    def fill(plane: int, places: NDArray[np.float32]) -> Run:
+        def look_up(pixels: NDArray[Any], out: NDArray[Any] | None, border: tuple[int, ...]) -> Any:
+            return look_up_at(pixels, places, out, param.interpolation, param.borderType, border)
+
+        return warp(plane, src[plane], dst[plane], param.borderValue, look_up)
+
+    if takes_any and table.dtype == np.float32 and len(src) == 1:
+        return fill(0, table)  # the map is what OpenCV takes: no step of its own at each call
 
     def run() -> None:
         coordinates = _prepared(table, takes_any=takes_any)
-        for plane, (source, target) in enumerate(zip(src, dst, strict=True)):
-            places = coordinates if plane == 0 else coordinates[::2, ::2] * np.float32(0.5)
-
-            def look_up(
-                pixels: NDArray[Any],
-                out: NDArray[Any] | None,
-                border: tuple[int, ...],
-                places: NDArray[np.float32] = places,
-            ) -> Any:
-                return look_up_at(pixels, places, out, param.interpolation, border_type, border)
-
-            warp(plane, source, target, border_value, look_up)()
+        fill(0, coordinates)()
+        if len(src) > 1:
+            fill(1, coordinates[::2, ::2] * np.float32(0.5))()
 
     return run
 
