@@ -9,9 +9,9 @@ while, and yields between looks. How it looks depends on the CPUs that this proc
 - One: never. The peer cannot run while the waiter looks, and a yield may go to a third process for a whole time slice,
   or to nobody: the scheduler hands the CPU back to a waiter that has had less of it than its peer.
 
-A waiter that looked in vain skips its next waits, more and more of them, and fewer again once looking pays: a program
-that calls ten times and then does something else should be looked for in its next ten calls. One that lost the CPU for
-long skips many more, and comes back slowly.
+A waiter that looked in vain twice skips its next waits, more and more of them, and fewer again once looking pays: a
+program that calls ten times and then does something else should be looked for in its next ten calls. One that lost the
+CPU for long skips many more, and comes back slowly.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hbrt import settings
 
 BUDGET_NS = 300_000
 LOOKS_PER_YIELD = 6
-LOST_CPU_NS = 900_000
+LOST_CPU_NS = 600_000  # so much longer than the budget
 MOST_SKIPPED_IN_VAIN = 6  # as a power of two
 MOST_SKIPPED_CPU_LOST = 12
 # Looks that paid, until the habit comes back a step: after vain ones, and after one that lost the CPU.
@@ -39,15 +39,21 @@ def usable_cpus() -> int:
 
 
 class Spinner:
-    """One waiter's habit of looking before it sleeps. ``HBRT_SPIN_US`` sets the budget; 0 never looks."""
+    """One waiter's habit of looking before it sleeps. ``HBRT_SPIN_US`` sets the budget; 0 never looks.
 
-    def __init__(self, cpus: int | None = None) -> None:
-        """``cpus`` is the number of CPUs that may be used; None asks the system."""
+    Args:
+        cpus: How many CPUs may be used; None asks the system.
+        most_skipped: After vain looks it skips at most so many waits, as a power of two.
+    """
+
+    def __init__(self, cpus: int | None = None, most_skipped: int = MOST_SKIPPED_IN_VAIN) -> None:
+        """Begin without a habit."""
         configured_us = settings.integer("HBRT_SPIN_US")
         self.budget_ns = BUDGET_NS if configured_us < 0 else configured_us * 1000
         if (cpus or usable_cpus()) == 1:
             self.budget_ns = 0
-        self._level = 0  # the next vain look skips 2**level waits
+        self._most_skipped = most_skipped
+        self._level = 0  # the next vain look skips 2**level - 1 waits
         self._skip = 0
         self._paid = 0
         self._steady = STEADY
@@ -67,32 +73,30 @@ class Spinner:
         if self._skip:
             self._skip -= 1
             return False
-        begin = monotonic_ns()
-        deadline = begin + (budget_ns or self.budget_ns)
+        deadline = monotonic_ns() + (budget_ns or self.budget_ns)
         while True:
             for _ in range(LOOKS_PER_YIELD):
                 if ready():
-                    return self._note_paid(monotonic_ns() - begin)
+                    return self._note_paid(has_lost_cpu=monotonic_ns() > deadline + LOST_CPU_NS)
             if monotonic_ns() > deadline:
                 break
             os.sched_yield()
-        self._note_vain(monotonic_ns() - begin)
+        self._note_vain(has_lost_cpu=monotonic_ns() > deadline + LOST_CPU_NS)
         return False
 
-    def _note_paid(self, took_ns: int) -> bool:
-        if took_ns > LOST_CPU_NS:
-            self._note_vain(took_ns)
+    def _note_paid(self, *, has_lost_cpu: bool) -> bool:
+        if has_lost_cpu:
+            self._note_vain(has_lost_cpu=True)
         elif self._level:
             self._paid += 1
             if self._paid >= self._steady:
                 self._level, self._paid = self._level - 1, 0
         return True
 
-    def _note_vain(self, took_ns: int) -> None:
-        has_lost_cpu = took_ns > LOST_CPU_NS
-        if has_lost_cpu or self._level <= MOST_SKIPPED_IN_VAIN:  # a vain look is no reason to come back quickly
+    def _note_vain(self, *, has_lost_cpu: bool) -> None:
+        if has_lost_cpu or self._level <= self._most_skipped:  # a vain look is no reason to come back quickly
             self._steady = STEADY_CPU_LOST if has_lost_cpu else STEADY
-        if self._level < (MOST_SKIPPED_CPU_LOST if has_lost_cpu else MOST_SKIPPED_IN_VAIN):
+        self._skip = (1 << self._level) - 1
+        if self._level < (MOST_SKIPPED_CPU_LOST if has_lost_cpu else self._most_skipped):
             self._level += 1
-        self._skip = 1 << self._level
         self._paid = 0

@@ -66,11 +66,13 @@ def test_who_looked_in_vain_skips_more_and_more_waits_but_not_all() -> None:
     assert gaps == sorted(gaps)
 
 
-def _looks_at(waits: list[bool], monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+def _looks_at(
+    waits: list[bool], monkeypatch: pytest.MonkeyPatch, most_skipped: int = MOST_SKIPPED_IN_VAIN
+) -> list[bool]:
     """Which of these waits, each of which pays or does not, a new habit looks at; by a clock that nobody disturbs."""
     clock = itertools.count(step=1000)
     monkeypatch.setattr("hbrt.spin.monotonic_ns", lambda: next(clock))
-    spinner, looked = Spinner(cpus=2), []
+    spinner, looked = Spinner(cpus=2, most_skipped=most_skipped), []
     for pays in waits:
         looks = Looks(ready_at=1 if pays else None)
         spinner.spin(looks)
@@ -87,6 +89,24 @@ def test_who_comes_in_bursts_is_looked_for_in_every_burst(monkeypatch: pytest.Mo
 def test_who_seldom_comes_is_seldom_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = _looks_at([True, False, False, False] * 250, monkeypatch)
     assert sum(looked) < 200
+
+
+def test_one_vain_look_is_not_held_against_who_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert all(_looks_at([True, False] + [True] * 9, monkeypatch))
+
+
+def test_at_most_so_many_waits_are_skipped_as_it_was_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = _looks_at([False] * 100, monkeypatch, most_skipped=1)
+    assert all(itertools.starmap(operator.or_, itertools.pairwise(looked)))
+    assert sum(looked) < 60
+
+
+def test_look_of_a_long_budget_that_ends_in_time_has_not_lost_the_cpu() -> None:
+    spinner = Spinner(cpus=2, most_skipped=0)
+    for _ in range(5):
+        looks = Looks()
+        spinner.spin(looks, 2 * LOST_CPU_NS)
+        assert looks.count
 
 
 def test_who_lost_the_cpu_often_comes_back_slowly_whatever_comes_then(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,8 +131,9 @@ def test_who_lost_the_cpu_often_comes_back_slowly_whatever_comes_then(monkeypatc
     for _ in range(MOST_SKIPPED_IN_VAIN + 2):
         look(pays=False)
     step_ns = BUDGET_NS
+    look(pays=False)
     far = look(pays=False)
-    assert far == 1 << MOST_SKIPPED_IN_VAIN + 2
+    assert far == (1 << MOST_SKIPPED_IN_VAIN + 2) - 1
     assert [look(pays=True) for _ in range(10)] == [far] + 9 * [0]
     look(pays=False)
     assert look(pays=False) == far
