@@ -2,18 +2,46 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dsp_server.ops.cv.op import Planes, Run, cv_op, settle, settled
-from dsp_server.ops.cv.opencv import LARGEST_KEPT_BYTES, aligned_empty, cv2
+from dsp_server.ops.cv.opencv import aligned_empty, cv2
 from hbrt.cv.edges import hbDSPCvCornerHarrisParam
 from hbrt.cv.image import Y_F32
 
 S32_SCALES = {3: 2.0**30, 5: 2.0**23, 7: 2.0**16}
 """By kernelSize: a response is within -1..1, -81..81 or -10000..10000, so that it fits an int32."""
+
+
+BAND_BYTES = 1664 << 10
+"""Responses in float32 that an S32 image goes through at a time: they stay in the cache for the second step."""
+LEAST_BAND_REACHES = 8
+
+
+class Band(NamedTuple):
+    """Rows of a result, and what they need."""
+
+    first: int
+    end: int
+    first_source: int
+    end_source: int
+
+
+def bands(height: int, width: int, reach: int) -> Iterator[Band]:
+    """Cut a result into bands of rows whose float32 values take about BAND_BYTES.
+
+    Args:
+        height: Rows of the result, and of its source.
+        width: Pixels of a row.
+        reach: How many rows above and below it a value depends on.
+    """
+    rows = max(BAND_BYTES // (4 * width), LEAST_BAND_REACHES * reach, 1)
+    for first in range(0, height, rows):
+        end = min(first + rows, height)
+        yield Band(first, end, max(first - reach, 0), min(end + reach, height))
 
 
 def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> Run:
@@ -24,31 +52,33 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
     2^16. Outside src, and outside the products, lies 0 with a constant border, the last one with a replicated one.
 
     Within 1e-6 T^2 of this, with T the largest trace(A) of the image; with kernelSize 7 within 1e-6 T^2 + 2e-6 T^1.5.
+    An S32 image of more than 425 984 pixels is computed in bands of rows: its R may differ in the last bit from the F32
+    image's.
 
     Y of U8, to Y of S32 or F32.
 
     Source: VP operator manual (J6), CornerHarris. Emulator: the divisor is OpenCV's; the scale of S32 is its own.
     """
-    corners = partial(
-        cv2.cornerHarris, src[0], param.blockSize, param.kernelSize, param.sensitivity, borderType=param.borderType
-    )
+    source, target = src[0], dst[0]
+    what = (param.blockSize, param.kernelSize, param.sensitivity)
     if param.dst.imageType == Y_F32.type:
-        return settled(dst[0], corners, dst=dst[0])
-    target, scale = dst[0], S32_SCALES[param.kernelSize]
+        return settled(target, cv2.cornerHarris, source, *what, dst=target, borderType=param.borderType)
+    scale, border_type = S32_SCALES[param.kernelSize], param.borderType
+    height, width = target.shape
+    parts = [
+        (source[band.first_source : band.end_source], band.first - band.first_source, target[band.first : band.end])
+        for band in bands(height, width, param.blockSize // 2 + param.kernelSize // 2)
+    ]
+    most_rows = max(len(pixels) for pixels, _, _ in parts)
 
     def run() -> None:
-        response = _responses.pop() if _responses else None
-        if response is None or response.shape != target.shape:
-            response = aligned_empty(target.shape, np.float32)
-        settle(response, corners(dst=response))
-        settle(target, cv2.addWeighted(response, scale, response, 0, 0, dst=target, dtype=cv2.CV_32S))
-        if not _responses and response.nbytes <= LARGEST_KEPT_BYTES:
-            _responses.append(response)
+        room = aligned_empty((most_rows, width), np.float32)
+        for pixels, skipped, whole in parts:
+            response = cv2.cornerHarris(pixels, *what, dst=room[: len(pixels)], borderType=border_type)
+            wanted = response[skipped : skipped + len(whole)]
+            settle(whole, cv2.addWeighted(wanted, scale, wanted, 0, 0, dst=whole, dtype=cv2.CV_32S))
 
     return run
 
-
-_responses: list[NDArray[np.float32]] = []
-"""At most one image, kept for the next call. Taken out while in use: a call that interrupts another has its own."""
 
 hb_dsp_corner_harris = cv_op(hbDSPCvCornerHarrisParam, corner_harris, instructions=24)

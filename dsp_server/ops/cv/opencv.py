@@ -23,7 +23,7 @@ except ImportError as error:
         "pip install '.[cv]' in its clone, and start the board again."
     ) from None
 
-__all__ = ["LARGEST_KEPT_BYTES", "aligned_empty", "cv2"]
+__all__ = ["aligned_empty", "cv2"]
 
 CACHE_LINE_BYTES = 64
 KEPT_BYTES = 128 << 20

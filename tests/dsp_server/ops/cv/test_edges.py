@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import scipy.ndimage as nd
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dsp_server.ops.cv import corner_harris
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv_types import hbDSPCvCannyParam, hbDSPCvCornerHarrisParam, hbDSPCvSobelParam
 
@@ -102,6 +105,40 @@ def test_corner_harris(
     exact, trace = harris(image, block, side, 0.04, border, oracle.correlated)
     assert np.abs(real - exact).max() <= allowed(trace, side)
     np.testing.assert_array_equal(whole, np.rint(real.astype(np.float64) * 2.0**bits))
+
+
+@pytest.mark.parametrize("border", [0, 1])
+@pytest.mark.parametrize(("block", "side", "bits"), [(3, 3, 30), (1, 5, 23), (5, 7, 16)])
+def test_corner_harris_in_bands(
+    ddr: Ddr,
+    photo: SimpleNamespace,
+    oracle: SimpleNamespace,
+    monkeypatch: pytest.MonkeyPatch,
+    border: int,
+    block: int,
+    side: int,
+    bits: int,
+) -> None:
+    monkeypatch.setattr(corner_harris, "BAND_BYTES", 0)
+    image = photo.grey(157, 61)
+    height, width = image.shape
+    assert len(list(corner_harris.bands(height, width, block // 2 + side // 2))) >= 3
+    src, dst = ddr.image(image, padding=5), ddr.blank(image.shape, np.int32, padding=2)
+    how = {"sensitivity": 0.04, "blockSize": block, "kernelSize": side, "borderType": border}
+    got = ddr.run(hbDSPCvCornerHarrisParam(src=src, dst=dst, **how))[0]
+    exact, trace = harris(image, block, side, 0.04, border, oracle.correlated)
+    assert np.abs(got / 2.0**bits - exact).max() <= allowed(trace, side) + 2.0**-bits
+
+
+@given(st.integers(1, 5000), st.integers(1, 8192), st.integers(0, 20))
+def test_bands_fill_the_result_once_and_have_what_they_need(height: int, width: int, reach: int) -> None:
+    ends = 0
+    for band in corner_harris.bands(height, width, reach):
+        assert band.first == ends < band.end
+        assert band.first_source == max(band.first - reach, 0)
+        assert band.end_source == min(band.end + reach, height)
+        ends = band.end
+    assert ends == height
 
 
 def low_contrast() -> dict[str, Array]:
