@@ -353,7 +353,7 @@ class Core:
         engines = (self.tile_manager, self.counter, self.idma)
         self._is_in_op, self._is_nested = False, True
         self._spare_engines = self._spare_engines or self._make_engines(*self.tile_manager.pool_bytes)
-        cycles_before = self._spare_engines[1].cycles
+        cycles_before, busy_ns_before = self._spare_engines[1].cycles, self._busy_ns
         self._use_engines(*self._spare_engines)
         try:
             slot = self._claim(-PRIORITY_PREEMPT)
@@ -361,6 +361,7 @@ class Core:
                 self._run(slot)
         finally:
             self._nested_cycles += self.counter.cycles - cycles_before
+            self._busy_ns = busy_ns_before  # the interrupted op's time has this in it
             self._use_engines(*engines)
             self._claim_ns, context.client_id, context.map_failure, self._priority = before
             self._is_in_op, self._is_nested = True, False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from dsp_server import cycles, descriptors, runtime
 from dsp_server.core import Core
 from dsp_server.schedule import ASLEEP, LOOKING, RUNNING
 from hbrt.ddr import Ddr, DdrTables
-from hbrt.layout import CLIENT_ASLEEP, CORE_ACTIVITY, PAGE_BYTES
+from hbrt.layout import CLIENT_ASLEEP, CORE_ACTIVITY, CORE_TASKS, PAGE_BYTES
 from hbrt.mailbox import REQUEST, Mailbox, State
 from hbrt.status import Status
 
@@ -178,6 +179,22 @@ def test_only_an_urgent_task_interrupts(bench: Bench) -> None:
     bench.set_state(1, State.CANCELLED)
     assert bench.core._claim(-255) == -1
     assert bench.claim_all() == [2]
+
+
+def test_time_of_an_interruption_counts_once(bench: Bench) -> None:
+    def interrupted(input: memoryview, output: memoryview, tm: object) -> int:
+        bench.submit(2, priority=255)
+        bench.core._preempt()
+        return 0
+
+    runtime.context.registry.register(0x1004, interrupted)
+    assert bench.run(bench.submit(1, 0x1004))[0] is State.DONE
+    inside, around = bench.mailbox.answer(2), bench.mailbox.answer(1)
+    assert around.start_ns <= inside.start_ns <= inside.done_ns <= around.done_ns
+    bench.core._count()
+    at = bench.ddr.layout.core(0) + CORE_TASKS
+    tasks, busy_ns = struct.unpack_from("<QQ", bench.ddr.map, at)
+    assert (tasks, busy_ns) == (2, around.done_ns - around.start_ns)
 
 
 @pytest.mark.parametrize("state", [State.RUNNING, State.CANCELLED, State.EMPTY, State.DONE])
