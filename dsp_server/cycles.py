@@ -16,7 +16,6 @@ from typing import Final
 CLOCK_HZ: Final = 648_000_000
 
 LANES_8BIT: Final = 64
-LANES_16BIT: Final = 32
 LANES_F32: Final = 16
 
 IDMA_ISSUE_CYCLES: Final = 16
@@ -85,7 +84,7 @@ def current() -> CycleCounter:
 
 
 def install(counter: CycleCounter) -> CycleCounter:
-    """Make `counter` the current one and return the one before it. A core does this once, when it starts."""
+    """Make `counter` the current one and return the one before it, as a core does for an op that interrupts another."""
     global _current
     before, _current = _current, counter
     return before

@@ -280,7 +280,7 @@ def current() -> Idma:
 
 
 def install(idma: Idma) -> Idma:
-    """Make `idma` the current engine and return the one before it. A core does this once, when it starts."""
+    """Make `idma` the current engine and return the one before it, as a core does for an op that interrupts another."""
     global _current
     before, _current = _current, idma
     return before

@@ -22,7 +22,7 @@ def serve_in_foreground(config: DaemonConfig, on_running: Callable[[list[str]], 
         on_running: Called once, when the board runs, with the names of files that a dead daemon had left.
 
     Raises:
-        BoardError, ImageError, LayoutError: as ``serve``.
+        BoardError, ImageError, LayoutError, BadSettingError: as ``serve``.
     """
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)

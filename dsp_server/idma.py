@@ -1,6 +1,6 @@
 """iDMA as an op sees it: the C names over this core's engine, and one place to take all the rest from.
 
-The engine is `descriptors.py`, the rules of a transfer `transfers.py`, the frames `ping_pong.py`. The C
+The engine is `descriptors.py`, the rules of a transfer `transfers.py`, the frames `frame.py`. The C
 names act on `current()`, return a negative code where C would, and leave a sentence for `idma_last_error`.
 Methods of `Idma`, and `ping_pong`, raise instead.
 

@@ -16,7 +16,7 @@ from hbrt.status import Status
 RPC_ALIGNMENT = 8
 MOST_REMEMBERED = 4096
 _GENERATION_END = TABLES_GENERATION + 8
-_ADDRESSES = struct.Struct("<IQQQQ")  # owner, input address and bytes, output address and bytes
+_ADDRESSES = struct.Struct("<IQQQQ")  # client, input address and bytes, output address and bytes
 _EMPTY = memoryview(bytearray())  # writable, as every view is: `output[:] = x` of nothing is good
 
 Pair: TypeAlias = tuple[memoryview, memoryview]
@@ -43,7 +43,7 @@ class Views:
         """Input and output of a task.
 
         Args:
-            addresses: The request's bytes from its owner on (see hbrt.mailbox.REQUEST).
+            addresses: The request's bytes from its client on (see hbrt.mailbox.REQUEST_CLIENT_AT).
 
         Returns:
             Writable bytes of the two blocks; empty for no block (address and size 0).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class RequestRefusedError(Exception):
-    """The daemon refused a request, or is not there: the status and the sentence."""
+    """Whoever was asked refused, or is not there; ``status`` says which, the text why."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)

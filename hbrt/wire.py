@@ -5,7 +5,7 @@ Rules
     Every request gets one reply with its id. ``client`` and ``token`` are those of the sender's lease, 0 and empty
     for verbs that need none. A frame has at most MAX_REQUEST_BYTES (or MAX_REPLY_BYTES), so that a peer cannot
     make the other side hold more than it chose to. Nothing is ever evaluated or unpickled.
-    ``MalformedMessage``: the peer broke the protocol. ``ValueError``: our own side would.
+    ``MalformedMessageError``: the peer broke the protocol. ``ValueError``: our own side would.
 """
 
 from __future__ import annotations
@@ -151,7 +151,11 @@ def encode_request(request: ControlRequest) -> bytes:
 
 
 def encode_reply(reply: ControlReply) -> bytes:
-    """Bytes of a reply; data that would pass MAX_REPLY_BYTES becomes a refusal that says so."""
+    """Bytes of a reply.
+
+    Raises:
+        ValueError: it would pass MAX_REPLY_BYTES.
+    """
     body = {"v": VERSION, "id": reply.id, "status": reply.status, "text": reply.text, "data": reply.data}
     raw: bytes = msgpack.packb(body)
     if len(raw) > MAX_REPLY_BYTES:
