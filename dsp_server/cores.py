@@ -5,13 +5,21 @@ from __future__ import annotations
 import struct
 import time
 
-from dsp_server import schedule
 from dsp_server.children import CoreChild, Phase
 from dsp_server.image import Image
 from dsp_server.loop import Timer
 from dsp_server.recovery import Death, History
 from hbrt.ddr import Ddr
-from hbrt.layout import CORE_ACTIVITY, CORE_EPOCH, CORE_HEARTBEAT, CORE_PID, CORE_STATE, CORE_TASKS
+from hbrt.layout import (
+    ACTIVITY_OFFLINE,
+    ACTIVITY_RUNNING,
+    CORE_ACTIVITY,
+    CORE_EPOCH,
+    CORE_HEARTBEAT,
+    CORE_PID,
+    CORE_STATE,
+    CORE_TASKS,
+)
 
 OFFLINE, RUNNING, CRASHED = "offline", "running", "crashed"  # the words of Linux remoteproc
 STATES = (OFFLINE, RUNNING, CRASHED)
@@ -20,8 +28,7 @@ MOVES = {(OFFLINE, RUNNING), (RUNNING, OFFLINE), (RUNNING, CRASHED), (CRASHED, R
 
 # Of a core that no process serves, submitters read one of these: its queue waits for the next process, which looks at
 # everything first, so that nobody rings it; or nothing may be queued for it.
-ACTIVITY_BETWEEN = schedule.RUNNING
-ACTIVITY_OFFLINE = 3
+ACTIVITY_BETWEEN = ACTIVITY_RUNNING
 _COUNTERS = struct.Struct("<QQQ")
 _U64 = struct.Struct("<Q")
 

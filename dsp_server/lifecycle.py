@@ -13,7 +13,6 @@ from dsp_server.children import CoreChild, Phase
 from dsp_server.clients import Clients
 from dsp_server.cores import (
     ACTIVITY_BETWEEN,
-    ACTIVITY_OFFLINE,
     CRASHED,
     OFFLINE,
     RUNNING,
@@ -27,6 +26,7 @@ from dsp_server.loop import Loop
 from dsp_server.recovery import History
 from dsp_server.revival import Revival
 from dsp_server.settle import Settler
+from hbrt.layout import ACTIVITY_OFFLINE
 from hbrt.status import Status
 
 

@@ -24,16 +24,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from hbrt.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING
+
 TaskKey: TypeAlias = tuple[int, int, int]
 Entry: TypeAlias = tuple[TaskKey, int]
 
 ANY_CORE: Final = 0
-PRIORITY_LOWEST: Final = 0
 PRIORITY_PREEMPT: Final = 255
 
-ASLEEP: Final = 0
-LOOKING: Final = 1
-RUNNING: Final = 2
+ASLEEP: Final = ACTIVITY_ASLEEP
+LOOKING: Final = ACTIVITY_LOOKING
+RUNNING: Final = ACTIVITY_RUNNING
 
 
 def task_key(priority: int, custom_id: int, sequence: int) -> TaskKey:

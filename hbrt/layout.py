@@ -30,7 +30,7 @@ CLAIM_LOCK_BYTES = 64
 
 # Core record: one cache line that the core writes often, then counters and identity.
 CORE_RECORD_BYTES = 256
-CORE_ACTIVITY = 0  # u8: 0 asleep, 1 awake and looking, 2 running an op
+CORE_ACTIVITY = 0  # u8: one of ACTIVITY_*
 CORE_STATE = 1  # u8: 0 offline, 1 running, 2 crashed
 CORE_EPOCH = 8  # u64: number of this start of the core
 CORE_HEARTBEAT = 16  # u64: CLOCK_MONOTONIC ns of the last beat
@@ -39,6 +39,8 @@ CORE_BUSY_NS = 32  # u64: ns spent in ops
 CORE_CYCLES = 40  # u64: modelled cycles
 CORE_PID = 48  # u32
 MAX_CORES = 8
+# What a core does, for who decides whether to ring it: asleep; awake, and will look; in an op; not there.
+ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_OFFLINE = range(4)
 
 CLIENT_RECORD_BYTES = 64
 CLIENT_ASLEEP = 0  # u8: 1 while the client waits for its doorbell

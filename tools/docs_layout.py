@@ -7,8 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dsp_server.cores import ACTIVITY_OFFLINE, STATES
-from dsp_server.schedule import ASLEEP, LOOKING, RUNNING
+from dsp_server.cores import STATES
 from hbrt import layout, mailbox
 from hbrt.mailbox import MOVES, Actor, State
 from hbrt.settings import format_size
@@ -102,7 +101,8 @@ _CORE = (
         layout.CORE_ACTIVITY,
         "uint8",
         "activity",
-        f"{ASLEEP} asleep, {LOOKING} looking for work, {RUNNING} running an op, {ACTIVITY_OFFLINE} offline",
+        f"{layout.ACTIVITY_ASLEEP} asleep, {layout.ACTIVITY_LOOKING} looking for work, "
+        f"{layout.ACTIVITY_RUNNING} running an op, {layout.ACTIVITY_OFFLINE} offline",
     ),
     Field(layout.CORE_STATE, "uint8", "state", ", ".join(f"{number} {name}" for number, name in enumerate(STATES))),
     Field(layout.CORE_EPOCH, "uint64", "epoch", "how often the core came to run, 1 for its first process"),

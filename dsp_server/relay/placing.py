@@ -14,19 +14,25 @@ from enum import Enum
 from os import eventfd_write
 
 from dsp_server.relay.peers import Peer
-from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
+from dsp_server.schedule import PRIORITY_PREEMPT
+from hbrt.layout import (
+    ACTIVITY_ASLEEP,
+    ACTIVITY_LOOKING,
+    ACTIVITY_OFFLINE,
+    CORE_ACTIVITY,
+    SLOT_COUNT,
+    SLOT_RECORD_BYTES,
+)
 from hbrt.link import Link
 from hbrt.mailbox import REQUEST, Actor, Answer, State
 from hbrt.relay_wire import REQUEST_AT, SUBMIT_HEAD
 from hbrt.status import Status
 
-PRIORITY_PREEMPT = 255
 # Of a SUBMIT: its head, ticket, the task's handle, then what is looked at of its REQUEST: command, priority, core mask,
 # owner, client.
 _LOOK = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ16xIHHII32x")
 _HEAD = SUBMIT_HEAD
 _REQUEST_BYTES = REQUEST.size
-_ASLEEP, _LOOKING, _OFFLINE = 0, 1, 3
 _SENT, _READY = int(State.SENT), int(State.READY)
 _MOST_PRIORITY, _MOST_CMD = 255, 0xFFFF
 _SLOT_MASK = SLOT_COUNT - 1
@@ -60,7 +66,6 @@ class Placer:
         self._try_lock, self._unlock, self._mutex = self._lock.try_acquire, self._lock.release, self._lock.handle
         self._states, self._records = layout.states, layout.records
         self._urgent_bells = link.urgent_bells
-        self._core_count = link.core_count
         # As in hbrt.tasks: core mask -> (announce bytes of its cores, (activity byte, doorbell) of its cores).
         self._targets: dict[int, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
         for mask in range(1 << link.core_count):
@@ -97,7 +102,7 @@ class Placer:
             return Placed.STALE
         # Under the lock: when cores go offline, the daemon takes it before it ends what none may run any more.
         for activity, _ in bells:
-            if mm[activity] != _OFFLINE:
+            if mm[activity] != ACTIVITY_OFFLINE:
                 break
         else:
             self._unlock(mutex)
@@ -114,9 +119,9 @@ class Placer:
         doorbell = -1
         for activity, bell in bells:
             doing = mm[activity]
-            if doing == _LOOKING:
+            if doing == ACTIVITY_LOOKING:
                 return Placed.QUEUED
-            if doing == _ASLEEP and doorbell < 0:
+            if doing == ACTIVITY_ASLEEP and doorbell < 0:
                 doorbell = bell
         if doorbell >= 0:
             try:  # noqa: SIM105 - the hot path: a context manager costs, this does not

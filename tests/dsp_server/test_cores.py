@@ -15,7 +15,6 @@ from dsp_server import children
 from dsp_server.children import CoreChild, Phase
 from dsp_server.cores import (
     ACTIVITY_BETWEEN,
-    ACTIVITY_OFFLINE,
     CRASHED,
     MOVES,
     OFFLINE,
@@ -28,7 +27,7 @@ from dsp_server.image import Image
 from dsp_server.loop import Loop
 from hbrt import wire
 from hbrt.ddr import Ddr
-from hbrt.layout import CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_STATE
+from hbrt.layout import ACTIVITY_OFFLINE, CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_STATE
 
 IMAGE = Image(Path("image.py"), Path("image-1.py"), 0.0)
 OTHER = Image(Path("other.py"), Path("image-2.py"), 0.0)
