@@ -57,7 +57,6 @@ class RelayChannel:
         self._has_descriptors = True
         self._watcher: threading.Thread | None = None
         self.fd = int(socket.getsockopt(zmq.FD))
-        self.gone: tuple[int, str] | None = None  # why the relay said that it ends
         self.send = socket.send
         # The C part's own method: the one over it only sorts out options that are not used here.
         self.submit: Callable[[bytes, int], object] = super(zmq.Socket, tasks).send

@@ -57,7 +57,7 @@ class RemoteLink(Link):
             raise BoardError(str(error)) from None
         self.paths = paths
         self._channel = channel
-        self.client_id, activity, heap_bytes, self.daemon_pid, self.relay_pid, self.board_name = channel.welcome
+        self.client_id, activity, heap_bytes, self.daemon_pid, self.relay_pid, _ = channel.welcome
         self.core_count = len(activity)
         try:
             self.ddr = Ddr.create(heap_bytes, self.core_count)
@@ -95,10 +95,8 @@ class RemoteLink(Link):
         phy_addr = args.get("phy", 0)
 
         def job(number: int) -> Job:
-            if verb in {
-                "free",
-                "unregister",
-            }:  # whoever else uses the block has all bytes, and the board finds overruns
+            if verb in {"free", "unregister"}:
+                # Whoever else uses the block then has all bytes, and the board finds overruns.
                 yield from self._changes(phy_addr)
                 self.memory.leave(phy_addr, is_owned=verb == "free")
             yield 0, encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))

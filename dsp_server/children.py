@@ -54,7 +54,6 @@ class CoreChild:
         self.control = control
         self.image = image
         self.phase = Phase.LOADING
-        self.started_at = time.time()
         self.served_since = 0.0
         self.tasks_before = 0  # the core's count when this process began to serve
         self.is_ending = False  # it was asked to

@@ -15,7 +15,9 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias
 
+from dsp_server.cycles import CLOCK_HZ
 from dsp_server.registry import Op, Registry
+from dsp_server.tcm import BANK_USABLE_BYTES
 from dsp_server.tile_manager import TileManager
 from hbrt.ddr import Ddr
 from hbrt.status import Status
@@ -28,9 +30,8 @@ HB_DSP_LOG_ERROR: Final = 4
 HB_DSP_LOG_FATAL: Final = 5
 _LEVEL_NAMES = ("NONE", "DEBUG", "INFO", "WARNING", "ERROR", "FATAL")
 
-HB_DSP_DRAM0_POOL_SIZE: Final = 103 * 1024
-HB_DSP_DRAM1_POOL_SIZE: Final = 103 * 1024
-DEFAULT_FREQUENCY_HZ: Final = 648_000_000
+HB_DSP_DRAM0_POOL_SIZE: Final = BANK_USABLE_BYTES
+HB_DSP_DRAM1_POOL_SIZE: Final = BANK_USABLE_BYTES
 
 
 class MapFailed(Enum):
@@ -64,7 +65,7 @@ class CoreContext:
         self.registry = Registry(lambda sentence: hb_dsp_log(HB_DSP_LOG_WARNING, sentence))
         self.is_initialised = False
         self.log_level = HB_DSP_LOG_WARNING
-        self.frequency_hz = DEFAULT_FREQUENCY_HZ
+        self.frequency_hz = CLOCK_HZ
         # Of the task that runs: whose memory it may touch, and why its last mapping failed.
         self.client_id = 0
         self.map_failure = ""

@@ -17,7 +17,6 @@ from hbrt.layout import CLAIM_LOCK, CLAIM_LOCK_BYTES
 _PROCESS_SHARED = 1
 _ROBUST = 1
 _EOWNERDEAD = 130
-_ENOTRECOVERABLE = 131
 
 # Two ways to the same functions: the first keeps the interpreter's lock, for calls that cannot block; the second lets
 # it go, for a thread that waits for another thread of its own process.
