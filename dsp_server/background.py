@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dsp_server.daemon import serve_and_announce
-from dsp_server.inherited import close_all_but
+from dsp_server.inherited import leave_terminal
 from hbrt.board import BoardPaths
 from hbrt.board_files import make_directory
 from hbrt.launch import DaemonConfig, Launched, await_running, open_log
@@ -44,11 +44,7 @@ def _be_daemon(config: DaemonConfig, ready_fd: int, log: int) -> NoReturn:
     """The child's life: it keeps nothing of the parent's terminal and descriptors, and never returns into its stack."""
     code = 3
     try:
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDONLY)
-        for source, standard in ((null, 0), (log, 1), (log, 2)):
-            os.dup2(source, standard)
-        close_all_but(0, 1, 2, ready_fd)
+        leave_terminal(log, ready_fd)
         code = serve_and_announce(config, ready_fd)
     except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
         import traceback

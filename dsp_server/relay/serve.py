@@ -7,11 +7,11 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import NoReturn
 
 from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
+from dsp_server.inherited import leave_terminal
 from dsp_server.relay import PROGRAM
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import lock_file, lock_holder
@@ -107,14 +107,7 @@ def _be_relay(body: Callable[[Callable[[str], None]], None], ready_fd: int, log:
     """The child's life: nothing of the parent's terminal and descriptors is kept, nor does it return to its stack."""
     code = 3
     try:
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDONLY)
-        for source, standard in ((null, 0), (log, 1), (log, 2)):
-            os.dup2(source, standard)
-        for entry in list(Path("/proc/self/fd").iterdir()):
-            if int(entry.name) not in {0, 1, 2, ready_fd}:
-                with contextlib.suppress(OSError):  # the descriptor of this listing is closed by now
-                    os.close(int(entry.name))
+        leave_terminal(log, ready_fd)
         code = _serve_and_announce(body, ready_fd)
     except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
         import traceback

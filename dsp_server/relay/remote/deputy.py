@@ -161,15 +161,12 @@ class Deputy(Attendant):
             )
 
     def _has_work(self) -> bool:
-        return self._is_over or bool(self._inbox) or self._pump.has_frames or any(map(self._tasks_ended, self._carried))
-
-    def _tasks_ended(self, handle: int) -> bool:
-        state = self._tasks.state(handle)
-        return state is None or state >= State.DONE
+        has_ended = self._tasks.has_ended
+        return self._is_over or bool(self._inbox) or self._pump.has_frames or any(map(has_ended, self._carried))
 
     def _collect(self) -> None:
         """Tell the ends of tasks, after the bytes that they wrote."""
-        ended = [handle for handle in self._carried if self._tasks_ended(handle)]
+        ended = [handle for handle in self._carried if self._tasks.has_ended(handle)]
         if not ended:
             return
         frames = []

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
+from dsp_server.relay import PROGRAM
 from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import Listen
 from dsp_server.relay.serve import detach, say
@@ -30,7 +31,7 @@ def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) 
         BoardError: it cannot listen there; no daemon serves the board, or it refused.
     """
     raise_descriptor_limit()
-    link = Link(paths, "dsp_relay_server")
+    link = Link(paths, PROGRAM)
     try:
         gate = Gate(link, listen, say)
         try:
