@@ -77,7 +77,7 @@ def frame_of(model: Model, files: str, roi: str, valid_shape: str, *, roi_infer:
     """
     rois = rois_of(roi)
     batches = _batches(model, rois, roi_infer=roi_infer)
-    tensors = list(model.inputs) * batches
+    tensors = _elements(model) * batches if roi_infer else list(model.inputs)
     shapes = _shapes_of(model, valid_shape)
     paths = [Path(part.strip()) for part in files.split(",") if part.strip()]
     if paths and len(paths) != len(tensors):
@@ -100,6 +100,14 @@ def frame_of(model: Model, files: str, roi: str, valid_shape: str, *, roi_infer:
             shapes[index] = tuple(value.shape)
         frame.values.append(value)
     return frame
+
+
+def _elements(model: Model) -> list[Tensor]:
+    """The inputs as hbDNNRoiInfer takes them: of one element of the batch each."""
+    from arm_client.dnn.easy import Tensor
+    from arm_client.dnn.runner import beside_regions
+
+    return [Tensor(beside_regions(tensor.spec)) for tensor in model.inputs]
 
 
 def _batches(model: Model, rois: list[hbDNNRoi], *, roi_infer: bool) -> int:

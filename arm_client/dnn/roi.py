@@ -195,6 +195,13 @@ def _elements(
             if _is_resizer(spec):
                 makes.append(region_of_picture(spec, tensor, next(remaining), ddr))
             else:
+                given = shape_in(tensor.properties.validShape)
+                if given != spec.valid_shape and given == model.inputs[at].valid_shape:
+                    raise bad_argument(
+                        f"The tensor {spec.name!r} has the validShape {list(given)}, the model's whole batch; each "
+                        "tensor of hbDNNRoiInfer holds one element: set the first size of validShape and alignedShape "
+                        "to 1."
+                    )
                 feed = feed_of(spec, Memo(), tensor, ddr)
                 makes.append(lambda feed=feed: array_of(feed))  # type: ignore[misc]
         elements.append(makes)

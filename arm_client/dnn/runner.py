@@ -14,6 +14,7 @@ from arm_client.dnn.arguments import check_schedule
 from arm_client.dnn.buffers import TensorBuffer
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.spec import DYNAMIC, TensorSpec
+from arm_client.dnn.tensors import one_of_batch
 from arm_client.errors import error_for
 from arm_client.pointers import integer, shown
 from arm_client.refusal import last_error
@@ -45,6 +46,11 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
     HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
     ctrl.bpuCoreId, ctrl.priority, ctrl.customId = core_id, priority, custom_id
     return ctrl
+
+
+def beside_regions(spec: TensorSpec) -> TensorSpec:
+    """Spec of an input's tensor of hbDNNRoiInfer: that of one element, also of a model with a batch of its own."""
+    return one_of_batch(spec) if spec.valid_shape and spec.valid_shape[0] > 1 else spec
 
 
 def check(status: int) -> None:
@@ -91,7 +97,7 @@ class Runner:
         resizers = [spec for spec in inputs if spec.image is not None and spec.image.is_resizer]
         batches = len(rois) // len(resizers) if rois and resizers else 1
         times = -(-batches // resizers[0].graph_shape[0]) if resizers else 1  # the model's own batch
-        specs = list(inputs) * batches
+        specs = [beside_regions(spec) if rois else spec for spec in inputs] * batches
         self._inputs = (hbDNNTensor * len(specs))()
         self._outputs = (hbDNNTensor * len(outputs))()
         self.inputs: list[TensorBuffer] = []

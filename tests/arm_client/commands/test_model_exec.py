@@ -243,6 +243,31 @@ def test_infer_takes_regions_of_photos(dsp_board: Board, photo: Path, tmp_path: 
         np.testing.assert_allclose(mean, region.mean(0), atol=4)
 
 
+def test_regions_beside_a_tensor_of_a_model_with_a_batch(dsp_board: Board, photo: Path, tmp_path: Path) -> None:
+    text = (
+        "g (float[2,3,10,12] x, float[2,4] c) => (float[2,7] y) "
+        "<int64[2] a = {2, 3}> { m = ReduceMean <keepdims = 0> (x, a) y = Concat <axis = 1> (c, m) }"
+    )
+    model = parsed(
+        tmp_path / "beside.onnx",
+        text,
+        "{input_name: x;c, input_type_rt: nv12;featuremap, input_type_train: bgr;featuremap, "
+        "input_source: {x: resizer, c: ddr}}",
+    )
+    regions = ("--roi_infer", "--roi=0,0,9,9;30,20,49,39;0,0,9,9")
+    assert "Frame count   is: 3\n" in good("perf", "--model_file", model, *regions, "--frame_count=3")
+
+    files = []
+    for element in range(3):
+        np.arange(element, element + 4, dtype=np.float32).tofile(tmp_path / f"{element}.bin")
+        files += [photo, tmp_path / f"{element}.bin"]
+    dump = ("--enable_dump", "--dump_path", tmp_path, "--json")
+    shown = json.loads(good("infer", "--model_file", model, *regions, "--input_file", ",".join(map(str, files)), *dump))
+    rows = np.fromfile(shown["frames"][0]["files"][-1], np.float32).reshape(4, 7)
+    np.testing.assert_array_equal(rows[:3, :4], np.arange(4) + np.arange(3)[:, None])
+    np.testing.assert_array_equal(rows[0, 4:], rows[2, 4:])
+
+
 def test_infer_of_a_model_that_takes_nothing(dsp_board: Board, tmp_path: Path) -> None:
     text = "g () => (float[2] y) { y = Constant <value = float[2] {3.0, 4.0}> () }"
     shown = good("infer", "--model_file", parsed(tmp_path / "none.onnx", text), "--enable_cls_post_process")

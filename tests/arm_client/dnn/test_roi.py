@@ -265,6 +265,17 @@ def test_misuse(case: Make) -> None:
     np.testing.assert_allclose(one.run(), np.concatenate(one.expected), rtol=1e-5)
 
 
+def test_a_tensor_of_the_whole_batch_beside_regions(case: Make) -> None:
+    one = case(2, 2)
+    properties = one.inputs[1].properties
+    properties.validShape.dimensionSize[0] = properties.alignedShape.dimensionSize[0] = 2
+    refused(
+        one, "'c' has the validShape [2, 4], the model's whole batch; each tensor of hbDNNRoiInfer holds one element"
+    )
+    properties.validShape.dimensionSize[0] = properties.alignedShape.dimensionSize[0] = 1
+    np.testing.assert_allclose(one.run(), np.concatenate(one.expected), rtol=1e-5)
+
+
 @pytest.mark.parametrize("rois", [None, 0, [], [1, 2], "rois"])
 def test_regions_that_are_none(case: Make, rois: Any) -> None:
     one = case(1)
