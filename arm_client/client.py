@@ -110,7 +110,11 @@ class Board:
             CallerError: a bad argument or address. OutOfMemoryError: no task slot left. BoardLostError: no board.
         """
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
-        return Task(session, handle, int(cmd), output, held, submit_ns)
+        try:
+            return Task(session, handle, int(cmd), output, held, submit_ns)
+        except BaseException:  # as in call
+            session.tasks.release_later(handle, (held, output))
+            raise
 
     def call(
         self,
@@ -143,15 +147,14 @@ class Board:
             timeout = _seconds(timeout)
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         tasks = session.tasks
-        if timeout is None:
-            try:
-                has_failed = tasks.finish(handle)
-            except BaseException:
-                tasks.release_later(handle, (held, output, keep))
-                raise
-            if not has_failed:
+        try:
+            if timeout is None and not tasks.finish(handle):
                 return output
-        Posted(session, handle, int(cmd), output, (held, keep), submit_ns).finish(timeout)
+            posted = Posted(session, handle, int(cmd), output, (held, keep), submit_ns)
+        except BaseException:  # an interrupt: nobody else knows this handle
+            tasks.release_later(handle, (held, output, keep))
+            raise
+        posted.finish(timeout)
         return output
 
     def post(
@@ -167,7 +170,11 @@ class Board:
     ) -> Posted:
         """Queue a task that its poster alone waits for. Arguments as for ``call``, errors as for ``submit``."""
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
-        return Posted(session, handle, int(cmd), output, (held, keep), submit_ns)
+        try:
+            return Posted(session, handle, int(cmd), output, (held, keep), submit_ns)
+        except BaseException:  # as in call
+            session.tasks.release_later(handle, (held, output, keep))
+            raise
 
     def _queue(
         self, cmd: int, params: Params, output: Output, priority: int, core: int, custom_id: int

@@ -7,7 +7,7 @@ import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from arm_client.errors import error_for
+from arm_client.errors import CallerError, error_for
 from hbrt.mailbox import FIRST_END, Answer, State
 from hbrt.status import Status
 
@@ -62,7 +62,7 @@ class Task(_Submitted, concurrent.futures.Future[Any]):
 
     def __del__(self) -> None:
         # A task that nobody asked about: its slot and its blocks go when it has ended, at a quieter moment than this.
-        if not super().done():
+        if hasattr(self, "_keep") and not super().done():  # one that was not made to the end holds nothing yet
             self._session.tasks.release_later(self._handle, (self._keep, self._output))
 
     @property
@@ -160,7 +160,7 @@ class Task(_Submitted, concurrent.futures.Future[Any]):
             self._is_taken = True
         tasks, output = self._session.tasks, self._output
         status = tasks.wait(self._handle, 1)
-        text = tasks.why() if status else ""
+        text = self._session.why(status) if status else ""
         if tasks.state(self._handle) is not None:
             self._record = tasks.answer(self._handle)
         if self._is_watched:
@@ -193,23 +193,28 @@ class Posted(_Submitted):
 
     def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object, submit_ns: int) -> None:
         self._session = session
-        self._handle = handle
         self._cmd = cmd
         self._output = output
         self._keep = keep
         self._submit_ns = submit_ns
+        self._handle = handle
 
     def __del__(self) -> None:
         # Nobody waited, or was interrupted: as with a Task.
-        if self._handle:
+        if getattr(self, "_handle", 0):
             self._session.tasks.release_later(self._handle, (self._keep, self._output))
 
     def finish(self, timeout: float | None = None) -> None:
         """Wait until it has succeeded; once. On TimeoutError it is let go.
 
         Raises:
-            TimeoutError: it did not end within so many seconds. HbrtError: it failed.
+            TimeoutError: it did not end within so many seconds. HbrtError: it failed. CallerError: it was waited for.
         """
+        if not self._handle:
+            raise CallerError(
+                Status.HB_DSP_TASK_RELEASED,
+                f"The task of command {self._cmd:#x} was waited for before: a task that was posted is waited for once.",
+            )
         tasks = self._session.tasks
         if timeout is None and tasks.finish(self._handle) == 0:
             self._handle = 0

@@ -66,4 +66,5 @@ class ParameterBlock:
         self._buffer = buffer
 
     def __del__(self) -> None:
-        self._blocks.take_back(self._buffer)
+        if hasattr(self, "_buffer"):  # no interrupt came before it was made
+            self._blocks.take_back(self._buffer)

@@ -71,7 +71,7 @@ class RelayTasks(Tasks):
 
     # -- submit
 
-    def submit(  # noqa: C901, PLR0912 - the hot path, as in hbrt.tasks
+    def submit(  # noqa: C901, PLR0912, PLR0915 - the hot path, as in hbrt.tasks
         self,
         cmd: int,
         priority: int,
@@ -122,27 +122,32 @@ class RelayTasks(Tasks):
             return self._refuse_submit(cmd, priority, core_mask, custom_id)
         record = self._records + slot * SLOT_RECORD_BYTES
         mm[record : record + _REQUEST_BYTES] = request
-        for _ in range(_TRIES):
-            with self._io:
-                channel = self._channel
+        try:
+            for _ in range(_TRIES):
+                with self._io:
+                    channel = self._channel
+                    if channel is not None:
+                        self._handles[slot] = handle
+                        mm[self._states + slot] = _SENT
+                        try:
+                            channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
+                        except zmq.ZMQError:
+                            self._handles[slot] = 0
+                        else:
+                            return handle
                 if channel is not None:
-                    self._handles[slot] = handle
-                    mm[self._states + slot] = _SENT
-                    try:
-                        channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
-                    except zmq.ZMQError:
-                        self._handles[slot] = 0
-                    else:
-                        return handle
-            if channel is not None:
-                self._drop(slot)  # no message of it is under way, but its state was SENT
-                self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
-                break
-            if refused := self._connect():  # it was lost while this thread came here
+                    self._drop(slot)  # no message of it is under way, but its state was SENT
+                    self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
+                    break
+                if refused := self._connect():  # it was lost while this thread came here
+                    self._free.append(slot)
+                    return refused
+            else:
                 self._free.append(slot)
-                return refused
-        else:
-            self._free.append(slot)
+        except BaseException:
+            if self._handles[slot] == handle:
+                self.release(handle)  # a signal's handler has raised: nobody will ever know this handle
+            raise
         return self._say(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
 
     # -- the relay

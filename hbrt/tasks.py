@@ -77,7 +77,7 @@ class Tasks:
 
     # -- submit -------------------------------------------------------------------------------------------------
 
-    def submit(  # noqa: C901, PLR0912 - the hot path: its checks and the ring rule are in one place on purpose
+    def submit(  # noqa: C901, PLR0912, PLR0915 - the hot path: its checks and the ring rule are in one place on purpose
         self,
         cmd: int,
         priority: int,
@@ -144,32 +144,36 @@ class Tasks:
             return self._refuse_submit(cmd, priority, core_mask, custom_id)
         self._handles[slot] = handle
         mm[self._states + slot] = _READY
-        for announced in targets[0]:
-            mm[announced + slot] = 1
-        # dsp_server.schedule.cores_to_wake, unrolled: this is the hot path, and the two sides meet in memory only.
         try:
-            self._fence_in()
-        finally:  # also when a signal's handler raises here: a lock that stayed taken would stop every later call
-            self._fence_out()
-        doorbell, offline = -1, 0
-        for activity, bell in targets[1]:
-            doing = mm[activity]
-            if doing == _LOOKING:
-                return handle
-            if doing == _ASLEEP:
-                if doorbell < 0:
-                    doorbell = bell
-            elif doing == _OFFLINE:
-                offline += 1
-        if doorbell >= 0:
-            try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
-                eventfd_write(doorbell, 1)
-            except BlockingIOError:
-                pass  # somebody has filled its counter: the core's beat finds the task
-        elif offline == len(targets[1]):
-            return self._take_back(slot, handle)
-        elif priority == PRIORITY_PREEMPT:
-            self._ring_urgently(core_mask)
+            for announced in targets[0]:
+                mm[announced + slot] = 1
+            # dsp_server.schedule.cores_to_wake, unrolled: this is the hot path, and the two sides meet in memory only.
+            try:
+                self._fence_in()
+            finally:  # also when a signal's handler raises here: a lock that stayed taken would stop every later call
+                self._fence_out()
+            doorbell, offline = -1, 0
+            for activity, bell in targets[1]:
+                doing = mm[activity]
+                if doing == _LOOKING:
+                    return handle
+                if doing == _ASLEEP:
+                    if doorbell < 0:
+                        doorbell = bell
+                elif doing == _OFFLINE:
+                    offline += 1
+            if doorbell >= 0:
+                try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
+                    eventfd_write(doorbell, 1)
+                except BlockingIOError:
+                    pass  # somebody has filled its counter: the core's beat finds the task
+            elif offline == len(targets[1]):
+                return self._take_back(slot, handle)
+            elif priority == PRIORITY_PREEMPT:
+                self._ring_urgently(core_mask)
+        except BaseException:
+            self.release(handle)  # a signal's handler has raised: nobody will ever know this handle
+            raise
         return handle
 
     def _ring_urgently(self, core_mask: int) -> None:

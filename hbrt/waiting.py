@@ -3,6 +3,9 @@
 Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others (followers) whose tasks have
 ended, and a follower takes the lead when the leader leaves.
 
+An interrupt (Ctrl-C, a handler that raises) may end a wait at the entry of any function and after any call of one in C.
+So who leads is an entry that its owner takes away without a call, and followers look by themselves once in a while.
+
 For the end of a task that took long the last time, a waiter does not look at once: it sleeps until the task is about
 to end, and looks then, so that no wake-up comes between its end and the next call (see hbrt/usual.py).
 """
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from hbrt.link import Link
 
 PARTING_SECONDS = 2.0
+FOLLOWER_BEAT_SECONDS = 0.2  # a leader that was interrupted may have woken nobody
 MOST_WAIT_MS = (1 << 31) - 1  # what epoll takes; longer is for ever
 LATE_MOST_SKIPPED = 1  # a lookout costs a small part of the call that it waits for, even when it is vain
 LEAST_DOZE_NS = 50_000  # setting a timer and waking by it takes as long
@@ -63,7 +67,7 @@ class Waiters:
         self._epoll.register(self._lease_fd, select.EPOLLIN)
         self._is_lease_watched = False
         self._watched: dict[int, Callable[[], None]] = {}
-        self._leading = threading.Lock()
+        self._leader: dict[int, object] = {}  # under 0: who leads
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
 
     def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
@@ -74,13 +78,13 @@ class Waiters:
 
     def wake(self) -> None:
         """Have this process's own waiters look: a task has ended, or its handle gone, without a core's doing."""
-        if self._leading.locked():
+        if self._leader:
             eventfd_write(self._link.doorbell, 1)
 
     def close(self) -> None:
         """Let every waiting thread go with the link's fault, then close what this object opened."""
         deadline = time.monotonic() + PARTING_SECONDS
-        while (self._leading.locked() or self._followers) and time.monotonic() < deadline:
+        while (self._leader or self._followers) and time.monotonic() < deadline:
             eventfd_write(self._link.doorbell, 1)
             time.sleep(0.0002)
         self._epoll.close()
@@ -126,7 +130,7 @@ class Waiters:
 
     def _look_out(self, slot: int, ready: Callable[[], bool], usual_ns: int, deadline: float | None) -> bool:
         """Sleep until a task is about to end, then look; False when it has not ended."""
-        if self._followers or self._leading.locked():
+        if self._followers or self._leader:
             return False  # looking would keep other threads from running
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
         sleep_ns, look_ns = lookout(usual_ns)
@@ -151,11 +155,16 @@ class Waiters:
             while not ready():
                 if self._link.fault:
                     return False
-                if self._leading.acquire(blocking=False):
-                    try:
+                me, leader = object(), self._leader
+                try:
+                    if leader.setdefault(0, me) is me:
                         return self._lead(ready, deadline)
-                    finally:
-                        self._leading.release()
+                finally:
+                    try:
+                        if leader[0] is me:
+                            del leader[0]
+                    except KeyError:
+                        pass
                 left = None if deadline is None else deadline - time.monotonic()
                 if left is not None and left <= 0:
                     return False
@@ -163,19 +172,20 @@ class Waiters:
             return True
         finally:
             # Who leaves passes the lead on: its own, or one that it was handed and does not need any more.
-            if self._followers and not self._leading.locked():
+            if self._followers and not self._leader:
                 self._hand_over()
 
     def sleep_alone(self, slot: int, handle: int) -> bool:
         """``_sleep`` for one task and no time limit, when nobody else waits: the shortest way to sleep."""
         mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
         at, handles = self._states + slot, self._handles
-        if self._followers or not self._leading.acquire(blocking=False):
-            return self._sleep(self._end_of(slot, handle), None)
-        if not self._is_lease_watched:
-            self._link.watch_lease()
-            self._is_lease_watched = True
+        me, leader = object(), self._leader
         try:
+            if self._followers or leader.setdefault(0, me) is not me:
+                return self._sleep(self._end_of(slot, handle), None)
+            if not self._is_lease_watched:
+                self._link.watch_lease()
+                self._is_lease_watched = True
             while mm[at] < _DONE and handles[slot] == handle and not self._link.fault:
                 mm[asleep_at] = 1
                 try:
@@ -190,9 +200,13 @@ class Waiters:
                     except InterruptedError:
                         continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
         finally:
-            mm[asleep_at] = 0
-            self._leading.release()
-            if self._followers:
+            try:
+                if leader[0] is me:
+                    mm[asleep_at] = 0
+                    del leader[0]
+            except KeyError:
+                pass
+            if self._followers and not leader:
                 self._hand_over()
         return mm[at] >= _DONE or handles[slot] != handle
 
@@ -231,8 +245,8 @@ class Waiters:
         self._followers[key] = (ready, bell)
         try:
             # Whoever leads now sees this follower; whoever has just stopped leading has left the lead free.
-            if not ready() and self._leading.locked():
-                bell.acquire(timeout=-1 if left is None else left)
+            if not ready() and self._leader:
+                bell.acquire(timeout=FOLLOWER_BEAT_SECONDS if left is None else min(left, FOLLOWER_BEAT_SECONDS))
         finally:
             self._followers.pop(key, None)
 
