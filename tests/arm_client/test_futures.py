@@ -488,3 +488,12 @@ class TestAfterTheEnd:
         assert ops[hb.HB_DSP_RPC_CMD_NN_SOFTMAX] == "softmax"
         assert chip.board.status()["state"] == "running"
         assert chip.board.core_count == 2
+
+
+def test_who_posted_waits_once(chip: Chip) -> None:
+    posted = chip.board.post(hb.HB_DSP_RPC_CMD_PING)
+    posted.finish()
+    with pytest.raises(CallerError, match="was waited for before") as refused:
+        posted.finish()
+    assert refused.value.status == hb.HB_DSP_TASK_RELEASED
+    posted.cancel()  # of no task
