@@ -134,7 +134,7 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
             return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {shown(timeout)}; write milliseconds.")
         timeout = limit_ms
     status = here.tasks.wait(handle, timeout)
-    return note(status, here.tasks.why()) if status else 0
+    return note(status, here.why(status)) if status else 0
 
 
 def hbDSPReleaseTask(task: hbDSPTask_t) -> int:

@@ -34,6 +34,7 @@ class Session:
         """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session."""
         self.daemon = daemon
         self.users = 0
+        self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
         self._is_closed = False
         try:
             self.link = _link(paths)
@@ -54,6 +55,11 @@ class Session:
     def is_usable(self) -> bool:
         """Whether calls can succeed: attached, the daemon lives, and this is not a fork's child."""
         return not self.link.is_lost()
+
+    def why(self, status: int) -> str:
+        """Sentence for a status other than 0 that this thread got; an op that is not there may be on another board."""
+        text = self.tasks.why()
+        return f"{text} {self.stands_in}" if self.stands_in and status == Status.HB_DSP_UNKNOWN_COMMAND else text
 
     def abandon_in_child(self) -> None:
         """In a fork's child: keep no hold on the parent's lease nor on its private board."""
@@ -204,7 +210,10 @@ def _attach(board: str | None) -> Session:
     except NoDaemonError:
         if board is not None or not settings.flag("HBRT_AUTOSTART"):
             raise
+        session = None
+    if session is None:  # out of the handler: an error of the private board did not come from this one
         session = _private()
+        session.stands_in = _whose_board_it_is(paths)
         if not settings.is_default("HBRT_BOARD"):
             _say_whose_board_it_is(paths, session.link.paths)
     process.sessions[session.link.paths.path] = session
@@ -220,6 +229,18 @@ def _say_whose_board_it_is(wanted: BoardPaths, private: BoardPaths) -> None:
         "set HBRT_AUTOSTART=0 to have the program refused.",
         wanted.name,
         private.name,
+    )
+
+
+def _whose_board_it_is(wanted: BoardPaths) -> str:
+    """What a program that lacks an op is told: it may have been meant for a board that nobody started."""
+    from hbrt.control_client import how_to_name
+
+    image = settings.text("HBRT_IMAGE")
+    return (
+        f"No board {wanted.name} runs, so this program has a private one with "
+        f"{f'the image {image}' if image else 'the packaged ops alone'}: start yours with 'hbrt start --image "
+        f"FILE.py{how_to_name(wanted)}', or name the image in HBRT_IMAGE."
     )
 
 

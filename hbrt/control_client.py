@@ -148,7 +148,7 @@ def ask(paths: BoardPaths, verb: str, timeout_s: float = REQUEST_SECONDS, **args
 
 def why_not_running(paths: BoardPaths) -> str:
     """Sentence for a board that no daemon serves: unknown, dead or offline, and what to do."""
-    start = f"hbrt start{_how_to_name(paths)}"
+    start = f"hbrt start{how_to_name(paths)}"
     if not paths.path.is_dir():
         others = known_boards(paths)
         known = f"boards there are {', '.join(others)}" if others else "there is no board there"
@@ -156,7 +156,7 @@ def why_not_running(paths: BoardPaths) -> str:
     if leftovers(paths):
         return (
             f"The daemon of board {paths.name} has died and left its files. Start it anew with '{start}', or remove "
-            f"them with 'hbrt stop{_how_to_name(paths)}'."
+            f"them with 'hbrt stop{how_to_name(paths)}'."
         )
     return f"The board {paths.name} is offline. Start it with '{start}'."
 
@@ -174,7 +174,7 @@ def known_boards(paths: BoardPaths) -> list[str]:
     ]
 
 
-def _how_to_name(paths: BoardPaths) -> str:
+def how_to_name(paths: BoardPaths) -> str:
     """The option that names a board on a command line, empty for the default one."""
     from hbrt.board import board_paths, home
 

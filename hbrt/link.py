@@ -233,18 +233,24 @@ def _greet(lease: socket.socket, name: str, board: str) -> tuple[dict[str, Any],
     return hello, list(fds)
 
 
+def _none_runs(paths: BoardPaths) -> str:
+    from hbrt.control_client import how_to_name
+
+    return f"No board {paths.name} is running; start it with 'hbrt start{how_to_name(paths)}'."
+
+
 def _connect(paths: BoardPaths) -> socket.socket:
     try:
         check_directory(paths)
     except FileNotFoundError:
-        raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.") from None
+        raise NoDaemonError(_none_runs(paths)) from None
     lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     lease.settimeout(ATTACH_SECONDS)
     try:
         lease.connect(paths.attach_address)
     except (FileNotFoundError, ConnectionRefusedError):
         lease.close()
-        raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.") from None
+        raise NoDaemonError(_none_runs(paths)) from None
     except OSError as error:
         lease.close()
         raise BoardError(f"The board {paths.name} does not accept this process: {error}.") from None

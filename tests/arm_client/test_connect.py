@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import arm_client as hb
-from arm_client import BoardError, BoardLostError, CallerError, connect, private_board
+from arm_client import BoardError, BoardLostError, CallerError, UnknownCommandError, connect, private_board
 from arm_client.client import Board
 from arm_client.process import process
 from arm_client.session import set_default
@@ -107,6 +107,23 @@ class TestAutostart:
             f"Board nix of HBRT_BOARD does not run, so this program has a private one, private-{os.getpid()}-"
         )
 
+    def test_who_lacks_an_op_is_told_that_no_board_runs(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        told = "Registered are: .* No board default runs, so this program has a private one with the packaged ops alone"
+        with connect() as board:
+            with pytest.raises(UnknownCommandError, match=told):
+                board.call(0x1FFF)
+            task, ctrl = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam(rpcCmd=0x1FFF)
+            assert hb.hbDSPRpc(task, None, None, ctrl) == 0
+            assert hb.hbDSPWaitTaskDone(task, 0) == hb.HB_DSP_UNKNOWN_COMMAND
+            assert hb.last_error().endswith("with 'hbrt start --image FILE.py', or name the image in HBRT_IMAGE.")
+            hb.hbDSPReleaseTask(task)
+        monkeypatch.setenv("HBRT_IMAGE", str(IMAGE))
+        with connect() as board, pytest.raises(UnknownCommandError, match=f"a private one with the image {IMAGE}: "):
+            board.call(0x1FFF)
+        with private_board() as board, pytest.raises(UnknownCommandError) as lacks:
+            board.call(0x1FFF)
+        assert "No board" not in str(lacks.value)
+
     def test_its_findings_are_told_at_its_end(self, caplog: pytest.LogCaptureFixture) -> None:
         with connect() as board:
             buffer = board.alloc(100)
@@ -126,6 +143,8 @@ class TestAutostart:
             connect()
         assert hb.hbSysAllocMem(hb.hbSysMem(), 64) == hb.HB_SYS_NOT_RUNNING
         assert hb.last_error() == "No board default is running; start it with 'hbrt start'."
+        with pytest.raises(BoardError, match=r"^No board lab is running; start it with 'hbrt start --board lab'\.$"):
+            connect("lab")
         task, ctrl = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
         assert hb.hbDSPRpc(task, None, None, ctrl) == hb.HB_DSP_NOT_RUNNING
         assert hb.hbSysFreeMem(hb.hbSysMem(phyAddr=0x8200_0000)) == hb.HB_SYS_NOT_ALLOCATED
@@ -156,8 +175,9 @@ class TestAutostart:
         bad = tmp_path / "bad.py"
         bad.write_text("import no_such_module_here\n", encoding="utf-8")
         monkeypatch.setenv("HBRT_IMAGE", str(bad))
-        with pytest.raises(BoardError, match="No module named 'no_such_module_here'"):
+        with pytest.raises(BoardError, match="No module named 'no_such_module_here'") as failed:
             connect()
+        assert failed.value.__context__ is None  # its traceback is not about the board that does not run
         assert hb.hbSysAllocMem(hb.hbSysMem(), 64) == hb.HB_SYS_NOT_RUNNING
         assert "No module named 'no_such_module_here'" in hb.last_error()
 
