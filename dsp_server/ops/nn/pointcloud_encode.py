@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server.ops.nn.pointcloud_loops import HIGHEST, LANES, LOWEST, STEPS, encode
+from dsp_server.ops.nn.pointcloud_loops import HIGHEST, LANES, LOWEST, QUANTISED, encode
 from hbrt.pointcloud_types import NO_CELL, hbDSPPointCloudParam
 
 _NO_WORDS, _NO_PLACES = np.empty(0, np.int32), np.empty(0, np.int8)
@@ -135,5 +135,5 @@ def _encode_compiled(
     compiled = encode.compiled()
     if compiled is None:
         return False
-    compiled(points.reshape(-1), words, places, points.shape[1], constants.all, LANES, STEPS)
+    compiled(points.reshape(-1), words, places, points.shape[1], constants.all, LANES, QUANTISED)
     return True

@@ -21,8 +21,9 @@ ROUNDER = np.float32(12582912.0)
 
 LOWEST, HIGHEST = np.float32(-128), np.float32(127)
 
-# Where the loops keep a block of points taken apart: nothing else runs on a core while one does.
-LANES, STEPS = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
+# Where the loops keep a block of points taken apart, and its quantised numbers: nothing else runs on a core while one
+# does.
+LANES, QUANTISED = np.empty((5, BLOCK), np.float32), np.empty((6, BLOCK), np.int32)
 
 
 @Kernel
@@ -33,7 +34,7 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
     dims: int,
     constants: NDArray[np.float32],
     lanes: NDArray[np.float32],
-    steps: NDArray[np.int32],
+    quantised: NDArray[np.int32],
 ) -> None:
     """Flat points to flat words, or to flat places when there are no words; one of the two is empty.
 
@@ -41,10 +42,10 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
     """
     lows, highs, spans, cells, scale = constants[:5], constants[5:8], constants[8:13], constants[13:17], constants[17]
     p0, p1, p2, p3, p4 = lanes[0], lanes[1], lanes[2], lanes[3], lanes[4]
-    q0, q1, q2, q3, q4, coordinate = steps[0], steps[1], steps[2], steps[3], steps[4], steps[5]
+    q0, q1, q2, q3, q4, coordinate = quantised[0], quantised[1], quantised[2], quantised[3], quantised[4], quantised[5]
     total = points.shape[0] // dims
-    for first in range(0, total, 256):
-        n = min(256, total - first)
+    for first in range(0, total, BLOCK):
+        n = min(BLOCK, total - first)
         tile = points[first * dims : (first + n) * dims]
         if dims == 5:
             for i in range(n):
@@ -66,7 +67,7 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
             inside &= (cell_x < cells[2]) & (cell_y < cells[3])
             coordinate[i] = (np.int32(cell_x) << 16) | np.int32(cell_y) if inside else np.int32(-1)
         for d in range(dims):
-            lane, step = lanes[d], steps[d]
+            lane, step = lanes[d], quantised[d]
             low, span = lows[d], spans[d]
             for i in range(n):
                 value = (lane[i] - low) / span / scale
@@ -79,7 +80,7 @@ def encode(  # noqa: C901, PLR0912 - one dimension after the other, as on the ch
             for i in range(n):
                 keep = ~(coordinate[i] >> 31)  # 0 for no cell
                 for d in range(dims):
-                    out[dims * i + d] = steps[d, i] & keep
+                    out[dims * i + d] = quantised[d, i] & keep
         elif dims == 5:
             out5 = words[first * 3 : (first + n) * 3]
             for i in range(n):
@@ -126,17 +127,18 @@ ENCODE_TO_WORDS, ENCODE_TO_PLACES, TAKE_PLANES = 0, 1, 2
 """What `frame` computes."""
 NOW, BUSY_UNTIL, FILLED, ISSUED = 0, 1, 2, 4
 """Where in a frame's state what stands: cycles, the engine's end, the ends of ping's and pong's input, descriptors."""
+ISSUE, SETUP, ROW, BYTES_A_CYCLE, VECTOR_LANES, INSTRUCTIONS = range(6)
+"""Where in its costs what stands."""
 
 
 @Kernel
 def issue(state: NDArray[np.int64], costs: NDArray[np.int64], row_bytes: int, num_rows: int) -> int:
     """Modelled end of a new descriptor, as `Idma.enqueue` has it."""
-    state[0] += costs[0]
-    size_bytes = row_bytes * num_rows
-    took = costs[1] + (num_rows - 1) * costs[2] + (size_bytes + costs[3] - 1) // costs[3]
-    state[1] = max(state[0], state[1]) + took
-    state[4] += 1
-    return int(state[1])
+    state[NOW] += costs[ISSUE]
+    moving = (row_bytes * num_rows + costs[BYTES_A_CYCLE] - 1) // costs[BYTES_A_CYCLE]
+    state[BUSY_UNTIL] = max(state[NOW], state[BUSY_UNTIL]) + costs[SETUP] + (num_rows - 1) * costs[ROW] + moving
+    state[ISSUED] += 1
+    return int(state[BUSY_UNTIL])
 
 
 @Kernel
@@ -155,7 +157,7 @@ def frame(
     state: NDArray[np.int64],
     constants: NDArray[np.float32],
     lanes: NDArray[np.float32],
-    steps: NDArray[np.int32],
+    quantised: NDArray[np.int32],
 ) -> None:
     """Tiles `span` of a rectangle: each arrives, is computed once for each output, and leaves; then the next arrives.
 
@@ -172,15 +174,16 @@ def frame(
         sizes: Bytes of a place in the source and in an output, outputs, bytes from one output to the next.
         span: The first tile, and the one after the last. What is not the first of a frame goes on from `state`.
         work: What to compute; dims.
-        costs: Modelled cycles of an issue, of a descriptor, of a row after the first; bytes a cycle; lanes of a
-            vector, and instructions for each.
+        costs: See ISSUE: modelled cycles of an issue, of a descriptor, of a row after the first; bytes a cycle; lanes
+            of a vector, and instructions for each.
         state: See NOW; changed.
         constants: As for `encode`.
         lanes: As for `encode`.
-        steps: As for `encode`.
+        quantised: As for `encode`.
     """
     first, rows, columns, pitch, tile_rows, tile_columns = shape
     in_bytes, out_bytes, outputs, output_stride = sizes
+    kind, dims = work
     across = (columns + tile_columns - 1) // tile_columns
     tiles = across * ((rows + tile_rows - 1) // tile_rows)
     begin, end = span
@@ -194,33 +197,33 @@ def frame(
             turn = number & 1
             tile_in = (pong_in if turn else ping_in)[: places * in_bytes]
             tile_out = (pong_out if turn else ping_out)[: places * out_bytes]
-            state[0] = max(state[0], state[2 + turn])
+            state[NOW] = max(state[NOW], state[FILLED + turn])
             left = 0
             for index in range(outputs):
-                state[0] = max(state[0], left)
-                if work[0] == 0:
+                state[NOW] = max(state[NOW], left)
+                if kind == ENCODE_TO_WORDS:
                     encode(
                         tile_in.view(np.float32),
                         tile_out.view(np.int32),
                         tile_out[:0].view(np.int8),
-                        work[1],
+                        dims,
                         constants,
                         lanes,
-                        steps,
+                        quantised,
                     )
-                elif work[0] == 1:
+                elif kind == ENCODE_TO_PLACES:
                     encode(
                         tile_in.view(np.float32),
                         tile_out[:0].view(np.int32),
                         tile_out.view(np.int8),
-                        work[1],
+                        dims,
                         constants,
                         lanes,
-                        steps,
+                        quantised,
                     )
                 else:
-                    take_plane(tile_in.view(np.int8), tile_out.view(np.int8), work[1], index)
-                state[0] += (places + costs[4] - 1) // costs[4] * costs[5]
+                    take_plane(tile_in.view(np.int8), tile_out.view(np.int8), dims, index)
+                state[NOW] += (places + costs[VECTOR_LANES] - 1) // costs[VECTOR_LANES] * costs[INSTRUCTIONS]
                 start = index * output_stride + place * out_bytes
                 row_bytes = num_columns * out_bytes
                 left = issue(state, costs, row_bytes, num_rows)
@@ -231,7 +234,7 @@ def frame(
             num_rows, num_columns = min(tile_rows, rows - row), min(tile_columns, columns - column)
             start = (first + row * pitch + column) * in_bytes
             row_bytes = num_columns * in_bytes
-            state[2 + (after & 1)] = issue(state, costs, row_bytes, num_rows)
+            state[FILLED + (after & 1)] = issue(state, costs, row_bytes, num_rows)
             move_rows(
                 pong_in if after & 1 else ping_in, row_bytes, source[start:], pitch * in_bytes, row_bytes, num_rows
             )

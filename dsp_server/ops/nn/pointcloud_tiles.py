@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dsp_server import cycles
 from dsp_server.descriptors import current
-from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, STEPS, frame
+from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, QUANTISED, frame
 from dsp_server.ops.nn.tiles import Path
 from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1
 from dsp_server.transfers import Shape
@@ -245,7 +245,7 @@ def at_once(
             state,
             work.constants,
             LANES,
-            STEPS,
+            QUANTISED,
         )
         idma.account(*state[[NOW, BUSY_UNTIL, ISSUED]].tolist())
         state[ISSUED] = 0
