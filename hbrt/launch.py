@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from hbrt import private_files
 from hbrt.board import BoardError, BoardPaths
 from hbrt.board_files import daemon_pid, make_directory, remove_files
+from hbrt.log_file import last_lines
 from hbrt.status import Status
 
 LOAD_SECONDS = 60.0
@@ -215,7 +216,7 @@ def _end(pid: int) -> None:
 def log_tail(paths: BoardPaths, lines: int = 15) -> str:
     """Last lines of a board's log, or a note that there is none."""
     try:
-        text = paths.log.read_text(encoding="utf-8", errors="replace")
+        found = last_lines(paths.log, lines)
     except OSError:
         return "(no log)"
-    return "\n".join(text.splitlines()[-lines:]) or "(empty log)"
+    return found.decode("utf-8", "replace").removesuffix("\n") or "(empty log)"

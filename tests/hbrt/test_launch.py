@@ -155,6 +155,15 @@ def test_log_tail_is_the_end_or_a_note(tmp_path: Path) -> None:
     assert log_tail(paths, 2) == "line 98\ufffd\nline 99\ufffd"
 
 
+def test_log_tail_of_a_log_that_is_larger_than_memory(tmp_path: Path) -> None:
+    paths = BoardPaths(tmp_path)
+    with paths.log.open("wb") as file:
+        file.truncate(1 << 40)  # a hole, which takes no room
+        file.seek(0, os.SEEK_END)
+        file.write(b"\nlast but one\nlast\n")
+    assert log_tail(paths, 2) == "last but one\nlast"
+
+
 def test_too_few_descriptors_are_named_before_anything_is_started(shell: Shell) -> None:
     few = ["sh", "-c", f"ulimit -n 64; exec {sys.executable} -m hbrt start"]
     answer = subprocess.run(few, env=shell.environment, capture_output=True, text=True, timeout=30, check=False)
