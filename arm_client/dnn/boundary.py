@@ -18,6 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
+from arm_client.dnn.graph import bodies
+from arm_client.dnn.graph_edits import rename_reads
 from arm_client.dnn.spec import Quantization
 from hbrt.dnn_types import hbDNNQuantiType
 
@@ -261,7 +263,7 @@ def _checked(
 
 def _take_input(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> None:
     """Remove the QuantizeLinear behind an input: its readers read the input, which is of its type now."""
-    _rename_reads(graph, node.output[0], name)
+    rename_reads(graph, node.output[0], name)
     _forget(graph, node.output[0])
     graph.node.remove(node)
     value = next(value for value in graph.input if value.name == name)
@@ -272,7 +274,7 @@ def _take_output(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> 
     """Remove the DequantizeLinear before an output: what it read is the output now, under the output's name."""
     source = node.input[0]
     graph.node.remove(node)
-    _rename_reads(graph, source, name)
+    rename_reads(graph, source, name)
     _forget(graph, source)
     for maker in graph.node:
         for index, made in enumerate(maker.output):
@@ -320,25 +322,8 @@ def _names_read(graph: GraphProto) -> Iterator[str]:
     """Every name that a node of the graph reads, and those that bodies of its nodes may take from outside."""
     for node in graph.node:
         yield from (name for name in node.input if name)
-        for body in _bodies(node):
+        for body in bodies(node):
             yield from _names_read(body)
-
-
-def _bodies(node: NodeProto) -> Iterator[GraphProto]:
-    for attribute in node.attribute:
-        if attribute.type == AttributeProto.GRAPH:
-            yield attribute.g
-        elif attribute.type == AttributeProto.GRAPHS:
-            yield from attribute.graphs
-
-
-def _rename_reads(graph: GraphProto, old: str, new: str) -> None:
-    for node in graph.node:
-        for index, name in enumerate(node.input):
-            if name == old:
-                node.input[index] = new
-        for body in _bodies(node):
-            _rename_reads(body, old, new)
 
 
 def _forget(graph: GraphProto, name: str) -> None:

@@ -12,7 +12,7 @@ from arm_client.dnn.bound_session import BoundSession, Outputs, Values, deliver
 from arm_client.dnn.graph import Graph
 from arm_client.dnn.layered import Layered, Observer, StepInfo, StepTime
 from arm_client.dnn.layers import registry
-from arm_client.dnn.ort_session import Stop, make_session, session_options, thread_count
+from arm_client.dnn.ort_session import Stop, make_session, session_options
 from arm_client.dnn.partition import op_types
 from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM, hbDNNInferCtrlParam
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto
 
-__all__ = ["Observer", "Plan", "StepInfo", "StepTime", "Stop", "make_session", "session_options", "thread_count"]
+__all__ = ["Observer", "Plan", "StepInfo", "StepTime", "Stop", "session_options"]
 
 _REPEATING = {"Loop", "Scan", "SequenceMap"}
 

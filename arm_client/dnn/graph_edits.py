@@ -6,6 +6,7 @@ import onnx
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
 from arm_client.dnn.errors import incompatible, one_line
+from arm_client.dnn.graph import bodies
 from arm_client.dnn.properties import shape_of
 from arm_client.dnn.spec import DYNAMIC
 from hbrt.dnn_types import hbDNNTensorLayout
@@ -87,8 +88,7 @@ def transpose_input(graph: GraphProto, value: ValueInfoProto, given: hbDNNTensor
     is_nhwc = given == hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
     shape = shape_of(value)
     inner = _free_name(graph, f"{value.name}_as_trained")
-    for node in graph.node:
-        _rename_reads(node, value.name, inner)
+    rename_reads(graph, value.name, inner)
     for output in graph.output:
         if output.name == value.name:
             raise incompatible(f"{value.name!r} is an input and an output; it cannot have input_layout_rt.")
@@ -96,14 +96,14 @@ def transpose_input(graph: GraphProto, value: ValueInfoProto, given: hbDNNTensor
     _write_shape(value, tuple(shape[axis] for axis in (TO_NHWC if is_nhwc else TO_NCHW)))
 
 
-def _rename_reads(node: onnx.NodeProto, old: str, new: str) -> None:
-    for index, name in enumerate(node.input):
-        if name == old:
-            node.input[index] = new
-    for attribute in node.attribute:
-        for body in [attribute.g] if attribute.HasField("g") else attribute.graphs:
-            for inner in body.node:
-                _rename_reads(inner, old, new)
+def rename_reads(graph: GraphProto, old: str, new: str) -> None:
+    """Have every node that reads a value read another one, those in the bodies of control flow too."""
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            if name == old:
+                node.input[index] = new
+        for body in bodies(node):
+            rename_reads(body, old, new)
 
 
 def _free_name(graph: GraphProto, wanted: str) -> str:
