@@ -69,7 +69,7 @@ def samples_of(group: str) -> dict[str, Path]:
 
 
 def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
-    """The samples that were named, all when none was; BilateralFilter names bilateral_filter, as the manual spells it.
+    """The samples that were named, all when none was; also as the manual spells them: BilateralFilter, pointpillar.
 
     Raises:
         click.UsageError: no such group or sample; says which there are.
@@ -104,7 +104,8 @@ def _elsewhere(name: str, here: Iterable[str]) -> str:
 
 
 def _letters(name: str) -> str:
-    return name.replace("_", "").lower()
+    """What two spellings of a sample's name have in common."""
+    return name.replace("_", "").lower().removesuffix("s")
 
 
 def summary_of(file: Path) -> str:

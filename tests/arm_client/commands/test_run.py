@@ -147,6 +147,7 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
         "sep_filter2d",
         "canny",
     ]
+    assert list(chosen("nn", ("pointpillar", "softmax"))) == ["pointpillars", "softmax"]
 
 
 @pytest.mark.parametrize(
@@ -155,7 +156,7 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
         ((), "Name a group of samples; there are "),
         (("space",), "There is no group 'space' of samples; there are "),
         (("nn", "softmin"), "The group nn has no sample 'softmin'; it has "),
-        (("nn", "pointpillar"), "quantize, softmax. Did you mean pointpillars?"),
+        (("nn", "pointpilar"), "quantize, softmax. Did you mean pointpillars?"),
         (("nn", "mobilenetv1"), "quantize, softmax. Did you mean 'hbrt run dnn mobilenetv1'?"),
         (("nn", "MobileNet_V1"), "quantize, softmax. Did you mean 'hbrt run dnn mobilenetv1'?"),
         (("nn", "mobilenet"), "quantize, softmax. Did you mean 'hbrt run dnn mobilenetv1'?"),
