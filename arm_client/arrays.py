@@ -7,7 +7,7 @@ import math
 import weakref
 from collections.abc import Callable
 from operator import index
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -169,6 +169,14 @@ class Buffer:
 
     def __len__(self) -> int:
         return self.size_bytes
+
+
+def is_on_board(values: NDArray[Any]) -> TypeGuard[BoardArray]:
+    """Whether an array lies in device memory; a copy of a board array does not."""
+    try:
+        return isinstance(values, BoardArray) and values.phy_addr > 0
+    except CallerError:
+        return False
 
 
 def extent(shape: int | tuple[int, ...], dtype: DTypeLike) -> tuple[tuple[int, ...], int]:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.arrays import BoardArray
+from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
 from arm_client.cv.images import Picture, first_plane
-from arm_client.nn.arrays import need_known, refusal
 from arm_client.pointers import shown
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import Y_F32, Y_U8, CvRuleError

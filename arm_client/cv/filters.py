@@ -8,6 +8,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.cv.calls import (
     BORDERS,
@@ -22,7 +23,6 @@ from arm_client.cv.calls import (
     weights_on_board,
 )
 from arm_client.cv.images import describe, kind_of, kind_of_array, new_array, to_board
-from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.filters import (
     hbDSPCvBilateralFilterParam,

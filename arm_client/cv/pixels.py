@@ -7,6 +7,7 @@ from typing import Any, Literal, TypeAlias, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.cv.calls import Options, chosen, filled, run
 from arm_client.cv.images import (
@@ -21,7 +22,6 @@ from arm_client.cv.images import (
     size_of,
     to_board,
 )
-from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.pixels import (
     HB_VP_THRESH_BINARY,

@@ -8,10 +8,10 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import NDArray
 
+from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, filled, pair, run
 from arm_client.cv.images import Nv12, Picture, describe, kind_of, new_array, new_image, planes_of, to_board
-from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import CvRuleError
 from hbrt.cv.sizes import (

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
+from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.cv.calls import Options, filled, run
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
-from arm_client.nn.arrays import refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.rules import CvParam
 from hbrt.cv.turns import (

@@ -8,6 +8,8 @@ from typing import Any, TypeVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from arm_client.arrays import is_on_board
+from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.cv.calls import (
     BORDERS,
@@ -22,7 +24,6 @@ from arm_client.cv.calls import (
     run,
 )
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
-from arm_client.nn.arrays import is_on_board, refusal
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import hbVPImageType
 from hbrt.cv.warps import hbDSPCvRemapParam, hbDSPCvWarpAffineParam, hbDSPCvWarpPerspectiveParam

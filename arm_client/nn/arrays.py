@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from arm_client.arrays import BoardArray
+from arm_client.arrays import BoardArray, is_on_board
+from arm_client.checks import refusal
 from arm_client.client import Board
-from arm_client.errors import CallerError
 from arm_client.future import Task
-from hbrt.status import Status
-
-
-def refusal(sentence: str) -> CallerError:
-    """The error for a wrong argument."""
-    return CallerError(Status.HB_DSP_INVALID_ARGUMENT, sentence)
-
-
-def need_known(options: Mapping[str, object], kind: type) -> None:
-    """Refuse a keyword argument that is no option: a misspelt one would be left out in silence.
-
-    Args:
-        options: What the caller gave.
-        kind: The TypedDict of the options that there are.
-
-    Raises:
-        CallerError: names it, and those that there are.
-    """
-    known = kind.__annotations__
-    for name in options:
-        if name not in known:
-            raise refusal(f"{name} is no option of this function: there are {', '.join(known)}.")
-
-
-def need_whole(name: str, value: Any) -> None:
-    """Refuse what is no int; raises CallerError."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
-        raise refusal(f"{name} is {value!r}: give a whole number.")
 
 
 def as_array(values: ArrayLike) -> NDArray[Any]:
@@ -65,14 +36,6 @@ def to_board(board: Board, values: NDArray[Any], dtype: DTypeLike) -> BoardArray
     if is_on_board(values) and values.dtype == np.dtype(dtype) and values.flags.c_contiguous:
         return values
     return board.from_array(np.asarray(values, dtype))
-
-
-def is_on_board(values: NDArray[Any]) -> TypeGuard[BoardArray]:
-    """Whether an array lies in device memory; a copy of a board array does not."""
-    try:
-        return isinstance(values, BoardArray) and values.phy_addr > 0
-    except CallerError:
-        return False
 
 
 def result_array(board: Board, out: BoardArray | None, shape: tuple[int, ...], dtype: DTypeLike) -> BoardArray:

@@ -20,10 +20,11 @@ from typing import Literal, NamedTuple, TypeAlias, TypedDict, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from arm_client.arrays import BoardArray
+from arm_client.arrays import BoardArray, is_on_board
+from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
 from arm_client.future import Posted
-from arm_client.nn.arrays import as_array, is_on_board, need_known, refusal
+from arm_client.nn.arrays import as_array
 from arm_client.nn.pointcloud_config import CENTERPOINT, POINTPILLARS, PillarConfig
 from arm_client.nn.pointcloud_voxels import Voxeliser
 from hbrt.pointcloud_types import (

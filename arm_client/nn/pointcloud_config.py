@@ -10,7 +10,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.nn.arrays import need_whole, refusal
+from arm_client.checks import need_whole, refusal
 from hbrt.pointcloud_types import (
     HB_DSP_RPC_CMD_NN_CENTERPOINT,
     HB_DSP_RPC_CMD_NN_POINTPILLARS,

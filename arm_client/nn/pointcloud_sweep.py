@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.nn.arrays import need_whole, refusal
+from arm_client.checks import need_whole, refusal
 from hbrt.pointcloud_types import POINT_DIMS
 
 Floats = NDArray[np.float64]

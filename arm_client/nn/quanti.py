@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.arrays import BoardArray
+from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
-from arm_client.nn.arrays import as_array, need_known, per_channel, refusal, result_array, to_board
+from arm_client.nn.arrays import as_array, per_channel, result_array, to_board
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,

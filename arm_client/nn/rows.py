@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arm_client.arrays import BoardArray
+from arm_client.checks import refusal
 from arm_client.client import ANY, Board
 from arm_client.future import Task
-from arm_client.nn.arrays import as_array, finish, let_go, refusal, result_array, to_board
+from arm_client.nn.arrays import as_array, finish, let_go, result_array, to_board
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
 
