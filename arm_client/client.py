@@ -314,11 +314,9 @@ def private_board(
     Raises:
         BoardError: it does not start, for one because the image does not load; has the traceback.
     """
-    import os
+    from hbrt.board import private_directory
 
-    from hbrt.board import home
-
-    path = directory or home() / f"private-{os.getpid()}-{os.urandom(4).hex()}"
+    path = directory or private_directory()
     session = sessions.start_board(path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes)
     session.users = 1
     before = sessions.set_default(session)

@@ -17,7 +17,7 @@ from arm_client.notifier import Notifier
 from arm_client.process import process
 from arm_client.refusal import RequestRefusedError
 from hbrt import settings
-from hbrt.board import BoardPaths, RemoteBoard, board_paths, home
+from hbrt.board import BoardPaths, RemoteBoard, board_paths, private_directory
 from hbrt.launch import DaemonConfig, Launched, launch
 from hbrt.link import Link, NoDaemonError
 from hbrt.status import Status
@@ -246,9 +246,8 @@ def _whose_board_it_is(wanted: BoardPaths) -> str:
 
 def _private() -> Session:
     """A board of this process's own, for its life."""
-    path = home() / f"private-{os.getpid()}-{os.urandom(4).hex()}"
     image = settings.text("HBRT_IMAGE")
-    return start_board(path, image=image or None, is_private=True)
+    return start_board(private_directory(), image=image or None, is_private=True)
 
 
 def start_board(

@@ -280,10 +280,10 @@ def _wanted(image: str | Path | None, cores: int, ddr_bytes: int | None) -> _Wan
 
 
 def _start(wanted: _Wanted) -> _Daemon:
-    from hbrt.board import home
+    from hbrt.board import OF_A_TEST, private_directory
     from hbrt.launch import DaemonConfig, launch
 
-    path = home() / f"test-{os.getpid()}-{os.urandom(4).hex()}"
+    path = private_directory(OF_A_TEST)
     config = DaemonConfig(str(path), wanted.image, wanted.cores, wanted.ddr_bytes, is_private=True)
     return _Daemon(path, launch(config))
 

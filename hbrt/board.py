@@ -17,6 +17,7 @@ RELAY_TASKS = "relay-tasks.sock"
 RELAY_LOCK = "relay.lock"
 LOG = "log"
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
+PRIVATE, OF_A_TEST = "private-", "test-"  # what boards are called that end with the process that started them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 
@@ -171,6 +172,16 @@ def default_home() -> Path:
     if runtime and Path(runtime).is_dir():
         return Path(runtime).absolute() / "hbrt"
     return Path(f"/tmp/hbrt-{os.getuid()}")  # noqa: S108 - the directory is refused unless it is ours and 0700
+
+
+def private_directory(prefix: str = PRIVATE) -> Path:
+    """A new name in the home of the boards, for a private one: it ends with this process. Nothing is made."""
+    return home() / f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def is_private_name(name: str) -> bool:
+    """Whether a board is called as private ones are."""
+    return name.startswith((PRIVATE, OF_A_TEST))
 
 
 def board_paths(name: str | None = None) -> BoardPaths:

@@ -7,7 +7,7 @@ import select
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard
+from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard, is_private_name
 from hbrt.board_files import daemon_pid, leftovers
 from hbrt.status import Status
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 LAST_WORD_MS = 200
 REQUEST_SECONDS = 10.0
-PRIVATE_PREFIXES = ("private-", "test-")  # boards that end with the process that started them
 
 
 class RefusedError(BoardError):
@@ -167,11 +166,7 @@ def known_boards(paths: BoardPaths) -> list[str]:
         entries = sorted(paths.path.parent.iterdir())
     except OSError:
         return []
-    return [
-        entry.name
-        for entry in entries
-        if BoardPaths(entry).log.exists() and not entry.name.startswith(PRIVATE_PREFIXES)
-    ]
+    return [entry.name for entry in entries if BoardPaths(entry).log.exists() and not is_private_name(entry.name)]
 
 
 def how_to_name(paths: BoardPaths) -> str:

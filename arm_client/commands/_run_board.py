@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hbrt import settings
-from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard, home
+from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard, private_directory
 from hbrt.board_files import daemon_pid, lock_holder
 
 RELAY_SECONDS = 5.0
@@ -37,11 +37,9 @@ def running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, b
         from hbrt.control_client import why_not_running
 
         raise NotRunningError(why_not_running(board))
-    import secrets
-
     from hbrt.launch import DaemonConfig, launch
 
-    directory = home() / f"private-{os.getpid()}-{secrets.token_hex(4)}"
+    directory = private_directory()
     image = settings.text("HBRT_IMAGE")
     config = DaemonConfig(
         directory=str(directory),

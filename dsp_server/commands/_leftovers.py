@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dsp_server.commands._checks import Check, Level
-from hbrt.board import BoardError, BoardPaths, home
+from hbrt.board import BoardError, BoardPaths, home, is_private_name
 from hbrt.board_files import daemon_pid, leftovers, remove_files, take_lock
-from hbrt.control_client import PRIVATE_PREFIXES
 
 
 def boards(*, clean: bool) -> Iterator[Check]:
@@ -52,7 +51,7 @@ def _board(paths: BoardPaths, *, clean: bool) -> Check:
     shown = _mode(name, paths.path).found
     if pid is not None:
         return Check(name, Level.OK, f"running, daemon process {pid}; {shown}")
-    is_private = paths.name.startswith(PRIVATE_PREFIXES)
+    is_private = is_private_name(paths.name)
     left = [path.name for path in (*leftovers(paths), *([paths.log] if is_private else [])) if path.exists()]
     if not left:
         return Check(name, Level.OK, f"offline; {shown}")
