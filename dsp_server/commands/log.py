@@ -45,12 +45,12 @@ def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> No
         follower = Follower(board.log)
     except FileNotFoundError:
         raise NotRunningError(why_not_running(board)) from None
-    pid = daemon_pid(board) if follow else None
-    tail = last_lines(board.log, lines, follower.skip_to_end())
-    if as_json:
-        _show_json(str(board.log), tail)
-        return
     with contextlib.suppress(KeyboardInterrupt), contextlib.closing(follower):  # Ctrl-C is how one leaves
+        pid = daemon_pid(board) if follow else None
+        tail = last_lines(board.log, lines, follower.skip_to_end())
+        if as_json:
+            _show_json(str(board.log), tail)
+            return
         _write(tail)
         if pid is not None:
             _follow(follower, pid)

@@ -31,7 +31,7 @@ _COLUMNS = (
     "--blocks",
     "-n",
     metavar="N",
-    type=click.IntRange(0, 1_000_000),
+    type=click.IntRange(0, MOST_LISTED),
     default=MOST_BLOCKS,
     show_default=True,
     help="List at most so many blocks, by address.",
