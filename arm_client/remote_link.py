@@ -7,6 +7,7 @@ decided here and there: requests, changed bytes, submissions and ends need no ot
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import threading
@@ -59,10 +60,13 @@ class RemoteLink(Link):
         self._channel = channel
         self.client_id, activity, heap_bytes, self.daemon_pid, self.relay_pid, _ = channel.welcome
         self.core_count = len(activity)
+        undo = contextlib.ExitStack()
         try:
             self.ddr = Ddr.create(heap_bytes, self.core_count)
+            undo.callback(self.ddr.close)
             self.memory = RemoteMemory(self.ddr, self.client_id)
         except (LayoutError, OSError) as error:
+            undo.close()
             channel.start(lambda _: None, lambda *_: None)
             channel.close()
             raise BoardError(f"A copy of the memory of {paths.name} cannot be made here: {error}") from None

@@ -7,6 +7,7 @@ That the calls are the same is what other tests of this directory say when every
 from __future__ import annotations
 
 import ctypes
+import errno
 import gc
 import os
 import shlex
@@ -27,7 +28,7 @@ import pytest
 import zmq
 
 import arm_client as hb
-from arm_client import nn, remote_channel
+from arm_client import nn, remote_channel, remote_link
 from arm_client import session as sessions
 from arm_client.client import Board, connect, private_board
 from arm_client.errors import BoardLostError
@@ -284,6 +285,19 @@ class TestEnds:
             assert gone() is None
         finally:
             gc.enable()
+
+    def test_no_room_for_the_copy_of_its_memory_leaves_nothing(
+        self, relay: RemoteRelay, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def no_memory(ddr: object, client_id: int) -> None:
+            raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
+
+        connect(relay.address).close()  # what is loaded, or kept for the process, by the first one
+        before = set(Path("/proc/self/fd").iterdir())
+        monkeypatch.setattr(remote_link, "RemoteMemory", no_memory)
+        with pytest.raises(BoardError, match=r"A copy of the memory of .* cannot be made here: .*Cannot allocate"):
+            connect(relay.address)
+        assert set(Path("/proc/self/fd").iterdir()) == before
 
     @pytest.mark.dsp_board(image="images/ops.py", fresh=True)  # nobody lets the cores' tasks go
     @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSTOP])
