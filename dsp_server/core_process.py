@@ -122,6 +122,19 @@ def _told_from_the_image_on(error: BaseException) -> str:
     return "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
 
 
+def _refuse_breakpoint(*_: object, **__: object) -> None:
+    """What breakpoint() does in an op when PYTHONBREAKPOINT names nothing: pdb would end the op without saying why.
+
+    Raises:
+        RuntimeError: always; has the ways that there are.
+    """
+    raise RuntimeError(
+        "breakpoint() needs a terminal, and a core has none. Start the board with --watchdog 0 and a debugger that is "
+        "reached otherwise in the environment, such as PYTHONBREAKPOINT=remote_pdb.set_trace; or call the op without a "
+        "board, op(memoryview(...), memoryview(...), TileManager()), under pdb."
+    )
+
+
 def main() -> NoReturn:
     """Entry of the process: ``index core_count supervisor snapshot origin``."""
     index, core_count, supervisor = (int(argument) for argument in sys.argv[1:4])
@@ -136,6 +149,8 @@ def main() -> NoReturn:
     runtime.context.index = index
     runtime.context.ddr = process.ddr
     runtime.context.serve = process.serve
+    if not os.environ.get("PYTHONBREAKPOINT"):
+        sys.breakpointhook = _refuse_breakpoint
     try:
         load_and_run(snapshot, origin)
         problem = f"main() of {origin} returned; it must end with hb_dsp_start(), which never returns."

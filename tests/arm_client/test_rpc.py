@@ -8,11 +8,13 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import arm_client as hb
+from arm_client import OpFailedError, private_board
 from hbrt.layout import DDR_BASE
 
 if TYPE_CHECKING:
@@ -365,6 +367,17 @@ class TestFailures:
 
     def test_op_that_returns_a_numpy_zero_is_good(self, chip: Chip) -> None:
         assert chip.outcome(chip.GIVE_NUMPY, chip.mem(8)) == (0, "")
+
+    def test_op_that_has_a_breakpoint(self, tmp_path: Path) -> None:
+        image = tmp_path / "image.py"
+        image.write_text(
+            "from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start\n"
+            "def op(input, output, tm):\n    breakpoint()\n    return 0\n"
+            "def main():\n    hb_dsp_env_init()\n    hb_dsp_register_fn(0x1000, op, 0)\n    hb_dsp_start()\n"
+        )
+        with private_board(image, cores=1) as board, pytest.raises(OpFailedError, match="a core has none") as failed:
+            board.call(0x1000)
+        assert "line 3, in op\n    breakpoint()\n" in failed.value.text
 
     def test_op_that_returns_none(self, chip: Chip) -> None:
         status, text = chip.outcome(chip.GIVE_NONE)
