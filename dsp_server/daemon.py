@@ -55,7 +55,11 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
         try:
             for name in removed:
                 supervisor.journal.say(f"Removed what an earlier daemon left: {name}.")
-            supervisor.open()
+            try:
+                supervisor.open()
+            except (BoardError, ImageError) as error:
+                supervisor.journal.say(f"Board {paths.name} did not start. {error}")
+                raise
             if not config.is_private:
                 loop.unwatch(lifeline_fd)
             supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")

@@ -98,11 +98,21 @@ def read_image(path: Path) -> str:
     try:
         compile(source, str(path), "exec")
     except SyntaxError as error:
-        raise ImageError(f"The image {path}, line {error.lineno}, is not valid Python: {error.msg}.") from None
+        raise ImageError(
+            f"The image {path}, line {error.lineno}, is not valid Python: {error.msg}.{_shown(error)}"
+        ) from None
     except (ValueError, RecursionError, MemoryError) as error:
         why = str(error) or type(error).__name__
         raise ImageError(f"The image {path} is not valid Python: {why}.") from None
     return source
+
+
+def _shown(error: SyntaxError) -> str:
+    """The line with the mistake and a mark below it, as Python shows them; nothing when it has no line."""
+    import traceback
+
+    lines = traceback.format_exception_only(error)[1:-1]  # without the file's name and the message
+    return "".join(f"\n{line.rstrip()}" for line in lines)
 
 
 def load_and_run(snapshot: str, origin: str) -> None:

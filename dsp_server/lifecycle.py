@@ -90,8 +90,15 @@ class Lifecycle:
         self._refuse_while_changing()
         origins = {core.index: Path(image).absolute() if image else core.image.origin for core in wanted}
         taken = {origin: self._snapshots.take(origin) for origin in set(origins.values())}
+
+        def end(status: Status, text: str) -> None:
+            if not status:  # else whoever asked is told
+                now = " and ".join(str(origin) for origin in dict.fromkeys(origins.values()))
+                self._journal.say(f"{'All cores now run' if index < 0 else f'Core {index} now runs'} {now}.")
+            done(status, text)
+
         self._changes.begin(
-            [(core, taken[origins[core.index]]) for core in wanted], done, load_seconds or self._load_seconds
+            [(core, taken[origins[core.index]]) for core in wanted], end, load_seconds or self._load_seconds
         )
 
     def start_core(self, index: int, done: Done) -> None:

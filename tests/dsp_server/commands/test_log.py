@@ -32,6 +32,14 @@ def test_the_log_outlives_the_daemon_and_goes_on_with_the_next(shell: Shell) -> 
     assert said == [running, "Board default is offline."] * 2
 
 
+def test_why_a_board_did_not_start_is_in_its_log(shell: Shell) -> None:
+    (shell.cwd / "image.py").write_text("raise RuntimeError('not today')\n")
+    assert shell.hbrt("start", "--cores", 1, "--image", "image.py").returncode == 1
+    said = shell.good("log").splitlines()
+    assert " daemon Board default did not start. The image " in said[0]
+    assert said[-2] == "RuntimeError: not today"
+
+
 def test_the_last_lines_are_asked_for_by_number(shell: Shell) -> None:
     lines = fill(shell, 250)
     assert shell.good("log").splitlines() == lines[-100:]

@@ -49,6 +49,7 @@ def test_restart_takes_the_image_as_its_file_is_now(shell: Shell, image: Path) -
     assert op_at_0x1000(shell) == "first"
     assert shell.good("restart") == f"All cores of board default now run {image}.\n"
     assert op_at_0x1000(shell) == "second"
+    assert shell.good("log", "-n", 1).endswith(f" daemon All cores now run {image}.\n")
 
 
 def test_restart_takes_another_image_and_keeps_the_clients(shell: Shell, image: Path) -> None:
@@ -102,7 +103,8 @@ def test_an_image_that_is_not_python_changes_nothing(shell: Shell, image: Path) 
     write(image, "def main(:\n")
     answer = shell.hbrt("restart")
     assert answer.returncode == 1
-    assert f"The image {image}, line 1, is not valid Python: invalid syntax." in answer.stderr
+    assert f"The image {image}, line 1, is not valid Python: invalid syntax.\n    def main(:\n    " in answer.stderr
+    assert answer.stderr.endswith("^\n")
     assert op_at_0x1000(shell) == "first"
 
 
