@@ -241,9 +241,14 @@ class Memory:
         if over is not None:
             self._find(
                 "overrun",
-                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of client {block.owner} was written past its "
-                f"end: byte {over - end + 1} behind it, at {over:#x}, is the first that was found.",
+                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of {self._named(block.owner)} was written past "
+                f"its end: byte {over - end + 1} behind it, at {over:#x}, is the first that was found.",
             )
+
+    def _named(self, client_id: Any) -> str:
+        """A client in a sentence that may be read when it has gone."""
+        client = self._clients.by_id.get(client_id)
+        return f"client {client_id}" if client is None else f"client {client_id}, process {client.pid} ({client.name}),"
 
     def _guard_bytes(self, block: Block) -> int:
         """Bytes of the guard page behind a block that lie inside the file."""

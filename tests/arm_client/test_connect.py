@@ -134,7 +134,7 @@ class TestAutostart:
         (record,) = caplog.records
         assert record.levelname == "WARNING"
         assert record.getMessage().startswith(
-            f"overrun: The block {place:#x}+0x64 of client 1 was written past its end"
+            f"overrun: The block {place:#x}+0x64 of client 1, process {os.getpid()} ("
         )
 
     def test_turned_off(self, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -302,7 +302,7 @@ def test_write_past_the_end_is_found_when_the_block_goes(bench: Bench) -> None:
     bench.write(phy_addr + 107, b"\x01")
     assert bench.found == []
     bench.memory.free(phy_addr, bench.one.id)
-    text = f"The block {phy_addr:#x}+0x64 of client 1 was written past its end: byte "
+    text = f"The block {phy_addr:#x}+0x64 of client 1, process 1 (test), was written past its end: byte "
     assert bench.found == [("overrun", f"{text}8 behind it, at {phy_addr + 107:#x}, is the first that was found.")]
 
 
