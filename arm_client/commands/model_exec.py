@@ -113,7 +113,7 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
 )
 @boolean_flag("enable_dump", "Write the model's inputs and outputs.")
 @flag("dump_precision", click.IntRange(0, 60), 9, "Decimals of real numbers in txt files.")
-@boolean_flag("hybrid_dequantize_process", "Write outputs as real numbers, without padding, into txt files.")
+@boolean_flag("hybrid_dequantize_process", "With enable_dump: outputs as real numbers, without padding, in txt files.")
 @flag("dump_format", click.Choice(["bin", "txt"]), "bin", "bin as the bytes lie in memory, txt the same as numbers.")
 @flag("dump_txt_axis", click.IntRange(0, 8), 4, "Numbers that differ in dimensions from this one on share a line.")
 @flag("dump_path", click.Path(file_okay=False, path_type=Path), ".", "Directory that files are written to.")
@@ -132,6 +132,8 @@ def infer(**flags: Any) -> None:
     if model.inputs and not flags["input_file"]:
         raise click.UsageError("Say what to run: --input_file, with a file for each input.")
     run.check_axis(flags["dump_txt_axis"], model)
+    if flags["hybrid_dequantize_process"] and not flags["enable_dump"]:
+        click.echo("Nothing is written: --hybrid_dequantize_process says how, and --enable_dump that it is.", err=True)
     document = run.infer(
         models.file_of(model),
         model,

@@ -183,6 +183,15 @@ def test_infer_turns_a_photo_into_what_the_model_takes(dsp_board: Board, photo: 
     assert (tmp_path / "2" / result.name).read_bytes() == result.read_bytes()
 
 
+def test_a_dump_that_was_not_enabled_is_told(dsp_board: Board, digit: Path, tmp_path: Path) -> None:
+    arguments = ("infer", "--model_file", INT8, "--input_file", digit, "--dump_path", tmp_path / "none")
+    answer = tool(*arguments, "--hybrid_dequantize_process=true")
+    assert answer.exit_code == 0
+    assert answer.stderr == "Nothing is written: --hybrid_dequantize_process says how, and --enable_dump that it is.\n"
+    assert not (tmp_path / "none").exists()
+    assert tool(*arguments, "--hybrid_dequantize_process=true", "--enable_dump").stderr == ""
+
+
 def test_infer_writes_tensors(dsp_board: Board, digit: Path, tmp_path: Path) -> None:
     arguments = ("infer", "--model_file", INT8, "--input_file", digit, "--enable_dump", "--dump_path")
     good(*arguments, tmp_path / "bin")
