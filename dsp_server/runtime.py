@@ -119,10 +119,15 @@ def hb_dsp_register_fn(cmd: int, op: Op, latency: int = 0) -> int:
     """
     if not context.is_initialised:
         raise NoBoardError(
-            f"hb_dsp_register_fn({cmd!r}, ...) came before hb_dsp_env_init(); call hb_dsp_env_init() first in main()."
+            f"hb_dsp_register_fn({_as_command(cmd)}, ...) came before hb_dsp_env_init(); call hb_dsp_env_init() first "
+            "in main()."
         )
     context.registry.register(cmd, op, latency)
     return 0
+
+
+def _as_command(cmd: object) -> str:
+    return f"{cmd:#x}" if type(cmd) is int else repr(cmd)
 
 
 def _register_table(table: dict[int, tuple[str, str]]) -> int:

@@ -63,7 +63,7 @@ def op(input: memoryview, output: memoryview, tm: object) -> int:
 
 
 def test_calls_that_come_before_env_init_say_so() -> None:
-    with pytest.raises(NoBoardError, match=r"hb_dsp_register_fn\(4096, ...\) came before hb_dsp_env_init\(\); call"):
+    with pytest.raises(NoBoardError, match=r"hb_dsp_register_fn\(0x1000, ...\) came before hb_dsp_env_init\(\); call"):
         hb_dsp_register_fn(0x1000, op, 0)
 
 
