@@ -69,8 +69,8 @@ MEMORY = (
     ),
     Choice(
         "hbSysRegisterMem",
-        "counted; cached memory; loaded from the DDR in strict mode",
-        "the manual says only that the result is cacheable",
+        "counted; cached memory, loaded from the DDR in strict mode; a block of one's own stays as it was allocated",
+        "the manual says only that the result is cacheable; one process has one view of a block",
     ),
     Choice("clients that may register one block", f"{layout.BLOCK_MAX_SHARERS}", "their ids fit the block's record"),
     Choice(
