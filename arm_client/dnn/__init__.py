@@ -6,6 +6,7 @@ a program's own begins with ``Layer`` or ``DspLayer``.
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 from arm_client.lazy_names import load as _load
@@ -36,6 +37,10 @@ __all__ = [
     "load",
     "rpc_ctrl",
 ]
+
+# From 1.31 on onnxruntime reports its use to its vendor, and keeps a number of the machine in the user's home. It reads
+# this when it is loaded, which is after here; who wants the reports sets it to 0.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 _LAZY = {
     "DspLayer": "arm_client.dnn.dsp_layer",
