@@ -201,7 +201,8 @@ def _from_file(path: Path, tensor: Tensor, shape: tuple[int, ...] | None) -> NDA
     if suffix in PICTURES:
         from arm_client.dnn.images import sides_of
 
-        return _encoded(_fitted(_read_picture(path, tensor), *sides_of(tensor.spec)), tensor)
+        once = _encoded(_fitted(_read_picture(path, tensor), *sides_of(tensor.spec)), tensor)
+        return np.tile(once, tensor.spec.valid_shape[0])  # each picture of a batch
     if suffix == ".npy":
         values = _loaded(path)
         is_real = np.issubdtype(values.dtype, np.floating)

@@ -252,6 +252,24 @@ def test_infer_takes_regions_of_photos(dsp_board: Board, photo: Path, tmp_path: 
         np.testing.assert_allclose(mean, region.mean(0), atol=4)
 
 
+@pytest.mark.parametrize("kind", ["nv12", "gray", "rgb"])
+def test_every_element_of_a_batch_gets_the_picture(dsp_board: Board, photo: Path, tmp_path: Path, kind: str) -> None:
+    channels, train = (1, "gray") if kind == "gray" else (3, "rgb")
+    text = f"g (float[3,{channels},20,30] x) => (float[3,{channels}] y) "
+    text += "<int64[2] a = {2, 3}> { y = ReduceMean <keepdims = 0> (x, a) }"
+    model = parsed(
+        tmp_path / "batch.onnx",
+        text,
+        f"{{input_type_rt: {kind}, input_type_train: {train}, input_layout_train: NCHW}}",
+    )
+    dump = ("--enable_dump", "--dump_path", tmp_path, "--json")
+    shown = json.loads(good("infer", "--model_file", model, "--input_file", photo, *dump))
+    means = np.fromfile(shown["frames"][0]["files"][-1], np.float32).reshape(3, channels)
+    np.testing.assert_array_equal(means, means[[0, 0, 0]])
+    picture = cv2.cvtColor(read(photo), cv2.COLOR_BGR2GRAY if channels == 1 else cv2.COLOR_BGR2RGB)
+    np.testing.assert_allclose(means[0], picture.reshape(-1, channels).mean(0), atol=4)
+
+
 def test_regions_beside_a_tensor_of_a_model_with_a_batch(dsp_board: Board, photo: Path, tmp_path: Path) -> None:
     text = (
         "g (float[2,3,10,12] x, float[2,4] c) => (float[2,7] y) "
