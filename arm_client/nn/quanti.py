@@ -8,7 +8,7 @@ from typing import Any, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from arm_client.arrays import BoardArray
+from arm_client.arrays import BoardArray, dtype_of
 from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
 from arm_client.nn.arrays import as_array, per_channel, result_array, to_board
@@ -79,11 +79,11 @@ def quantize(
 
     Source: DNN API manual, hbDNNQuantiType; BPU SDK API manual for round().
     """
-    values = as_array(x)
+    values, quantised = as_array(x), dtype_of(dtype)
     param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
-    channels = _describe(param, values.shape, np.dtype(dtype), axis)
+    channels = _describe(param, values.shape, quantised, axis)
     tables = _use_scales(board, param, channels, scale, zero_point)
-    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, np.dtype(dtype), tables, options)
+    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, quantised, tables, options)
 
 
 def quantize_shift(
@@ -97,11 +97,11 @@ def quantize_shift(
     **options: Unpack[Options],
 ) -> BoardArray:
     """clip(nearbyint(x * 2^shift)); `shift` is 0..126, one or one a channel. As `quantize` otherwise."""
-    values = as_array(x)
+    values, quantised = as_array(x), dtype_of(dtype)
     param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
-    channels = _describe(param, values.shape, np.dtype(dtype), axis)
+    channels = _describe(param, values.shape, quantised, axis)
     tables = _use_shifts(board, param, channels, shift)
-    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, np.dtype(dtype), tables, options)
+    return _run(board, HB_DSP_RPC_CMD_NN_QUANTIZE, param, values, np.float32, quantised, tables, options)
 
 
 def dequantize(
