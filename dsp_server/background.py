@@ -9,10 +9,9 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 from dsp_server.daemon import serve_and_announce
-from dsp_server.inherited import leave_terminal
+from dsp_server.inherited import live_detached
 from hbrt.board import BoardPaths
 from hbrt.board_files import make_directory
 from hbrt.launch import DaemonConfig, Launched, await_running, open_log
@@ -33,23 +32,8 @@ def start_detached(config: DaemonConfig) -> Launched:
     sys.stderr.flush()
     pid = os.fork()
     if pid == 0:
-        _be_daemon(config, ready_write, log)
+        live_detached(lambda: serve_and_announce(config, ready_write), log, ready_write)
     os.close(ready_write)
     os.close(log)
     removed = await_running(pid, ready_read, config)
     return Launched(pid, -1, removed)
-
-
-def _be_daemon(config: DaemonConfig, ready_fd: int, log: int) -> NoReturn:
-    """The child's life: it keeps nothing of the parent's terminal and descriptors, and never returns into its stack."""
-    code = 3
-    try:
-        leave_terminal(log, ready_fd)
-        code = serve_and_announce(config, ready_fd)
-    except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from dsp_server.buffers import address_of
 from dsp_server.descriptors import Idma, current
+from dsp_server.tcm import DEFAULT_ALIGN
 from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1, TileManager
 from dsp_server.transfers import IDMA_OK, BadTransfer, check_apart, usable, writable
 
@@ -31,7 +32,6 @@ TILE_SIZE: Final = 50 * 1024
 """Bytes of a tile, for ops written as the manual's; emulator's choice: two fit the usable part of a bank."""
 
 FLOAT32_BYTES: Final = 4
-ALIGN: Final = 64
 
 
 def ping_pong(
@@ -91,7 +91,7 @@ def ping_pong(
 
         def pair(size_bytes: int) -> list[memoryview]:
             colors = (XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1)
-            return [stack.enter_context(tm.tile(size_bytes, color, ALIGN)) for color in colors]
+            return [stack.enter_context(tm.tile(size_bytes, color)) for color in colors]
 
         ins = pair(per_tile * in_type.itemsize)
         outs = ins if shares_tile else pair(per_tile * out_type.itemsize)
@@ -248,6 +248,6 @@ def _tile_items(tm: TileManager, item_bytes: int, at_most: int | None, multiple_
             f"Tiles of at most {at_most} items cannot be a multiple of {multiple_of}: use 1 or more, and a "
             "limit that holds one multiple."
         )
-    room_bytes = min(tm.largest_free_bytes(0), tm.largest_free_bytes(1)) - ALIGN  # a gap between two buffers
+    room_bytes = min(tm.largest_free_bytes(0), tm.largest_free_bytes(1)) - DEFAULT_ALIGN  # a gap between two buffers
     fitting = room_bytes // item_bytes if at_most is None else min(at_most, room_bytes // item_bytes)
     return max(fitting // multiple_of, 1) * multiple_of  # when not even one fits, the allocation says so

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NoReturn
 
 
-def leave_terminal(log: int, *kept: int) -> None:
-    """In a fork's child: leave the terminal and the session, and close all descriptors but these.
+def live_detached(life: Callable[[], int], log: int, *kept: int) -> NoReturn:
+    """A fork's child's life without the parent's terminal and descriptors; it never returns into the parent's stack.
 
     Args:
+        life: What it does; returns its exit code.
         log: Descriptor of the log, which becomes standard output and error.
-        kept: Others that stay open.
+        kept: Descriptors that stay open besides.
     """
-    os.setsid()
-    null = os.open(os.devnull, os.O_RDONLY)
-    for source, standard in ((null, 0), (log, 1), (log, 2)):
-        os.dup2(source, standard)
-    close_all_but(0, 1, 2, *kept)
+    code = 3
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDONLY)
+        for source, standard in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(source, standard)
+        close_all_but(0, 1, 2, *kept)
+        code = life()
+    except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
+        import traceback
+
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(code)
 
 
 def close_all_but(*kept: int) -> None:

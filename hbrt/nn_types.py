@@ -32,6 +32,9 @@ HB_DSP_QUANTI_DDR_PATH = 1 << 1
 HB_DSP_QUANTI_ZERO_POINT_LAST = 1 << 2
 """Bit of `flags`, for quantize: the zero point is added after rounding, as in ONNX, not before it."""
 
+MAX_SHIFT = 126
+"""Up to here 2^shift and 2^-shift are both normal float32 numbers, so that SHIFT loses no bit."""
+
 MAX_DIMENSION = (1 << 31) - 1
 MAX_DIMENSIONS = 8
 """Length of `shape`, the value of HB_DNN_TENSOR_MAX_DIMENSIONS."""

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.dnn.spec import Quantization
 from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType
+from hbrt.nn_types import MAX_SHIFT
 
 LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
     hbDNNDataType.HB_DNN_TENSOR_TYPE_S4: (-8, 7),
@@ -21,9 +22,6 @@ LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
     hbDNNDataType.HB_DNN_TENSOR_TYPE_S32: (-(1 << 31), (1 << 31) - 1),
 }
 """Least and greatest stored integer of each quantised type."""
-
-MAX_SHIFT = 126
-"""Up to here 2^shift and 2^-shift are both normal float32 numbers, so that SHIFT loses no bit."""
 
 
 def quantize(

@@ -7,11 +7,10 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from typing import NoReturn
 
 from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
-from dsp_server.inherited import leave_terminal
+from dsp_server.inherited import live_detached
 from dsp_server.relay import PROGRAM
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import lock_file, lock_holder
@@ -96,26 +95,11 @@ def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> 
     pid = os.fork()
     if pid == 0:
         os.close(ready_read)
-        _be_relay(body, ready_write, log)
+        live_detached(lambda: _serve_and_announce(body, ready_write), log, ready_write)
     os.close(log)
     os.close(ready_write)
     with open(ready_read, "rb") as ready:  # noqa: PTH123 - a descriptor, not a path
         return pid, ready.read().decode()
-
-
-def _be_relay(body: Callable[[Callable[[str], None]], None], ready_fd: int, log: int) -> NoReturn:
-    """The child's life: nothing of the parent's terminal and descriptors is kept, nor does it return to its stack."""
-    code = 3
-    try:
-        leave_terminal(log, ready_fd)
-        code = _serve_and_announce(body, ready_fd)
-    except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
-        import traceback
-
-        traceback.print_exc()
-    finally:
-        sys.stderr.flush()
-        os._exit(code)
 
 
 def _serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: int) -> int:

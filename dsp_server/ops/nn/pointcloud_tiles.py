@@ -20,6 +20,7 @@ from dsp_server import cycles
 from dsp_server.descriptors import current
 from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, QUANTISED, frame
 from dsp_server.ops.nn.tiles import Path
+from dsp_server.tcm import DEFAULT_ALIGN
 from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1
 from dsp_server.transfers import Shape
 
@@ -54,7 +55,6 @@ class Work(NamedTuple):
         cycles.current().charge_vector(places, self.lanes, self.instructions)
 
 
-ALIGN = 64
 TILES_A_CALL = 16
 """Tiles of a compiled frame that no signal interrupts, so that an urgent task does not wait for all of them."""
 ENGINE_COSTS = (
@@ -150,13 +150,13 @@ def _by_ping_pong(
     work: Work,
 ) -> None:
     in_bytes, out_bytes = source[0].nbytes, target[0][0].nbytes
-    room_bytes = min(tm.largest_free_bytes(0), tm.largest_free_bytes(1)) - ALIGN  # a gap between the two buffers
+    room_bytes = min(tm.largest_free_bytes(0), tm.largest_free_bytes(1)) - DEFAULT_ALIGN  # a gap between two buffers
     most_places = max(min(most_places, room_bytes // (in_bytes + out_bytes)), 1)
     held: list[memoryview] = []
     try:
         for place_bytes in (in_bytes, out_bytes):
-            held.append(tm.allocate(most_places * place_bytes, XV_MEM_BANK_COLOR_0, ALIGN))
-            held.append(tm.allocate(most_places * place_bytes, XV_MEM_BANK_COLOR_1, ALIGN))
+            held.append(tm.allocate(most_places * place_bytes, XV_MEM_BANK_COLOR_0, DEFAULT_ALIGN))
+            held.append(tm.allocate(most_places * place_bytes, XV_MEM_BANK_COLOR_1, DEFAULT_ALIGN))
         buffers = Buffers(held[:2], held[2:])
         compiled = frame.compiled()
         if compiled is None or current().outstanding:

@@ -22,6 +22,7 @@ from hbrt.nn_types import (
     HB_DSP_QUANTI_ROUND_HALF_AWAY,
     HB_DSP_QUANTI_ZERO_POINT_LAST,
     MAX_DIMENSIONS,
+    MAX_SHIFT,
     QUANTI_DTYPES,
     QUANTI_SCALE,
     QUANTI_SHIFT,
@@ -33,9 +34,6 @@ Load = Callable[[int, int, np.dtype[Any]], NDArray[Any] | None]
 
 Rule = tuple[NDArray[np.float32], NDArray[np.int32]]
 """Scales and zero points, one a channel, or a single one for the whole tensor."""
-
-MAX_SHIFT = 126
-"""Up to here 2^shift and 2^-shift are both normal float32 numbers, so that SHIFT loses no bit."""
 
 FLAGS = HB_DSP_QUANTI_ROUND_HALF_AWAY | HB_DSP_QUANTI_DDR_PATH | HB_DSP_QUANTI_ZERO_POINT_LAST
 FLOAT32 = np.dtype(np.float32)

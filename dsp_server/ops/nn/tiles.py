@@ -32,9 +32,6 @@ Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
 BLOCK_ELEMENTS = 1024
 """Every tile but the last of a pass is a whole number of blocks; a sum taken by blocks fits any tile."""
 
-TILE_ALIGN = 64
-"""Bytes that a tile starts at a multiple of: a vector of the core."""
-
 DDR_TILE_ELEMENTS = 16 * BLOCK_ELEMENTS
 """Elements a step straight from DDR: few enough for the host's cache, enough to hide Python's share."""
 
@@ -187,7 +184,7 @@ def run_at_once(
         Whether it fits; else nothing was done.
     """
     try:
-        tile = tm.allocate(source.nbytes, XV_MEM_BANK_COLOR_0, TILE_ALIGN)
+        tile = tm.allocate(source.nbytes, XV_MEM_BANK_COLOR_0)
     except OutOfTcm:
         return False
     try:
