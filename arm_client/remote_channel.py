@@ -37,6 +37,7 @@ class RemoteChannel:
 
     Args:
         board: Whose relay.
+        program: What this program is called, as the board shows it.
 
     Raises:
         RequestRefusedError: there is none at that address, or it does not let this program in; says why.

@@ -68,7 +68,11 @@ class CoreSlot:
         self.state = to
 
     def promote(self) -> None:
-        """Make the ready candidate the core's process and let it claim tasks."""
+        """Make the ready candidate the core's process and let it claim tasks.
+
+        Raises:
+            CoreStateError: there is no ready candidate, or the last process has not ended.
+        """
         child, self.candidate = self.candidate, None
         if child is None or child.phase is not Phase.READY or self.child is not None:
             raise CoreStateError(f"Core {self.index} has no process that could take over, or still has its last one.")

@@ -92,6 +92,9 @@ class Heap:
         page_bytes: Granularity, a power of two.
         guard_pages: Pages of address space after each block, so that no two are adjacent; 0 allows that
             they are.
+
+    Raises:
+        BadSize: The page is no power of two, or base and size are not whole pages.
     """
 
     def __init__(self, base: int, size_bytes: int, *, page_bytes: int = PAGE_BYTES, guard_pages: int = 1) -> None:

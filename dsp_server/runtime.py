@@ -51,7 +51,7 @@ Mapped: TypeAlias = memoryview | MapFailed
 
 
 class NoBoardError(RuntimeError):
-    """A call needs a core, and this process is none; the message says how to start one."""
+    """A call came where it cannot work: with no core, or before hb_dsp_env_init(); the message says what to do."""
 
 
 class CoreContext:
@@ -115,7 +115,8 @@ def hb_dsp_register_fn(cmd: int, op: Op, latency: int = 0) -> int:
         0.
 
     Raises:
-        RegistrationError: a rule is broken; names the rule. An image that raises does not start.
+        RegistrationError: a rule is broken; names the rule. NoBoardError: it came before hb_dsp_env_init(). An image
+            that raises does not start.
     """
     if not context.is_initialised:
         raise NoBoardError(
@@ -154,7 +155,7 @@ def hb_dsp_start() -> None:
     """Serve tasks until the core is stopped; never returns, though the template has a line after it.
 
     Raises:
-        NoBoardError: this process is not a core.
+        NoBoardError: this process is not a core, or it came before hb_dsp_env_init().
     """
     if context.serve is None:
         raise NoBoardError(
@@ -175,6 +176,9 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
     Returns:
         Writable memoryview, format 'B'; or the false value MAP_FAILED, and the reason is put into the task's text
         when the op then fails. An op returns HB_ERR_MMAP_FAILED for it.
+
+    Raises:
+        NoBoardError: this process is not a core.
     """
     ddr = context.ddr
     if ddr is None:

@@ -90,7 +90,11 @@ def integer(name: str, most: int | None = None) -> int:
 
 
 def flag(name: str) -> bool:
-    """Value of a yes/no setting: 1, true, yes, on against 0, false, no, off."""
+    """Value of a yes/no setting: 1, true, yes, on against 0, false, no, off.
+
+    Raises:
+        BadSettingError: it is none of these.
+    """
     raw = text(name).lower()
     if raw in {"1", "true", "yes", "on"}:
         return True
@@ -100,7 +104,11 @@ def flag(name: str) -> bool:
 
 
 def choice(name: str) -> str:
-    """Value of a setting that has a closed list of values."""
+    """Value of a setting that has a closed list of values.
+
+    Raises:
+        BadSettingError: it is none of them.
+    """
     raw = text(name)
     allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
     if raw not in allowed:
@@ -109,7 +117,11 @@ def choice(name: str) -> str:
 
 
 def is_relayed() -> bool:
-    """Whether tasks of this process go by a relay: HB_DSP_RPC_MODE, else HB_UCP_ENABLE_RELAY_MODE."""
+    """Whether tasks of this process go by a relay: HB_DSP_RPC_MODE, else HB_UCP_ENABLE_RELAY_MODE.
+
+    Raises:
+        BadSettingError: as ``choice`` or ``flag``.
+    """
     if os.environ.get("HB_DSP_RPC_MODE"):
         return choice("HB_DSP_RPC_MODE") == "relay"
     return flag("HB_UCP_ENABLE_RELAY_MODE")

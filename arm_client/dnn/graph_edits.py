@@ -84,7 +84,11 @@ def infer_missing_shapes(model: ModelProto) -> None:
 
 
 def transpose_input(graph: GraphProto, value: ValueInfoProto, given: hbDNNTensorLayout) -> None:
-    """Let an input be given in another layout: a Transpose behind it makes the one that the graph reads."""
+    """Let an input of four dimensions be given in another layout: a Transpose makes the one that the graph reads.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL when it is an output as well.
+    """
     is_nhwc = given == hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
     shape = shape_of(value)
     inner = _free_name(graph, f"{value.name}_as_trained")

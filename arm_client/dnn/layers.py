@@ -86,6 +86,9 @@ class Layer:
 
         Args:
             bottom: One for each input; None for one that is left out.
+
+        Raises:
+            ValueError: by default, when all are left out. What a layer raises makes the model incompatible.
         """
         first = next((entry for entry in bottom if entry is not None), None)
         if first is None:

@@ -16,6 +16,9 @@ class Peer:
         identity: Of its connection, on the relay's ROUTER socket.
         client: Its client id on the board: whose slots it may send.
         pid: Its process, as the kernel told the daemon.
+
+    Raises:
+        RequestRefusedError: the process has gone, or no descriptor is left to watch it.
     """
 
     def __init__(self, identity: bytes, client: int, pid: int) -> None:
