@@ -11,7 +11,16 @@ from tools.docs_blocks import blocks, run_page
 from tools.docs_tables import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-RUN = ("custom-ops.md", "testing.md", "remote.md", "hrt-model-exec.md", "dnn.md", "dnn-python.md", "dnn-layers.md")
+RUN = (
+    "custom-ops.md",
+    "python.md",
+    "testing.md",
+    "remote.md",
+    "hrt-model-exec.md",
+    "dnn.md",
+    "dnn-python.md",
+    "dnn-layers.md",
+)
 
 
 @pytest.mark.timeout(180)
