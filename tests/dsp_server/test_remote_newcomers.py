@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import socket
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import zmq
 
 from arm_client.client import Board, connect
+from dsp_server.relay.remote import newcomers
+from dsp_server.relay.remote.connections import Connections
 from hbrt.remote_wire import Kind, encode
 from tests.raw_zmtp import PATIENCE_S, RawPeer
 from tests.remote_relay import BRISK, RemoteRelay
@@ -38,6 +43,52 @@ def narrow(dsp_board: Board) -> Iterator[RemoteRelay]:
 
 def descriptors(relay: RemoteRelay) -> int:
     return sum(1 for _ in Path(f"/proc/{relay.process.pid}/fd").iterdir())
+
+
+class _Connections(Connections):
+    """All are nobody's; ``copy_of`` fails for as long as there are no descriptors."""
+
+    has_descriptors = False
+
+    def copy_of(self, fd: int) -> socket.socket | None:
+        if not self.has_descriptors:
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+        return super().copy_of(fd)
+
+
+@pytest.mark.timeout(10)
+def test_without_descriptors_they_are_ended_at_a_later_beat(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        theirs = [socket.create_connection(("127.0.0.1", port)) for _ in range(MOST + 2)]
+        ours = [server.accept()[0] for _ in theirs]
+    accepted = [connection.fileno() for connection in ours]
+
+    def next_accepted(_monitor: object, _flags: int) -> dict[str, int]:
+        if not accepted:
+            raise zmq.Again
+        return {"value": accepted.pop(0)}
+
+    monkeypatch.setattr(newcomers, "recv_monitor_message", next_accepted)
+    monkeypatch.setattr(newcomers, "MOST_SILENT", MOST)
+    said: list[str] = []
+    context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+    with closing(_Connections(port, lambda _: True)) as connections, context.socket(zmq.PAIR) as monitor:
+        found = newcomers.Newcomers(monitor, connections, said.append)
+        found.take_in()  # returns, although none can be ended
+        assert said == []
+        connections.has_descriptors = True
+        found.end_silent()
+    context.term()
+    assert len(said) == 2
+    for connection in theirs[:2]:  # the oldest
+        assert connection.recv(1) == b""
+    for connection in theirs[2:]:
+        connection.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            connection.recv(1)
+    for connection in (*ours, *theirs):
+        connection.close()
 
 
 def test_who_gives_signs_of_life_and_says_nothing_is_ended(quick: RemoteRelay) -> None:

@@ -44,23 +44,22 @@ class Newcomers:
         self._accepted = accepted
         self._connections = connections
         self._say = say
-        self._found: dict[Key, _Newcomer] = {}  # in the order in which they came
+        self._found: dict[Key, _Newcomer] = {}  # in the order in which they came; last, who is to be looked at again
 
     def take_in(self) -> None:
         """Note who was accepted; of more than may be silent, the oldest has to go."""
         with contextlib.suppress(zmq.Again):
             while True:
                 self._note(int(recv_monitor_message(self._accepted, _NOBLOCK)["value"]))
-        while len(self._found) > MOST_SILENT:
-            self._look_at(next(iter(self._found)), f"yet, and {MOST_SILENT} came after it")
+        for key in list(self._found)[: max(0, len(self._found) - MOST_SILENT)]:
+            self._look_at(key, f"yet, and {MOST_SILENT} came after it")
 
     def end_silent(self) -> None:
         """End those whose time is over."""
         now = time.monotonic()
         for key, newcomer in list(self._found.items()):
-            if now - newcomer.came_at < SILENT_SECONDS:
-                break
-            self._look_at(key, f"in {SILENT_SECONDS:g} s")
+            if now - newcomer.came_at >= SILENT_SECONDS:
+                self._look_at(key, f"in {SILENT_SECONDS:g} s")
 
     def _note(self, fd: int) -> None:
         try:
