@@ -286,8 +286,9 @@ def connect(board: str | None = None) -> Board:
     """Attach to a board.
 
     Args:
-        board: Name or directory of a running board. None takes HBRT_BOARD, and starts a private board for this
-            process's life when none runs (HBRT_AUTOSTART=0 turns that off).
+        board: Name or directory of a running board. None takes the board that the C names use, which is the first one
+            that this process attached to; with none yet that of HBRT_BOARD, and when it does not run a private one for
+            this process's life (HBRT_AUTOSTART=0 turns that off).
 
     Raises:
         BoardError: no such board runs, or the private one does not start; says why.
