@@ -2,45 +2,63 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 import os
+import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, cast
 
 from arm_client.dnn.bpu import ALL_CORES
+from arm_client.dnn.environment import Level, log
 from arm_client.dnn.errors import bad_argument, one_line
 from arm_client.pointers import behind, integer, referred, shown
 from arm_client.refusal import RequestRefusedError, note
 from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
 from hbrt.layout import MAX_CORES
-from hbrt.status import Status
+from hbrt.status import Status, name_of
 
 _P = ParamSpec("_P")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 
 
 def returns_status(call: Callable[_P, None]) -> Callable[_P, int]:
-    """C's habit: the status of a refusal is returned, its sentence kept for last_error()."""
+    """C's habit: the status of a refusal is returned, its sentence logged and kept for last_error()."""
 
     @wraps(call)
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
         try:
             call(*args, **kwargs)
         except RequestRefusedError as error:
-            return note(error.status, str(error))
+            return refused(error.status, str(error))
         except MemoryError as error:
-            return note(Status.HB_DNN_OUT_OF_MEMORY, f"{call.__name__}: the host has no memory left: {one_line(error)}")
+            return refused(
+                Status.HB_DNN_OUT_OF_MEMORY, f"{call.__name__}: the host has no memory left: {one_line(error)}"
+            )
         except Exception as error:  # noqa: BLE001 - an object that the caller passed may raise anything
-            return note(
+            return refused(
                 Status.HB_DNN_INVALID_ARGUMENT,
                 f"{call.__name__} cannot use an argument: {type(error).__name__}: {one_line(error)}",
             )
         return 0
 
     return wrapped
+
+
+def refused(status: int, sentence: str) -> int:
+    """End a C name with a status: its sentence is an error of the log, and last_error()'s. For C names to call.
+
+    Not logged are a wait that expired, which is an answer, and what this package calls itself, since that is raised.
+    """
+    frame = sys._getframe(2)  # noqa: SLF001 - who called the C name
+    is_programs = not str(frame.f_globals.get("__name__")).startswith("arm_client.")
+    if is_programs and status != Status.HB_DNN_TIMEOUT:
+        with contextlib.suppress(Exception):  # a closed standard error: no C name raises
+            log(Level.ERROR, f"{sentence} [{name_of(status)}]")
+    return note(status, sentence)
 
 
 def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:

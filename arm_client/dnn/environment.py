@@ -16,7 +16,7 @@ from hbrt.status import Status
 
 
 class Level(IntEnum):
-    """Levels of the log; the three that the manual names, and two below them."""
+    """Levels of the log; the three that the manual names, and two below them, of which there are no records."""
 
     DEBUG = 1
     INFO = 2
@@ -45,7 +45,8 @@ TABLE = (
     Variable(
         "HB_DNN_LOG_LEVEL",
         "which records the log shows: 3 warnings and above (default), 4 errors, 5 fatal ones, 0 none",
-        "the same; 2 and 1 show more. The log is standard error",
+        "the same, on standard error. A call of the program's that was refused is an error, with last_error()'s "
+        "sentence; so is the wait for a task that failed, but not one that expires",
         is_honoured=True,
     ),
     Variable(

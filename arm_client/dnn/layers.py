@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from arm_client.dnn.arguments import refused
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.ndarray import NDArray, TShape
 from arm_client.pointers import is_function, shown
-from arm_client.refusal import note
 from hbrt.dnn_types import hbDNNInferCtrlParam
 from hbrt.status import Status
 from hbrt.types import hbDSPRpcCtrlParam
@@ -192,12 +192,12 @@ def hbDNNRegisterLayerCreator(layerType: str, layerCreator: LayerCreator) -> int
     """
     name = _type_name(layerType)
     if name is None:
-        return note(
+        return refused(
             Status.HB_DNN_INVALID_ARGUMENT,
             f"The layer type is {shown(layerType)}; write an op type, such as 'Softmax'.",
         )
     if not is_function(layerCreator):
-        return note(
+        return refused(
             Status.HB_DNN_INVALID_ARGUMENT,
             f"The creator of {name!r} is {shown(layerCreator)}; pass a Layer class, or a function that gives a layer.",
         )
@@ -213,11 +213,11 @@ def hbDNNUnregisterLayerCreator(layerType: str) -> int:
     """
     name = _type_name(layerType)
     if name is None:
-        return note(Status.HB_DNN_INVALID_ARGUMENT, f"The layer type is {shown(layerType)}; write an op type.")
+        return refused(Status.HB_DNN_INVALID_ARGUMENT, f"The layer type is {shown(layerType)}; write an op type.")
     try:
         registry.unregister(name)
     except ModelError as error:
-        return note(error.status, str(error))
+        return refused(error.status, str(error))
     return 0
 
 

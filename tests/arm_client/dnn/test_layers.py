@@ -328,8 +328,8 @@ def test_a_layer_that_fails_at_its_end_keeps_no_model(
     for _ in range(runs):
         assert net.run() == 0
     net.close()
-    assert hb.hbDNNRelease(net.packed) == Status.HB_DNN_INVALID_PACKED_DNN_HANDLE
     assert capfd.readouterr().err == "[DNN] WARNING: The TearDown of Stumbling raised SystemExit: at the end.\n"
+    assert hb.hbDNNRelease(net.packed) == Status.HB_DNN_INVALID_PACKED_DNN_HANDLE
 
 
 def test_a_layer_may_edit_the_lists_that_it_is_given(load: Load) -> None:

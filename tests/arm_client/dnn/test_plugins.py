@@ -14,10 +14,11 @@ import pytest
 from onnx import TensorProto, helper
 
 import arm_client as hb
-from arm_client.dnn import environment, layers
+from arm_client.dnn import easy, environment, layers
 from arm_client.dnn.environment import TABLE, Level
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.plugins import Plugins
+from arm_client.errors import HbrtError
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import model_bytes
 
@@ -181,6 +182,39 @@ def test_levels(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[st
         environment.log(one, "a record")
     lines = capfd.readouterr().err.splitlines()
     assert "".join(line.split()[1][0] for line in lines) == shown
+
+
+NOT_THERE = "[DNN] ERROR: The model file none.onnx cannot be read: "
+
+
+@pytest.mark.parametrize(("level", "shown"), [("", NOT_THERE), ("4", NOT_THERE), ("5", ""), ("0", "")])
+def test_a_call_that_is_refused_is_an_error(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], level: str, shown: str
+) -> None:
+    monkeypatch.setenv("HB_DNN_LOG_LEVEL", level)
+    assert hb.hbDNNInitializeFromFiles(hb.hbPackedDNNHandle_t(), ["none.onnx"], 1) == hb.HB_DNN_CAN_NOT_OPEN_FILE
+    said = capfd.readouterr().err
+    assert said == (f"[DNN] ERROR: {hb.last_error()} [HB_DNN_CAN_NOT_OPEN_FILE]\n" if shown else "")
+    assert said.startswith(shown)
+
+
+def test_registering_what_is_no_layer_is_an_error(capfd: pytest.CaptureFixture[str]) -> None:
+    assert hb.hbDNNUnregisterLayerCreator("Softmax") == hb.HB_DNN_API_USE_ERROR
+    assert capfd.readouterr().err == f"[DNN] ERROR: {hb.last_error()} [HB_DNN_API_USE_ERROR]\n"
+
+
+def test_what_is_raised_is_not_logged_too(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(HbrtError, match=r"none.onnx cannot be read"):
+        easy.load("none.onnx")
+    assert capfd.readouterr().err == ""
+
+
+def test_a_refusal_without_a_standard_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with (tmp_path / "closed").open("w") as closed:
+        monkeypatch.setattr("sys.stderr", closed)
+    assert hb.hbDNNRelease(hb.hbPackedDNNHandle_t()) == hb.HB_DNN_INVALID_PACKED_DNN_HANDLE
+    monkeypatch.undo()
+    assert "packed model handle is null" in hb.last_error()
 
 
 PROGRAM = """

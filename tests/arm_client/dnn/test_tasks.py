@@ -123,13 +123,14 @@ def test_a_core_mask_is_kept_and_any_core_takes_the_rest(load: Load) -> None:
     assert gate.order == [1, 3, 2]
 
 
-def test_a_wait_times_out_and_the_task_goes_on(load: Load) -> None:
+def test_a_wait_times_out_and_the_task_goes_on(load: Load, capfd: pytest.CaptureFixture[str]) -> None:
     net = load(double())
     net.fill(f32([[1, 1, 1, 1]]))
     gate = Gate(net)
     task = net.infer()
     assert hb.hbDNNWaitTaskDone(task, 5) == hb.HB_DNN_TIMEOUT
     assert "5 ms" in hb.last_error()
+    assert capfd.readouterr().err == ""  # an answer, and no error
     gate.open()
     good(hb.hbDNNWaitTaskDone(task, -1))
     assert net.read().tolist() == [[2, 2, 2, 2]]
