@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from dsp_server import recovery
 from dsp_server.children import CoreChild, Phase
-from dsp_server.cores import CoreSlot, CoreStateError
+from dsp_server.cores import BoardCore, CoreStateError
 from dsp_server.fleet import Fleet
 from dsp_server.image import Image, ImageError, ImageLateError
 from dsp_server.journal import Journal
@@ -23,7 +23,7 @@ Done: TypeAlias = Callable[[Status, str], None]
 
 
 class _Change:
-    def __init__(self, cores: list[CoreSlot], done: Done) -> None:
+    def __init__(self, cores: list[BoardCore], done: Done) -> None:
         self.cores = cores
         self.done = done
         self.is_committed = False  # every candidate was ready: the old processes are ending
@@ -48,7 +48,7 @@ class Changes:
         revival: Revival,
         journal: Journal,
         has_ended: Callable[[str | None], None],
-        is_vacant: Callable[[CoreSlot], None],
+        is_vacant: Callable[[BoardCore], None],
     ) -> None:
         self._fleet = fleet
         self._revival = revival
@@ -67,7 +67,7 @@ class Changes:
         """Whether there is one whose processes are taking over: it cannot be given up any more."""
         return self._change is not None and self._change.is_committed
 
-    def concerns(self, core: CoreSlot) -> bool:
+    def concerns(self, core: BoardCore) -> bool:
         """Whether a core's candidate belongs to the change that is under way."""
         return self._change is not None and core in self._change.cores
 
@@ -81,7 +81,7 @@ class Changes:
             names = ", ".join(str(core.index) for core in self._change.cores)
             raise CoreStateError(f"A restart of core {names} is under way; wait for it to end.")
 
-    def begin(self, wanted: list[tuple[CoreSlot, Image]], done: Done, load_seconds: float) -> None:
+    def begin(self, wanted: list[tuple[BoardCore, Image]], done: Done, load_seconds: float) -> None:
         """Start the new processes; ``done`` hears once what became of them."""
         self._change = _Change([core for core, _ in wanted], done)
         for core, _ in wanted:
@@ -106,7 +106,7 @@ class Changes:
             self._has_ended(change.failure)
             change.done(ImageError.status if change.failure else Status.HB_SYS_SUCCESS, change.failure)
 
-    def fail(self, core: CoreSlot, child: CoreChild, problem: str) -> None:
+    def fail(self, core: BoardCore, child: CoreChild, problem: str) -> None:
         """A candidate of the change has ended."""
         change = self._change
         if change is None:

@@ -14,6 +14,7 @@ from dsp_server.lifecycle import Lifecycle
 from dsp_server.memory import Memory, MemoryRefusedError
 from dsp_server.report import Report
 from hbrt import wire
+from hbrt.refusal import RequestRefusedError
 from hbrt.status import Status
 from hbrt.wire import ControlReply, ControlRequest, MalformedMessageError
 
@@ -23,14 +24,6 @@ class Pending(NamedTuple):
 
     identity: bytes
     request_id: int
-
-
-class RefusedError(Exception):
-    """A request is refused: its status and the sentence."""
-
-    def __init__(self, status: Status, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 _LATER = object()
@@ -101,7 +94,7 @@ class Control:
         pending = Pending(identity, request.id)
         try:
             data = self._verbs[request.verb](request, pending)
-        except (RefusedError, MemoryRefusedError, ImageError) as error:
+        except (RequestRefusedError, MemoryRefusedError, ImageError) as error:
             self._answer(pending, error.status, str(error))
         except NoRoomError as error:
             self._answer(pending, Status.HB_DSP_TASK_NUM_EXCEED_LIMIT, str(error))
@@ -117,7 +110,7 @@ class Control:
             if data is not _LATER:
                 self._answer(pending, Status.HB_SYS_SUCCESS, "", data)
 
-    def _answer(self, pending: Pending, status: Status, text: str, data: Any = None) -> None:
+    def _answer(self, pending: Pending, status: int, text: str, data: Any = None) -> None:
         self._send(pending.identity, ControlReply(pending.request_id, int(status), text, data))
 
     def _send(self, identity: bytes, reply: ControlReply) -> None:
@@ -132,7 +125,7 @@ class Control:
 
         client = self._clients.by_id.get(request.client)
         if client is None or client.has_gone or not hmac.compare_digest(client.token, request.token):
-            raise RefusedError(
+            raise RequestRefusedError(
                 Status.HB_DSP_PERMISSION,
                 f"{request.verb} is for attached clients; client {request.client} is not attached with that token.",
             )
@@ -149,7 +142,7 @@ class Control:
             or peer.has_gone
             or not hmac.compare_digest(wire.lease_proof(peer.token, args["nonce"]).encode(), args["proof"].encode())
         ):
-            raise RefusedError(
+            raise RequestRefusedError(
                 Status.HB_DSP_PERMISSION,
                 f"Client {args['peer']} is not attached with the token that was shown; connect anew.",
             )

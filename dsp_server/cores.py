@@ -37,7 +37,7 @@ class CoreStateError(RuntimeError):
     """A core was asked for something that its state does not allow; nothing was changed."""
 
 
-class CoreSlot:
+class BoardCore:
     """One core of the board: its state, the process that is it, and the one that will be."""
 
     def __init__(self, index: int, ddr: Ddr, image: Image) -> None:

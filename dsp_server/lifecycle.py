@@ -16,7 +16,7 @@ from dsp_server.cores import (
     CRASHED,
     OFFLINE,
     RUNNING,
-    CoreSlot,
+    BoardCore,
     CoreStateError,
 )
 from dsp_server.fleet import Fleet
@@ -46,7 +46,7 @@ class Lifecycle:
 
     def __init__(
         self,
-        cores: list[CoreSlot],
+        cores: list[BoardCore],
         loop: Loop,
         journal: Journal,
         ddr_fd: int,
@@ -166,7 +166,7 @@ class Lifecycle:
         """Whether the change under way can no longer be superseded."""
         return self._changes.is_committed
 
-    def core(self, index: int) -> CoreSlot:
+    def core(self, index: int) -> BoardCore:
         """A core by index.
 
         Raises:
@@ -228,7 +228,7 @@ class Lifecycle:
             core.child = None
             self._on_core_death(core, child, how)
 
-    def _on_core_death(self, core: CoreSlot, child: CoreChild, how: str) -> None:
+    def _on_core_death(self, core: BoardCore, child: CoreChild, how: str) -> None:
         core.publish(ACTIVITY_BETWEEN if core.is_wanted else ACTIVITY_OFFLINE)
         lost = self._settler.lose_running(child, how)
         for text in lost:
@@ -253,22 +253,22 @@ class Lifecycle:
             core.promote()
             self._changes.go_on()
 
-    def _on_vacant(self, core: CoreSlot) -> None:
+    def _on_vacant(self, core: BoardCore) -> None:
         if self._revival.is_enabled:
             self._revival.start(core, 0.0)
         else:
             self._stay_down(core)
 
-    def _recover(self, core: CoreSlot, child: CoreChild, *, had_task: bool, why: str) -> None:
+    def _recover(self, core: BoardCore, child: CoreChild, *, had_task: bool, why: str) -> None:
         if not self._revival.after(core, child, had_task=had_task, why=why):
             self._stay_down(core)
 
-    def _stay_down(self, core: CoreSlot) -> None:
+    def _stay_down(self, core: BoardCore) -> None:
         core.is_wanted = False
         core.publish(ACTIVITY_OFFLINE)
         self._lose_unservable()
 
-    def _went_offline(self, core: CoreSlot) -> None:
+    def _went_offline(self, core: BoardCore) -> None:
         core.move(OFFLINE)
         core.publish(ACTIVITY_OFFLINE)
         self._lose_unservable()

@@ -8,7 +8,7 @@ from typing import Any
 
 from dsp_server import health
 from dsp_server.clients import Client, Clients
-from dsp_server.cores import CRASHED, OFFLINE, RUNNING, CoreSlot
+from dsp_server.cores import CRASHED, OFFLINE, RUNNING, BoardCore
 from dsp_server.journal import Journal
 from dsp_server.lifecycle import Lifecycle
 from dsp_server.memory import Memory
@@ -112,7 +112,7 @@ class Report:
         }
 
 
-def _core(core: CoreSlot) -> dict[str, Any]:
+def _core(core: BoardCore) -> dict[str, Any]:
     return {
         "core": core.index,
         "state": core.state,

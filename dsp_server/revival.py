@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsp_server import recovery
 from dsp_server.children import CoreChild
-from dsp_server.cores import CoreSlot
+from dsp_server.cores import BoardCore
 from dsp_server.fleet import Fleet
 from dsp_server.journal import Journal
 from dsp_server.loop import Loop
@@ -20,7 +20,7 @@ class Revival:
         self._journal = journal
         self._load_seconds = load_seconds
 
-    def after(self, core: CoreSlot, child: CoreChild, *, had_task: bool, why: str) -> bool:
+    def after(self, core: BoardCore, child: CoreChild, *, had_task: bool, why: str) -> bool:
         """Have a core start again whose process died; False when it stays crashed."""
         if not self.is_enabled:
             self._journal.say(
@@ -40,11 +40,11 @@ class Revival:
         self.start(core, pause_s)
         return True
 
-    def start(self, core: CoreSlot, pause_s: float) -> None:
+    def start(self, core: BoardCore, pause_s: float) -> None:
         """Start a core's next process after a pause."""
         core.retry = self._loop.later(pause_s, lambda: self._start_now(core))
 
-    def drop(self, core: CoreSlot) -> None:
+    def drop(self, core: BoardCore) -> None:
         """Forget the next start of a core, and the process that would have been it."""
         if core.retry is not None:
             core.retry.cancel()
@@ -53,7 +53,7 @@ class Revival:
         if candidate is not None:
             candidate.end()
 
-    def _start_now(self, core: CoreSlot) -> None:
+    def _start_now(self, core: BoardCore) -> None:
         core.retry = None
         try:
             core.candidate = self._fleet.start(core.index, core.image, self._load_seconds)

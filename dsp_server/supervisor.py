@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dsp_server.clients import Clients
 from dsp_server.control import Control
-from dsp_server.cores import CoreSlot
+from dsp_server.cores import BoardCore
 from dsp_server.image import DEFAULT_IMAGE, ImageError, ImageLateError, Snapshots
 from dsp_server.journal import Journal
 from dsp_server.leases import Leases
@@ -59,7 +59,7 @@ class Supervisor:
         self.settler = Settler(self.mailbox, self.clients)
         snapshots = Snapshots(paths.path)
         image = snapshots.take(origin_of(config))
-        cores = [CoreSlot(index, ddr, image) for index in range(config.cores)]
+        cores = [BoardCore(index, ddr, image) for index in range(config.cores)]
         self.lifecycle = Lifecycle(
             cores, self.loop, self.journal, ddr.fd, self.clients, self.settler, snapshots, config.load_seconds
         )

@@ -19,7 +19,7 @@ import time
 
 from dsp_server.children import CoreChild
 from dsp_server.clients import TaskKey
-from dsp_server.cores import CoreSlot
+from dsp_server.cores import BoardCore
 from dsp_server.journal import Journal
 from dsp_server.loop import Loop
 from dsp_server.settle import Settler
@@ -47,7 +47,7 @@ class Watchdog:
         self,
         mailbox: Mailbox,
         settler: Settler,
-        cores: list[CoreSlot],
+        cores: list[BoardCore],
         loop: Loop,
         journal: Journal,
         default_ms: int,

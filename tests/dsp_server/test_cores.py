@@ -20,7 +20,7 @@ from dsp_server.cores import (
     OFFLINE,
     RUNNING,
     STATES,
-    CoreSlot,
+    BoardCore,
     CoreStateError,
 )
 from dsp_server.image import Image
@@ -80,7 +80,7 @@ def stage() -> Iterator[Stage]:
 @pytest.mark.parametrize("start", STATES)
 @pytest.mark.parametrize("end", STATES)
 def test_core_moves_as_remoteproc_or_not_at_all(stage: Stage, start: str, end: str) -> None:
-    core = CoreSlot(0, stage.ddr, IMAGE)
+    core = BoardCore(0, stage.ddr, IMAGE)
     core.state = start
     if (start, end) in MOVES:
         core.move(end)
@@ -99,7 +99,7 @@ def _record(stage: Stage, index: int) -> tuple[int, int, int, int]:
 
 
 def test_record_says_what_the_supervisor_knows(stage: Stage) -> None:
-    core = CoreSlot(1, stage.ddr, IMAGE)
+    core = BoardCore(1, stage.ddr, IMAGE)
     assert _record(stage, 1) == (STATES.index(OFFLINE), ACTIVITY_OFFLINE, 0, 0)
     core.candidate = stage.ready_child(OTHER)
     pid = core.candidate.pid
@@ -114,7 +114,7 @@ def test_record_says_what_the_supervisor_knows(stage: Stage) -> None:
 
 
 def test_only_a_ready_process_takes_over_and_only_an_empty_place(stage: Stage) -> None:
-    core = CoreSlot(1, stage.ddr, IMAGE)
+    core = BoardCore(1, stage.ddr, IMAGE)
     core.candidate, _ = stage.child()
     with pytest.raises(CoreStateError, match="Core 1 has no process that could take over, or still has its last one"):
         core.promote()

@@ -190,7 +190,7 @@ POINTS = [
         "core",
     ),
     Point(
-        "daemon", "D18", "core dead: the next is about to go", "dsp_server.cores:CoreSlot.promote", "child.go(", "core"
+        "daemon", "D18", "core dead: the next is about to go", "dsp_server.cores:BoardCore.promote", "child.go(", "core"
     ),
     # The relay, with one process's task.
     Point("relay", "R11", "hello: about to be known", f"{_RELAY}._let_in", "self._peers[identity] =", "any"),
