@@ -109,6 +109,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     board = pyfuncitem.stash.get(_BOARD, None)
     result = yield
     if board is not None and not _fixtures_use_board(pyfuncitem) and not board.session.link.is_lost():
+        _take_arrays_from(pyfuncitem.instance)
         _fail_for(left_behind(board))
     return result
 
@@ -118,6 +119,7 @@ def _fixtures_use_board(item: pytest.Function) -> bool:
     return any("dsp_board" in definition.argnames for several in definitions for definition in several)
 
 
+_KEPT = ": an array or a buffer that something still refers to, such as a variable of a module or a class"
 _CHOICES = ("image", "cores", "ddr_bytes", "fresh")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()
@@ -141,11 +143,21 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         try:
             board = stack.enter_context(made)
         except (BoardError, BadSettingError) as error:  # its sentence says all; our own lines would only hide it
-            pytest.fail(str(error), pytrace=False)
+            raise pytest.fail.Exception(str(error), pytrace=False) from None
         request.node.stash[_BOARD] = board
         yield board
         del request.node.stash[_BOARD]
         request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
+        _take_arrays_from(request.instance)
+
+
+def _take_arrays_from(instance: object) -> None:
+    """Take what a test of a class put on ``self``: pytest keeps the object for a while, and nobody uses it any more."""
+    from arm_client.arrays import BoardArray, Buffer
+
+    kept = vars(instance) if hasattr(instance, "__dict__") else {}
+    for name in [name for name, value in kept.items() if isinstance(value, (BoardArray, Buffer))]:
+        del kept[name]
 
 
 def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
@@ -243,7 +255,7 @@ def _kept(board: Board, *, may_keep_arrays: bool) -> list[str]:
     ]
     spare = {buffer.phy_addr for buffer in board.spare_buffers()}
     problems += [
-        f"- {block.size_bytes} bytes at {block.phy_addr:#x} were not freed"
+        f"- {block.size_bytes} bytes at {block.phy_addr:#x} were not freed{_KEPT if block.is_managed else ''}"
         for block in session.blocks.owned()
         if block.phy_addr not in spare and not (may_keep_arrays and block.is_managed)
     ]

@@ -95,6 +95,7 @@ def test_good(dsp_board):
     result.stdout.fnmatch_lines(
         ["The board test-* did not start. The image *missing.py cannot be read: No such file or directory."]
     )
+    result.stdout.no_fnmatch_line("During handling of the above exception, another exception occurred:")
     result.stdout.fnmatch_lines(["A board has 1 to 8 cores; 99 were asked for."])
     result.stdout.fnmatch_lines(
         ["*The board test-* did not start.*", "*return 1 / 0*", "*ZeroDivisionError: division by zero*"]
@@ -216,6 +217,29 @@ def test_leaves_it_out(dsp_board, repeat):
     result.assert_outcomes(passed=2)
 
 
+def test_arrays_on_self_are_the_test_s_own(project: pytest.Pytester) -> None:
+    result = run(
+        project,
+        """
+class TestMine:
+    @pytest.fixture(autouse=True)
+    def set_up(self, dsp_board):
+        self.x = dsp_board.from_array(np.ones(3))
+        yield
+        assert self.x.sum() == 3
+
+    def test_of_a_fixture(self):
+        assert self.x.sum() == 3
+
+class TestOther:
+    def test_of_its_own(self, dsp_board):
+        self.buffer = dsp_board.alloc(100)
+        self.x = dsp_board.empty(4)
+""",
+    )
+    result.assert_outcomes(passed=2)
+
+
 DISORDER = {
     "leak": (
         """
@@ -228,7 +252,7 @@ DISORDER = {
         """
     KEPT.append(dsp_board.empty(10))
 """,
-        "- 40 bytes at 0x* were not freed",
+        "- 40 bytes at 0x* were not freed: an array or a buffer that something still refers to, such as a variable *",
     ),
     "task": (
         """
