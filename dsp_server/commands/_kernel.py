@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import fcntl
+import errno
+import mmap
 import os
 import re
 import resource
@@ -15,7 +16,9 @@ from dsp_server.commands._checks import Check, Level
 from hbrt import settings
 from hbrt.board import BoardBusyError, BoardPaths, home
 from hbrt.board_files import take_lock
+from hbrt.claim_lock import ClaimLock
 from hbrt.launch import FEWEST_FDS
+from hbrt.layout import PAGE_BYTES
 from hbrt.settings import format_size
 
 FEW_DESCRIPTORS = 256
@@ -37,9 +40,9 @@ def kernel() -> Iterator[Check]:
         ("eventfd", _probe_eventfd, "Doorbells are eventfds; a sandbox may forbid them."),
         ("pidfd", _probe_pidfd, "Cores are watched by pidfd: Linux 5.4 or newer; a sandbox may forbid it."),
         (
-            "flock",
-            _probe_flock,
-            "The claim lock needs flock on a memfd, reached through /proc/self/fd: is /proc mounted?",
+            "claim lock",
+            _probe_claim_lock,
+            "Cores claim tasks under a robust mutex in shared memory: a C library and a kernel with futexes.",
         ),
         (
             "board lock",
@@ -90,22 +93,25 @@ def _probe_pidfd() -> str:
     return "works"
 
 
-def _probe_flock() -> str:
-    """Two descriptions of one memfd must exclude each other."""
-    first = os.memfd_create("hbrt-doctor", os.MFD_CLOEXEC)
+def _probe_claim_lock() -> str:
+    """A holder that dies, however it dies, must let the lock of a board's task table go."""
+    fd = os.memfd_create("hbrt-doctor", os.MFD_CLOEXEC)
     try:
-        second = os.open(f"/proc/self/fd/{first}", os.O_RDWR | os.O_CLOEXEC)
-        try:
-            fcntl.flock(first, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            try:
-                fcntl.flock(second, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return "excludes, on a memfd"
-            raise OSError("two holders had one lock")
-        finally:
-            os.close(second)
+        os.ftruncate(fd, PAGE_BYTES)
+        lock = ClaimLock(mmap.mmap(fd, PAGE_BYTES))
     finally:
-        os.close(first)
+        os.close(fd)
+    lock.initialise()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(lock.try_acquire(lock.handle))
+    _, status = os.waitpid(pid, 0)
+    refusal = lock.try_acquire(lock.handle)
+    if status or refusal != errno.EOWNERDEAD:
+        raise OSError("it stays taken when its holder dies")
+    lock.acquire_slowly(refusal)
+    lock.release(lock.handle)
+    return "goes on when its holder dies"
 
 
 def _probe_lock() -> str:

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from dsp_server.commands import _kernel
 from dsp_server.commands._checks import Level, package
+from hbrt.claim_lock import ClaimLock
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -32,15 +34,22 @@ def kill_daemon(pid: int) -> None:
 
 def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
     found = checks(shell)
-    assert {"python", "machine", "CPUs", "memfd", "eventfd", "pidfd", "flock", "board lock", "memory", "disk"} <= set(
-        found
-    )
+    needed = {"memfd", "eventfd", "pidfd", "claim lock", "board lock"}
+    assert {"python", "machine", "CPUs", "memory", "disk"} | needed <= set(found)
     assert {check["level"] for check in found.values()} <= {"ok", "warn"}
     assert found["board lock"]["found"] == f"excludes, in {shell.home}"
+    assert found["claim lock"]["found"] == "goes on when its holder dies"
     lines = shell.good("doctor").splitlines()
     assert len(lines) == len(found) + 1
     assert all(line.startswith(("ok", "warn")) for line in lines[1:])
     assert list(shell.home.iterdir()) == []
+
+
+def test_a_mutex_that_dies_with_its_holder_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ClaimLock, "initialise", lambda _: None)  # zeros: a mutex, neither shared nor robust
+    found = {check.name: check for check in _kernel.kernel()}["claim lock"]
+    assert found.level is Level.FAIL
+    assert found.advice.startswith("Cores claim tasks under a robust mutex")
 
 
 @pytest.mark.parametrize(("limit", "level", "code"), [(100, "fail", 3), (200, "warn", 0), (300, "ok", 0)])
