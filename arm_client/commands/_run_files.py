@@ -76,6 +76,7 @@ def options_of(
 def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -> None:
     from arm_client.errors import CallerError
     from arm_client.nn import CENTERPOINT, POINTPILLARS
+    from arm_client.nn.pointcloud_sweep import NPY_ADVICE, NPY_MAGIC
 
     known = {"centerpoint": CENTERPOINT, "pointpillars": POINTPILLARS}
     models = {name: model for name, model in known.items() if name in samples}
@@ -85,6 +86,9 @@ def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -
             f"--points {points} would be given to all samples that take a point cloud, and they read different files: "
             f"{'; '.join(formats)}. Name the one that it is for, as in: hbrt run nn {next(iter(models))} --points FILE."
         )
+    with points.open("rb") as file:
+        if file.read(len(NPY_MAGIC)) == NPY_MAGIC:
+            raise click.UsageError(f"--points {points} is a .npy file; samples read bare float32: {NPY_ADVICE}.")
     size_bytes = points.stat().st_size
     for name, model in models.items():
         count, rest = divmod(size_bytes, 4 * model.dims)

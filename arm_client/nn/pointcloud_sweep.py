@@ -15,6 +15,8 @@ from hbrt.pointcloud_types import POINT_DIMS
 
 Floats = NDArray[np.float64]
 
+NPY_MAGIC = b"\x93NUMPY"  # its header has 128 bytes, which are whole points of 16
+NPY_ADVICE = "write them by np.load(FILE).tofile(OTHER)"
 SENSOR_HEIGHT_M = 1.84
 LOWEST_DEG, HIGHEST_DEG = -30.67, 10.67
 """Elevation of the lowest and the highest ring: a sensor of 32 rings on a car's roof."""
@@ -157,6 +159,8 @@ def read_nuscenes(file: str | os.PathLike[str]) -> NDArray[np.float32]:
 
 def _read(file: str | os.PathLike[str], numbers: tuple[str, ...]) -> NDArray[Any]:
     raw = Path(file).read_bytes()
+    if raw.startswith(NPY_MAGIC):
+        raise refusal(f"{os.fspath(file)} is a .npy file, and points are read without any header: {NPY_ADVICE}.")
     if len(raw) % (4 * len(numbers)):
         raise refusal(
             f"{os.fspath(file)} has {len(raw)} bytes, which is no whole number of points of {4 * len(numbers)} bytes "

@@ -9,6 +9,7 @@ import socket
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import psutil
 import pytest
 
@@ -204,6 +205,15 @@ def test_a_point_cloud_is_for_the_sample_that_is_named(shell: Shell, names: tupl
         "--points FILE."
     ) in said
     assert list(shell.home.iterdir()) == []
+
+
+def test_points_in_a_npy_file_are_not_read_with_its_header(shell: Shell) -> None:
+    scan = shell.cwd / "scan.npy"
+    np.save(scan, np.zeros((10, 4), np.float32))
+    assert scan.stat().st_size % 16 == 0  # it would pass for points
+    code, said = shell.refused("run", "nn", "pointpillars", "--points", scan)
+    assert code == 2
+    assert f"--points {scan} is a .npy file; samples read bare float32: write them by np.load(FILE)." in said
 
 
 @pytest.mark.parametrize(("name", "dims"), [("centerpoint", 5), ("pointpillars", 4)])

@@ -104,6 +104,12 @@ def test_files_of_the_data_sets(tmp_path: Path, read: Any, dims: int) -> None:
     assert read(str(file)).shape == (0, dims)
 
 
+def test_a_npy_file_is_no_scan(tmp_path: Path) -> None:
+    np.save(tmp_path / "scan.npy", np.zeros((10, 4), np.float32))
+    with pytest.raises(CallerError, match=r"is a \.npy file, and points are read without any header: write them by"):
+        read_kitti(tmp_path / "scan.npy")
+
+
 @pytest.mark.parametrize(("read", "bytes_a_point"), [(read_kitti, 16), (read_nuscenes, 20)])
 def test_a_file_that_is_cut_off(tmp_path: Path, read: Any, bytes_a_point: int) -> None:
     file = tmp_path / "cut.bin"
