@@ -28,7 +28,9 @@ help:
 demo: $(VENV)/.installed-base
 	@$(BIN)/hbrt run nn
 
+# Tests start some thousand programs, which would each compile hbrt anew where PYTHONDONTWRITEBYTECODE is set.
 test: lint
+	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt samples
 	@timeout --foreground --signal=INT --kill-after=30 $(TEST_LIMIT) \
 	    $(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null \
 	  || { status=$$?; [ $$status -ne 124 ] || echo "The tests were still running after $(TEST_LIMIT) s and were stopped." >&2; \

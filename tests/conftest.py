@@ -44,6 +44,9 @@ def pytest_configure() -> None:
     os.environ["HBRT_HOME"] = str(home)
     os.environ["HBRT_BOARD"] = "default"
     os.environ[MARK] = home.name
+    # A thread of OpenBLAS that has nothing to do turns for 2**26 clock cycles before it sleeps: half of what each of
+    # the hundreds of programs that tests start spends on importing numpy. Here it turns for 2**4.
+    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
 
 
 def pytest_collection_finish() -> None:
