@@ -47,14 +47,14 @@ class Running:
         self.paths = BoardPaths(Path(config.directory))
         self.launched: Launched = launch(config)
         self.pid = self.launched.pid
-        self._boards: list[Board] = []
+        self.boards: list[Board] = []
 
     def attach(self) -> Board:
         """A client of its own, in this process."""
         session = Session(self.paths)
         session.users = 1
         board = Board(session)
-        self._boards.append(board)
+        self.boards.append(board)
         return board
 
     def ask(self, verb: str, **args: Any) -> Any:
@@ -105,7 +105,7 @@ class Running:
             os.close(fd)
 
     def close(self) -> None:
-        for board in self._boards:
+        for board in self.boards:
             board.close()
         if self.launched.lifeline >= 0:
             os.close(self.launched.lifeline)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgpack
 import pytest
@@ -13,13 +15,13 @@ import zmq
 from dsp_server.control import Control
 from dsp_server.control_socket import RECEIVE_BYTES
 from hbrt import wire
+from hbrt.board import home
+from hbrt.launch import DaemonConfig
 from hbrt.status import Status
 from hbrt.wire import ControlReply, ControlRequest
+from tests.dsp_server.conftest import LIVES, Running
 
-if TYPE_CHECKING:
-    from tests.dsp_server.conftest import Running
-
-    Start = Callable[..., Running]
+Start = Callable[..., Running]
 
 
 class Peer:
@@ -49,12 +51,31 @@ class Peer:
 
 @pytest.fixture
 def running(start: Start) -> Running:
+    """A board of the test's own."""
     return start()
 
 
+@pytest.fixture(scope="module")
+def kept_for_all() -> Iterator[Running]:
+    directory = str(home() / f"board-{secrets.token_hex(4)}")
+    running = Running(DaemonConfig(directory, str(LIVES), ddr_bytes=64 << 20, is_private=True))
+    yield running
+    running.close()
+
+
 @pytest.fixture
-def peer(running: Running) -> Iterator[Peer]:
-    peer = Peer(running)
+def kept(kept_for_all: Running) -> Iterator[Running]:
+    """A board for the tests that leave it as it was; its programs go with the test."""
+    yield kept_for_all
+    for board in kept_for_all.boards:
+        board.close()
+    kept_for_all.boards.clear()
+    kept_for_all.until(lambda: kept_for_all.ask("status")["clients"] == [], "the end of the programs")
+
+
+@pytest.fixture
+def peer(kept: Running) -> Iterator[Peer]:
+    peer = Peer(kept)
     yield peer
     peer.close()
 
@@ -80,42 +101,46 @@ NONSENSE: dict[str, tuple[tuple[bytes, ...], str]] = {
 
 
 @pytest.mark.parametrize("case", NONSENSE)
-def test_nonsense_is_refused_and_the_connection_goes_on(running: Running, peer: Peer, case: str) -> None:
+def test_nonsense_is_refused_and_the_connection_goes_on(kept: Running, peer: Peer, case: str) -> None:
     frames, text = NONSENSE[case]
+    before = len(kept.log())
     peer.send(*frames)
     reply = peer.receive()
     assert (reply.id, reply.status) == (0, Status.HB_SYS_INVALID_ARGUMENT)
     assert reply.text.startswith(text)
-    assert "Refused a malformed control message: " in running.log()
+    assert "Refused a malformed control message: " in kept.log()[before:]
     assert peer.ask("status", number=77).id == 77
 
 
-def test_frame_that_nobody_would_hold_is_hung_up_on_and_the_daemon_goes_on(running: Running, peer: Peer) -> None:
+def test_frame_that_nobody_would_hold_is_hung_up_on_and_the_daemon_goes_on(kept: Running, peer: Peer) -> None:
     peer.send(b"\0" * (RECEIVE_BYTES + 1))
     peer.socket.rcvtimeo = 500
     with pytest.raises(zmq.Again):
         peer.receive()
     peer.socket.rcvtimeo = 20_000
     assert peer.ask("status", number=5).id == 5  # it has connected again by itself
-    assert running.core(0)["crashes"] == 0
+    assert kept.core(0)["crashes"] == 0
 
 
-def test_every_verb_of_the_schema_is_answered(running: Running, peer: Peer) -> None:
-    for number, verb in enumerate(sorted(set(wire.VERBS) - {"stop"}), 1):
-        kinds = {name: kind for name, kind in wire.VERBS[verb].args.items() if name not in wire.VERBS[verb].optional}
-        smallest: dict[str, Any] = {
-            name: kind.low if isinstance(kind, wire.Int) else "" for name, kind in kinds.items()
-        }
-        reply = peer.ask(verb, number=number, **smallest)
-        assert reply.id == number
-        assert (reply.status == Status.HB_DSP_PERMISSION) == wire.VERBS[verb].leased
-    assert peer.ask("stop", number=99).status == 0
+def test_every_verb_of_the_schema_is_answered(running: Running) -> None:
+    with contextlib.closing(Peer(running)) as peer:
+        for number, verb in enumerate(sorted(set(wire.VERBS) - {"stop"}), 1):
+            kinds = {
+                name: kind for name, kind in wire.VERBS[verb].args.items() if name not in wire.VERBS[verb].optional
+            }
+            smallest: dict[str, Any] = {
+                name: kind.low if isinstance(kind, wire.Int) else "" for name, kind in kinds.items()
+            }
+            reply = peer.ask(verb, number=number, **smallest)
+            assert reply.id == number
+            assert (reply.status == Status.HB_DSP_PERMISSION) == wire.VERBS[verb].leased
+        assert peer.ask("stop", number=99).status == 0
     running.await_end(running.pid)
 
 
 @pytest.mark.parametrize("forge", ["no client", "another client", "another token", "no token", "a client who went"])
-def test_what_a_client_holds_is_asked_for_with_its_token(running: Running, peer: Peer, forge: str) -> None:
-    board, other = running.attach(), running.attach()
+def test_what_a_client_holds_is_asked_for_with_its_token(kept: Running, peer: Peer, forge: str) -> None:
+    board, other = kept.attach(), kept.attach()
     link = board.session.link
     client, token = link.client_id, link._token
     block = board.alloc(64)
@@ -128,16 +153,16 @@ def test_what_a_client_holds_is_asked_for_with_its_token(running: Running, peer:
     }[forge]
     if forge == "a client who went":
         other.close()
-        running.until(lambda: len(running.ask("status")["clients"]) == 1, "the end of a client")
+        kept.until(lambda: len(kept.ask("status")["clients"]) == 1, "the end of a client")
     reply = peer.ask("free", *forged, phy=block.phy_addr)
     assert reply.status == Status.HB_DSP_PERMISSION
     assert reply.text == f"free is for attached clients; client {forged[0]} is not attached with that token."
-    assert running.ask("mem", most=1)["summary"]["blocks"] == 1
+    assert kept.ask("mem", most=1)["summary"]["blocks"] == 1
     assert peer.ask("free", client, token, phy=block.phy_addr).status == 0
     block._free.detach()  # the daemon has it back already
 
 
-def test_answers_come_in_whatever_order_their_work_ends(running: Running, peer: Peer) -> None:
+def test_answers_come_in_whatever_order_their_work_ends(peer: Peer) -> None:
     """A restart is answered when its cores run; what was asked later is answered meanwhile, and none is lost."""
     requests = [ControlRequest(1, "restart"), *(ControlRequest(number, "status") for number in range(2, 40))]
     for request in requests:
