@@ -7,6 +7,7 @@ address, something else that listens there, and a relay with keys where none are
 from __future__ import annotations
 
 import socket
+import time
 
 from hbrt.board import RemoteBoard
 from hbrt.refusal import RequestRefusedError
@@ -14,6 +15,7 @@ from hbrt.status import Status
 
 CONNECT_SECONDS = 5.0
 GREETING_BYTES = 64
+_LEAST_SECONDS = 0.001  # 0 would mean not to wait at all
 _SIGNATURE = b"\xff" + bytes(8) + b"\x7f"
 _VERSION = b"\x03\x01"
 
@@ -25,12 +27,14 @@ def mechanism(board: RemoteBoard) -> str:
         RequestRefusedError: nobody listens there, or no relay does.
     """
     is_connected, greeting = False, b""
+    deadline = time.monotonic() + CONNECT_SECONDS
     try:
         with socket.create_connection((board.host, board.port), CONNECT_SECONDS) as connection:
             is_connected = True
             connection.sendall(_SIGNATURE + _VERSION)  # no more: a peer closes on a mechanism that is not its own
             while len(greeting) < GREETING_BYTES and (more := connection.recv(GREETING_BYTES - len(greeting))):
                 greeting += more
+                connection.settimeout(max(deadline - time.monotonic(), _LEAST_SECONDS))  # however slowly it speaks
     except TimeoutError:
         hangs = "what listens there does not greet as a relay does: it is none, or hangs"
         raise RequestRefusedError(
