@@ -61,6 +61,7 @@ class Report:
             ],
             "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
             "oldest_waiting": self._oldest_waiting(now_ns),
+            "longest_running": self._longest_running(now_ns),
             "slots": {
                 "total": SLOT_COUNT,
                 "leased": sum(len(client.slots) for client in clients),
@@ -85,17 +86,47 @@ class Report:
             "client": oldest.client,
         }
 
+    def _longest_running(self, now_ns: int) -> dict[str, Any] | None:
+        """The task that a core has run the longest: what hangs, when anything does."""
+        names = {
+            core.index: {cmd: name for cmd, name, _, _ in core.child.ops} for core in self._lifecycle.cores if core.child
+        }
+        slots = self._mailbox.slots_in(State.RUNNING)
+        running = [(self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
+        # A claim before the submission, whose time the sequence is, is that of an earlier task in the slot.
+        of_now = [(task, on) for task, on in running if on.core in names and task.sequence <= on.claim_ns <= now_ns]
+        if not of_now:
+            return None
+        task, on = min(of_now, key=lambda one: one[1].claim_ns)
+        return {
+            "age_s": (now_ns - on.claim_ns) / 1e9,
+            "cmd": task.cmd,
+            "name": names[on.core].get(task.cmd, ""),
+            "core": on.core,
+            "client": task.client,
+        }
+
     def state(self) -> str:
         """State of the board: running while a core is, else crashed when one is, else offline."""
         states = {core.state for core in self._lifecycle.cores}
         return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
 
     def ops(self) -> list[dict[str, Any]]:
-        """The commands of the first core that serves any."""
-        rows = next((core.child.ops for core in self._lifecycle.cores if core.child), [])
+        """The commands, each with the cores that serve it: cores may run different images."""
+        serving: dict[tuple[int, str, str, int], list[int]] = {}
+        for core in self._lifecycle.cores:
+            for cmd, name, source, latency_us in core.child.ops if core.child else ():
+                serving.setdefault((cmd, name, source, latency_us), []).append(core.index)
         return [
-            {"cmd": cmd, "name": name, "range": range_name(cmd), "source": source, "latency_us": latency_us}
-            for cmd, name, source, latency_us in rows
+            {
+                "cmd": cmd,
+                "name": name,
+                "range": range_name(cmd),
+                "source": source,
+                "latency_us": latency_us,
+                "cores": cores,
+            }
+            for (cmd, name, source, latency_us), cores in sorted(serving.items())
         ]
 
     def _client(self, client: Client) -> dict[str, Any]:

@@ -32,8 +32,9 @@ def command(board: BoardPaths, *, as_json: bool) -> None:
     if as_json:
         show_json([{**row, "command": f"{row['cmd']:#x}"} for row in rows])
         return
+    differ = len({tuple(row["cores"]) for row in rows}) > 1
     show_table(
-        _COLUMNS,
+        (*_COLUMNS, Column("CORES")) if differ else _COLUMNS,
         [
             (
                 f"{row['cmd']:#x}",
@@ -41,6 +42,7 @@ def command(board: BoardPaths, *, as_json: bool) -> None:
                 row["range"],
                 f"{row['latency_us']} us" if row["latency_us"] else "-",
                 row["source"],
+                *([", ".join(map(str, row["cores"]))] if differ else []),
             )
             for row in rows
         ],

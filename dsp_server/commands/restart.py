@@ -28,7 +28,8 @@ from hbrt.launch import LOAD_SECONDS, SPARE_SECONDS
 def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float, *, as_json: bool) -> None:
     """Load the image in new processes and, when all of them are ready, let these take over.
 
-    Queued tasks stay queued, attached programs stay attached. When the image does not load, its traceback is
+    Queued tasks stay queued, attached programs stay attached. A task that runs ends first: one that hangs is waited
+    for until its time limit ends it, which 'hbrt stop' does at once. When the image does not load, its traceback is
     printed, and the last good one goes on.
     """
     args: dict[str, Any] = {"load_ms": max(1, int(timeout * 1000))}
@@ -39,10 +40,12 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
     with Daemon(board) as daemon:
         daemon.request("restart", timeout + SPARE_SECONDS, **args)
         status = daemon.request("status")
+    # Of the cores that were restarted: another one may run another image.
+    images = list(dict.fromkeys(each["image"] for each in status["cores"] if core in {None, each["core"]}))
     if as_json:
         from hbrt.tables import show_json
 
-        show_json({"board": board.name, "state": status["state"], "image": status["image"], "cores": status["cores"]})
+        show_json({"board": board.name, "state": status["state"], "image": images[0], "cores": status["cores"]})
         return
     who = f"All cores of board {board.name} now run" if core is None else f"Core {core} of board {board.name} now runs"
-    click.echo(f"{who} {status['image']}.")
+    click.echo(f"{who} {' and '.join(images)}.")

@@ -119,13 +119,21 @@ def _without_daemon(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
     }
 
 
+def _image_line(cores: list[dict[str, Any]]) -> str:
+    """Which image runs, and on which cores when they differ."""
+    images = {core["image"]: [str(each["core"]) for each in cores if each["image"] == core["image"]] for core in cores}
+    if len(images) == 1:
+        return f"Image {cores[0]['image']}."
+    return "Images: " + ", ".join(f"{image} on core {' and '.join(on)}" for image, on in images.items()) + "."
+
+
 def _show(status: dict[str, Any]) -> None:
     tasks, slots, uptime = status["tasks"], status["slots"], duration(status["uptime_s"])
     click.echo(
         f"Board {status['board']} is {status['state']}: daemon process {status['pid']}, up {uptime}, in "
         f"{status['directory']}."
     )
-    click.echo(f"Image {status['image']}.")
+    click.echo(_image_line(status["cores"]))
     if status["image_error"]:
         click.echo(f"It was changed and does not load; the last good one goes on.\n{status['image_error']}")
     click.echo(memory_line(status["memory"]))
@@ -135,6 +143,11 @@ def _show(status: dict[str, Any]) -> None:
         click.echo(
             f"Waiting longest: command {oldest['cmd']:#x}, priority {oldest['priority']}, "
             f"of client {oldest['client']}, for {duration(oldest['age_s'])}."
+        )
+    if longest := status["longest_running"]:
+        click.echo(
+            f"Running longest: {longest['name'] or 'command'} ({longest['cmd']:#x}) on core {longest['core']}, "
+            f"of client {longest['client']}, for {duration(longest['age_s'])}."
         )
     click.echo()
     show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])

@@ -71,11 +71,30 @@ def test_one_core_can_be_restarted(shell: Shell) -> None:
     after = shell.status()["cores"]
     assert after[0]["pid"] == before[0]["pid"]
     assert after[1]["pid"] != before[1]["pid"]
+    assert "CORES" not in shell.good("ops")
     missing = shell.hbrt("restart", "--core", 5)
     assert (missing.returncode, missing.stderr) == (
         2,
         "Error: There is no core 5; this board has cores 0 to 1.\n",
     )
+
+
+def test_one_core_with_an_image_of_its_own_is_told_apart(shell: Shell, image: Path) -> None:
+    other = write(shell.cwd / "other.py", IMAGE.format(name="second"))
+    shell.good("start", "--image", image)
+    assert shell.good("restart", "--core", 1, "--image", other) == f"Core 1 of board default now runs {other}.\n"
+    assert f"\nImages: {image} on core 0, {other} on core 1.\n" in shell.good("status")
+    heading, *lines = shell.good("ops").splitlines()
+    assert heading.split()[-1] == "CORES"
+    assert [(line.split()[1], line.split()[-1]) for line in lines if line.split()[0] == "0x1000"] == [
+        ("first", "0"),
+        ("second", "1"),
+    ]
+    assert shell.json("restart", "--core", 1)["image"] == str(other)
+    assert shell.good("restart") == f"All cores of board default now run {image} and {other}.\n"
+    shell.good("restart", "--image", image)
+    assert f"\nImage {image}.\n" in shell.good("status")
+    assert {tuple(row["cores"]) for row in shell.json("ops")} == {(0, 1)}
 
 
 def test_an_image_that_does_not_load_changes_nothing(shell: Shell, image: Path) -> None:
