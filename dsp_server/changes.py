@@ -79,7 +79,13 @@ class Changes:
         """
         if self._change is not None:
             names = ", ".join(str(core.index) for core in self._change.cores)
-            raise CoreStateError(f"A restart of core {names} is under way; wait for it to end.")
+            begun = f"A restart of core {names} is under way"
+            if self._change.is_committed:
+                raise CoreStateError(
+                    f"{begun} and waits for the tasks that run. 'hbrt status' shows the longest: its time limit ends "
+                    "it, or 'hbrt stop'."
+                )
+            raise CoreStateError(f"{begun}; wait for it to end.")
 
     def begin(self, wanted: list[tuple[BoardCore, Image]], done: Done, load_seconds: float) -> None:
         """Start the new processes; ``done`` hears once what became of them."""

@@ -236,6 +236,27 @@ def test_counters_go_on_over_a_restart(start: Start) -> None:
     running.until(lambda: running.core(0)["tasks"] == 10, "the count of both processes")
 
 
+def test_a_restart_that_waits_for_a_task_says_so_and_status_names_the_task(start: Start) -> None:
+    running = start(cores=2)
+    board = running.attach()
+    assert running.ask("status")["longest_running"] is None
+    held = running.hold(board, 2)
+    longest = running.ask("status")["longest_running"]
+    client = board.session.link.client_id
+    assert (longest["cmd"], longest["core"], longest["client"]) == (running.HOLD, 1, client)
+    assert longest["name"] == "hold"
+    assert longest["age_s"] > 0
+    restarter = threading.Thread(target=running.ask, args=("restart",))
+    restarter.start()
+    running.until(lambda: running.core(0)["epoch"] == 2, "the restart of the core that runs nothing")
+    with pytest.raises(RefusedError, match="A restart of core 0, 1 is under way and waits for the tasks that run"):
+        running.ask("restart")
+    held.let_go()
+    restarter.join()
+    assert held.task.result(20) is None
+    assert running.ask("status")["longest_running"] is None
+
+
 def test_restart_with_a_broken_image_changes_nothing(start: Start, write_image: WriteImage) -> None:
     image = write_image(1)
     running = start(image)

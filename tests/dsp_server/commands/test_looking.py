@@ -7,6 +7,7 @@ import select
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -79,6 +80,18 @@ def test_memory_is_listed_with_its_owner(running: Shell) -> None:
         _, _, first, more = running.good("mem", "-n", 1).splitlines()
         assert first.split()[0] == plain
         assert more == "... and 1 more; list more with -n."
+
+
+def test_status_shows_what_hangs(shell: Shell) -> None:
+    shell.good("op", "new", "slow", "--cmd", "0x1000")
+    image = shell.cwd / "slow_image.py"
+    image.write_text(image.read_text().replace("    param =", "    __import__('time').sleep(1000)\n    param ="))
+    shell.good("start", "--image", image, "--cores", 1)
+    shell.start("call_slow.py")
+    deadline = time.monotonic() + 20
+    while "Tasks: 0 ready, 1 running; " not in (shown := shell.good("status")):
+        assert time.monotonic() < deadline, shown
+    assert "\nRunning longest: slow (0x1000) on core 0, of client 1, for " in shown
 
 
 def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
