@@ -62,7 +62,6 @@ class Report:
             "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
             "oldest_waiting": self._oldest_waiting(now_ns),
             "longest_running": self._longest_running(now_ns),
-            "longest_running": self._longest_running(now_ns),
             "slots": {
                 "total": SLOT_COUNT,
                 "leased": sum(len(client.slots) for client in clients),
@@ -91,26 +90,6 @@ class Report:
         """The task that a core has run the longest: what hangs, when anything does."""
         cores = [core for core in self._lifecycle.cores if core.child]
         names = {core.index: {row[0]: row[1] for row in core.child.ops} for core in cores if core.child}
-        slots = self._mailbox.slots_in(State.RUNNING)
-        running = [(self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
-        # A claim before the submission, whose time the sequence is, is that of an earlier task in the slot.
-        of_now = [(task, on) for task, on in running if on.core in names and task.sequence <= on.claim_ns <= now_ns]
-        if not of_now:
-            return None
-        task, on = min(of_now, key=lambda one: one[1].claim_ns)
-        return {
-            "age_s": (now_ns - on.claim_ns) / 1e9,
-            "cmd": task.cmd,
-            "name": names[on.core].get(task.cmd, ""),
-            "core": on.core,
-            "client": task.client,
-        }
-
-    def _longest_running(self, now_ns: int) -> dict[str, Any] | None:
-        """The task that a core has run the longest: what hangs, when anything does."""
-        names = {
-            core.index: {cmd: name for cmd, name, _, _ in core.child.ops} for core in self._lifecycle.cores if core.child
-        }
         slots = self._mailbox.slots_in(State.RUNNING)
         running = [(self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
         # A claim before the submission, whose time the sequence is, is that of an earlier task in the slot.

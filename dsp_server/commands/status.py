@@ -149,11 +149,6 @@ def _show(status: dict[str, Any]) -> None:
             f"Running longest: {longest['name'] or 'command'} ({longest['cmd']:#x}) on core {longest['core']}, "
             f"of client {longest['client']}, for {duration(longest['age_s'])}."
         )
-    if longest := status["longest_running"]:
-        click.echo(
-            f"Running longest: {longest['name'] or 'command'} ({longest['cmd']:#x}) on core {longest['core']}, "
-            f"of client {longest['client']}, for {duration(longest['age_s'])}."
-        )
     click.echo()
     show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
     click.echo()
