@@ -99,6 +99,11 @@ class hbSysMem(ctypes.Structure):
     # What the allocation left here: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
     backing: tuple[int, memoryview] | None = None
 
+    def __repr__(self) -> str:
+        """The fields, for whoever prints a block to find a mistake."""
+        address = f"{self.virAddr:#x}" if self.virAddr else "NULL"
+        return f"hbSysMem(phyAddr={self.phyAddr:#x}, virAddr={address}, memSize={self.memSize})"
+
     def view(self) -> memoryview:
         """Writable bytes of the block as the CPU sees them: format 'B', ``memSize`` long.
 

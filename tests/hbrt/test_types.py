@@ -32,6 +32,11 @@ def _fields(kind: type[ctypes.Structure]) -> list[tuple[str, int, int]]:
     return [(name, getattr(kind, name).offset, getattr(kind, name).size) for name in names]
 
 
+def test_a_block_is_printed_with_its_fields() -> None:
+    assert repr(hbSysMem()) == "hbSysMem(phyAddr=0x0, virAddr=NULL, memSize=0)"
+    assert str(hbSysMem(0x8200_0000, 0x7F00, 64)) == "hbSysMem(phyAddr=0x82000000, virAddr=0x7f00, memSize=64)"
+
+
 def test_structures_have_the_sizes_and_offsets_of_c() -> None:
     assert ctypes.sizeof(hbSysMem) == 24
     assert _fields(hbSysMem) == [("phyAddr", 0, 8), ("virAddr", 8, 8), ("memSize", 16, 4)]
