@@ -31,11 +31,8 @@ Interpolation: TypeAlias = Literal["nearest", "linear"]
 PyramidFilter: TypeAlias = Literal["gaussian", "linear"]
 
 BORDERS = {"constant": HB_VP_BORDER_CONSTANT, "replicate": HB_VP_BORDER_REPLICATE}
-INTERPOLATIONS = {
-    "nearest": HB_VP_INTER_NEAREST,
-    "linear": HB_VP_INTER_LINEAR,
-    "gaussian": HB_VP_INTER_GAUSSIAN,
-}
+INTERPOLATIONS = {"nearest": HB_VP_INTER_NEAREST, "linear": HB_VP_INTER_LINEAR}
+PYRAMID_FILTERS = {"gaussian": HB_VP_INTER_GAUSSIAN, "linear": HB_VP_INTER_LINEAR}
 
 
 class Options(TypedDict, total=False):
@@ -55,6 +52,7 @@ class Options(TypedDict, total=False):
 
 
 Filled = TypeVar("Filled", bound=CvParam)
+Choice = TypeVar("Choice")
 
 
 def filled(structure: type[Filled], **fields: Any) -> Filled:
@@ -72,7 +70,7 @@ def filled(structure: type[Filled], **fields: Any) -> Filled:
         )
         raise refusal(f"One of {given} is of a type that its field of {structure.__name__} is not: {error}.") from None
     for name, value in fields.items():
-        if isinstance(value, int) and getattr(param, name) != value:
+        if isinstance(value, int | np.integer) and getattr(param, name) != value:
             raise refusal(f"{name} is {value}, which does not fit its field of {structure.__name__}.")
     return param
 
@@ -98,8 +96,8 @@ def floats(name: str, values: ArrayLike) -> NDArray[Any]:
     return given.astype(np.float64)
 
 
-def chosen(name: str, value: str, choices: dict[str, int]) -> int:
-    """Number of a choice; raises CallerError when it is none."""
+def chosen(name: str, value: str, choices: dict[str, Choice]) -> Choice:
+    """What a choice stands for; raises CallerError when it is none."""
     if value not in list(choices):  # a list, as a value may be of any type
         raise refusal(f"{name} is {value!r}: use one of {', '.join(map(repr, choices))}.")
     return choices[value]

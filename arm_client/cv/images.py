@@ -188,5 +188,6 @@ def _image_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     return wanted
 
 
-NAMES = {"y": Y_U8, "nv12": NV12, "rgb": RGB, "bgr": BGR}
+ORDERS = {"rgb": RGB, "bgr": BGR}
+FORMATS = {**ORDERS, "y": Y_U8, "nv12": NV12}
 """Formats of eight bits, as Python says them."""

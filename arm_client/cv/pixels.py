@@ -7,12 +7,12 @@ from typing import Any, Literal, TypeAlias, Unpack, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.cv.calls import Options, chosen, filled, run
 from arm_client.cv.images import (
     COLOUR_CHANNELS,
-    NAMES,
+    FORMATS,
+    ORDERS,
     Nv12,
     describe,
     kind_of,
@@ -80,9 +80,8 @@ def cvt_color(
 
     Source: ITU-R BT.601; docs/cv-ops.md has the ranges and what happens to chroma.
     """
-    if to not in NAMES or channels not in {"rgb", "bgr"}:
-        raise refusal(f"to is {to!r} and channels {channels!r}: use 'rgb' or 'bgr', for to also 'y' or 'nv12'.")
-    kind = kind_of(src, NAMES[channels])
+    wanted = chosen("to", to, FORMATS)
+    kind = kind_of(src, chosen("channels", channels, ORDERS))
     height, width = size_of(src)
     result: Array | Nv12
     if to == "nv12":
@@ -93,7 +92,7 @@ def cvt_color(
         result = new_array(board, shape, np.uint8, options.get("out"))
     given: Any = src
     source: Any = to_board(board, given)
-    param = filled(hbDSPCvCvtColorParam, src=describe(source, kind), dst=describe(result, NAMES[to]))
+    param = filled(hbDSPCvCvtColorParam, src=describe(source, kind), dst=describe(result, wanted))
     cmd = hbDSPCvCmd.HB_DSP_RPC_CMD_CV_CVT_COLOR
     if isinstance(result, Nv12):
         return run(board, cmd, param, result, options, source)

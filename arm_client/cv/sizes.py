@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from arm_client.checks import refusal
 from arm_client.client import Board
-from arm_client.cv.calls import INTERPOLATIONS, Interpolation, Options, PyramidFilter, chosen, filled, pair, run
+from arm_client.cv.calls import (
+    INTERPOLATIONS,
+    PYRAMID_FILTERS,
+    Interpolation,
+    Options,
+    PyramidFilter,
+    chosen,
+    filled,
+    pair,
+    run,
+)
 from arm_client.cv.images import Nv12, Picture, describe, kind_of, new_array, new_image, planes_of, to_board
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.image import CvRuleError
@@ -172,7 +182,7 @@ def pyr_down(
 
     Source: VP operator manual (J6), pyramid.
     """
-    param = filled(hbDSPCvPyrDownParam, interpolation=_filter(interpolation))
+    param = filled(hbDSPCvPyrDownParam, interpolation=chosen("interpolation", interpolation, PYRAMID_FILTERS))
     return _pyramid(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_PYR_DOWN, param, src, options)
 
 
@@ -180,12 +190,8 @@ def pyr_up(
     board: Board, src: Picture, interpolation: PyramidFilter = "gaussian", **options: Unpack[Options]
 ) -> Picture:
     """Twice the size, smoothed, by the op at 0x80e; as `pyr_down` otherwise."""
-    param = filled(hbDSPCvPyrUpParam, interpolation=_filter(interpolation))
+    param = filled(hbDSPCvPyrUpParam, interpolation=chosen("interpolation", interpolation, PYRAMID_FILTERS))
     return _pyramid(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_PYR_UP, param, src, options)
-
-
-def _filter(interpolation: str) -> int:
-    return chosen("interpolation", interpolation, {name: INTERPOLATIONS[name] for name in ("gaussian", "linear")})
 
 
 def _pyramid(board: Board, cmd: hbDSPCvCmd, param: PyramidParam, src: Picture, options: Options) -> Picture:

@@ -155,7 +155,7 @@ def _warp_param(
 ) -> Warp:
     param = filled(
         structure,
-        interpolation=chosen("interpolation", interpolation, {k: INTERPOLATIONS[k] for k in ("nearest", "linear")}),
+        interpolation=chosen("interpolation", interpolation, INTERPOLATIONS),
         borderType=chosen("border", border, BORDERS),
         borderValue=border_value,
     )

@@ -225,10 +225,11 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
             lambda b: cv.median_blur(b, GREY, 129),
             "^maskWidth is 129, which does not fit its field of hbDSPCvMedianBlurParam",
         ),
+        (lambda b: cv.median_blur(b, GREY, np.int64(259)), "^maskWidth is 259, which does not fit its field"),  # type: ignore[arg-type]
         (lambda b: cv.resize(b, GREY, (0, 4)), "has no pixels: give a size of 1 or more"),
         (
             lambda b: untyped.resize(b, GREY, (4, 4), "cubic"),
-            "interpolation is 'cubic': use one of 'nearest', 'linear'",
+            "interpolation is 'cubic': use one of 'nearest', 'linear'[.]",
         ),
         (lambda b: cv.resize(b, NV12, (5, 4)), "^The planes of NV12|^dst is 5 x 4 pixels: NV12 has a UV pair"),
         (lambda b: cv.roi_resize(b, GREY, [(0, 0, 53, 5)], (4, 4)), r"^ROI 0, \(0, 0\) to \(53, 5\), leaves src"),
@@ -267,7 +268,9 @@ NOT_AN_IMAGE = r"^An array of shape \(5,\) and type uint8 is no image: use \(hei
         (lambda b: cv.filter2d(b, GREY, [[1, np.nan]]), "^kernel has the weight nan as its element 1: use finite"),
         (lambda b: cv.sep_filter2d(b, GREY, [1], [np.inf]), "^kernelY has the weight inf as its element 0"),
         (lambda b: cv.cvt_color(b, GREY, "y"), "^dst is Y U8C1: this op takes RGB U8C3, BGR U8C3 or NV12 U8C1"),
-        (lambda b: untyped.cvt_color(b, GREY, "hsv"), "^to is 'hsv' and channels 'rgb': use"),
+        (lambda b: untyped.cvt_color(b, GREY, "hsv"), "^to is 'hsv': use one of 'rgb', 'bgr', 'y', 'nv12'"),
+        (lambda b: untyped.cvt_color(b, GREY, ["rgb"]), r"^to is \['rgb'\]: use one of"),
+        (lambda b: untyped.cvt_color(b, GREY, "rgb", {}), "^channels is {}: use one of 'rgb', 'bgr'"),
         (lambda b: cv.threshold(b, GREY, 300), "^thresh is 300.0: use 0 to 255"),
         (lambda b: untyped.flip(b, [[1, 2]], "both"), "^The image is a list: use a numpy array or an Nv12"),
         (lambda b: untyped.remap(b, GREY, [[1, 2]]), "^The map is a list: use an array"),
