@@ -57,7 +57,8 @@ def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr
 
     Args:
         spec: Of an input of batch 1 whose source is the resizer.
-        tensor: Its validShape has the picture's sides, W of its alignedShape the stride.
+        tensor: Its validShape has the picture's sides, W of its alignedShape the stride. A validShape that is the
+            model's own says nothing of the picture: alignedShape then has the sides too.
         region: What to take.
         ddr: Where the picture lies.
 
@@ -68,12 +69,14 @@ def region_of_picture(spec: TensorSpec, tensor: hbDNNTensor, region: Region, ddr
 
     view = view_of(bytes(tensor))
     tensor_type = type_given(spec.name, spec.tensor_type, view.tensor_type)
-    if view.valid[:1] != (1,):
+    is_as_told = view.valid[1:] == spec.valid_shape[1:]
+    valid = view.aligned if is_as_told and view.aligned[:1] == (1,) else view.valid
+    if valid[:1] != (1,):
         raise bad_argument(
             f"The resizer input {spec.name!r} has the validShape {list(view.valid)}; each tensor of hbDNNRoiInfer "
             "holds one picture: set its first size to 1."
         )
-    (picture,) = pictures_of(spec.name, tensor_type, spec.layout, view.valid, view.aligned, view.mems)
+    (picture,) = pictures_of(spec.name, tensor_type, spec.layout, valid, view.aligned, view.mems)
     sides = sides_of(spec)
     check_region(spec.name, region, picture, sides)
     planes = planes_of(spec.name, picture, ddr)

@@ -52,7 +52,8 @@ def hbDNNRoiInfer(
             model; those behind the batch are not valid. validShape may be left as the model has it, or its first size
             be output_batch.
         input: Tensors of all inputs for the first element of the batch, then for the second, and so on. A resizer
-            input's tensor holds one picture: its sides are in validShape, its stride is W of alignedShape.
+            input's tensor holds one picture: its sides are in validShape, its stride is W of alignedShape. Who leaves
+            validShape as it was told has the sides in alignedShape.
         rois: Regions in the order of the resizer inputs among `input`; an array of hbDNNRoi or a list.
         roiCount: How many: the number of resizer inputs times the batch, which is 1..255.
         model: A model with at least one input whose source is the resizer.

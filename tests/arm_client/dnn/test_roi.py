@@ -265,6 +265,18 @@ def test_misuse(case: Make) -> None:
     np.testing.assert_allclose(one.run(), np.concatenate(one.expected), rtol=1e-5)
 
 
+@pytest.mark.parametrize("model_batch", [1, 2])
+def test_pictures_whose_aligned_shape_alone_is_set(case: Make, model_batch: int) -> None:
+    one = case(2, model_batch)
+    for at, tensor in enumerate(one.inputs):
+        if name := "a b"[at % 3].strip():
+            tensor.properties.validShape.dimensionSize[:4] = (model_batch, 3, *SIDES[name])
+    np.testing.assert_allclose(one.run(), np.concatenate(one.expected), rtol=1e-5)
+    properties = one.inputs[0].properties
+    width, height = properties.alignedShape.dimensionSize[3], properties.alignedShape.dimensionSize[2]
+    refused(one, f"whose pixels are 0..{width - 1} by 0..{height - 1}", [hb.hbDNNRoi(0, 0, width, 9), *one.rois[1:]])
+
+
 def test_a_tensor_of_the_whole_batch_beside_regions(case: Make) -> None:
     one = case(2, 2)
     properties = one.inputs[1].properties
