@@ -55,11 +55,11 @@ def _takes_any_map(param: hbDSPCvRemapParam, dtype: np.dtype[Any]) -> bool:
 
     So a constant border of 0 in 8 bits is right by itself, as is the look-up of the nearest pixel.
     """
-    is_grey = param.src.imageFormat != NV12.format and dtype == np.uint8
+    is_one_plane_of_8_bits = param.src.imageFormat != NV12.format and dtype == np.uint8
     return (
         param.interpolation == HB_VP_INTER_NEAREST
         or param.borderType != HB_VP_BORDER_CONSTANT
-        or (is_grey and param.borderValue == 0)
+        or (is_one_plane_of_8_bits and param.borderValue == 0)
     )
 
 
