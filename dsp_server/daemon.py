@@ -58,7 +58,8 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
             try:
                 supervisor.open()
             except (BoardError, ImageError) as error:
-                supervisor.journal.say(f"Board {paths.name} did not start. {error}")
+                first, *trace = str(error).splitlines()  # whoever starts it is told all
+                supervisor.journal.say(f"Board {paths.name} did not start. {' '.join((first, *trace[-1:]))}")
                 raise
             if not config.is_private:
                 loop.unwatch(lifeline_fd)
