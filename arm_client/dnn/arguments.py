@@ -53,8 +53,8 @@ def refused(status: int, sentence: str) -> int:
 
     Not logged are a wait that expired, which is an answer, and what this package calls itself, since that is raised.
     """
-    frame = sys._getframe(2)  # noqa: SLF001 - who called the C name
-    is_programs = not str(frame.f_globals.get("__name__")).startswith("arm_client.")
+    caller = sys._getframe(1).f_back  # noqa: SLF001 - who called the C name; none where the interpreter did, as at exit
+    is_programs = caller is None or not str(caller.f_globals.get("__name__")).startswith("arm_client.")
     if is_programs and status != Status.HB_DNN_TIMEOUT:
         with contextlib.suppress(Exception):  # a closed standard error: no C name raises
             log(Level.ERROR, f"{sentence} [{name_of(status)}]")

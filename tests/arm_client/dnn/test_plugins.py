@@ -217,6 +217,13 @@ def test_a_refusal_without_a_standard_error(monkeypatch: pytest.MonkeyPatch, tmp
     assert "packed model handle is null" in hb.last_error()
 
 
+def test_a_refusal_of_a_call_that_no_program_makes() -> None:
+    program = "import atexit, arm_client as hb; atexit.register(hb.hbDNNRelease, hb.hbPackedDNNHandle_t())"
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stderr.splitlines()[0].startswith("[DNN] ERROR: The packed model handle is null")
+    assert len(ended.stderr.splitlines()) == 1
+
+
 PROGRAM = """
 import sys
 import numpy as np
