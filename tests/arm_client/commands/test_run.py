@@ -228,12 +228,6 @@ def test_more_points_than_the_wrapper_takes_are_refused_with_its_words(shell: Sh
     assert answer.stderr.startswith(f"{name}: 300001 points are more than max_input_points, 300000: ")
 
 
-def test_a_point_cloud_for_a_sample_beside_others(shell: Shell) -> None:
-    scan = write_points(shell.cwd / "scan.bin", 16 * 7)
-    document = shell.json("run", "nn", "softmax", "pointpillars", "--points", scan)
-    assert [result.get("points") for result in document["results"]] == [None, 7]
-
-
 def test_a_file_without_an_end_is_not_read(shell: Shell) -> None:
     os.mkfifo(shell.cwd / "pipe")
     for file in ("/dev/zero", "pipe"):

@@ -12,8 +12,6 @@ import onnxruntime
 import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
-from sklearn.datasets import load_digits
-from sklearn.model_selection import train_test_split
 
 MODELS = Path(__file__).resolve().parents[3] / "samples" / "dnn"
 
@@ -35,6 +33,10 @@ def mobilenet(builder: dict[str, Any], tmp_path_factory: pytest.TempPathFactory)
 
 
 def test_the_committed_digits_are_the_test_split(trainer: dict[str, Any]) -> None:
+    # Here, because every test process loads this file, and the two take nearly a second.
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import train_test_split
+
     grey, labels = load_digits(return_X_y=True)
     _, images, _, answers = train_test_split(
         grey.reshape(-1, 8, 8), labels, test_size=0.2, random_state=trainer["SEED"], stratify=labels

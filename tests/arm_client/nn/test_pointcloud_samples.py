@@ -108,9 +108,9 @@ def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.Monke
 def test_the_runner_hands_a_point_cloud_and_a_directory_to_those_that_take_them(shell: Shell, tmp_path: Path) -> None:
     file = points_file(tmp_path, "pointpillars")
     out = tmp_path / "out"
-    document = shell.json("run", "nn", "pointpillars", "softmax", "--points", file, "--output", out)
+    document = shell.json("run", "nn", "softmax", "pointpillars", "--points", file, "--output", out)
     assert document["passed"]
-    got, softmax = document["results"]
+    softmax, got = document["results"]
     assert got["points"] == len(nn.read_kitti(file))
     assert got["output_file"] == str(out / "pointpillars.png")
     assert "points" not in softmax
