@@ -1,7 +1,9 @@
-"""What the wrappers of built-in ops hold their callers to, and the error for what they refuse."""
+"""What calls, and the wrappers of built-in ops, hold their callers to, and the error for what they refuse."""
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -36,3 +38,19 @@ def need_whole(name: str, value: Any) -> None:
     """Refuse what is no int; raises CallerError."""
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool):
         raise refusal(f"{name} is {value!r}: give a whole number.")
+
+
+def seconds_of(timeout: float) -> float:
+    """A time limit as a float; raises CallerError for what is no number."""
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if math.isnan(seconds):
+        raise refusal(f"The timeout is {timeout!r}; use seconds, or None for no limit.")
+    return seconds
+
+
+def deadline_of(timeout: float | None) -> float | None:
+    """When what begins now has to end, by time.monotonic(); None for no limit. Raises CallerError as `seconds_of`."""
+    return None if timeout is None else time.monotonic() + seconds_of(timeout)

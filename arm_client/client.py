@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import math
 from collections.abc import Iterator
 from operator import index
 from pathlib import Path
@@ -16,6 +15,7 @@ import numpy as np
 
 from arm_client import session as sessions
 from arm_client.arrays import BoardArray, Buffer, asked, extent, place
+from arm_client.checks import seconds_of
 from arm_client.errors import CallerError, error_for
 from arm_client.future import Posted, Task
 from arm_client.parameters import ParameterBlock, ParameterBlocks
@@ -144,7 +144,7 @@ class Board:
             OpFailedError: the op raised or returned non-zero; has its traceback. TimeoutError, and as ``submit``.
         """
         if timeout is not None:
-            timeout = _seconds(timeout)
+            timeout = seconds_of(timeout)
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         tasks = session.tasks
         try:
@@ -268,18 +268,6 @@ class Board:
                 f"The params are a {type(params).__name__}; pass bytes, a ctypes structure, or an array of this board.",
             ) from None
         return self._parameters.hold(raw) if raw else None
-
-
-def _seconds(timeout: float) -> float:
-    try:
-        seconds = float(timeout)
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if math.isnan(seconds):
-        raise CallerError(
-            Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {timeout!r}; use seconds, or None for no limit."
-        )
-    return seconds
 
 
 def connect(board: str | None = None) -> Board:

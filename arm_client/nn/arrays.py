@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.arrays import BoardArray, is_on_board
-from arm_client.checks import refusal
+from arm_client.checks import need_whole, refusal
 from arm_client.client import Board
 from arm_client.future import Task
 
@@ -29,6 +29,14 @@ def as_array(values: ArrayLike) -> NDArray[Any]:
     if given.dtype.kind not in "biuf":
         raise refusal(f"The values are of type {given.dtype}: use real numbers, such as float32.")
     return given
+
+
+def axis_of(shape: tuple[int, ...], axis: int) -> int:
+    """The axis counted from the first one, 0; raises CallerError when the shape has none such."""
+    need_whole("axis", axis)
+    if not -len(shape) <= axis < len(shape):
+        raise refusal(f"axis {axis} is not an axis of shape {shape}.")
+    return axis % len(shape)
 
 
 def to_board(board: Board, values: NDArray[Any], dtype: DTypeLike) -> BoardArray:

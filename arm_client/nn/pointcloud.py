@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arm_client.arrays import BoardArray, is_on_board
-from arm_client.checks import need_known, refusal
+from arm_client.checks import deadline_of, need_known, refusal
 from arm_client.client import ANY, Board
 from arm_client.future import Posted
 from arm_client.nn.arrays import as_array
@@ -247,11 +247,10 @@ class _Run:
     """The calls of one sweep: where their parameters lie, how they are submitted, how long they may take."""
 
     def __init__(self, board: Board, command: int, blocks: list[_Block], options: Options, used: object) -> None:
-        timeout = options.get("timeout")
         self._board, self._command, self._blocks, self._used = board, command, blocks, used
         self._flags = HB_DSP_POINTCLOUD_DDR_PATH if options.get("from_ddr") else 0
         self._priority, self._core = options.get("priority", 0), options.get("core", ANY)
-        self._deadline = None if timeout is None else time.monotonic() + timeout
+        self._deadline = deadline_of(options.get("timeout"))
 
     def submit(self, index: int, param: hbDSPPointCloudParam, output: BoardArray) -> Posted:
         """Queue a step; `index` is that of its parameter block, which no task under way may have."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from arm_client.arrays import BoardArray, dtype_of
 from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
-from arm_client.nn.arrays import as_array, per_channel, result_array, to_board
+from arm_client.nn.arrays import as_array, axis_of, per_channel, result_array, to_board
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,
@@ -162,9 +162,7 @@ def _describe(param: QuantiParam, shape: tuple[int, ...], quantised: np.dtype[An
         param.axis = HB_DSP_QUANTI_PER_TENSOR
         param.set_shape([math.prod(shape)])
         return None
-    if not -len(shape) <= axis < len(shape):
-        raise refusal(f"axis {axis} is not an axis of shape {shape}.")
-    axis %= len(shape)
+    axis = axis_of(shape, axis)
     param.axis = 1
     param.set_shape([math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])])
     return shape[axis]

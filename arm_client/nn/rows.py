@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arm_client.arrays import BoardArray
-from arm_client.checks import refusal
+from arm_client.checks import deadline_of
 from arm_client.client import ANY, Board
 from arm_client.future import Task
-from arm_client.nn.arrays import as_array, finish, let_go, result_array, to_board
+from arm_client.nn.arrays import as_array, axis_of, finish, let_go, result_array, to_board
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
 
@@ -57,8 +57,7 @@ def softmax(
     `softmax(board, x.reshape(N, -1))` does as the manual's.
     """
     given = as_array(x)
-    if not -given.ndim <= axis < given.ndim:
-        raise refusal(f"axis {axis} is not an axis of shape {given.shape}.")
+    axis = axis_of(given.shape, axis)
     results = result_array(board, out, given.shape, np.float32)
     if not given.size:
         return results
@@ -67,7 +66,7 @@ def softmax(
     length = last.shape[-1]
     rows = last.size // length
     # A block of a call starts at a multiple of 8 bytes: rows of an odd length need a float32 between them.
-    in_order = axis in {-1, given.ndim - 1} and (rows == 1 or length % 2 == 0)
+    in_order = axis == given.ndim - 1 and (rows == 1 or length % 2 == 0)
     target = results if in_order else board.empty((rows, length + length % 2), np.float32)
     _submit_rows(board, source, length, target.reshape(rows, -1), priority, core, timeout)
     if not in_order:
@@ -88,7 +87,7 @@ def _submit_rows(
     params: Any = board.empty(rows, PARAM)
     params["data_size"] = row_bytes
     params["input"] = source.phy_addr + np.arange(rows, dtype=np.uint64) * np.uint64(row_bytes)
-    deadline = None if timeout is None else time.monotonic() + timeout
+    deadline = deadline_of(timeout)
     used = (source, target, params)
     queued: deque[Task] = deque()
 

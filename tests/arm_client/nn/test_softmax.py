@@ -105,6 +105,18 @@ def test_an_axis_that_is_none(dsp_board: Board, shape: tuple[int, ...], axis: in
         nn.softmax(dsp_board, np.zeros(shape, np.float32), axis)
 
 
+def test_an_axis_that_is_no_number(dsp_board: Board) -> None:
+    untyped: Any = "last"
+    with pytest.raises(CallerError, match=r"^axis is 'last': give a whole number"):
+        nn.softmax(dsp_board, np.zeros((2, 3), np.float32), untyped)
+
+
+def test_a_timeout_that_is_no_number(dsp_board: Board) -> None:
+    untyped: Any = "soon"
+    with pytest.raises(CallerError, match=r"^The timeout is 'soon'; use seconds, or None for no limit"):
+        nn.softmax(dsp_board, np.zeros((2, 3), np.float32), timeout=untyped)
+
+
 def test_a_nan_stays_in_its_row(dsp_board: Board) -> None:
     values = normal(3, 4)
     values[1, 2] = math.nan
