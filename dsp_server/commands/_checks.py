@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib.metadata
+import os
 import platform
 import re
 import shutil
@@ -11,6 +13,8 @@ from collections.abc import Iterator
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
+
+from hbrt import settings
 
 OLDEST_PYTHON = (3, 11)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)")
@@ -50,6 +54,22 @@ def installation() -> Iterator[Check]:
     )
     yield from _packages()
     yield _program()
+
+
+def environment() -> Iterator[Check]:
+    """The settings that are given; a name that is misspelt would otherwise go unnoticed."""
+    known = [setting.name for setting in settings.TABLE]
+    for name in sorted(name for name in os.environ if name.startswith("HBRT_") and name not in known):
+        near = difflib.get_close_matches(name, known, 1, cutoff=0.8)
+        advice = f"Did you mean {near[0]}?" if near else "docs/settings.md lists those that there are."
+        yield Check(f"setting {name}", Level.WARN, "no setting of that name: nothing reads it", advice)
+    given = ", ".join(f"{name}={os.environ[name]}" for name in known if os.environ.get(name))
+    try:
+        settings.check()
+    except settings.BadSettingError as error:
+        yield Check("settings", Level.FAIL, given, str(error))
+    else:
+        yield Check("settings", Level.OK, given or "none is given: all have their defaults")
 
 
 def _packages() -> Iterator[Check]:

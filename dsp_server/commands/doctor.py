@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dsp_server.commands._checks import Check, Level, installation
+from dsp_server.commands._checks import Check, Level, environment, installation
 from dsp_server.commands._kernel import kernel, memory
 from dsp_server.commands._leftovers import boards
 from dsp_server.commands._remote import remote_board
@@ -18,11 +18,11 @@ from hbrt.tables import Column, show_json, show_table
 @json_option
 @click.pass_context
 def command(ctx: click.Context, *, clean: bool, as_json: bool) -> None:
-    """Check what a board needs: the installation, the kernel, memory, and the directories of boards.
+    """Check what a board needs: the installation, settings, the kernel, memory, and the directories of boards.
 
     Exit code 3 when a check fails; a warning is none.
     """
-    checks = [*installation(), *kernel(), *memory(), *boards(clean=clean), *remote_board()]
+    checks = [*installation(), *environment(), *kernel(), *memory(), *boards(clean=clean), *remote_board()]
     if as_json:
         show_json([check._asdict() for check in checks])
     else:
