@@ -109,8 +109,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Generator[None, object, o
     board = pyfuncitem.stash.get(_BOARD, None)
     result = yield
     if board is not None and not _fixtures_use_board(pyfuncitem) and not board.session.link.is_lost():
-        _take_arrays_from(pyfuncitem.instance)
-        _fail_for(left_behind(board))
+        _fail_for(left_behind(board, owner=pyfuncitem.instance))
     return result
 
 
@@ -139,7 +138,12 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
     elif configured:
         image = request.config.rootpath / configured
     with contextlib.ExitStack() as stack:
-        made = _board(image=image, has_failed=lambda: request.node.stash.get(_HAS_FAILED, False), **options)
+        made = _board(
+            image=image,
+            has_failed=lambda: request.node.stash.get(_HAS_FAILED, False),
+            owner=request.instance,
+            **options,
+        )
         try:
             board = stack.enter_context(made)
         except (BoardError, BadSettingError) as error:  # its sentence says all; our own lines would only hide it
@@ -148,16 +152,6 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         yield board
         del request.node.stash[_BOARD]
         request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
-        _take_arrays_from(request.instance)
-
-
-def _take_arrays_from(instance: object) -> None:
-    """Take what a test of a class put on ``self``: pytest keeps the object for a while, and nobody uses it any more."""
-    from arm_client.arrays import BoardArray, Buffer
-
-    kept = vars(instance) if hasattr(instance, "__dict__") else {}
-    for name in [name for name, value in kept.items() if isinstance(value, (BoardArray, Buffer))]:
-        del kept[name]
 
 
 def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
@@ -195,6 +189,7 @@ def _board(
     ddr_bytes: int | None = None,
     fresh: bool = False,
     may_keep_arrays: bool = False,
+    owner: object = None,
 ) -> Iterator[Board]:
     from arm_client import session as sessions
     from arm_client.client import Board
@@ -212,7 +207,7 @@ def _board(
         yield board
         if not has_failed() and not session.link.is_lost():
             with contextlib.suppress(BoardLostError):  # it may be about to go, and not have closed everything yet
-                _fail_for(left_behind(board, may_keep_arrays=may_keep_arrays))
+                _fail_for(left_behind(board, may_keep_arrays=may_keep_arrays, owner=owner))
                 status = board.status()
                 is_clean = all(core["crashes"] == 0 for core in status["cores"])
                 is_clean &= all(found["kind"] == "leak" for found in status["findings"])
@@ -227,17 +222,19 @@ def _fail_for(problems: list[str]) -> None:
         pytest.fail("The test left its board in disorder:\n" + "\n".join(problems), pytrace=False)
 
 
-def left_behind(board: Board, *, may_keep_arrays: bool = False) -> list[str]:
+def left_behind(board: Board, *, may_keep_arrays: bool = False, owner: object = None) -> list[str]:
     """Sentences on what this process has left on a board: tasks, memory, and the daemon's findings about it.
 
     Args:
         board: A live connection.
         may_keep_arrays: Whether arrays and buffers that still exist are in order.
+        owner: Object of a test of a class, whose own arrays are in order: pytest drops it after the fixtures' end.
     """
-    problems = _kept(board, may_keep_arrays=may_keep_arrays)
+    mine = _buffers_of(owner)
+    problems = _kept(board, mine, may_keep_arrays=may_keep_arrays)
     if problems:  # by a reference cycle only, perhaps; a collection takes a large process a tenth of a second
         gc.collect()
-        problems = _kept(board, may_keep_arrays=may_keep_arrays)
+        problems = _kept(board, mine, may_keep_arrays=may_keep_arrays)
     _look_at_free_memory(board)
     status = board.status()
     problems += [
@@ -246,14 +243,23 @@ def left_behind(board: Board, *, may_keep_arrays: bool = False) -> list[str]:
     return problems
 
 
-def _kept(board: Board, *, may_keep_arrays: bool) -> list[str]:
-    """Sentences on tasks and memory that this process holds."""
+def _buffers_of(owner: object) -> set[int]:
+    """Physical addresses of the blocks of arrays and buffers that are attributes of an object."""
+    from arm_client.arrays import BoardArray, Buffer
+
+    values = vars(owner).values() if hasattr(owner, "__dict__") else ()
+    buffers = (value.board_buffer if isinstance(value, BoardArray) else value for value in values)
+    return {buffer.phy_addr for buffer in buffers if isinstance(buffer, Buffer)}
+
+
+def _kept(board: Board, mine: set[int], *, may_keep_arrays: bool) -> list[str]:
+    """Sentences on tasks and memory that this process holds; blocks in ``mine`` are in order."""
     session = board.session
     problems = [
         f"- task {handle:#x} was not released (hbDSPReleaseTask); it is {_state_name(session.tasks.state(handle))}"
         for handle in session.tasks.live_handles()
     ]
-    spare = {buffer.phy_addr for buffer in board.spare_buffers()}
+    spare = mine.union(buffer.phy_addr for buffer in board.spare_buffers())
     problems += [
         f"- {block.size_bytes} bytes at {block.phy_addr:#x} were not freed{_KEPT if block.is_managed else ''}"
         for block in session.blocks.owned()

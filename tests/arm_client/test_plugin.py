@@ -232,9 +232,13 @@ class TestMine:
         assert self.x.sum() == 3
 
 class TestOther:
+    def teardown_method(self):
+        assert self.buffer.size_bytes == 100
+
     def test_of_its_own(self, dsp_board):
         self.buffer = dsp_board.alloc(100)
         self.x = dsp_board.empty(4)
+        self.part = self.x[1:]
 """,
     )
     result.assert_outcomes(passed=2)
