@@ -6,6 +6,7 @@ import contextlib
 from typing import TYPE_CHECKING
 
 from arm_client.arrays import Buffer
+from arm_client.errors import HbrtError
 
 if TYPE_CHECKING:
     from arm_client.session import Session
@@ -50,7 +51,7 @@ class ParameterBlocks:
         self._is_closed = True
         spare, self._spare = self._spare, []
         for buffer in spare:
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(HbrtError):  # of a board that has gone: so has the block
                 buffer.free()
 
 
