@@ -97,7 +97,10 @@ class Task(_Submitted, concurrent.futures.Future[Any]):
             TimeoutError: not yet; the task goes on. CancelledError: it was cancelled. HbrtError: it failed.
         """
         self._wait_here(timeout)
-        return super().result(0 if self._state_is_final() else timeout)
+        try:
+            return super().result(0 if self._state_is_final() else timeout)
+        finally:
+            del self  # it holds the exception, which holds this frame: no cycle may keep device memory
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """The failure, or None; as ``result`` otherwise."""

@@ -218,6 +218,22 @@ class TestKeep:
         del kept
         assert there() is None
 
+    @pytest.mark.parametrize("timeout", [None, 30.0])
+    def test_goes_with_a_call_that_failed(self, chip: Chip, timeout: float | None) -> None:
+        kept, failures = Kept(), 0
+        there = weakref.ref(kept)
+        gc.disable()  # what hangs in a cycle stays
+        try:
+            try:
+                chip.board.call(chip.FAIL, b"params", timeout=timeout, keep=kept)
+            except OpFailedError:
+                failures += 1
+            del kept
+            assert (failures, there()) == (1, None)
+            assert len(chip.board.spare_buffers()) == 1
+        finally:
+            gc.enable()
+
     def test_outlives_a_call_that_gave_up_while_a_core_ran_it(self, chip: Chip) -> None:
         inbox, outbox, timeout = chip.board.alloc(64), chip.board.empty(4, np.uint8), 0.05
         there: weakref.ref[Kept] | None = None
