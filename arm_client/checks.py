@@ -44,7 +44,7 @@ def seconds_of(timeout: float) -> float:
     """A time limit as a float; raises CallerError for what is no number."""
     try:
         seconds = float(timeout)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         seconds = math.nan
     if math.isnan(seconds):
         raise refusal(f"The timeout is {timeout!r}; use seconds, or None for no limit.")

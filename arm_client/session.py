@@ -266,8 +266,8 @@ def start_board(
     config = DaemonConfig(
         directory=str(path),
         image=str(Path(image).absolute()) if image else None,
-        cores=cores or settings.integer("HBRT_CORES"),
-        ddr_bytes=ddr_bytes or settings.size_bytes("HBRT_DDR"),
+        cores=settings.integer("HBRT_CORES") if cores is None else cores,
+        ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=is_private,
     )
     paths = board_paths(str(path))

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -231,6 +232,17 @@ class TestSharing:
             assert process.default is outer.session
             assert hb.hbSysAllocMem(mem, 64) == 0
             assert outer.live_bytes() == 64
+
+    @pytest.mark.parametrize(
+        ("asked", "why"),
+        [
+            ({"cores": 0}, "A board has 1 to 8 cores; 0 were asked for"),
+            ({"ddr_bytes": 0}, "A DDR of 0 bytes holds no page"),
+        ],
+    )
+    def test_a_private_board_of_nothing_is_refused(self, asked: dict[str, Any], why: str) -> None:
+        with pytest.raises(BoardError, match=why), private_board(**asked):
+            pytest.fail("It was given something else than it asked for.")
 
     def test_a_private_board_whose_block_raises(self) -> None:
         pids: list[int] = []

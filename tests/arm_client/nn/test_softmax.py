@@ -111,10 +111,10 @@ def test_an_axis_that_is_no_number(dsp_board: Board) -> None:
         nn.softmax(dsp_board, np.zeros((2, 3), np.float32), untyped)
 
 
-def test_a_timeout_that_is_no_number(dsp_board: Board) -> None:
-    untyped: Any = "soon"
-    with pytest.raises(CallerError, match=r"^The timeout is 'soon'; use seconds, or None for no limit"):
-        nn.softmax(dsp_board, np.zeros((2, 3), np.float32), timeout=untyped)
+@pytest.mark.parametrize("timeout", ["soon", math.nan, 10**400])
+def test_a_timeout_that_is_no_number(dsp_board: Board, timeout: Any) -> None:
+    with pytest.raises(CallerError, match=r"^The timeout is \S+; use seconds, or None for no limit"):
+        nn.softmax(dsp_board, np.zeros((2, 3), np.float32), timeout=timeout)
 
 
 def test_a_nan_stays_in_its_row(dsp_board: Board) -> None:
