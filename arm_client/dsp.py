@@ -28,6 +28,7 @@ from hbrt.types import (
 _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
+_BUTT = int(HB_DSP_RPC_CMD_BUTT)
 
 
 def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
@@ -77,6 +78,8 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
             return _rpc_slow(task, input, output, ctrl)
         return note(handle, tasks.why())
     task.value = handle
+    if cmd == _BUTT and in_bytes:
+        _tell_forgotten_command()
     return 0
 
 
@@ -108,7 +111,22 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
     if handle < 0:
         return note(handle, tasks.why())
     out.value = handle
+    if how.rpcCmd == _BUTT and in_bytes:
+        _tell_forgotten_command()
     return 0
+
+
+def _tell_forgotten_command() -> None:
+    """A program that lists commands has no input for them; one that forgot its command would find a list as result."""
+    import logging
+
+    from arm_client.call_site import call_site
+
+    logging.getLogger("hbrt").warning(
+        "%s: rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as HB_DSP_INITIALIZE_RPC_CTRL_PARAM leaves it: that lists the "
+        "registered commands into the output block, whatever the input. Set ctrl.rpcCmd to the op's command.",
+        call_site(),
+    )
 
 
 def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:

@@ -452,6 +452,25 @@ class TestFramework:
         assert "needs at least 8 bytes" in text
         assert chip.outcome(hb.HB_DSP_RPC_CMD_BUTT)[0] == hb.HB_DSP_INVALID_ARGUMENT
 
+    @pytest.mark.parametrize("by_reference", [False, True])
+    def test_who_forgets_the_command_is_told(
+        self,
+        chip: Chip,
+        caplog: pytest.LogCaptureFixture,
+        by_reference: bool,  # noqa: FBT001
+    ) -> None:
+        task, ctrl, output = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam(), chip.mem(4096)
+        hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
+        how: Any = ctypes.byref(ctrl) if by_reference else ctrl
+        for given, is_told in ((None, False), (chip.mem(64), True)):
+            caplog.clear()
+            assert hb.hbDSPRpc(task, given, output, how) == 0
+            assert hb.hbDSPWaitTaskDone(task, 0) == 0
+            assert hb.hbDSPReleaseTask(task) == 0
+            said = [one.getMessage() for one in caplog.records if "Set ctrl.rpcCmd" in one.getMessage()]
+            assert len(said) == is_told
+            assert all(__file__ in one for one in said)
+
     def test_the_initializer_has_the_manual_s_defaults(self) -> None:
         ctrl = hb.hbDSPRpcCtrlParam(7, 7, 7, 7, 7, 7)
         hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctypes.byref(ctrl))  # type: ignore[arg-type]
