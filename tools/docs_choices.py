@@ -124,7 +124,8 @@ TASKS = (
     Choice(
         "reply of BUTT (0xffff)",
         "into the output block: {uint32 count; uint32 record_bytes = 64}, then per command "
-        "{uint32 cmd; uint32 latency_us; char name[56]}; cut to what fits. With an input block a warning asks whether `rpcCmd` was forgotten",
+        "{uint32 cmd; uint32 latency_us; char name[56]}; cut to what fits. With an input block a "
+        "warning asks whether `rpcCmd` was forgotten",
         "fixed records, readable from C",
     ),
     Choice(
