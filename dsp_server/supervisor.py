@@ -16,6 +16,7 @@ from dsp_server.image import DEFAULT_IMAGE, ImageError, ImageLateError, Snapshot
 from dsp_server.journal import Journal
 from dsp_server.leases import Leases
 from dsp_server.lifecycle import Lifecycle
+from dsp_server.log_bound import LogBound
 from dsp_server.loop import Loop
 from dsp_server.memory import Memory
 from dsp_server.reload import Reloader
@@ -96,6 +97,7 @@ class Supervisor:
         self.watchdog = Watchdog(self.mailbox, self.settler, cores, self.loop, self.journal, watchdog_ms)
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
+        self.log_bound = LogBound(paths.log, self.loop, self.journal, settings.size_bytes("HBRT_LOG"))
         self._name = paths.name
 
     def open(self) -> None:
@@ -119,6 +121,7 @@ class Supervisor:
         self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
         self.leases.open()
         self.watchdog.open()
+        self.log_bound.look()
         if self.reloader is not None:
             self.reloader.open()
 

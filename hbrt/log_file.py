@@ -69,8 +69,32 @@ def bytes_since(path: Path, since: int, most_bytes: int) -> Part:
     return Part(raw, at + len(raw))
 
 
+def shorten(path: Path, most_bytes: int, kept_bytes: int) -> int:
+    """Leave of a file that has more than ``most_bytes`` its last lines, less than ``kept_bytes`` together.
+
+    Others may go on appending: what they write while this reads is lost.
+
+    Returns:
+        How many bytes were dropped.
+
+    Raises:
+        OSError: the file cannot be read or written.
+    """
+    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    try:
+        size = os.fstat(fd).st_size
+        if size <= most_bytes:
+            return 0
+        kept = os.pread(fd, kept_bytes, size - kept_bytes).partition(b"\n")[2]
+        os.ftruncate(fd, 0)
+        os.write(fd, kept)
+        return size - len(kept)
+    finally:
+        os.close(fd)
+
+
 class Follower:
-    """What others append to a file, from where it stands."""
+    """What others append to a file, from where it stands; from its new end when it was shortened."""
 
     LOOK_SECONDS: ClassVar[float] = 0.1
 
@@ -88,6 +112,8 @@ class Follower:
 
     def read(self) -> Iterator[bytes]:
         """All that has come since; ends when there is no more now."""
+        if os.fstat(self._fd).st_size < os.lseek(self._fd, 0, os.SEEK_CUR):
+            self.skip_to_end()
         while chunk := os.read(self._fd, CHUNK_BYTES):
             yield chunk
 

@@ -40,6 +40,9 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores", 1),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
     Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
+    Setting(
+        "HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, all but an eighth of it"
+    ),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hbrt import log_file
-from hbrt.log_file import Follower, bytes_since, last_lines, tail
+from hbrt.log_file import Follower, bytes_since, last_lines, shorten, tail
 
 LINES = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20))
 
@@ -60,3 +60,26 @@ class TestBoundedPieces:
         assert bytes_since(log, 10, 100) == (b"", 10, False)
         log.write_bytes(b"new")
         assert bytes_since(log, 10, 100) == (b"new", 3, False)
+
+
+class TestShorten:
+    def test_the_last_whole_lines_stay(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        log.write_bytes(b"".join(b"line %03d\n" % number for number in range(100)))
+        assert shorten(log, 900, 100) == 0
+        assert log.stat().st_size == 900
+        assert shorten(log, 899, 100) == 801
+        assert log.read_bytes() == b"".join(b"line %03d\n" % number for number in range(89, 100))
+
+    def test_who_appends_and_who_follows_go_on(self, tmp_path: Path) -> None:
+        log = tmp_path / "log"
+        with log.open("ab", buffering=0) as writer:
+            writer.write(b"old\n" * 100)
+            follower = Follower(log)
+            assert len(b"".join(follower.read())) == 400
+            assert shorten(log, 100, 20) > 300
+            assert b"".join(follower.read()) == b""
+            writer.write(b"new\n")
+            assert b"".join(follower.read()) == b"new\n"
+            follower.close()
+        assert log.read_bytes().endswith(b"old\nnew\n")

@@ -83,3 +83,15 @@ def test_ctrl_c_is_how_one_leaves(shell: Shell) -> None:
     assert following.communicate(timeout=20) == ("", "")
     assert following.returncode == 0
     assert shell.status()["state"] == "running"
+
+
+def test_a_log_that_has_become_too_long_loses_its_older_lines(shell: Shell) -> None:
+    lines = fill(shell, 5000)
+    shell.environment["HBRT_LOG"] = "16K"
+    shell.good("start", "--cores", 1)
+    said = shell.good("log", "-n", 5000).splitlines()
+    at = next(number for number, line in enumerate(said) if line.endswith("bytes were dropped."))
+    assert "The log had more than 16384 bytes (HBRT_LOG)" in said[at]
+    assert said[:at] == lines[-at:]
+    assert 1000 < sum(len(line) + 1 for line in said[:at]) < 2048
+    assert any("is running" in line for line in said[at:])
