@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import zmq
 
 from arm_client.relay_channel import RelayChannel, open_channel
-from hbrt.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.layout import ACTIVITY_OFFLINE, SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import FIRST_END, SUBMISSION, Answer, State
 from hbrt.refusal import RequestRefusedError
 from hbrt.relay_wire import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
@@ -37,7 +37,6 @@ BEAT_SECONDS = 1.0
 LOST_SECONDS = 10.0
 BYE_LINGER_MS = 200
 _SLOT_BITS = 12
-_OFFLINE = 3
 _EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
 _REQUEST_BYTES = SUBMISSION.size
@@ -95,7 +94,7 @@ class RelayTasks(Tasks):
                 return refused
         mm = self._map
         for activity, _ in targets[1]:
-            if mm[activity] != _OFFLINE:
+            if mm[activity] != ACTIVITY_OFFLINE:
                 break
         else:
             return self._say_no_core()

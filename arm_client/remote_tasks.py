@@ -14,7 +14,7 @@ from time import monotonic_ns
 
 from arm_client.refusal import RequestRefusedError
 from arm_client.remote_link import RemoteLink
-from hbrt.layout import SLOT_COUNT
+from hbrt.layout import ACTIVITY_OFFLINE, SLOT_COUNT
 from hbrt.mailbox import ANSWER, FIRST_END, SUBMISSION, Answer, State
 from hbrt.remote_pump import Job
 from hbrt.remote_wire import TASK_END, TASK_NUMBER, Kind, encode
@@ -23,7 +23,6 @@ from hbrt.tasks import Tasks
 
 MOST_TASKS = 1024  # as many as the slots that one client of a board may lease
 _SLOT_BITS = 12
-_OFFLINE = 3
 _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 
 
@@ -59,7 +58,7 @@ class RemoteTasks(Tasks):
         )
         if refused:
             return refused
-        if all(self._map[activity] == _OFFLINE for activity, _ in targets[1]):
+        if all(self._map[activity] == ACTIVITY_OFFLINE for activity, _ in targets[1]):
             return self._say_no_core()
         us = self._client_id
         blocks = (input_phy, input_bytes, output_phy, output_bytes)

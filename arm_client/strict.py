@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.unclean import tell_output, tell_pointed, tell_shared, unclean_bytes
 from hbrt.layout import PAGE_BYTES
-from hbrt.tasks import PRIORITY_PREEMPT
+from hbrt.mailbox import PRIORITY_PREEMPT
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from hbrt.wire import POINTS, READS, WRITES
 

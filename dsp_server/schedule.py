@@ -24,13 +24,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
+from hbrt import mailbox
 from hbrt.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING
 
 TaskKey: TypeAlias = tuple[int, int, int]
 Entry: TypeAlias = tuple[TaskKey, int]
 
 ANY_CORE: Final = 0
-PRIORITY_PREEMPT: Final = 255
+PRIORITY_PREEMPT: Final = mailbox.PRIORITY_PREEMPT
 
 ASLEEP: Final = ACTIVITY_ASLEEP
 LOOKING: Final = ACTIVITY_LOOKING

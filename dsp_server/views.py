@@ -11,9 +11,9 @@ from typing import TypeAlias
 
 from hbrt.ddr import Ddr
 from hbrt.layout import TABLES_GENERATION
+from hbrt.mailbox import RPC_ALIGNMENT
 from hbrt.status import Status
 
-RPC_ALIGNMENT = 8
 MOST_REMEMBERED = 4096
 _GENERATION_END = TABLES_GENERATION + 8
 _ADDRESSES = struct.Struct("<IQQQQ")  # client, input address and bytes, output address and bytes

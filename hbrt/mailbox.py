@@ -40,6 +40,8 @@ class State(IntEnum):
 
 
 FIRST_END = State.DONE
+RPC_ALIGNMENT = 8  # of a block that a task names
+PRIORITY_PREEMPT = 255  # the highest: it interrupts a running op of a lower one
 
 
 class Actor(IntEnum):

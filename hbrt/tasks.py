@@ -17,20 +17,35 @@ from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from hbrt.layout import CORE_ACTIVITY, SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.mailbox import ANSWER_OFFSET, FIRST_END, RESULT, SUBMISSION, Actor, Answer, Mailbox, State
+from hbrt.layout import (
+    ACTIVITY_ASLEEP,
+    ACTIVITY_LOOKING,
+    ACTIVITY_OFFLINE,
+    CORE_ACTIVITY,
+    SLOT_COUNT,
+    SLOT_RECORD_BYTES,
+)
+from hbrt.mailbox import (
+    ANSWER_OFFSET,
+    FIRST_END,
+    PRIORITY_PREEMPT,
+    RESULT,
+    RPC_ALIGNMENT,
+    SUBMISSION,
+    Actor,
+    Answer,
+    Mailbox,
+    State,
+)
 from hbrt.status import Status
 from hbrt.waiting import Waiters
 
 if TYPE_CHECKING:
     from hbrt.link import Link
 
-RPC_ALIGNMENT = 8
 SLOTS_AT_ONCE = 64
-PRIORITY_PREEMPT = 255
 _SLOT_BITS = 12
 _SERIAL_BITS = 40
-_ASLEEP, _LOOKING, _OFFLINE = 0, 1, 3
 # Plain integers: comparing with a member of an enum costs a call.
 _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 
@@ -155,12 +170,12 @@ class Tasks:
             doorbell, offline = -1, 0
             for activity, bell in targets[1]:
                 doing = mm[activity]
-                if doing == _LOOKING:
+                if doing == ACTIVITY_LOOKING:
                     return handle
-                if doing == _ASLEEP:
+                if doing == ACTIVITY_ASLEEP:
                     if doorbell < 0:
                         doorbell = bell
-                elif doing == _OFFLINE:
+                elif doing == ACTIVITY_OFFLINE:
                     offline += 1
             if doorbell >= 0:
                 try:  # noqa: SIM105 - the hot path: a context manager costs, this does not

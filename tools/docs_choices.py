@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from arm_client import memory as arm_memory
-from dsp_server import clients, cycles, descriptors, heap, idma, recovery, runtime, tcm, tile_manager, views
-from hbrt import launch, layout, settings, tasks, types
+from dsp_server import clients, cycles, descriptors, heap, idma, recovery, runtime, tcm, tile_manager
+from hbrt import launch, layout, mailbox, settings, tasks, types
 from hbrt.status import Status
 from tools.docs_tables import table
 
@@ -75,7 +75,7 @@ MEMORY = (
     Choice("clients that may register one block", f"{layout.BLOCK_MAX_SHARERS}", "their ids fit the block's record"),
     Choice(
         "start of an RPC block",
-        f"a multiple of {views.RPC_ALIGNMENT} bytes",
+        f"a multiple of {mailbox.RPC_ALIGNMENT} bytes",
         "an int64 in a parameter structure; a core hangs on an unaligned one",
     ),
 )

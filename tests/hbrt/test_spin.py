@@ -101,7 +101,9 @@ def test_at_most_so_many_waits_are_skipped_as_it_was_told(monkeypatch: pytest.Mo
     assert sum(looked) < 60
 
 
-def test_look_of_a_long_budget_that_ends_in_time_has_not_lost_the_cpu() -> None:
+def test_look_of_a_long_budget_that_ends_in_time_has_not_lost_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = itertools.count(step=LOST_CPU_NS // 10)
+    monkeypatch.setattr("hbrt.spin.monotonic_ns", lambda: next(clock))
     spinner = Spinner(cpus=2, most_skipped=0)
     for _ in range(5):
         looks = Looks()
