@@ -11,6 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import NamedTuple
 
+from dsp_server.image_modules import import_from_text
 from hbrt import private_files
 from hbrt.status import Status
 
@@ -121,7 +122,9 @@ def load_and_run(snapshot: str, origin: str) -> None:
     Raises:
         ImageError: it has no callable ``main``. What the image itself raises passes through.
     """
-    sys.path.insert(0, str(Path(origin).parent))  # an image may import modules that lie beside it
+    folder = str(Path(origin).parent)
+    sys.path.insert(0, folder)  # an image may import modules that lie beside it
+    import_from_text(folder)
     module = ModuleType(MODULE_NAME)
     module.__file__ = origin
     sys.modules[MODULE_NAME] = module

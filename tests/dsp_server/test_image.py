@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import stat
 import subprocess
 import sys
@@ -128,3 +129,29 @@ def test_image_without_main_says_so(tmp_path: Path) -> None:
     origin = tmp_path / "mine.py"
     origin.write_text("main = 5\n")
     assert f"ImageError: The image {origin} has no main(): define one" in _load(Snapshots(tmp_path).take(origin)).stderr
+
+
+def _edit_unseen(path: Path, before: str, after: str) -> None:
+    """Compile a module, then change its text so that neither its size nor the second of its change tells."""
+    assert len(before) == len(after)
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(before)
+    os.utime(path, (1e9, 1e9))
+    py_compile.compile(str(path), doraise=True)
+    path.write_text(after)
+    os.utime(path, (1e9, 1e9))
+
+
+def test_modules_of_an_image_are_their_text_whatever_bytecode_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("beside.py", "package/__init__.py", "package/inner.py", "installed/other.py"):
+        _edit_unseen(tmp_path / name, "value = 1\n", "value = 2\n")
+    origin = tmp_path / "mine.py"
+    origin.write_text(
+        "import beside, other, package, package.inner\n"
+        "def main():\n    print(beside.value, package.value, package.inner.value, other.value)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "installed"))
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    assert _load(Snapshots(tmp_path).take(origin)).stdout == "2 2 2 1\n"  # what is installed is Python's business
