@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsp_server.commands import _kernel
-from dsp_server.commands._checks import Level, package
+from dsp_server.commands._checks import EXTRAS, Level, extra, package
 from hbrt.claim_lock import ClaimLock
 
 if TYPE_CHECKING:
@@ -155,3 +155,26 @@ def test_a_package_is_there_and_new_enough(name: str, floor: str, level: Level, 
     assert check.level is level
     assert found in check.found
     assert bool(check.advice) == (level is Level.FAIL)
+
+
+@pytest.mark.parametrize(
+    ("requirements", "level", "found"),
+    [
+        (["numpy>=1.0; extra == 'cv'", "no-such-package-here>=1; extra == 'dnn'"], Level.OK, "all of it, for filters"),
+        (
+            ["numpy>=999; extra == 'cv'", 'no-such-package-here>=1; extra == "cv"'],
+            Level.WARN,
+            "older than 999, no-such-package-here is not installed: filters cannot be used",
+        ),
+    ],
+)
+def test_an_extra_is_told_with_what_it_lacks(requirements: list[str], level: Level, found: str) -> None:
+    check = extra("cv", "filters", requirements)
+    assert check.level is level
+    assert found in check.found
+    assert ("pip install '.[cv]'" in check.advice) == (level is Level.WARN)
+
+
+def test_the_extras_that_users_need_are_looked_at(shell: Shell) -> None:
+    found = checks(shell)
+    assert [found[f"extra {name}"]["level"] for name in EXTRAS] == ["ok"] * len(EXTRAS)
