@@ -265,7 +265,8 @@ class Board:
         except TypeError:
             raise CallerError(
                 Status.HB_DSP_INVALID_ARGUMENT,
-                f"The params are a {type(params).__name__}; pass bytes, a ctypes structure, or an array of this board.",
+                f"The params are of type {type(params).__name__}; pass bytes, a ctypes structure, or an array of this "
+                "board.",
             ) from None
         return self._parameters.hold(raw) if raw else None
 

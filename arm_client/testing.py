@@ -294,7 +294,8 @@ def _wanted(image: str | Path | None, cores: int, ddr_bytes: int | None) -> _Wan
     path = str(Path(image).absolute()) if image else None
     stamp = Path(path).stat().st_mtime_ns if path and Path(path).exists() else 0
     environment = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(("HBRT_", "HB_"))))
-    return _Wanted(path, stamp, cores, ddr_bytes or settings.size_bytes("HBRT_DDR"), environment)
+    size_bytes = settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes
+    return _Wanted(path, stamp, cores, size_bytes, environment)
 
 
 def _start(wanted: _Wanted) -> _Daemon:

@@ -94,7 +94,7 @@ class Leases:
         """Close every lease."""
         for connection in [*self._greeting, *self._connections.values()]:
             self._drop(connection)
-        os.close(self._spare_fd)
+        self._close_spare()
 
     def settle_soon(self) -> None:
         """Look again in a moment at what waits for running tasks to end: parting clients, freed memory."""
@@ -122,12 +122,18 @@ class Leases:
     def _turn_away(self, error: OSError) -> None:
         """No descriptor is left: use the spare one to close the connection, or it would be ready for ever."""
         self._journal.say(f"A connection cannot be accepted and is turned away: {error.strerror}.")
-        os.close(self._spare_fd)
+        self._close_spare()
         with contextlib.suppress(OSError):
             connection, _ = self._listener.accept()
             _send_refusal(connection, NO_DESCRIPTORS)
             connection.close()
-        self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # the machine may have none left at all
+            self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+
+    def _close_spare(self) -> None:
+        if self._spare_fd >= 0:
+            os.close(self._spare_fd)
+            self._spare_fd = -1
 
     def _on_silence(self, connection: socket.socket) -> None:
         self._refuse(connection, f"The process said nothing for {HELLO_SECONDS:.0f} s after it connected.")

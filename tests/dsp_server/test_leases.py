@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import socket
@@ -206,6 +207,18 @@ def test_lease_ends_when_it_closes_or_speaks(door: Door, how: str) -> None:
     assert door.told == [("came", 1), ("gone", 1)]
     assert door.ddr.block_at(phy_addr) is None
     assert "leak: Process" in door.text()
+
+
+def test_a_spare_descriptor_that_cannot_be_had_again_is_closed_once(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "open", lambda *_: (_ for _ in ()).throw(OSError(errno.ENFILE, "none left")))
+        door.leases._turn_away(OSError(errno.EMFILE, "none left"))
+    others = os.open(os.devnull, os.O_RDONLY)  # gets the lowest number, which the spare one had
+    door.leases._turn_away(OSError(errno.EMFILE, "none left"))
+    os.fstat(others)
+    os.close(others)
 
 
 def test_client_that_goes_is_kept_while_a_core_runs_for_it(door: Door) -> None:
