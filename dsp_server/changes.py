@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from dsp_server import recovery
-from dsp_server.children import CoreChild, Phase
+from dsp_server.children import STOP_GRACE_SECONDS, CoreChild, Phase
 from dsp_server.cores import BoardCore, CoreStateError
 from dsp_server.fleet import Fleet
 from dsp_server.image import Image, ImageError, ImageLateError
@@ -82,8 +82,8 @@ class Changes:
             begun = f"A restart of core {names} is under way"
             if self._change.is_committed:
                 raise CoreStateError(
-                    f"{begun} and waits for the tasks that run. 'hbrt status' shows the longest: its time limit ends "
-                    "it, or 'hbrt stop'."
+                    f"{begun} and waits for the tasks that run, for {STOP_GRACE_SECONDS:.0f} s at most; 'hbrt status' "
+                    "shows the longest."
                 )
             raise CoreStateError(f"{begun}; wait for it to end.")
 

@@ -28,9 +28,9 @@ from hbrt.launch import LOAD_SECONDS, SPARE_SECONDS
 def command(board: BoardPaths, core: int | None, image: Path | None, timeout: float, *, as_json: bool) -> None:
     """Load the image in new processes and, when all of them are ready, let these take over.
 
-    Queued tasks stay queued, attached programs stay attached. A task that runs ends first; one that hangs is waited
-    for until its time limit ends it, where 'hbrt stop' gives it 3 seconds. When the image does not load, its traceback
-    is printed, and the last good one goes on.
+    Queued tasks stay queued, attached programs stay attached. A task that runs has 3 seconds to end; one that hangs
+    then fails with HB_DSP_CORE_LOST. When the image does not load, its traceback is printed, and the last good one goes
+    on.
     """
     args: dict[str, Any] = {"load_ms": max(1, int(timeout * 1000))}
     if core is not None:
