@@ -237,7 +237,7 @@ def test_counters_go_on_over_a_restart(start: Start) -> None:
 
 
 def test_a_restart_that_waits_for_a_task_says_so_and_status_names_the_task(start: Start) -> None:
-    running = start(cores=2)
+    running = start(cores=2, limits={"dsp_server.children.STOP_GRACE_SECONDS": 60.0})
     board = running.attach()
     assert running.ask("status")["longest_running"] is None
     held = running.hold(board, 2)
