@@ -62,7 +62,8 @@ class RelayTasks(Tasks):
         super().__init__(link)
         self._channel: RelayChannel | None = None
         self._parents: RelayChannel | None = None
-        self._io = threading.Lock()  # the channel, and which handles it carries
+        # The channel, and which handles it carries; a signal's handler may submit in the middle of a submission.
+        self._io = threading.RLock()
         self._opening = threading.Lock()
         self._heard_at = 0.0
         self._pinged_at = 0.0  # 0 when no beat is owed
@@ -311,5 +312,5 @@ class RelayTasks(Tasks):
         """In a fork's child: as ``Tasks.abandon_in_child``; the channel is the parent's."""
         super().abandon_in_child()
         self._lost.clear()
-        self._io, self._opening = threading.Lock(), threading.Lock()
+        self._io, self._opening = threading.RLock(), threading.Lock()
         self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

@@ -16,6 +16,7 @@ from hbrt.layout import CLAIM_LOCK, CLAIM_LOCK_BYTES
 
 _PROCESS_SHARED = 1
 _ROBUST = 1
+_RECURSIVE = 1
 _EOWNERDEAD = 130
 
 # Two ways to the same functions: the first keeps the interpreter's lock, for calls that cannot block; the second lets
@@ -49,6 +50,8 @@ class ClaimLock:
         _quick.pthread_mutexattr_init(attributes)
         _quick.pthread_mutexattr_setpshared(attributes, _PROCESS_SHARED)
         _quick.pthread_mutexattr_setrobust(attributes, _ROBUST)
+        # A signal's handler may release a task in the middle of another release: it must not wait for itself.
+        _quick.pthread_mutexattr_settype(attributes, _RECURSIVE)
         _quick.pthread_mutex_init(self.handle, attributes)
         _quick.pthread_mutexattr_destroy(attributes)
 

@@ -71,7 +71,8 @@ class Tasks:
         # By the clock, so that a handle of an earlier attachment, or of another process, is not taken for one of these.
         self._first_serial = self._serial = monotonic_ns() // 1000 & (1 << _SERIAL_BITS - 1) - 1
         self._sequence = 0
-        self._dropped: list[int] = []  # released while queued or running: empty them when they have ended
+        # Released while queued or running: emptied when they have ended. Who takes a slot out owns it.
+        self._dropped: dict[int, None] = {}
         self._abandoned: deque[tuple[int, object]] = deque()
         self._lock = threading.Lock()
         self._texts = threading.local()
@@ -164,9 +165,12 @@ class Tasks:
                 mm[announced + slot] = 1
             # dsp_server.schedule.cores_to_wake, unrolled: this is the hot path, and the two sides meet in memory only.
             try:
-                self._fence_in()
-            finally:  # also when a signal's handler raises here: a lock that stayed taken would stop every later call
-                self._fence_out()
+                self._fence_in(False)  # never blocks: see hbrt.spin.Spinner's barrier
+            finally:  # also when a signal's handler raises here: a lock that stayed taken would order nothing any more
+                try:  # noqa: SIM105 - as below
+                    self._fence_out()
+                except RuntimeError:
+                    pass
             doorbell, offline = -1, 0
             for activity, bell in targets[1]:
                 doing = mm[activity]
@@ -248,8 +252,8 @@ class Tasks:
         from hbrt.refusal import RequestRefusedError
 
         self.release_abandoned()
+        self._empty_dropped()
         with self._lock:
-            self._empty_dropped()
             while True:
                 try:
                     return self._free.pop()
@@ -282,18 +286,27 @@ class Tasks:
     def empty_released(self) -> None:
         """Empty the slots of tasks that were released while they ran and have ended since, as at an orderly end."""
         self.release_abandoned()
-        with self._lock:
-            self._empty_dropped()
+        self._empty_dropped()
 
     def _empty_dropped(self) -> None:
-        mailbox, still = self.mailbox, []
-        for slot in self._dropped:
-            if self._map[self._states + slot] >= FIRST_END:
-                mailbox.move(slot, State.EMPTY, Actor.OWNER)
-                self._free.append(slot)
-            else:
-                still.append(slot)
-        self._dropped = still
+        for slot in list(self._dropped):
+            self._regain(slot)
+
+    def _regain(self, slot: int) -> None:
+        """Have the slot of a dropped task that has ended back, once: an interrupt comes only where something is called.
+
+        So it may lose a slot to this process's end, but never has one free twice, which two tasks would then share.
+        """
+        at, mm, dropped = self._states + slot, self._map, self._dropped
+        try:
+            del dropped[slot]
+        except KeyError:
+            return  # another thread's
+        if mm[at] >= _DONE:
+            mm[at] = _EMPTY
+            self._free.append(slot)
+        else:
+            dropped[slot] = None
 
     def _take_back(self, slot: int, handle: int) -> int:
         """Undo a submission that no core can serve; one that has started meanwhile did claim it."""
@@ -400,15 +413,12 @@ class Tasks:
 
     def _drop(self, slot: int) -> None:
         """Cancel a queued task; let a running one finish, and empty its slot some time later."""
-        self._cancel(slot)
-        self.waiters.wake()
-        at, mm = self._states + slot, self._map
-        if mm[at] >= _DONE:
-            mm[at] = _EMPTY
-            self._free.append(slot)
-        else:
-            with self._lock:
-                self._dropped.append(slot)
+        try:
+            self._cancel(slot)
+            self.waiters.wake()
+        finally:
+            self._dropped[slot] = None
+        self._regain(slot)
 
     def cancel(self, handle: int) -> bool:
         """Cancel a queued task, keep its handle; False when it runs or has ended."""

@@ -1,4 +1,6 @@
-"""Ctrl-C at every place of a call where Python can raise it: what it was in is over, and the next calls go well.
+"""A signal at every place of a call where Python can handle one: by Ctrl-C, and by a call of the handler's own.
+
+After Ctrl-C, what it was in is over, and the next calls go well; after a handler's own call, what it was in goes on.
 
 An interrupt is raised at the entry of a function and after a call of one in C, where a profiler is called as well: one
 that raises visits each of these places in turn.
@@ -7,6 +9,7 @@ that raises visits each of these places in turn.
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -17,7 +20,8 @@ import pytest
 import arm_client as hb
 from arm_client.arrays import Buffer
 from arm_client.client import Board, private_board
-from hbrt import spin
+from hbrt import spin, waiting
+from hbrt.mailbox import State
 from tests.arm_client.conftest import Chip
 
 IMAGE = Path(__file__).parent / "images" / "ops.py"
@@ -119,3 +123,82 @@ def test_an_interrupt_anywhere_in_a_submission_leaves_no_task_that_its_program_d
         if is_over:
             break
     assert is_over, "the places were not all visited"
+
+
+@pytest.mark.parametrize("board", [1], indirect=True)
+def test_an_interrupt_anywhere_while_slots_come_back_gives_none_of_them_to_two_tasks(board: Board) -> None:
+    tasks, is_over, rest = board.session.tasks, False, board.alloc(len(MICROSECONDS))
+    rest.view()[:] = MICROSECONDS
+    for at in range(1, MOST_PLACES):
+        for _ in range(2):
+            handle = tasks.submit(Chip.REST, 0, 0, 0, rest.phy_addr, rest.size_bytes, 0, 0)
+            while tasks.state(handle) is State.READY:
+                pass
+            assert tasks.release(handle) == 0
+        board.call(hb.HB_DSP_RPC_CMD_PING)  # the only core has ended both
+        try:
+            sys.setprofile(Interrupt(at))
+            tasks.empty_released()
+            sys.setprofile(None)
+            is_over = True
+        except KeyboardInterrupt:
+            pass
+        finally:
+            sys.setprofile(None)
+        handles = [tasks.submit(hb.HB_DSP_RPC_CMD_PING, 0, 0, 0, 0, 0, 0, 0) for _ in range(3)]
+        assert [tasks.wait(handle, PATIENCE_MS) for handle in handles] == [0, 0, 0]
+        tasks.empty_released()
+        assert [tasks.state(handle) for handle in handles] == [State.DONE] * 3, at
+        assert [tasks.release(handle) for handle in handles] == [0, 0, 0]
+        if is_over:
+            break
+    assert is_over, "the places were not all visited"
+
+
+class OwnCall:
+    """A signal's handler that calls the board itself, at the n-th place."""
+
+    def __init__(self, at: int, call: Callable[[], None]) -> None:
+        self.left = at
+        self._call = call
+
+    def __call__(self, _frame: FrameType | None, event: str, _of: object) -> None:
+        if event in {"call", "c_return"}:
+            self.left -= 1
+            if self.left == 0:
+                sys.setprofile(None)
+                self._call()
+
+
+def release_queued(board: Board, output: Buffer) -> None:
+    tasks = board.session.tasks
+    handles = [tasks.submit(hb.HB_DSP_RPC_CMD_PING, 0, 0, 0, 0, 0, output.phy_addr, output.size_bytes) for _ in "ab"]
+    assert [tasks.release(handle) for handle in handles] == [0, 0]
+
+
+@pytest.mark.parametrize("action", [call, call_in_time, wait_for_a_future, release_queued])
+def test_a_signals_handler_may_call_the_board_anywhere_in_a_call(
+    board: Board, action: Callable[[Board, Buffer], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "FOLLOWER_BEAT_SECONDS", 0.01)  # who interrupted the leader waits for a beat
+    outputs, visited = [board.alloc(len(MICROSECONDS)) for _ in range(2)], []
+
+    def visit() -> None:
+        for at in range(1, MOST_PLACES):
+            own = OwnCall(at, lambda: action(board, outputs[1]))
+            sys.setprofile(own)
+            try:
+                action(board, outputs[0])
+            finally:
+                sys.setprofile(None)
+            if own.left > 0:
+                visited.append(at)
+                return
+
+    # A thread of its own: one that waits for itself ends no test otherwise.
+    visitor = threading.Thread(target=visit, daemon=True)
+    visitor.start()
+    visitor.join(PATIENCE_SECONDS)
+    assert visited, "a call waits for the call that it has interrupted, or has failed"
+    board.session.tasks.empty_released()
+    assert board.live_tasks() == 0
