@@ -101,8 +101,8 @@ def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch
     tasks = Tasks(link)  # type: ignore[arg-type]
     fence_in = tasks._fence_in
 
-    def interrupted() -> bool:
-        fence_in()
+    def interrupted(is_patient: bool) -> bool:  # noqa: FBT001 - as of a lock
+        fence_in(is_patient)
         raise KeyboardInterrupt  # as by the handler of a signal that comes now
 
     with monkeypatch.context() as patched:
