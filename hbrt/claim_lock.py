@@ -1,4 +1,4 @@
-"""The claim lock: one POSIX mutex in the DDR file, shared by processes, robust.
+"""The claim lock: one POSIX mutex in the DDR file, shared by processes, robust, recursive.
 
 Robust means that the kernel lets it go when its holder dies, however it dies; who takes it next makes it usable again,
 which is safe because every slot is judged by its own state byte. Taking it orders memory on every CPU. A C program uses
