@@ -101,25 +101,24 @@ class RelayTasks(Tasks):
             return self._say_no_core()
         if self._channel is None and (refused := self._connect()):
             return refused
+        sequence = monotonic_ns()
+        if sequence <= self._sequence:
+            sequence = self._sequence + 1
+        self._sequence = sequence
+        us = self._client_id
+        blocks = (input_phy, input_bytes, output_phy, output_bytes)
+        try:
+            request = SUBMISSION.pack(sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
+        except struct.error:
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         try:
             slot = self._free.pop()
         except IndexError:
             slot = self._more_slots()
             if slot < 0:
                 return slot
-        sequence = monotonic_ns()
-        if sequence <= self._sequence:
-            sequence = self._sequence + 1
-        self._sequence = sequence
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
-        us = self._client_id
-        blocks = (input_phy, input_bytes, output_phy, output_bytes)
-        try:
-            request = SUBMISSION.pack(sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
-        except struct.error:
-            self._free.append(slot)
-            return self._refuse_submit(cmd, priority, core_mask, custom_id)
         record = self._records + slot * SLOT_RECORD_BYTES
         mm[record : record + _REQUEST_BYTES] = request
         try:

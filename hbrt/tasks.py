@@ -126,16 +126,16 @@ class Tasks:
             )
             if refused:
                 return refused
+        sequence = monotonic_ns()
+        if sequence <= self._sequence:
+            sequence = self._sequence + 1
+        self._sequence = sequence
         try:
             slot = self._free.pop()
         except IndexError:
             slot = self._more_slots()
             if slot < 0:
                 return slot
-        sequence = monotonic_ns()
-        if sequence <= self._sequence:
-            sequence = self._sequence + 1
-        self._sequence = sequence
         self._serial += 1
         handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
         us, mm = self._client_id, self._map
@@ -155,9 +155,11 @@ class Tasks:
                 output_phy,
                 output_bytes,
             )
-        except struct.error:
+        except BaseException as error:
             self._free.append(slot)
-            return self._refuse_submit(cmd, priority, core_mask, custom_id)
+            if isinstance(error, struct.error):
+                return self._refuse_submit(cmd, priority, core_mask, custom_id)
+            raise
         self._handles[slot] = handle
         mm[self._states + slot] = _READY
         try:
