@@ -1,9 +1,6 @@
 """A signal at every place of a call where Python can handle one: by Ctrl-C, and by a call of the handler's own.
 
 After Ctrl-C, what it was in is over, and the next calls go well; after a handler's own call, what it was in goes on.
-
-An interrupt is raised at the entry of a function and after a call of one in C, where a profiler is called as well: one
-that raises visits each of these places in turn.
 """
 
 from __future__ import annotations
@@ -12,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from types import FrameType
 
@@ -23,31 +21,13 @@ from arm_client.client import Board, private_board
 from hbrt import spin, waiting
 from hbrt.mailbox import State
 from tests.arm_client.conftest import Chip
+from tests.arm_client.interrupts import is_interrupted
 
 IMAGE = Path(__file__).parent / "images" / "ops.py"
 MICROSECONDS = (400).to_bytes(4, "little")  # a call that its waiter sleeps for
 MOST_PLACES = 3000
 PATIENCE_SECONDS = 20
 PATIENCE_MS = 20_000
-
-
-class Interrupt:
-    """Ctrl-C at the n-th place; not inside a finalizer, where Python says it and goes on."""
-
-    def __init__(self, at: int) -> None:
-        self.left = at
-
-    def __call__(self, frame: FrameType | None, event: str, _of: object) -> None:
-        if event not in {"call", "c_return"}:
-            return
-        self.left -= 1
-        if self.left <= 0:
-            while frame is not None:
-                if frame.f_code.co_name == "__del__":
-                    return
-                frame = frame.f_back
-            sys.setprofile(None)
-            raise KeyboardInterrupt
 
 
 def call(board: Board, output: Buffer) -> None:
@@ -83,16 +63,7 @@ def test_an_interrupt_anywhere_in_a_call_leaves_no_task_and_no_waiter(
     is_over, output = False, board.alloc(len(MICROSECONDS))
     with ThreadPoolExecutor(1) as other:
         for at in range(1, MOST_PLACES):
-            try:
-                sys.setprofile(Interrupt(at))
-                action(board, output)
-                sys.setprofile(None)
-            except KeyboardInterrupt:
-                is_over = False
-            else:
-                is_over = True
-            finally:
-                sys.setprofile(None)
+            is_over = not is_interrupted(at, lambda: action(board, output))
             other.submit(call, board, output).result(PATIENCE_SECONDS)
             call_in_time(board, output)
             board.session.tasks.release_abandoned()
@@ -107,16 +78,7 @@ def test_an_interrupt_anywhere_in_a_submission_leaves_no_task_that_its_program_d
     for at in range(1, MOST_PLACES):
         task, how = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
         how.rpcCmd = hb.HB_DSP_RPC_CMD_PING
-        try:
-            sys.setprofile(Interrupt(at))
-            hb.hbDSPRpc(task, None, None, how)
-            sys.setprofile(None)
-        except KeyboardInterrupt:
-            is_over = False
-        else:
-            is_over = True
-        finally:
-            sys.setprofile(None)
+        is_over = not is_interrupted(at, partial(hb.hbDSPRpc, task, None, None, how))
         assert board.session.tasks.live_handles() == ([task.value] if task.value else []), at
         if task.value:
             assert hb.hbDSPWaitTaskDone(task, PATIENCE_MS) == 0
@@ -137,15 +99,7 @@ def test_an_interrupt_anywhere_while_slots_come_back_gives_none_of_them_to_two_t
                 pass
             assert tasks.release(handle) == 0
         board.call(hb.HB_DSP_RPC_CMD_PING)  # the only core has ended both
-        try:
-            sys.setprofile(Interrupt(at))
-            tasks.empty_released()
-            sys.setprofile(None)
-            is_over = True
-        except KeyboardInterrupt:
-            pass
-        finally:
-            sys.setprofile(None)
+        is_over = not is_interrupted(at, tasks.empty_released)
         handles = [tasks.submit(hb.HB_DSP_RPC_CMD_PING, 0, 0, 0, 0, 0, 0, 0) for _ in range(3)]
         assert [tasks.wait(handle, PATIENCE_MS) for handle in handles] == [0, 0, 0]
         tasks.empty_released()

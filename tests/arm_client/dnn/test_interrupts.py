@@ -1,8 +1,4 @@
-"""Ctrl-C at every place where Python can raise it: no task, core or slot is lost.
-
-An interrupt is raised at the entry of a function and after a call of one in C. A profiler is called there as well, so
-that one which raises visits each of these places in turn.
-"""
+"""Ctrl-C at every place where Python can raise it: no task, core or slot is lost."""
 
 from __future__ import annotations
 
@@ -11,30 +7,17 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import FrameType
+from functools import partial
 
 import pytest
 
 import arm_client as hb
 from arm_client.dnn.latch import Latch
 from tests.arm_client.dnn.nets import Net, ctrl, double, endless, good
+from tests.arm_client.interrupts import is_interrupted
 
 PATIENCE_MS = 20_000
 MOST_PLACES = 2000
-
-
-class Interrupt:
-    """Ctrl-C at the n-th place."""
-
-    def __init__(self, at: int) -> None:
-        self.left = at
-
-    def __call__(self, _frame: FrameType, event: str, _of: object) -> None:
-        if event in {"call", "c_return"}:
-            self.left -= 1
-            if not self.left:
-                sys.setprofile(None)
-                raise KeyboardInterrupt
 
 
 @pytest.fixture
@@ -44,6 +27,11 @@ def _main_thread_goes_first() -> Iterator[None]:
     sys.setswitchinterval(1.0)
     yield
     sys.setswitchinterval(before)
+
+
+def infer_and_wait(net: Net, task: hb.hbDNNTaskHandle_t, how: hb.hbDNNInferCtrlParam) -> None:
+    hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, how)
+    hb.hbDNNWaitTaskDone(task, 0)
 
 
 @pytest.mark.usefixtures("_main_thread_goes_first")
@@ -56,18 +44,7 @@ def test_an_interrupt_anywhere_loses_no_core_and_no_task(load: Callable[[bytes],
     is_over = False
     for at in range(1, MOST_PLACES):
         task = hb.hbDNNTaskHandle_t()
-        how = ctrl()
-        try:
-            sys.setprofile(Interrupt(at))
-            hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, how)
-            hb.hbDNNWaitTaskDone(task, 0)
-            sys.setprofile(None)
-        except KeyboardInterrupt:
-            is_over = False
-        else:
-            is_over = True
-        finally:
-            sys.setprofile(None)
+        is_over = not is_interrupted(at, partial(infer_and_wait, net, task, ctrl()))
         live = runtime.tasks.live_handles()
         assert live == ([task.value] if task.value else []), "a task that its program does not know"
         if task.value:
@@ -138,15 +115,7 @@ def test_an_interrupt_anywhere_in_a_wait_leaves_no_other_waiting() -> None:
             thread.start()
         for _ in range(others):
             line.other_waits.acquire()
-        is_over = True
-        try:
-            sys.setprofile(Interrupt(at))
-            latch.wait(-1)
-            sys.setprofile(None)
-        except KeyboardInterrupt:
-            is_over = False
-        finally:
-            sys.setprofile(None)
+        is_over = not is_interrupted(at, partial(latch.wait, -1))
         with suppress(RuntimeError):
             line.first_waits.release()  # it may not have come so far
         threads[0].join()
