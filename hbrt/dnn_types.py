@@ -10,6 +10,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, TypeVar
 
+from hbrt.structures import CHandle, CStructure, OtherSpelling
 from hbrt.types import HB_DSP_CORE_ANY, hbSysMem
 
 HB_DNN_VERSION_MAJOR = 1
@@ -126,15 +127,15 @@ HB_DNN_TENSOR_TYPE_U64 = hbDNNDataType.HB_DNN_TENSOR_TYPE_U64
 HB_DNN_TENSOR_TYPE_MAX = hbDNNDataType.HB_DNN_TENSOR_TYPE_MAX
 
 
-class hbPackedDNNHandle_t(ctypes.c_void_p):
+class hbPackedDNNHandle_t(CHandle):
     """Opaque handle of the models that one call loaded."""
 
 
-class hbDNNHandle_t(ctypes.c_void_p):
+class hbDNNHandle_t(CHandle):
     """Opaque handle of one model."""
 
 
-class hbDNNTaskHandle_t(ctypes.c_void_p):
+class hbDNNTaskHandle_t(CHandle):
     """Opaque handle of a model task; ``value`` is None until hbDNNInfer fills it."""
 
 
@@ -167,7 +168,7 @@ class hbDNNLayerCreator(_GivesObject):  # type: ignore[misc, valid-type]  # made
         return self._function() if callable(self._function) else super().__call__()
 
 
-class hbDNNTensorShape(ctypes.Structure):
+class hbDNNTensorShape(CStructure):
     """Sizes of a tensor's dimensions (36 bytes)."""
 
     _fields_ = (
@@ -178,7 +179,7 @@ class hbDNNTensorShape(ctypes.Structure):
     numDimensions: int
 
 
-class hbDNNQuantiShift(ctypes.Structure):
+class hbDNNQuantiShift(CStructure):
     """Shifts: real = stored / 2^shift (16 bytes)."""
 
     _fields_ = (("shiftLen", ctypes.c_int32), ("shiftData", ctypes.POINTER(ctypes.c_uint8)))
@@ -186,7 +187,7 @@ class hbDNNQuantiShift(ctypes.Structure):
     shiftData: Any
 
 
-class hbDNNQuantiScale(ctypes.Structure):
+class hbDNNQuantiScale(CStructure):
     """Scales and zero points: real = (stored - zero point) * scale (32 bytes)."""
 
     _fields_ = (
@@ -199,9 +200,12 @@ class hbDNNQuantiScale(ctypes.Structure):
     scaleData: Any
     zeroPointLen: int
     zeroPointData: Any
+    # The DNN API manual's text spells both in this way, too.
+    zeropointLen = OtherSpelling("zeroPointLen")
+    zeropointData = OtherSpelling("zeroPointData")
 
 
-class hbDNNTensorProperties(ctypes.Structure):
+class hbDNNTensorProperties(CStructure):
     """What a tensor looks like in memory (176 bytes). A caller may change alignedShape and tensorType alone."""
 
     _fields_ = (
@@ -228,7 +232,7 @@ class hbDNNTensorProperties(ctypes.Structure):
     stride: Any
 
 
-class hbDNNTensor(ctypes.Structure):
+class hbDNNTensor(CStructure):
     """Memory and properties of a tensor; NV12_SEPARATE uses sysMem[0] for Y and [1] for UV, all others sysMem[0]."""
 
     _fields_ = (("sysMem", hbSysMem * MEMS_PER_TENSOR), ("properties", hbDNNTensorProperties))
@@ -236,7 +240,7 @@ class hbDNNTensor(ctypes.Structure):
     properties: hbDNNTensorProperties
 
 
-class hbDNNRoi(ctypes.Structure):
+class hbDNNRoi(CStructure):
     """A region with inclusive corners: width = right - left + 1 (16 bytes)."""
 
     _fields_ = (
@@ -251,7 +255,7 @@ class hbDNNRoi(ctypes.Structure):
     bottom: int
 
 
-class hbDNNInferCtrlParam(ctypes.Structure):
+class hbDNNInferCtrlParam(CStructure):
     """How a model task is scheduled (32 bytes)."""
 
     _fields_ = (
@@ -272,7 +276,7 @@ class hbDNNInferCtrlParam(ctypes.Structure):
     reserved2: int
 
 
-class hbDNNResizeCtrlParam(ctypes.Structure):
+class hbDNNResizeCtrlParam(CStructure):
     """How a resize task is scheduled (28 bytes; of X3's hbDNNResize)."""
 
     _fields_ = (

@@ -13,6 +13,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 
+from hbrt.structures import CStructure
+
 QUANTI_SHIFT = 1
 QUANTI_SCALE = 2
 """Values of `quanti_type`: those of the manual's hbDNNQuantiType, whose 0 leaves a tensor as it is."""
@@ -40,7 +42,7 @@ MAX_DIMENSIONS = 8
 """Length of `shape`, the value of HB_DNN_TENSOR_MAX_DIMENSIONS."""
 
 
-class hbDSPSoftmaxParam(ctypes.Structure):
+class hbDSPSoftmaxParam(CStructure):
     """Input block of softmax (0x400), 16 bytes: `data_size` at 0, 4 bytes of padding, `input` at 8.
 
     Attributes:
@@ -56,7 +58,7 @@ class hbDSPSoftmaxParam(ctypes.Structure):
     _fields_ = (("data_size", ctypes.c_int32), ("input", ctypes.c_uint64))
 
 
-class hbDSPSoftmaxRowsParam(ctypes.Structure):
+class hbDSPSoftmaxRowsParam(CStructure):
     """Input block of softmax of many rows (0x405), 16 bytes: `data_size` at 0, `rows` at 4, `input` at 8.
 
     Attributes:
@@ -74,7 +76,7 @@ class hbDSPSoftmaxRowsParam(ctypes.Structure):
     _fields_ = (("data_size", ctypes.c_int32), ("rows", ctypes.c_int32), ("input", ctypes.c_uint64))
 
 
-class QuantiParam(ctypes.Structure):
+class QuantiParam(CStructure):
     """The 96 bytes that quantize and dequantize share.
 
     With an axis, `channels` is shape[axis], `inner` the product of the dimensions after it, and element i of

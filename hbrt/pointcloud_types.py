@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from typing import Final
 
+from hbrt.structures import CStructure
 from hbrt.types import HB_DSP_RPC_CMD_NN_CENTERPOINT, HB_DSP_RPC_CMD_NN_POINTPILLARS
 
 POINTCLOUD_ENCODE_POINTS: Final = 1
@@ -46,7 +47,7 @@ __all__ = [
 ]
 
 
-class hbDSPPointCloudParam(ctypes.Structure):  # noqa: N801 - spelled as the vendor's structures are
+class hbDSPPointCloudParam(CStructure):  # noqa: N801 - spelled as the vendor's structures are
     """Input block of CenterPoint's (0x403) and PointPillars' (0x404) pre-processing: 96 bytes, with padding at 92.
 
     Attributes:

@@ -10,6 +10,8 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any
 
+from hbrt.structures import CHandle, CStructure
+
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
@@ -84,7 +86,7 @@ HB_DSP_VERSION_MINOR = 3
 HB_DSP_VERSION_PATCH = 3
 
 
-class hbSysMem(ctypes.Structure):
+class hbSysMem(CStructure):
     """A block of device memory: physical address, address in this process, bytes (24 bytes on LP64)."""
 
     _fields_ = (
@@ -98,11 +100,6 @@ class hbSysMem(ctypes.Structure):
 
     # What the allocation left here: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
     backing: tuple[int, memoryview] | None = None
-
-    def __repr__(self) -> str:
-        """The fields, for whoever prints a block to find a mistake."""
-        address = f"{self.virAddr:#x}" if self.virAddr else "NULL"
-        return f"hbSysMem(phyAddr={self.phyAddr:#x}, virAddr={address}, memSize={self.memSize})"
 
     def view(self) -> memoryview:
         """Writable bytes of the block as the CPU sees them: format 'B', ``memSize`` long.
@@ -149,7 +146,7 @@ class hbSysMem(ctypes.Structure):
         return np.frombuffer(view, dtype=element, count=count).reshape(dims) if count else np.empty(dims, element)
 
 
-class hbDSPRpcCtrlParam(ctypes.Structure):
+class hbDSPRpcCtrlParam(CStructure):
     """How a task is scheduled (32 bytes).
 
     Widths are the emulator's choice: int32, and int64 for customId as in the DNN runtime's twin structure.
@@ -171,7 +168,7 @@ class hbDSPRpcCtrlParam(ctypes.Structure):
     reserved2: int
 
 
-class hbDSPTask_t(ctypes.c_void_p):
+class hbDSPTask_t(CHandle):
     """Opaque task handle; ``value`` is None until hbDSPRpc fills it. Handles may cross threads."""
 
 

@@ -11,6 +11,8 @@ import ctypes
 from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
+from hbrt.structures import CStructure
+
 MAX_SIDE = 32766
 """Largest width and height; the emulator's choice: OpenCV's look-up by a map takes no side of 32767 or more."""
 
@@ -107,7 +109,7 @@ class Plane(NamedTuple):
         return self.stride * (self.rows - 1) + self.row_bytes
 
 
-class hbVPImage(ctypes.Structure):
+class hbVPImage(CStructure):
     """An image in device memory, 56 bytes.
 
     Attributes:

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, ClassVar
 
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, Plane, hbVPImage, refuse
+from hbrt.structures import CStructure
 
 GRAY = (Y_U8,)
 COLOUR = (Y_U8, RGB, BGR)
@@ -165,7 +166,7 @@ def _listed(kinds: Collection[Kind]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
-class CvParam(ctypes.Structure):
+class CvParam(CStructure):
     """What the input block of every CV op starts with: the image to read and the image to write, 112 bytes.
 
     Attributes:
@@ -191,7 +192,7 @@ class CvParam(ctypes.Structure):
         return ()
 
 
-class hbVPFilterKernel(ctypes.Structure):
+class hbVPFilterKernel(CStructure):
     """The weights of a filter, or the mask of a morphology, in device memory: 24 bytes.
 
     Attributes:

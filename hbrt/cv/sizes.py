@@ -21,6 +21,7 @@ from hbrt.cv.rules import (
     overlap,
     same_kind,
 )
+from hbrt.structures import CStructure
 
 PYRAMID_FILTERS = {HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR", HB_VP_INTER_GAUSSIAN: "HB_VP_INTER_GAUSSIAN"}
 MOST_ROIS = 256
@@ -45,7 +46,7 @@ class hbDSPCvResizeParam(CvParam):
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
 
 
-class hbDSPCvRoi(ctypes.Structure):
+class hbDSPCvRoi(CStructure):
     """A region of src, 16 bytes, with the corners of the DNN runtime's hbDNNRoi: all four are inside."""
 
     left: int

@@ -19,6 +19,7 @@ from hbrt.nn_types import (
     hbDSPQuantizeParam,
     hbDSPSoftmaxParam,
 )
+from hbrt.structures import CStructure
 
 OFFSETS = {
     hbDSPSoftmaxParam: (16, {"data_size": 0, "input": 8}),
@@ -44,7 +45,7 @@ OFFSETS = {
 
 
 @pytest.mark.parametrize("structure", OFFSETS)
-def test_layout(structure: type[ctypes.Structure]) -> None:
+def test_layout(structure: type[CStructure]) -> None:
     size_bytes, offsets = OFFSETS[structure]
     assert ctypes.sizeof(structure) == size_bytes
     assert {field[0]: getattr(structure, field[0]).offset for field in structure._fields_} == offsets

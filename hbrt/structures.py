@@ -1,0 +1,81 @@
+"""The bases of every C structure and handle of the public API.
+
+They are ctypes' own, except that a misspelt field is an error and that a print shows the values.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import difflib
+from typing import Any
+
+_set = ctypes.Structure.__setattr__
+_CLOSE_ENOUGH = 0.6
+
+
+class CStructure(ctypes.Structure):
+    """A C structure that refuses a field that it does not have, as a C compiler does.
+
+    A subclass that keeps something beside its fields gives that attribute a default in the class.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Set a field.
+
+        Raises:
+            AttributeError: the structure has no such field; says which one is nearest.
+        """
+        if not hasattr(self.__class__, name):
+            raise AttributeError(_no_field(type(self), name), name=name, obj=self)
+        _set(self, name, value)
+
+    def __repr__(self) -> str:
+        """The fields with their values: addresses in hex, a pointer as what it holds."""
+        values = ", ".join(f"{name}={_shown(kind, getattr(self, name))}" for name, kind in _fields_of(type(self)))
+        return f"{type(self).__name__}({values})"
+
+
+class CHandle(ctypes.c_void_p):
+    """An opaque handle; ``value`` is None until a call fills it."""
+
+    def __repr__(self) -> str:
+        """The handle's number, or NULL."""
+        return f"{type(self).__name__}({_shown(ctypes.c_void_p, self.value)})"
+
+
+class OtherSpelling:
+    """A second name of a field, where the manual itself spells it in two ways."""
+
+    def __init__(self, field: str) -> None:
+        self.field = field
+
+    def __get__(self, structure: Any, _: type | None = None) -> Any:
+        """The field's value."""
+        return self if structure is None else getattr(structure, self.field)
+
+    def __set__(self, structure: Any, value: Any) -> None:
+        """Set the field."""
+        setattr(structure, self.field, value)
+
+
+def _fields_of(kind: type[ctypes.Structure]) -> list[tuple[str, Any]]:
+    """Name and type of every field, those of base structures first."""
+    return [(one[0], one[1]) for base in reversed(kind.__mro__) for one in base.__dict__.get("_fields_", ())]
+
+
+def _no_field(kind: type[ctypes.Structure], name: str) -> str:
+    fields = [field for field, _ in _fields_of(kind)]
+    by_letters = {field.lower(): field for field in fields}
+    nearest = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=_CLOSE_ENOUGH)
+    hint = f"did you mean {by_letters[nearest[0]]!r}?" if nearest else f"its fields are {', '.join(fields)}."
+    return f"{kind.__name__} has no field {name!r}; {hint}"
+
+
+def _shown(kind: Any, value: Any) -> str:
+    if kind in {ctypes.c_uint64, ctypes.c_void_p}:  # the API's fields of these types are addresses
+        return "NULL" if value is None else f"{value:#x}"
+    if hasattr(kind, "contents"):  # a pointer's type
+        return repr(value.contents) if value else "NULL"
+    if isinstance(value, ctypes.Array):
+        return f"[{', '.join(_shown(kind._type_, one) for one in value)}]"
+    return repr(value)
