@@ -26,8 +26,8 @@ from arm_client import (
     hbSysRegisterMem,
     hbSysUnregisterMem,
     last_error,
+    session as sessions,
 )
-from arm_client import session as sessions
 from arm_client.client import Board, connect, private_board
 from hbrt import curve_keys
 

@@ -28,8 +28,7 @@ import pytest
 import zmq
 
 import arm_client as hb
-from arm_client import nn, remote_channel, remote_link
-from arm_client import session as sessions
+from arm_client import nn, remote_channel, remote_link, session as sessions
 from arm_client.client import Board, connect, private_board
 from arm_client.errors import BoardLostError
 from hbrt import curve_keys, remote_dial

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hbrt import relay_wire
 from hbrt.mailbox import REQUEST as DESCRIPTOR

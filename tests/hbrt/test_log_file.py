@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hbrt import log_file
 from hbrt.log_file import Follower, bytes_since, last_lines, shorten, tail

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hbrt.remote_pump import Pump
 from hbrt.remote_wire import (

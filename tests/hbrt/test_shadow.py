@@ -6,8 +6,7 @@ from collections import deque
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
-from hypothesis import strategies as st
+from hypothesis import example, given, settings, strategies as st
 
 from hbrt.layout import PAGE_BYTES
 from hbrt.shadow import CHUNK_BYTES, Bits, Bytes, Change, accept, changed_runs, merge, spread, take

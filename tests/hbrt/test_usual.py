@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import random
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hbrt.usual import LEAST_NS, MOST_MARGIN_NS, MOST_NS, MOST_REMEMBERED, Usual, lookout
 

@@ -3,8 +3,7 @@
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dsp_server.heap import Block, Heap, NotAllocated, OutOfMemory

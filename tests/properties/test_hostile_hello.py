@@ -6,8 +6,7 @@ import os
 import socket
 
 import msgpack
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from arm_client.client import Board
 from hbrt import wire

@@ -6,8 +6,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from arm_client.client import Board
 from hbrt.layout import SLOT_TEXT

@@ -14,8 +14,7 @@ import os
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from dsp_server.relay.placing import Placed, Placer

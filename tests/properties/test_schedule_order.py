@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from functools import cmp_to_key
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from dsp_server.schedule import (
     ASLEEP,

@@ -6,8 +6,7 @@ import contextlib
 from typing import Any
 
 import msgpack
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from hbrt import wire
 from hbrt.wire import ControlReply, ControlRequest, Int, MalformedMessageError, Text

@@ -13,8 +13,7 @@ import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from arm_client.commands import _exec_dump as dump
 from arm_client.commands._exec_flags import FlagCommand, as_click, boolean_flag, flag

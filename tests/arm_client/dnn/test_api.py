@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import ctypes
 import json
 import os
@@ -15,11 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 import arm_client as hb
-from arm_client import lazy_names
 from arm_client.client import Board
 from hbrt import dnn_types
 from hbrt.dnn_types import hbDNNDataType
@@ -318,7 +315,6 @@ def test_a_star_brings_every_name_that_can_be_had(missing: str, wanted: str) -> 
     )
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert said == f"{wanted} hbDNNTensor hbDSPRpc 8 <class 'arm_client.client.Board'>\n"
-    assert set(lazy_names.MODULES) <= set(hb.__all__)
 
 
 @pytest.mark.parametrize("name", ["hb.hbDNNInfer", "dnn.load", "hb.hbDNNRoiInfer"])
@@ -344,15 +340,6 @@ def test_a_program_that_ends_while_a_task_runs_ends(dsp_board: Board) -> None:
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=40, check=False
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "running\n", "")
-
-
-def test_each_lazy_name_is_there_for_type_checkers_too() -> None:
-    tree = ast.parse(Path(lazy_names.__file__).read_text())
-    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
-    told = {(alias.asname, node.module) for node in imports for alias in node.names}
-    assert {one for one in told if one[0]} == set(lazy_names.MODULES.items())
-    for name in lazy_names.MODULES:
-        assert getattr(hb, name) is not None
 
 
 def test_a_control_parameter_is_set_to_the_defaults_however_it_is_passed() -> None:

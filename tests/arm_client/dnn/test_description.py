@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from arm_client.dnn.description import Description
 from arm_client.dnn.description_file import INPUT_KEYS, beside, parse, read

@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from arm_client.dnn.graph import Graph, reads
