@@ -11,7 +11,6 @@ BIN        := $(VENV)/bin
 PIP        := $(BIN)/python -m pip -qq --disable-pip-version-check --no-input
 # As many test processes as there are CPUs to use, and no more than four: every board starts processes of its own.
 TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$n)
-TEST_LIMIT ?= 600
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -28,13 +27,11 @@ help:
 demo: $(VENV)/.installed-base
 	@$(BIN)/hbrt run nn
 
+# There is no limit for all tests together: on a slow or busy machine they take what they take, and each has its own.
 # Tests start some thousand programs, which would each compile hbrt anew where PYTHONDONTWRITEBYTECODE is set.
 test: lint
 	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt samples
-	@timeout --foreground --signal=INT --kill-after=30 $(TEST_LIMIT) \
-	    $(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null \
-	  || { status=$$?; [ $$status -ne 124 ] || echo "The tests were still running after $(TEST_LIMIT) s and were stopped." >&2; \
-	       exit $$status; }
+	@$(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff format --quiet --check \

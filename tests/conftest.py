@@ -25,6 +25,7 @@ from arm_client import testing
 from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid
 from hbrt.cli import group
+from tests.limits import PATIENCE_S
 
 settings.register_profile("dev", deadline=None)
 settings.register_profile(
@@ -143,8 +144,6 @@ def board_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 class Shell:
     """The ``hbrt`` command as a user has it: real processes, with a home of their own for boards."""
 
-    LIMIT_S = 50.0
-
     def __init__(self, home: Path, cwd: Path) -> None:
         self.home = home
         self.cwd = cwd
@@ -190,7 +189,7 @@ class Shell:
             check=False,
             capture_output=True,
             text=True,
-            timeout=self.LIMIT_S,
+            timeout=PATIENCE_S,
         )
 
     def start(self, *arguments: object) -> subprocess.Popen[str]:

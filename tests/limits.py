@@ -1,8 +1,13 @@
-"""Limits of a process under test that are shorter than the product's: a test waits for their end."""
+"""How long tests wait, and limits of a process under test that are shorter than the product's."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+
+PATIENCE_S = 120.0
+"""For what must come, on a machine as busy as may be: only a test that fails waits so long."""
+WHOLE_RUN_S = 4 * PATIENCE_S
+"""For a run of many tests, or of all that a page says. pyproject.toml gives a test longer than that."""
 
 
 def with_limits(limits: Mapping[str, float], program: str) -> str:

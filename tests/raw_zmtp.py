@@ -9,8 +9,8 @@ from typing import Self
 from hbrt.board import RemoteBoard, board_paths
 from hbrt.frames import Message
 from hbrt.remote_wire import RELAY_SAYS, Kind, decode
+from tests.limits import PATIENCE_S
 
-PATIENCE_S = 20.0
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 _COMMAND, _LARGE = 4, 2
 

@@ -15,9 +15,7 @@ from typing import Self
 import pytest
 
 from hbrt.board import RemoteBoard, board_paths
-from tests.limits import with_limits
-
-LIMIT_S = 20.0
+from tests.limits import PATIENCE_S, with_limits
 
 BRISK_BEAT_S = 0.1  # farewells go by beats of the gate
 BRISK = {"dsp_server.relay.remote.gate.BEAT_SECONDS": BRISK_BEAT_S}
@@ -78,7 +76,7 @@ class RemoteRelay:
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGCONT)
             self.process.terminate()
-        self.process.communicate(timeout=LIMIT_S)
+        self.process.communicate(timeout=PATIENCE_S)
         self._log.close()
 
     def __enter__(self) -> Self:

@@ -11,6 +11,8 @@ from pathlib import Path
 import click
 import pytest
 
+from tests.limits import PATIENCE_S
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 SAMPLES = REPOSITORY / "samples"
 SIDES = {"arm_client", "dsp_server"}
@@ -45,7 +47,7 @@ def loaded_by_importing(module: str, cwd: Path) -> set[str]:
         check=True,
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
     )
     loaded: list[str] = json.loads(answer.stdout)
     return {name.split(".")[0] for name in loaded}

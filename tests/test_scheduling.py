@@ -16,10 +16,10 @@ import pytest
 
 from arm_client import HB_DSP_RPC_CMD_PING, Board, BoardArray, Task
 from hbrt.layout import CORE_ACTIVITY
+from tests.limits import PATIENCE_S
 
 ECHO, HOLD, FAIL, GIVE_BACK, GIVE_NONE, GIVE_NUMPY, FETCH, TAKE_TCM, NOTE, WHICH, ADD_ONE = range(0x1000, 0x100B)
 CORE_0, CORE_1 = 1, 2
-PATIENCE_S = 20
 
 pytestmark = pytest.mark.dsp_board(image="arm_client/images/ops.py")
 
@@ -211,7 +211,7 @@ def test_thousands_of_tasks_from_four_processes_each_end_once(dsp_board: Board) 
         )
         for seed in range(4)
     ]
-    said = [client.communicate(timeout=50)[0] for client in clients]
+    said = [client.communicate(timeout=PATIENCE_S)[0] for client in clients]
     assert said == [f"{count} 1\n"] * 4
     until(lambda: tasks_ended() == before + 4 * count, "the cores' count of tasks")
     status = dsp_board.status()

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import PATIENCE_S
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 PACKAGES = ("arm_client", "dsp_server", "hbrt")
 
@@ -30,7 +32,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         cwd=REPOSITORY,
         check=True,
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     (built,) = target.glob("*.whl")
     return built
@@ -49,7 +51,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         "--target",
         str(target),
     ]
-    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "pip", "install", *options, str(wheel)], check=True, timeout=PATIENCE_S)
     return target
 
 
@@ -68,7 +70,7 @@ def run_installed(installed: Path, cwd: Path, *arguments: str) -> subprocess.Com
         check=False,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=PATIENCE_S,
     )
 
 

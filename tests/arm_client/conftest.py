@@ -14,8 +14,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import Board
-
-PATIENCE_S = 20.0  # only a test that fails waits so long
+from tests.limits import PATIENCE_S
 
 # A process that executes what it is told, one JSON line each way.
 PEER = """

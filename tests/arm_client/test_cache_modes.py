@@ -18,6 +18,7 @@ from arm_client.session import Session
 from hbrt.board import BoardPaths
 from hbrt.settings import BadSettingError
 from tests.arm_client.conftest import Chip
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Peer
@@ -237,7 +238,7 @@ ctypes.memset(mem.virAddr, 0xFF, 102)
 def test_an_overrun_of_cached_memory_is_found_when_its_process_ends() -> None:
     with private_board() as board:
         environment = {**os.environ, "HBRT_BOARD": str(board.path)}
-        subprocess.run([sys.executable, "-c", OVERRUNS], env=environment, timeout=40, check=True)
+        subprocess.run([sys.executable, "-c", OVERRUNS], env=environment, timeout=PATIENCE_S, check=True)
         Chip.until(lambda: len(board.status()["findings"]) > 1, "the end of its lease")
         assert {found["kind"] for found in board.status()["findings"]} == {"overrun", "leak"}
 

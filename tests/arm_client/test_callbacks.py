@@ -12,12 +12,12 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import private_board
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
-PATIENCE_S = 20
 
 
 class Calls:

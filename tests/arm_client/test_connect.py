@@ -23,9 +23,9 @@ from arm_client.process import process
 from arm_client.session import set_default
 from hbrt.board import BoardPaths
 from hbrt.launch import DaemonConfig, Launched, launch
+from tests.limits import PATIENCE_S
 
 IMAGE = Path(__file__).parent / "images" / "ops.py"
-PATIENCE_S = 20
 
 
 def until(condition: Callable[[], object], what: str) -> None:

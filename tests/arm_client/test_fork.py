@@ -20,13 +20,13 @@ import pytest
 import arm_client as hb
 from arm_client import BoardLostError, connect
 from hbrt.layout import CLIENT_ASLEEP
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
 IMAGE = Path(__file__).parent / "images" / "ops.py"
-PATIENCE_S = 20
 
 
 def in_child(report: Callable[[], Any]) -> Any:

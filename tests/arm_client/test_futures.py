@@ -27,12 +27,12 @@ from arm_client import (
     UnknownCommandError,
     private_board,
 )
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
-PATIENCE_S = 20
 
 
 class Gate:

@@ -22,11 +22,11 @@ from hbrt import spin, waiting
 from hbrt.mailbox import State
 from tests.arm_client.conftest import Chip
 from tests.arm_client.interrupts import is_interrupted
+from tests.limits import PATIENCE_S
 
 IMAGE = Path(__file__).parent / "images" / "ops.py"
 MICROSECONDS = (400).to_bytes(4, "little")  # a call that its waiter sleeps for
 MOST_PLACES = 3000
-PATIENCE_SECONDS = 20
 PATIENCE_MS = 20_000
 
 
@@ -35,7 +35,7 @@ def call(board: Board, output: Buffer) -> None:
 
 
 def call_in_time(board: Board, output: Buffer) -> None:
-    board.call(Chip.REST, MICROSECONDS, output, timeout=PATIENCE_SECONDS)
+    board.call(Chip.REST, MICROSECONDS, output, timeout=PATIENCE_S)
 
 
 def wait_for_a_future(board: Board, output: Buffer) -> None:
@@ -64,7 +64,7 @@ def test_an_interrupt_anywhere_in_a_call_leaves_no_task_and_no_waiter(
     with ThreadPoolExecutor(1) as other:
         for at in range(1, MOST_PLACES):
             is_over = not is_interrupted(at, lambda: action(board, output))
-            other.submit(call, board, output).result(PATIENCE_SECONDS)
+            other.submit(call, board, output).result(PATIENCE_S)
             call_in_time(board, output)
             board.session.tasks.release_abandoned()
             assert board.live_tasks() == 0, f"a task that nobody knows, after an interrupt at {at}"
@@ -153,7 +153,7 @@ def test_a_signals_handler_may_call_the_board_anywhere_in_a_call(
     # A thread of its own: one that waits for itself ends no test otherwise.
     visitor = threading.Thread(target=visit, daemon=True)
     visitor.start()
-    visitor.join(PATIENCE_SECONDS)
+    visitor.join(PATIENCE_S)
     assert visited, "a call waits for the call that it has interrupted, or has failed"
     board.session.tasks.empty_released()
     assert board.live_tasks() == 0

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.limits import PATIENCE_S
+
 pytest_plugins = ["pytester"]
 
 IMAGE = Path(__file__).parent / "images" / "ops.py"
@@ -37,7 +39,7 @@ def run(project: pytest.Pytester, source: str, *options: str, is_found: bool = F
         if not is_found:
             patch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
             options += ("-p", "arm_client.testing")
-        result = project.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=50)
+        result = project.runpytest_subprocess("-p", "no:cacheprovider", *options, timeout=PATIENCE_S)
     assert not list(Path(os.environ["HBRT_HOME"]).iterdir()), "a board was left behind"
     return result
 
@@ -402,7 +404,7 @@ for name in ("hypothesis", "psutil", "xdist", "execnet", "pytest_timeout", "ruff
     command = [sys.executable, "-m", "pytest", "-p", "blocker", "-p", "arm_client.testing", "-p", "no:cacheprovider"]
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(project.path)}
     ended = subprocess.run(
-        command, cwd=project.path, env=environment, capture_output=True, text=True, check=False, timeout=50
+        command, cwd=project.path, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
     assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
 

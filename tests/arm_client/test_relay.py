@@ -27,7 +27,8 @@ from hbrt import settings
 from hbrt.board_files import lock_holder
 from hbrt.mailbox import State
 from hbrt.tasks import Tasks
-from tests.arm_client.conftest import PATIENCE_S, Chip, Hold, Peer
+from tests.arm_client.conftest import Chip, Hold, Peer
+from tests.limits import PATIENCE_S, WHOLE_RUN_S
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py", cores=1)
 HERE = Path(__file__).parent
@@ -389,7 +390,6 @@ def apart(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize("names", RUNS, ids=" ".join)
 def test_the_same_tests_pass_in_relay_mode(names: list[str], tmp_path: Path) -> None:
@@ -397,6 +397,8 @@ def test_the_same_tests_pass_in_relay_mode(names: list[str], tmp_path: Path) -> 
     options += [f"--deselect=tests/arm_client/{test}" for test in LEFT_OUT]
     tests = [test for name in names for test in ([f"{name}::{part}" for part in PARTS.get(name, [])] or [name])]
     command = [sys.executable, "-m", "pytest", *options, *(str(HERE / test) for test in tests)]
-    done = subprocess.run(command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=190, check=False)
+    done = subprocess.run(
+        command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=WHOLE_RUN_S, check=False
+    )
     assert done.returncode == 0, done.stdout[-6000:]
     assert " passed" in done.stdout

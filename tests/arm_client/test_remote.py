@@ -36,6 +36,7 @@ from hbrt.board import BoardError
 from hbrt.refusal import RequestRefusedError
 from hbrt.remote_wire import WINDOW_BYTES, Kind, encode
 from tests.arm_client.conftest import Chip, Hold
+from tests.limits import PATIENCE_S, WHOLE_RUN_S
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays, relay_command
 
 __all__ = ["kept_relays"]
@@ -104,7 +105,7 @@ def run(program: Path, address: str, **environment: str) -> subprocess.Completed
         env={**os.environ, "HBRT_BOARD": address, "HBRT_AUTOSTART": "0", **environment},
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=PATIENCE_S,
         check=False,
     )
 
@@ -431,7 +432,7 @@ class TestComingIn:
     def test_verbs_that_change_boards_of_this_machine_say_so(self, relay: RemoteRelay) -> None:
         environment = {**os.environ, "HBRT_BOARD": relay.address}
         command = [sys.executable, "-m", "hbrt", "restart"]
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=50, check=False)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
         assert (done.returncode, done.stdout) == (2, "")
         assert "is on another machine" in done.stderr
 
@@ -470,7 +471,9 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
     limits = {f"{listening}HEARTBEAT_MS": HEARTBEAT_MS, f"{listening}HEARTBEAT_TIMEOUT_MS": HEARTBEAT_TIMEOUT_MS}
     relay = shlex.join(relay_command(dsp_board.path, keys, limits, "tcp://10.99.0.1:5557"))
     script = ["sh", HERE / "two_machines.sh", sys.executable, relay, keys, SAMPLES / "softmax.py", waiter]
-    done = subprocess.run(["unshare", "-n", *map(str, script)], capture_output=True, text=True, timeout=50, check=False)
+    done = subprocess.run(
+        ["unshare", "-n", *map(str, script)], capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "status 0, largest error" in done.stdout
     assert f"waited {int(hb.HB_DSP_RELAY_LOST)}" in done.stdout
@@ -482,7 +485,6 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
     assert dsp_board.status()["memory"]["used_bytes"] <= before + (5 << 20)
 
 
-@pytest.mark.timeout(200)
 @pytest.mark.parametrize("names", SAME_TESTS, ids=" ".join)
 def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"):
@@ -491,7 +493,7 @@ def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path, mo
     options += [f"--deselect=tests/arm_client/{test}" for test in LEFT_OUT]
     command = [sys.executable, "-m", "pytest", *options, *(str(HERE / name) for name in names)]
     done: Any = subprocess.run(
-        command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=190, check=False
+        command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=WHOLE_RUN_S, check=False
     )
     assert done.returncode == 0, done.stdout[-6000:]
     assert " passed" in done.stdout

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 import arm_client as hb
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip
 
 pytestmark = pytest.mark.dsp_board(image="images/ops.py")
-PATIENCE_S = 30
 
 
 def in_threads(count: int, work: object) -> list[object]:

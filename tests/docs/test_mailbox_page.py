@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests.limits import PATIENCE_S
 from tools.docs_blocks import blocks
 from tools.docs_tables import REPOSITORY
 
@@ -26,9 +27,13 @@ def test_the_c_program_of_the_page_pings_a_board(dsp_board: Board, tmp_path: Pat
     source, binary = tmp_path / "ping.c", tmp_path / "ping"
     source.write_text(program, encoding="utf-8")
     strict = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O2"]
-    subprocess.run([str(COMPILER), *strict, "-o", str(binary), str(source), "-pthread"], check=True, timeout=60)
+    subprocess.run([str(COMPILER), *strict, "-o", str(binary), str(source), "-pthread"], check=True, timeout=PATIENCE_S)
     for _ in range(5):  # with cores asleep and awake
         answer = subprocess.run(
-            [str(binary), str(dsp_board.path / "attach.sock")], check=True, capture_output=True, timeout=20, text=True
+            [str(binary), str(dsp_board.path / "attach.sock")],
+            check=True,
+            capture_output=True,
+            timeout=PATIENCE_S,
+            text=True,
         )
         assert re.fullmatch(r"state 4, core [01], result 0, \d+ ns\n", answer.stdout), answer.stderr

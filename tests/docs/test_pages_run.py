@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.docs.conftest import end_boards
+from tests.limits import PATIENCE_S
 from tools.docs_blocks import blocks, run_page
 from tools.docs_tables import REPOSITORY
 
@@ -23,13 +24,12 @@ RUN = (
 )
 
 
-@pytest.mark.timeout(180)
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_does_what_it_says(name: str, page_environment: dict[str, str], tmp_path: Path) -> None:
     here = tmp_path / "page"
     here.mkdir()
     page = (DOCS / name).read_text(encoding="utf-8")
-    ran = list(run_page(page, here, page_environment))
+    ran = list(run_page(page, here, page_environment, PATIENCE_S))
     assert len(ran) == sum(block.language == "bash" for block in blocks(page)) > 0
     assert end_boards(Path(page_environment["HBRT_HOME"])) == [], "the page leaves a board running"
 

@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.docs.conftest import clean_environment, end_boards
+from tests.limits import PATIENCE_S, WHOLE_RUN_S
 from tools.docs_blocks import blocks, run_page, section
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -35,7 +37,7 @@ def newcomer(tmp_path: Path, board_home: Path) -> Iterator[dict[str, str]]:
         directory.mkdir()
     place_dependencies(dependencies)
     build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(wheels)]
-    subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True, timeout=60)
+    subprocess.run(build, cwd=REPOSITORY, check=True, capture_output=True, timeout=PATIENCE_S)
     environment = clean_environment(board_home, Path(sys.executable).parent)
     yield {
         **environment,
@@ -49,7 +51,6 @@ def newcomer(tmp_path: Path, board_home: Path) -> Iterator[dict[str, str]]:
     end_boards(board_home)
 
 
-@pytest.mark.timeout(240)
 def test_the_tour_does_what_it_says(newcomer: dict[str, str], tmp_path: Path, board_home: Path) -> None:
     here = tmp_path / "tour"
     here.mkdir()
@@ -57,7 +58,7 @@ def test_the_tour_does_what_it_says(newcomer: dict[str, str], tmp_path: Path, bo
     # The page installs from the clone; that builds a wheel of it, for which pip would ask the network for the builder.
     page = TOUR.replace("~/hbrt pytest", f"{wheel} pytest")
     assert page != TOUR
-    ran = list(run_page(page, here, newcomer))
+    ran = list(run_page(page, here, newcomer, PATIENCE_S))
     assert len(ran) == sum(block.language == "bash" for block in blocks(TOUR))
     assert [path.name for path in board_home.rglob("*") if path.is_file() or path.is_socket()] == ["log"]
 
@@ -68,9 +69,23 @@ def test_the_readme_leads_with_two_commands_that_make_knows() -> None:
     for line in first:
         goal = line.split()[1]
         answer = subprocess.run(
-            ["make", "--dry-run", goal], cwd=REPOSITORY, capture_output=True, check=False, timeout=30
+            ["make", "--dry-run", goal], cwd=REPOSITORY, capture_output=True, check=False, timeout=PATIENCE_S
         )
         assert answer.returncode == 0, answer.stderr
+
+
+def test_a_busy_machine_meets_no_limit_of_the_tests() -> None:
+    """None for the whole; for each test, one above all that it waits for, and another one for what no signal ends."""
+    told = subprocess.run(
+        ["make", "--dry-run", "test"], cwd=REPOSITORY, capture_output=True, check=True, text=True, timeout=PATIENCE_S
+    )
+    (command,) = (line for line in told.stdout.splitlines() if " -m pytest " in line)
+    assert command.startswith(".venv/bin/python -m pytest ")
+    options = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"][
+        "ini_options"
+    ]
+    assert WHOLE_RUN_S + PATIENCE_S <= options["timeout"] < options["faulthandler_timeout"]
+    assert options["faulthandler_exit_on_timeout"]
 
 
 def test_every_bash_block_of_the_tour_is_followed_by_its_output_or_prints_nothing() -> None:

@@ -21,10 +21,9 @@ from hbrt.board import BoardPaths, home
 from hbrt.board_files import remove_files
 from hbrt.control_client import ask
 from hbrt.launch import DaemonConfig, Launched, launch
-from tests.limits import with_limits
+from tests.limits import PATIENCE_S, with_limits
 
 LIVES = Path(__file__).parent / "images" / "lives.py"
-PATIENCE_S = 20.0  # only a test that fails waits so long
 NO_LIMITS: Mapping[str, float] = {}
 
 
@@ -149,7 +148,7 @@ def start(directory: Path) -> Iterator[Callable[..., Running]]:
     def make(
         image: Path | None = LIVES, *, path: Path | None = None, limits: Mapping[str, float] = NO_LIMITS, **options: Any
     ) -> Running:
-        settings = {"cores": 2, "ddr_bytes": 64 << 20, "is_private": True, "load_seconds": 20.0, **options}
+        settings = {"cores": 2, "ddr_bytes": 64 << 20, "is_private": True, "load_seconds": PATIENCE_S, **options}
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(hbrt.launch, "PROGRAM", with_limits(limits, hbrt.launch.PROGRAM))
             running = Running(DaemonConfig(str(path or directory), str(image) if image else None, **settings))

@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from dsp_server.fork_core import is_young
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -103,6 +104,6 @@ def test_the_first_process_may_crash_and_is_replaced(shell: Shell) -> None:
 )
 def test_only_a_daemon_with_one_thread_and_no_zeromq_is_forked(program: str, answer: str) -> None:
     code = f"{program}\nfrom dsp_server.fork_core import is_young\nprint(is_young())"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert said.stdout.strip() == answer
     assert callable(is_young)

@@ -12,6 +12,7 @@ from arm_client.arrays import Buffer
 from arm_client.client import Board
 from arm_client.errors import OpFailedError
 from arm_client.future import Task
+from tests.limits import PATIENCE_S
 
 STEPS, STAMP, BROKEN = 0x1000, 0x1001, 0x1002
 image = pytest.mark.dsp_board(image="preemption_image.py", cores=1)
@@ -82,7 +83,7 @@ def test_what_interrupts_is_not_interrupted(dsp_board: Board) -> None:
 def test_an_interrupting_op_that_fails_harms_nobody(dsp_board: Board) -> None:
     with long_task(dsp_board) as (task, end, _):
         with pytest.raises(OpFailedError, match="the interrupting op is broken"):
-            dsp_board.call(BROKEN, priority=255, timeout=20)
+            dsp_board.call(BROKEN, priority=255, timeout=PATIENCE_S)
         end()
         task.result(20)
 
@@ -91,7 +92,7 @@ def test_an_interrupting_op_that_fails_harms_nobody(dsp_board: Board) -> None:
 def test_many_interruptions_of_one_op(dsp_board: Board) -> None:
     with long_task(dsp_board) as (task, end, _), dsp_board.alloc(8) as stamped:
         for _ in range(200):
-            dsp_board.call(STAMP, None, stamped, priority=255, timeout=20)
+            dsp_board.call(STAMP, None, stamped, priority=255, timeout=PATIENCE_S)
         assert not task.done()
         end()
         task.result(20)

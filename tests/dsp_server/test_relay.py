@@ -28,8 +28,8 @@ from hbrt.mailbox import FIRST_END, REQUEST, Actor, State
 from hbrt.relay_wire import RELAY_SAYS, SUBMIT, SUBMIT_HEAD, VERSION, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
-from tests.dsp_server.conftest import LIVES, PATIENCE_S, Running
-from tests.limits import with_limits
+from tests.dsp_server.conftest import LIVES, Running
+from tests.limits import PATIENCE_S, with_limits
 
 
 class Talker:

@@ -29,8 +29,9 @@ from hbrt.remote_wire import Kind, encode
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from hbrt.wire import ControlRequest, decode_reply, encode_request
-from tests.dsp_server.conftest import PATIENCE_S, Running
+from tests.dsp_server.conftest import Running
 from tests.dsp_server.test_remote_relay import task
+from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import BRISK, KeptRelays, RemoteRelay, kept_relays
 

@@ -15,7 +15,7 @@ from arm_client.client import Board, connect, private_board
 from hbrt.remote_wire import MAX_LOG_BYTES, WINDOW_BYTES, Kind, encode
 from hbrt.status import Status
 from hbrt.wire import ControlRequest, decode_reply, encode_request
-from tests.dsp_server.conftest import PATIENCE_S
+from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import RemoteRelay
 

@@ -16,7 +16,8 @@ from dsp_server.relay.remote.connections import Connections, is_given
 from dsp_server.relay.remote.gate import FAREWELL_BEATS
 from hbrt.remote_wire import Kind, encode
 from hbrt.status import Status
-from tests.raw_zmtp import PATIENCE_S, RawPeer
+from tests.limits import PATIENCE_S
+from tests.raw_zmtp import RawPeer
 from tests.remote_relay import BRISK_BEAT_S, KeptRelays, RemoteRelay, kept_relays
 
 __all__ = ["kept_relays"]

@@ -17,7 +17,8 @@ from arm_client.client import Board, connect
 from dsp_server.relay.remote import newcomers
 from dsp_server.relay.remote.connections import Connections
 from hbrt.remote_wire import Kind, encode
-from tests.raw_zmtp import PATIENCE_S, RawPeer
+from tests.limits import PATIENCE_S
+from tests.raw_zmtp import RawPeer
 from tests.remote_relay import BRISK, RemoteRelay
 
 SILENT_S = 0.4

@@ -42,7 +42,7 @@ from hbrt.remote_wire import (
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 from hbrt.wire import ControlRequest, decode_reply, encode_request
-from tests.dsp_server.conftest import PATIENCE_S
+from tests.limits import PATIENCE_S
 from tests.raw_zmtp import RawPeer
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays
 

@@ -12,6 +12,7 @@ import pytest
 from arm_client.client import Board
 from arm_client.errors import CoreLostError
 from hbrt.status import Status
+from tests.limits import PATIENCE_S
 
 HANG, HANG_IN_C, SEGFAULT, LEAVE, KILL, FINE, HANG_UNLIMITED = range(0x1000, 0x1007)
 one_core = pytest.mark.dsp_board(image="watchdog_image.py", cores=1, fresh=True)
@@ -55,7 +56,7 @@ def test_an_op_that_ends_its_core_costs_its_task(dsp_board: Board, cmd: int, how
 @one_core
 def test_a_segfault_says_where(dsp_board: Board) -> None:
     with pytest.raises(CoreLostError, match=r"(?s)Segmentation fault.*watchdog_image.py.*in segfault"):
-        dsp_board.call(SEGFAULT, timeout=20)
+        dsp_board.call(SEGFAULT, timeout=PATIENCE_S)
 
 
 @one_core
@@ -78,5 +79,5 @@ def test_the_default_limit_is_a_setting(
     image = request.path.parent / "watchdog_image.py"
     with dsp_board_factory(image=image, cores=1, fresh=True) as board:
         with pytest.raises(CoreLostError, match=r"hang .command 0x1006. outlived its time limit of 150 ms"):
-            board.call(HANG_UNLIMITED, timeout=20)
-        board.call(FINE, timeout=20)
+            board.call(HANG_UNLIMITED, timeout=PATIENCE_S)
+        board.call(FINE, timeout=PATIENCE_S)

@@ -18,7 +18,8 @@ from hbrt.board_files import leftovers
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point
-from tests.faults.world import PATIENCE_S, Nursery, World, await_end
+from tests.faults.world import Nursery, World, await_end
+from tests.limits import PATIENCE_S
 
 actor = "daemon"
 GONE = {Status.HB_DSP_BOARD_LOST, Status.HB_SYS_BOARD_LOST}

@@ -16,7 +16,8 @@ from dsp_server.loop import MOST_DEFECTS, Loop
 from hbrt import wire
 from hbrt.status import Status
 from hbrt.wire import ControlReply
-from tests.faults.world import PATIENCE_S, World, until
+from tests.faults.world import World, until
+from tests.limits import PATIENCE_S
 
 U32, U64 = (1 << 32) - 1, (1 << 64) - 1
 BAD, GONE, REFUSED = (

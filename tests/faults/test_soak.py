@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 from tests.faults.world import REPOSITORY
+from tests.limits import PATIENCE_S
 
 SECONDS = 2
 
@@ -19,7 +20,7 @@ def test_a_few_seconds_of_everything() -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=55,
+        timeout=PATIENCE_S,
     )
     assert answer.returncode == 0, answer.stdout + answer.stderr
     found = re.fullmatch(r"calls (\d+) ended (\d+) lost 0 hung 0", answer.stdout.splitlines()[-1])

@@ -33,10 +33,10 @@ from hbrt.mailbox import FIRST_END, Mailbox, State
 from tests.faults import ops
 from tests.faults.points import Point
 from tests.faults.tracer import DIRECTORY
+from tests.limits import PATIENCE_S
 
 IMAGE = Path(__file__).parent / "image.py"
 REPOSITORY = Path(__file__).resolve().parents[2]
-PATIENCE_S = 25.0  # only a test that fails waits so long
 DDR_BYTES = 16 << 20
 HARMLESS = {"leak"}  # findings that a killed client earns
 

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from hbrt import __version__
 from hbrt.cli import ENTRY_POINTS, VERBS, group
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -162,7 +163,7 @@ def test_a_reader_who_leaves_is_not_taken_for_a_failure(with_plugin: Shell) -> N
     assert program.stdout is not None
     assert program.stdout.read(5) == "xxxxx"
     program.stdout.close()
-    assert program.wait(timeout=30) == 141
+    assert program.wait(timeout=PATIENCE_S) == 141
     assert program.stderr is not None
     assert program.stderr.read() == ""
 
@@ -176,7 +177,7 @@ def test_a_reader_who_has_left_before_is_none_either(shell: Shell, arguments: st
         env=shell.environment,
         stdout=write,
         stderr=subprocess.PIPE,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
     os.close(write)
@@ -188,7 +189,7 @@ def test_closed_streams_are_no_defect(shell: Shell, closed: str) -> None:
     """The verb prints a table, which asks stdout whether it is a terminal."""
     command = f"exec {sys.executable} -m hbrt run nn help {closed}"
     answer = subprocess.run(
-        ["sh", "-c", command], env=shell.environment, capture_output=True, text=True, timeout=30, check=False
+        ["sh", "-c", command], env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert (answer.returncode, answer.stderr) == (0, "")
     assert ("softmax" in answer.stdout) == (">&-" not in closed.replace("2>&-", ""))

@@ -12,6 +12,7 @@ import pytest
 from hbrt import curve_keys
 from hbrt.board import WrongUseError
 from hbrt.curve_keys import KeysError
+from tests.limits import PATIENCE_S
 
 
 @pytest.fixture
@@ -91,7 +92,7 @@ def test_keys_that_cannot_be_written_are_not_begun(keys: Path, tmp_path: Path) -
     )
     fresh = tmp_path / "fresh"
     said = subprocess.run(
-        [sys.executable, "-c", code, fresh, keys], capture_output=True, text=True, timeout=30, check=True
+        [sys.executable, "-c", code, fresh, keys], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     ).stdout.splitlines()
     assert said[0].startswith(f"The relay's keys cannot be written in {fresh}: File too large")
     assert said[1].startswith(f"The keys for bob cannot be written in {keys}: File too large")

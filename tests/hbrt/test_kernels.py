@@ -14,6 +14,7 @@ import pytest
 
 from hbrt import kernels
 from hbrt.kernels import Kernel, cache_directory, numba_module
+from tests.limits import PATIENCE_S
 
 needs_numba = pytest.mark.skipif(numba_module() is None, reason="numba is not installed (extra pointcloud)")
 
@@ -79,7 +80,7 @@ def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path / "cache")}
     command = [sys.executable, "-c", COMPILES, str(tmp_path)]
     runs = [
-        subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=50)
+        subprocess.run(command, env=environment, check=True, capture_output=True, text=True, timeout=PATIENCE_S)
         for _ in range(2)
     ]
     assert [run.stdout.split() for run in runs] == [["0", "1"], ["1", "0"]]

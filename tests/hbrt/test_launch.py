@@ -19,6 +19,7 @@ from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid
 from hbrt.launch import DaemonConfig, DidNotStartError, launch, log_tail
 from hbrt.status import Status
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -166,7 +167,7 @@ def test_log_tail_of_a_log_that_is_larger_than_memory(tmp_path: Path) -> None:
 
 def test_too_few_descriptors_are_named_before_anything_is_started(shell: Shell) -> None:
     few = ["sh", "-c", f"ulimit -n 64; exec {sys.executable} -m hbrt start"]
-    answer = subprocess.run(few, env=shell.environment, capture_output=True, text=True, timeout=30, check=False)
+    answer = subprocess.run(few, env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert (answer.returncode, answer.stdout) == (3, "")
     assert answer.stderr.endswith(
         "A board needs 128 file descriptors a process at the least, and this process may have 64: raise the limit, as "

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hbrt.private_files import make_directory, open_file
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -105,7 +106,7 @@ def test_a_board_whose_owner_has_a_umask_that_takes_all(shell: Shell, tmp_path: 
             env=shell.environment,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=PATIENCE_S,
             check=False,
         )
         assert (done.returncode, done.stderr) == (0, ""), (arguments, done)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hbrt import programs
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -61,7 +62,9 @@ def test_who_has_ctrl_c_ignored_is_not_ended(shell: Shell, tmp_path: Path) -> No
     with_module(shell, tmp_path / "site", "comes_early", CTRL_C)
     program = "import comes_early; from hbrt.programs import hbrt; hbrt()"
     command = ["sh", "-c", 'trap "" INT; exec "$0" -c "$1" --version', sys.executable, program]
-    answer = subprocess.run(command, env=shell.environment, capture_output=True, text=True, timeout=30, check=False)
+    answer = subprocess.run(
+        command, env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     assert (answer.returncode, answer.stderr) == (0, "")
 
 

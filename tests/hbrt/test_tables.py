@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hbrt.tables import Column, duration, plain_lines
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -50,7 +51,7 @@ def on_terminal(shell: Shell, program: str, columns: int, **settings: str) -> st
     """What a program shows on a terminal of so many columns."""
     ours, theirs = pty.openpty()
     environment = {**shell.environment, "COLUMNS": str(columns), "TERM": "xterm", **settings}
-    subprocess.run([sys.executable, "-c", program], env=environment, stdout=theirs, check=True, timeout=30)
+    subprocess.run([sys.executable, "-c", program], env=environment, stdout=theirs, check=True, timeout=PATIENCE_S)
     os.close(theirs)
     shown = b""
     try:

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from arm_client.client import Board
 from hbrt import wire
 from hbrt.board import BoardPaths
+from tests.limits import PATIENCE_S
 
 TEXT = st.text(max_size=20)
 VALUES = st.recursive(
@@ -41,4 +42,4 @@ def test_any_hello_gets_a_lease_or_a_refusal(dsp_board: Board, packet: bytes) ->
     assert answer["ok"] in {0, 1}
     assert bool(fds) is bool(answer["ok"])
     assert answer["ok"] or answer["text"]
-    dsp_board.call(0, timeout=20)
+    dsp_board.call(0, timeout=PATIENCE_S)

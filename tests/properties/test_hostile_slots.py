@@ -12,8 +12,8 @@ from arm_client.client import Board
 from hbrt.layout import SLOT_TEXT
 from hbrt.mailbox import FIRST_END, REQUEST, Request, State
 from hbrt.status import Status
+from tests.limits import PATIENCE_S
 
-PATIENCE_S = 20.0
 U64 = (1 << 64) - 1
 CORES = 2
 

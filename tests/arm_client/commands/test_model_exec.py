@@ -23,6 +23,7 @@ from arm_client.client import Board
 from arm_client.commands import model_exec
 from arm_client.dnn.images import encode
 from hbrt.dnn_types import hbDNNDataType
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -473,7 +474,7 @@ def test_ctrl_c_ends_a_measurement_and_its_board(shell: Shell) -> None:
     while not process.stdout.readline().startswith("Frame count: "):
         pass
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=30)
+    process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
     assert list(shell.home.iterdir()) == []
 
@@ -491,7 +492,7 @@ def test_a_bar_on_the_terminal_leaves_the_output_alone(shell: Shell) -> None:
             stderr=stderr,
             text=True,
             check=True,
-            timeout=40,
+            timeout=PATIENCE_S,
         )
         shown = os.read(terminal, 1 << 16).decode()
     finally:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from onnx import NodeProto, TensorProto, helper
 
 import arm_client as hb
+from tests.limits import PATIENCE_S
 
 F32 = TensorProto.FLOAT
 Value = tuple[str, int, Sequence[int | str | None] | None]
@@ -150,7 +151,6 @@ class Net:
 class Gate:
     """Stands before a model's plan: runs begin when it is opened, and are noted in their order."""
 
-    PATIENCE_S = 20.0  # only a test that fails waits so long
     is_steady = False
 
     def __init__(self, net: Net) -> None:
@@ -167,7 +167,7 @@ class Gate:
         """As a plan."""
         self.order.append(how.customId)
         self._begun.release()
-        assert self._may_run.acquire(timeout=self.PATIENCE_S)
+        assert self._may_run.acquire(timeout=PATIENCE_S)
         return self._plan.run(feeds, outputs, stop, how)
 
     def close(self) -> None:
@@ -177,7 +177,7 @@ class Gate:
     def await_begun(self, count: int = 1) -> None:
         """Wait until so many runs have begun that nobody awaited yet."""
         for _ in range(count):
-            assert self._begun.acquire(timeout=self.PATIENCE_S)
+            assert self._begun.acquire(timeout=PATIENCE_S)
 
     def open(self, count: int = 1) -> None:
         """Let so many runs go."""

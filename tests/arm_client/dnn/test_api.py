@@ -22,6 +22,7 @@ from hbrt import dnn_types
 from hbrt.dnn_types import hbDNNDataType
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, f32, good
 from tests.arm_client.test_no_call_raises import ANYTHING, NUMBERS
+from tests.limits import PATIENCE_S
 
 Load = Callable[[bytes], Net]
 
@@ -337,7 +338,12 @@ def test_a_program_that_ends_while_a_task_runs_ends(dsp_board: Board) -> None:
     )
     environment = {**os.environ, "HBRT_BOARD": str(dsp_board.path), "HBRT_AUTOSTART": "0"}
     ended = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=40, check=False
+        [sys.executable, "-c", program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "running\n", "")
 

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 import pytest
 
 from arm_client.dnn.bpu import ALL_CORES, CORE_COUNT, Bpu
-
-PATIENCE_S = 30.0
+from tests.limits import PATIENCE_S
 
 
 class Job:

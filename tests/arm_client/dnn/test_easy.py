@@ -25,6 +25,7 @@ from arm_client.process import attached
 from arm_client.remote_memory import RemoteMemory
 from arm_client.session import set_default
 from hbrt.status import Status
+from tests.limits import PATIENCE_S
 from tests.remote_relay import RemoteRelay
 
 DIGITS = Path(__file__).resolve().parents[3] / "samples" / "dnn"
@@ -53,7 +54,7 @@ def test_onnxruntime_leaves_nothing_in_the_home_and_reports_nothing(tmp_path: Pa
         environment.pop(name, None)
     program = "import sys; from arm_client import dnn; dnn.load; print('onnxruntime' in sys.modules)"
     answer = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S
     )
     assert (answer.stdout, answer.stderr) == ("True\n", "")
     assert not list(tmp_path.iterdir())

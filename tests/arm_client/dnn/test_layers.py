@@ -22,6 +22,7 @@ from arm_client.dnn.graph import NodeInfo
 from arm_client.dnn.layers import Layer, NDArray, TensorType
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import Net, ctrl, f32, good, model_bytes
+from tests.limits import PATIENCE_S
 
 F32 = TensorProto.FLOAT
 Load = Callable[[bytes], Net]
@@ -440,7 +441,7 @@ def test_declined_nodes_are_counted_and_listed() -> None:
 
 
 def test_runs_at_the_same_time_have_layers_of_their_own(dsp_board: Board) -> None:
-    both, made = threading.Barrier(2, timeout=20), []
+    both, made = threading.Barrier(2, timeout=PATIENCE_S), []
 
     class Meeting(Doubling):
         def __init__(self) -> None:

@@ -21,6 +21,7 @@ from arm_client.dnn.plugins import Plugins
 from arm_client.errors import HbrtError
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import model_bytes
+from tests.limits import PATIENCE_S
 
 PLUGIN = """
 import arm_client as hb
@@ -219,7 +220,9 @@ def test_a_refusal_without_a_standard_error(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_a_refusal_of_a_call_that_no_program_makes() -> None:
     program = "import atexit, arm_client as hb; atexit.register(hb.hbDNNRelease, hb.hbPackedDNNHandle_t())"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE_S, check=True
+    )
     assert ended.stderr.splitlines()[0].startswith("[DNN] ERROR: The packed model handle is null")
     assert len(ended.stderr.splitlines()) == 1
 
@@ -255,7 +258,7 @@ def test_a_program_runs_its_model_with_plugins_and_writes_its_times(tmp_path: Pa
         check=True,
         capture_output=True,
         text=True,
-        timeout=50,
+        timeout=PATIENCE_S,
     )
     assert (result.stdout, result.stderr) == ("[5.0, 5.0, 5.0, 5.0]\n", "")
     first, second = (tmp_path / "times" / "net" / "profiler.log").read_text().split("\n***\n")

@@ -14,6 +14,7 @@ import pytest
 import arm_client as hb
 from arm_client.client import Board
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, endless, f32, good
+from tests.limits import PATIENCE_S
 
 Load = Callable[[bytes], Net]
 FOREVER = np.array(1 << 62)
@@ -207,7 +208,7 @@ class Calls:
         self._one_more.release()
 
     def await_one(self) -> None:
-        assert self._one_more.acquire(timeout=20)
+        assert self._one_more.acquire(timeout=PATIENCE_S)
 
 
 def test_a_callback_is_called_once_before_or_after_the_end(load: Load) -> None:

@@ -21,6 +21,7 @@ from arm_client.nn import rows
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
+from tests.limits import PATIENCE_S
 
 
 def oracle(values: NDArray[np.float32], axis: int = -1) -> NDArray[np.float64]:
@@ -202,7 +203,7 @@ def test_what_a_core_still_writes_outlives_the_timeout(
             nn.softmax(board, rows_in, timeout=0.05)  # its padded results are nobody's but the call's
         held_bytes = board.live_bytes()
         rows_in.view(np.uint8)[:, 0] = 1
-        concurrent.futures.wait(tasks, timeout=30)
+        concurrent.futures.wait(tasks, timeout=PATIENCE_S)
         assert started.result(0)[0] != 0
         cancelled = [task.cancelled() for task in tasks]
         assert cancelled.count(False) in {1, 2}  # one a core: what had not begun was cancelled

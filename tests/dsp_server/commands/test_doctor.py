@@ -16,6 +16,7 @@ import pytest
 from dsp_server.commands import _kernel
 from dsp_server.commands._checks import EXTRAS, Level, extra, package
 from hbrt.claim_lock import ClaimLock
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -55,7 +56,9 @@ def test_a_mutex_that_dies_with_its_holder_fails(monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(("limit", "level", "code"), [(100, "fail", 3), (200, "warn", 0), (300, "ok", 0)])
 def test_few_descriptors_are_told_and_too_few_fail(shell: Shell, limit: int, level: str, code: int) -> None:
     command = ["sh", "-c", f"ulimit -n {limit}; exec {sys.executable} -m hbrt doctor --json"]
-    answer = subprocess.run(command, env=shell.environment, capture_output=True, text=True, timeout=30, check=False)
+    answer = subprocess.run(
+        command, env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
     found = {check["name"]: check for check in json.loads(answer.stdout)}["descriptors"]
     assert (answer.returncode, found["level"], found["found"]) == (code, level, f"{limit} a process")
 

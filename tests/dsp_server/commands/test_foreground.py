@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from hbrt.board_files import daemon_pid
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -37,7 +38,7 @@ def test_ctrl_c_ends_the_board_cleanly(shell: Shell, arguments: tuple[str, ...])
     cores = psutil.Process(daemon.pid).children(recursive=True)
     assert len(cores) == 2
     os.killpg(daemon.pid, signal.SIGINT)  # as a terminal does: to the whole foreground group
-    output, errors = daemon.communicate(timeout=20)
+    output, errors = daemon.communicate(timeout=PATIENCE_S)
     assert (daemon.returncode, output) == (0, "")
     shown = [line.split(" ", 1)[1] for line in errors.splitlines()]
     assert shown[0].startswith("daemon Board default is running: 2 cores, image ")
@@ -51,7 +52,7 @@ def test_ctrl_c_ends_the_board_cleanly(shell: Shell, arguments: tuple[str, ...])
 def test_a_signal_ends_the_board_cleanly(shell: Shell, number: signal.Signals) -> None:
     daemon = started(shell, *DSP_SERVER)
     daemon.send_signal(number)
-    daemon.communicate(timeout=20)
+    daemon.communicate(timeout=PATIENCE_S)
     assert daemon.returncode == 0
     assert shell.files() == ["log"]
 
@@ -59,7 +60,7 @@ def test_a_signal_ends_the_board_cleanly(shell: Shell, number: signal.Signals) -
 def test_stop_ends_it_as_well(shell: Shell) -> None:
     daemon = started(shell, *DSP_SERVER)
     shell.good("stop")
-    daemon.communicate(timeout=20)
+    daemon.communicate(timeout=PATIENCE_S)
     assert daemon.returncode == 0
 
 
@@ -68,7 +69,7 @@ def test_what_an_earlier_daemon_logged_is_not_shown_again(shell: Shell) -> None:
     shell.good("stop")
     daemon = started(shell, *DSP_SERVER)
     daemon.send_signal(signal.SIGINT)
-    _, errors = daemon.communicate(timeout=20)
+    _, errors = daemon.communicate(timeout=PATIENCE_S)
     assert errors.count("is offline") == 1
 
 

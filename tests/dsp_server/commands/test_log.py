@@ -6,6 +6,8 @@ import os
 import signal
 from typing import TYPE_CHECKING
 
+from tests.limits import PATIENCE_S
+
 if TYPE_CHECKING:
     from tests.conftest import Shell
 
@@ -69,7 +71,7 @@ def test_following_ends_with_the_board_and_misses_nothing(shell: Shell) -> None:
     assert following.stdout is not None
     assert "is running" in following.stdout.readline()
     shell.good("stop")
-    rest, errors = following.communicate(timeout=20)
+    rest, errors = following.communicate(timeout=PATIENCE_S)
     assert rest.endswith("daemon Board default is offline.\n")
     assert (following.returncode, errors) == (0, "")
 
@@ -80,7 +82,7 @@ def test_ctrl_c_is_how_one_leaves(shell: Shell) -> None:
     assert following.stdout is not None
     following.stdout.readline()
     os.killpg(following.pid, signal.SIGINT)
-    assert following.communicate(timeout=20) == ("", "")
+    assert following.communicate(timeout=PATIENCE_S) == ("", "")
     assert following.returncode == 0
     assert shell.status()["state"] == "running"
 

@@ -17,6 +17,7 @@ import pytest
 from hbrt import __version__
 from hbrt.control_client import Daemon, RefusedError
 from hbrt.status import Status
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -48,7 +49,7 @@ def holding_memory(shell: Shell) -> Iterator[tuple[int, list[str]]]:
         assert client.stdout is not None
         yield client.pid, client.stdout.readline().split()
     finally:
-        client.communicate("\n", timeout=20)
+        client.communicate("\n", timeout=PATIENCE_S)
 
 
 def test_ops_are_listed_by_command(running: Shell) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hbrt import curve_keys
+from tests.limits import PATIENCE_S
 from tests.remote_relay import BRISK, RemoteRelay
 
 if TYPE_CHECKING:
@@ -104,7 +105,7 @@ def test_following_a_far_log_ends_with_its_board(far: Far) -> None:
     while "said later" not in following.stdout.readline():
         pass
     far.stop()
-    _, errors = following.communicate(timeout=20)
+    _, errors = following.communicate(timeout=PATIENCE_S)
     assert following.returncode == 0
     assert errors == f"Board {far.address} is offline; the end of its log is on its own machine.\n"
 
@@ -114,7 +115,7 @@ def test_following_a_far_log_whose_relay_is_killed_is_no_end(far: Far) -> None:
     assert following.stdout is not None
     assert "is running" in following.stdout.readline()
     os.kill(far.relay_pid, signal.SIGKILL)
-    _, errors = following.communicate(timeout=20)
+    _, errors = following.communicate(timeout=PATIENCE_S)
     assert (following.returncode, errors) == (3, f"Error: The relay at {far.address} closed the connection.\n")
 
 
@@ -132,7 +133,7 @@ def test_a_far_board_that_is_not_there_yet_is_waited_for(shell: Shell) -> None:
     waiting = shell.start("-m", "hbrt", *wait)
     shell.good("start", "--cores", 1)
     shell.good("relay", "--listen", address, "--detach")
-    shown, errors = waiting.communicate(timeout=40)
+    shown, errors = waiting.communicate(timeout=PATIENCE_S)
     assert (waiting.returncode, errors) == (0, "")
     assert shown.startswith("Board default is running: ")
 
@@ -155,7 +156,7 @@ def test_a_far_daemon_that_hangs_is_told_and_its_log_is_read(kept: Far) -> None:
     try:
         asking = kept.shell.start("-m", "hbrt", "status")
         assert "is running" in kept.shell.good("log", "-n", 3)  # meanwhile
-        _, errors = asking.communicate(timeout=20)
+        _, errors = asking.communicate(timeout=PATIENCE_S)
         assert asking.returncode == 124
         assert f"(process {near['pid']}) did not answer 'status' in {DAEMON_SECONDS:g} s." in errors
     finally:
@@ -183,5 +184,5 @@ def test_what_changes_a_board_is_for_its_own_machine(kept: Far) -> None:
 
 def test_many_look_at_once(kept: Far) -> None:
     asking = [kept.shell.start("-m", "hbrt", "status", "--json") for _ in range(5)]
-    answers = [process.communicate(timeout=40)[0] for process in asking]
+    answers = [process.communicate(timeout=PATIENCE_S)[0] for process in asking]
     assert {json.loads(answer)["state"] for answer in answers} == {"running"}

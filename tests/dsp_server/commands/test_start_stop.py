@@ -15,6 +15,7 @@ import pytest
 
 from hbrt.board_files import daemon_pid
 from hbrt.control_client import Daemon
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
@@ -225,7 +226,7 @@ def test_a_limit_of_memory_is_named(shell: Shell, limit_kib: int, sentence: str)
     """The daemon maps the DDR, and so does each core, which begins as a copy of the daemon."""
     command = f"ulimit -v {limit_kib}; exec {sys.executable} -m hbrt start --ddr 2G"
     answer = subprocess.run(
-        ["sh", "-c", command], env=shell.environment, capture_output=True, text=True, timeout=30, check=False
+        ["sh", "-c", command], env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
     )
     assert answer.returncode != 0
     assert sentence in answer.stderr
@@ -307,7 +308,7 @@ def test_ctrl_c_while_an_image_loads_leaves_nothing(shell: Shell) -> None:
         core = int(loading.readline())
     daemon = psutil.Process(core).ppid()
     os.killpg(starting.pid, signal.SIGINT)
-    _, errors = starting.communicate(timeout=30)
+    _, errors = starting.communicate(timeout=PATIENCE_S)
     assert (starting.returncode, errors) == (130, "")
     assert has_ended(core)
     assert has_ended(daemon)
@@ -316,7 +317,7 @@ def test_ctrl_c_while_an_image_loads_leaves_nothing(shell: Shell) -> None:
 
 def test_of_two_starts_at_once_exactly_one_wins(shell: Shell) -> None:
     both = [shell.start("-m", "hbrt", "start", "--cores", 1) for _ in range(2)]
-    said = [process.communicate(timeout=40) for process in both]
+    said = [process.communicate(timeout=PATIENCE_S) for process in both]
     codes = [process.returncode for process in both]
     assert sorted(codes) == [0, 2], said
     winner, loser = codes.index(0), codes.index(2)
@@ -406,7 +407,7 @@ def test_stop_names_the_programs_that_lose_their_board(shell: Shell) -> None:
             f"attached: {client.pid} (-c); their calls answer HB_DSP_BOARD_LOST.\n"
         )
     finally:
-        client.communicate("\n", timeout=20)
+        client.communicate("\n", timeout=PATIENCE_S)
 
 
 def test_one_core_can_be_stopped_and_started(shell: Shell) -> None:

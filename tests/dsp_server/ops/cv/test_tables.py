@@ -16,6 +16,7 @@ from dsp_server.ops.cv import CV_OPS
 from dsp_server.registry import Registry
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.types import HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E
+from tests.limits import PATIENCE_S
 
 DOCS = Path(__file__).resolve().parents[4] / "docs" / "cv-ops.md"
 MANUAL = [
@@ -127,13 +128,17 @@ def test_the_table_in_the_docs_is_the_registrys() -> None:
 
 def test_registering_the_ops_loads_neither_numpy_nor_opencv() -> None:
     check = "import sys, dsp_server.ops.cv; print({'numpy', 'cv2'} & set(sys.modules))"
-    answer = subprocess.run([sys.executable, "-c", check], check=True, capture_output=True, text=True, timeout=30)
+    answer = subprocess.run(
+        [sys.executable, "-c", check], check=True, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert answer.stdout == "set()\n"
 
 
 def test_without_opencv_the_sentence_names_the_extra() -> None:
     check = "import sys; sys.modules['cv2'] = None; import dsp_server.ops.cv.resize"
-    answer = subprocess.run([sys.executable, "-c", check], check=False, capture_output=True, text=True, timeout=30)
+    answer = subprocess.run(
+        [sys.executable, "-c", check], check=False, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert answer.returncode == 1
     last = answer.stderr.strip().splitlines()[-1]
     assert last.startswith("ImportError: The CV ops need OpenCV, which this Python does not have (")
