@@ -7,9 +7,11 @@ Only the supervisor writes the page table and the block table; everyone may read
 from __future__ import annotations
 
 import fcntl
+import functools
 import mmap
 import os
 import struct
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hbrt.claim_lock import ClaimLock
@@ -29,6 +31,7 @@ from hbrt.layout import (
 # Who maps the file leans on its length: were it shortened, touching what is gone would end every process of the board.
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
+_CHUNK_BYTES = 1 << 20
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 _SHARERS = struct.Struct(f"<{BLOCK_MAX_SHARERS}H")
@@ -195,6 +198,7 @@ class DdrTables:
     def __init__(self, ddr: Ddr) -> None:
         """Write into ``ddr``; one process a board may."""
         self._ddr = ddr
+        self._can_remove = _can_remove_pages()
 
     def _mark(self, phy_addr: int, reserved_bytes: int, block_id: int) -> None:
         layout = self._ddr.layout
@@ -236,25 +240,50 @@ class DdrTables:
 
     def drop_pages(self, phy_addr: int, reserved_bytes: int) -> None:
         """Give the pages of a range back to the host; they read as zero afterwards."""
-        self._ddr.map.madvise(mmap.MADV_REMOVE, self._ddr.offset_of(phy_addr), reserved_bytes)
+        offset = self._ddr.offset_of(phy_addr)
+        if self._can_remove:
+            self._ddr.map.madvise(mmap.MADV_REMOVE, offset, reserved_bytes)
+            return
+        for start, end in data_runs(self._ddr.fd, offset, offset + reserved_bytes):
+            for at in range(start, end, _CHUNK_BYTES):
+                os.pwrite(self._ddr.fd, bytes(min(_CHUNK_BYTES, end - at)), at)
 
     def first_nonzero(self, phy_addr: int, size_bytes: int) -> int | None:
         """Physical address of the first byte that is not zero in a range, or None; holes cost nothing."""
-        fd = self._ddr.fd
         offset = self._ddr.offset_of(phy_addr)
-        end = offset + size_bytes
-        while offset < end:
-            try:
-                data = os.lseek(fd, offset, os.SEEK_DATA)
-            except OSError:
-                return None  # ENXIO: only holes from here on
-            if data >= end:
-                return None
-            hole = min(end, os.lseek(fd, data, os.SEEK_HOLE))
-            for start in range(data, hole, 1 << 20):
-                chunk = os.pread(fd, min(1 << 20, hole - start), start)
+        for start, end in data_runs(self._ddr.fd, offset, offset + size_bytes):
+            for at in range(start, end, _CHUNK_BYTES):
+                chunk = os.pread(self._ddr.fd, min(_CHUNK_BYTES, end - at), at)
                 rest = chunk.lstrip(b"\0")
                 if rest:
-                    return self._ddr.layout.ddr_base + start + len(chunk) - len(rest)
-            offset = hole
+                    return self._ddr.layout.ddr_base + at + len(chunk) - len(rest)
         return None
+
+
+def data_runs(fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Parts of a range of a file that are not holes; looking at a hole through a mapping would fill it."""
+    while start < end:
+        try:
+            first = os.lseek(fd, start, os.SEEK_DATA)
+        except OSError:
+            return  # ENXIO: only holes from here on
+        if first >= end:
+            return
+        start = min(end, os.lseek(fd, first, os.SEEK_HOLE))
+        yield first, start
+
+
+@functools.cache
+def _can_remove_pages() -> bool:
+    """Whether MADV_REMOVE empties pages; an emulated kernel (qemu-user) answers 0 and leaves them as they are."""
+    fd = os.memfd_create("hbrt-probe", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(fd, PAGE_BYTES)
+        with mmap.mmap(fd, PAGE_BYTES) as page:
+            page[0] = 1
+            page.madvise(mmap.MADV_REMOVE)
+            return not page[0]
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

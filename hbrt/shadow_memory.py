@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import mmap
-import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
@@ -16,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from sortedcontainers import SortedDict
 
-from hbrt.ddr import Ddr
+from hbrt.ddr import Ddr, data_runs
 from hbrt.layout import PAGE_BYTES
 from hbrt.shadow import CHUNK_BYTES, Bits, Change, accept, changed_runs, merge, spread, take
 from hbrt.wire import MalformedMessageError
@@ -119,7 +118,8 @@ class ShadowMemory:
         """
         start = self._ddr.offset_of(phy_addr)
         base_address = phy_addr - start
-        for first, last in _data_runs(self._ddr.fd, start, start + size_bytes):
+        for run in data_runs(self._ddr.fd, start, start + size_bytes):
+            first, last = run[0] // PAGE_BYTES * PAGE_BYTES, -(-run[1] // PAGE_BYTES) * PAGE_BYTES
             for at in range(first, last, CHUNK_BYTES):
                 found = []
                 with self.lock:
@@ -176,17 +176,3 @@ class ShadowMemory:
             raise MalformedMessageError(f"The range {phy_addr:#x}+{size_bytes:#x} is not whole pages of the DDR.")
         offset = self._ddr.offset_of(phy_addr)
         return slice(offset, offset + size_bytes)
-
-
-def _data_runs(fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Ranges of a file that are not holes, in whole pages; looking at a hole through a mapping would fill it."""
-    while start < end:
-        try:
-            first = os.lseek(fd, start, os.SEEK_DATA)
-        except OSError:
-            return  # ENXIO: only holes from here on
-        if first >= end:
-            return
-        last = min(end, os.lseek(fd, first, os.SEEK_HOLE))
-        yield first // PAGE_BYTES * PAGE_BYTES, -(-last // PAGE_BYTES) * PAGE_BYTES
-        start = last

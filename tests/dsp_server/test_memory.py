@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import signal
 import threading
@@ -12,7 +13,7 @@ import pytest
 
 from dsp_server.clients import Client, Clients
 from dsp_server.memory import Memory, MemoryRefusedError
-from hbrt.ddr import Ddr
+from hbrt.ddr import Ddr, _can_remove_pages
 from hbrt.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
 from hbrt.mailbox import REQUEST, Mailbox, State
 from hbrt.status import Status
@@ -333,6 +334,31 @@ def test_write_into_free_memory_is_found_at_the_next_allocation_and_cleared(benc
         ("write-after-free", f"A byte at {phy_addr + 40:#x} was written while that memory was free.")
     ]
     assert bytes(bench.ddr.view(phy_addr, PAGE_BYTES)) == bytes(PAGE_BYTES)
+
+
+class MmapOfAnEmulator(mmap.mmap):
+    """Takes every advice and follows none, as under qemu-user."""
+
+    def madvise(self, option: int, start: int = 0, length: int | None = None) -> None:
+        """Do nothing."""
+
+
+def test_fresh_memory_is_zeros_where_madvise_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mmap, "mmap", MmapOfAnEmulator)
+    _can_remove_pages.cache_clear()
+    bench = Bench()
+    try:
+        size = 3 * PAGE_BYTES - 100
+        phy_addr = bench.alloc(size)
+        for at in (0, PAGE_BYTES + 17, size - 1):
+            bench.write(phy_addr + at, b"\x55")
+        bench.memory.free(phy_addr, bench.one.id)
+        assert bench.alloc(size, bench.two) == phy_addr
+        assert not any(bench.ddr.view(phy_addr, size))
+        assert bench.found == []
+    finally:
+        bench.ddr.close()
+        _can_remove_pages.cache_clear()
 
 
 def test_listing_is_by_address_and_limited(bench: Bench) -> None:
