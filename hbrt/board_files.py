@@ -193,6 +193,23 @@ def lock_holder(path: Path) -> int | None:
     return int(text) if found[0] != fcntl.F_UNLCK and text.isdigit() else None
 
 
+def boards_in(place: Path) -> list[BoardPaths]:
+    """The boards whose directories lie in a home of boards, running or not, by name; none where there is no home.
+
+    Raises:
+        OSError: the home cannot be looked into.
+    """
+    try:
+        entries = sorted(place.iterdir())
+    except FileNotFoundError:
+        return []
+    return [
+        BoardPaths(entry)
+        for entry in entries
+        if entry.is_dir() and not entry.is_symlink() and not entry.name.startswith(".")
+    ]
+
+
 def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
     named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_tasks, paths.relay_lock]

@@ -36,6 +36,7 @@ VERBS: dict[str, Verb] = {
         "dsp_server.commands.recovery:command", "Show or set whether a core that crashed starts again by itself."
     ),
     "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
+    "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
@@ -49,18 +50,28 @@ VERBS: dict[str, Verb] = {
     "op": Verb("arm_client.commands.op:command", "Write an op of your own, or check one against a reference."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
     "doctor": Verb("dsp_server.commands.doctor:command", "Check the installation and what dead boards left."),
+    "completion": Verb("hbrt.completion:command", "Print what makes a shell complete hbrt's verbs and options."),
 }
+ALIASES = {"ls": "ps"}
+_AS_JSON = "hbrt.as_json"
 
 
 @contextlib.contextmanager
-def mapped_exits() -> Iterator[None]:
-    """Turn an expected error, Ctrl-C and a closed pipe into a sentence, where there is one, and hbrt.exits' code."""
+def mapped_exits(*, as_json: bool = False) -> Iterator[None]:
+    """Turn an expected error, Ctrl-C and a closed pipe into a sentence, where there is one, and hbrt.exits' code.
+
+    With ``as_json`` the sentence of an error is in a JSON document on standard output.
+    """
     from hbrt.exits import Exit
 
     try:
         with interruptible():
             yield
-    except (click.ClickException, click.exceptions.Exit, click.Abort):
+    except click.ClickException as error:
+        if not as_json:
+            raise
+        raise click.exceptions.Exit(_tell_json(error.format_message(), error.exit_code)) from None
+    except (click.exceptions.Exit, click.Abort):
         raise
     except BrokenPipeError:
         with contextlib.suppress(OSError):
@@ -69,10 +80,18 @@ def mapped_exits() -> Iterator[None]:
     except KeyboardInterrupt:
         raise click.exceptions.Exit(Exit.INTERRUPTED) from None
     except Exception as error:  # noqa: BLE001 - one that is not expected is shown whole
-        raise click.exceptions.Exit(_tell(error)) from None
+        raise click.exceptions.Exit(_tell(error, as_json=as_json)) from None
 
 
-def _tell(error: Exception) -> int:
+def _tell_json(sentence: str, code: int, status: object = None) -> int:
+    """Print an error as the one document of a verb with ``--json``; returns the exit code."""
+    from hbrt.tables import show_json
+
+    show_json({"error": sentence, "exit_code": code, "status": getattr(status, "name", None)})
+    return code
+
+
+def _tell(error: Exception, *, as_json: bool = False) -> int:
     """Print what became of a verb; returns the exit code."""
     from hbrt.exits import Exit, exit_for, sentence_of
 
@@ -83,6 +102,8 @@ def _tell(error: Exception) -> int:
         traceback.print_exception(error)
         click.echo("This is a defect of hbrt, not of your program; the lines above say where.", err=True)
         return Exit.BROKEN
+    if as_json:
+        return _tell_json(sentence_of(error), int(code), getattr(error, "status", None))
     click.echo(f"Error: {sentence_of(error)}", err=True)
     return code
 
@@ -96,12 +117,32 @@ class VerbGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
         """The verb's command, loaded; None when there is no such verb."""
-        verb = VERBS.get(cmd_name)
+        verb = VERBS.get(ALIASES.get(cmd_name, cmd_name))
         target = verb.target if verb else _plugins().get(cmd_name)
         if target is None:
             return None
         module, _, attribute = target.partition(":")
         return cast("click.Command", getattr(import_module(module), attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is called; one that is not there is answered with the nearest one."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            import difflib
+
+            known = [*self.list_commands(ctx), *ALIASES]
+            longer = [verb for verb in known if verb.startswith(name)]
+            nearest = longer or difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {nearest[0]!r}?" if nearest else "'hbrt --help' lists the verbs."
+            ctx.fail(f"There is no verb {name!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments, and note whether the verb is to answer in JSON: its errors do, too."""
+        ctx.meta[_AS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the list of verbs without loading any."""
@@ -112,7 +153,7 @@ class VerbGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the verb."""
-        with mapped_exits():
+        with mapped_exits(as_json=ctx.meta[_AS_JSON]):
             return super().invoke(ctx)
 
 
@@ -131,7 +172,11 @@ def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> 
         ctx.exit()
 
 
-@click.group(cls=VerbGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=VerbGroup,
+    epilog="Example: hbrt start --image my_image.py",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.option(
     "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
 )

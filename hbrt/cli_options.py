@@ -81,6 +81,18 @@ def _to_any_board(_ctx: click.Context, _param: click.Parameter, value: str | Non
         raise click.BadParameter(str(error)) from None
 
 
+def _complete_board(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of boards for a shell's completion."""
+    from hbrt.board import home, is_private_name
+    from hbrt.board_files import boards_in
+
+    try:
+        names = [board.name for board in boards_in(home())]
+    except OSError:
+        return []
+    return [name for name in names if name.startswith(incomplete) and not is_private_name(name)]
+
+
 def board_option(function: F) -> F:
     """Add ``--board``; the verb gets ``board``, a BoardPaths."""
     return click.option(
@@ -88,6 +100,7 @@ def board_option(function: F) -> F:
         "-b",
         metavar="NAME",
         callback=_to_paths,
+        shell_complete=_complete_board,
         help="Name of the board, or its directory when it has a slash. Default: HBRT_BOARD, else 'default'.",
     )(function)
 
@@ -99,6 +112,7 @@ def any_board_option(function: F) -> F:
         "-b",
         metavar="NAME",
         callback=_to_any_board,
+        shell_complete=_complete_board,
         help="Name of the board, its directory when it has a slash, or tcp://HOST:PORT of its relay. Default: "
         "HBRT_BOARD, else 'default'.",
     )(function)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard, is_private_name
-from hbrt.board_files import daemon_pid, leftovers
+from hbrt.board_files import boards_in, daemon_pid, leftovers
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -163,10 +163,10 @@ def why_not_running(paths: BoardPaths) -> str:
 def known_boards(paths: BoardPaths) -> list[str]:
     """Names of the boards in the same home as this one, running or not."""
     try:
-        entries = sorted(paths.path.parent.iterdir())
+        boards = boards_in(paths.path.parent)
     except OSError:
         return []
-    return [entry.name for entry in entries if BoardPaths(entry).log.exists() and not is_private_name(entry.name)]
+    return [board.name for board in boards if board.log.exists() and not is_private_name(board.name)]
 
 
 def how_to_name(paths: BoardPaths) -> str:

@@ -15,10 +15,19 @@ _GAP = 3
 
 
 class Column(NamedTuple):
-    """One column: its heading, and whether numbers stand in it."""
+    """One column: its heading, and whether numbers or states stand in it; a terminal shows states in colour."""
 
     heading: str
     is_number: bool = False
+    is_state: bool = False
+
+
+_COLOURS = {
+    **dict.fromkeys(("running", "ok"), "green"),
+    **dict.fromkeys(("offline", "busy", "stalled"), "yellow"),
+    **dict.fromkeys(("crashed", "stuck", "hung", "failed"), "red"),
+}
+"""Of the states of boards, cores and samples; any other has none."""
 
 
 def show_json(document: Any) -> None:
@@ -74,9 +83,13 @@ def _show_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> bool
         side: Literal["left", "right"] = "right" if column.is_number else "left"
         table.add_column(column.heading, justify=side, overflow="fold", no_wrap=at != widest)
     for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(Text(cell, _style(cell, column)) for cell, column in zip(row, columns, strict=True)))
     console.print(table)
     return True
+
+
+def _style(cell: str, column: Column) -> str:
+    return _COLOURS.get(cell, "") if column.is_state and not _is_bare() else ""
 
 
 def _is_bare() -> bool:

@@ -15,12 +15,17 @@ from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 CASE_SECONDS = 30.0
 
 
-@click.group(short_help="Write an op of your own, or check one against a reference.")
+@click.group(
+    short_help="Write an op of your own, or check one against a reference.",
+    epilog="Example: hbrt op new scale --cmd 0x1000",
+)
 def command() -> None:
     """Ops of your own."""
 
 
-@command.command(short_help="Write an op with all that belongs to it.")
+@command.command(
+    short_help="Write an op with all that belongs to it.", epilog="Example: hbrt op new scale --cmd 0x1000"
+)
 @click.argument("name")
 @click.option(
     "--cmd",
@@ -85,7 +90,9 @@ def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> floa
     return value
 
 
-@command.command(short_help="Compare an op with a reference.")
+@command.command(
+    short_help="Compare an op with a reference.", epilog="Example: hbrt op check 0x1000 --against my_reference.py:scale"
+)
 @click.argument("cmd", metavar="CMD", callback=to_command)
 @click.option(
     "--against",

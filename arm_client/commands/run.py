@@ -33,7 +33,10 @@ _COLUMNS = (
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
-@click.command(short_help="Run the sample programs of a group and compare their results.")
+@click.command(
+    short_help="Run the sample programs of a group and compare their results.",
+    epilog="Example: hbrt run nn softmax --mode direct",
+)
 @click.argument("group", required=False)
 @click.argument("names", metavar="[help | NAME...]", nargs=-1)
 @any_board_option

@@ -10,25 +10,22 @@ from pathlib import Path
 
 from dsp_server.commands._checks import Check, Level
 from hbrt.board import BoardError, BoardPaths, home, is_private_name
-from hbrt.board_files import daemon_pid, leftovers, remove_files, take_lock
+from hbrt.board_files import boards_in, daemon_pid, leftovers, remove_files, take_lock
 
 
 def boards(*, clean: bool) -> Iterator[Check]:
     """The home of the boards and each board in it; with ``clean``, what dead ones left is removed."""
     place = home()
     try:
-        entries = sorted(entry for entry in place.iterdir() if not entry.name.startswith("."))
+        found = boards_in(place)
+        yield _mode("boards", place)
     except FileNotFoundError:
         yield Check("boards", Level.OK, f"none yet; {place} is made by the first start")
         return
     except OSError as error:
         yield Check("boards", Level.FAIL, f"{place}: {error.strerror}", "Set HBRT_HOME to a directory of yours.")
         return
-    yield _mode("boards", place)
-    for entry in entries:
-        paths = BoardPaths(entry)
-        if entry.is_symlink() or not entry.is_dir():
-            continue
+    for paths in found:
         with contextlib.suppress(FileNotFoundError):  # it ended while we looked
             yield _board(paths, clean=clean)
 

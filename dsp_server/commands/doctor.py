@@ -13,7 +13,7 @@ from hbrt.exits import Exit
 from hbrt.tables import Column, show_json, show_table
 
 
-@click.command(short_help="Check the installation and what dead boards left.")
+@click.command(short_help="Check the installation and what dead boards left.", epilog="Example: hbrt doctor --clean")
 @click.option("--clean", is_flag=True, help="Remove what boards whose daemon has died left; logs of named boards stay.")
 @json_option
 @click.pass_context

@@ -7,7 +7,10 @@ from pathlib import Path
 import click
 
 
-@click.group(short_help="Make keys for programs on other machines (hbrt relay --listen --keys DIR).")
+@click.group(
+    short_help="Make keys for programs on other machines (hbrt relay --listen --keys DIR).",
+    epilog="Example: hbrt keys new ~/board-keys --name alice",
+)
 def command() -> None:
     """Make and list the keys with which programs of other machines come in over TCP."""
 
@@ -15,7 +18,10 @@ def command() -> None:
 _DIRECTORY = click.argument("directory", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 
 
-@command.command(short_help="Make a relay's keys, and those of one more program.")
+@command.command(
+    short_help="Make a relay's keys, and those of one more program.",
+    epilog="Example: hbrt keys new ~/board-keys --name alice",
+)
 @click.option("--name", metavar="NAME", help="Make keys for a program as well, and let it in under this name.")
 @_DIRECTORY
 def new(directory: Path, name: str | None) -> None:
@@ -40,7 +46,9 @@ def new(directory: Path, name: str | None) -> None:
         click.echo(f"Made keys for {name}: move {where} to its machine, and name it there by HBRT_KEYS.")
 
 
-@command.command("list", short_help="List the programs that may come in.")
+@command.command(
+    "list", short_help="List the programs that may come in.", epilog="Example: hbrt keys list ~/board-keys"
+)
 @_DIRECTORY
 def list_(directory: Path) -> None:
     """List the programs that may come in with DIR: name and public key."""

@@ -18,7 +18,7 @@ from hbrt.log_file import Follower, last_lines
 LINES = 100
 
 
-@click.command(short_help="Print a board's log, or follow it.")
+@click.command(short_help="Print a board's log, or follow it.", epilog="Example: hbrt log -f")
 @any_board_option
 @click.option("--follow", "-f", is_flag=True, help="Go on with what comes, until the board is offline or Ctrl-C.")
 @click.option(

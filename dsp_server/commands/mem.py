@@ -15,7 +15,7 @@ from hbrt.tables import Column, show_json, show_table
 MOST_BLOCKS = 100
 MOST_LISTED = 1_000_000
 _COLUMNS = (
-    Column("PHYSICAL ADDRESS"),
+    Column("ADDRESS"),
     Column("BYTES", is_number=True),
     Column("SIZE", is_number=True),
     Column("CACHED"),
@@ -24,7 +24,7 @@ _COLUMNS = (
 )
 
 
-@click.command(short_help="Show a board's DDR and the blocks that are allocated.")
+@click.command(short_help="Show a board's DDR and the blocks that are allocated.", epilog="Example: hbrt mem leaks")
 @any_board_option
 @click.argument("what", type=click.Choice(["blocks", "owners", "leaks"]), default="blocks")
 @click.option(

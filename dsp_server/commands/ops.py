@@ -20,7 +20,7 @@ _COLUMNS = (
 )
 
 
-@click.command(short_help="List the commands that a board's image registered.")
+@click.command(short_help="List the commands that a board's image registered.", epilog="Example: hbrt ops --json")
 @any_board_option
 @json_option
 def command(board: BoardPaths, *, as_json: bool) -> None:

@@ -11,7 +11,10 @@ from hbrt.cli_options import board_option, json_option
 from hbrt.control_client import ask
 
 
-@click.command(short_help="Show or set whether a core that crashed starts again by itself.")
+@click.command(
+    short_help="Show or set whether a core that crashed starts again by itself.",
+    epilog="Example: hbrt recovery disabled",
+)
 @board_option
 @json_option
 @click.argument("wanted", type=click.Choice(["enabled", "disabled"]), required=False)

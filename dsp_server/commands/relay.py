@@ -13,6 +13,7 @@ from hbrt.cli_options import board_option
 
 @click.command(
     short_help="Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay).",
+    epilog="Example: hbrt relay --listen tcp://127.0.0.1:5557 --detach",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @board_option

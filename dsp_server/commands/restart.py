@@ -13,7 +13,10 @@ from hbrt.control_client import Daemon
 from hbrt.launch import LOAD_SECONDS, SPARE_SECONDS
 
 
-@click.command(short_help="Load the image anew, or another one, on running cores.")
+@click.command(
+    short_help="Load the image anew, or another one, on running cores.",
+    epilog="Example: hbrt restart --image my_image.py",
+)
 @board_option
 @click.option("--core", metavar="N", type=click.IntRange(min=0), help="This core only; default: all cores.")
 @click.option(

@@ -72,7 +72,10 @@ def daemon_options(function: F) -> F:
     return function
 
 
-@click.command(short_help="Start a board, or an offline core of a running one.")
+@click.command(
+    short_help="Start a board, or an offline core of a running one.",
+    epilog="Example: hbrt start --image my_image.py --cores 2 --ddr 512M",
+)
 @daemon_options
 @click.option("--foreground", is_flag=True, help="Stay in this terminal and show the log; Ctrl-C ends the board.")
 @click.option(
@@ -103,7 +106,9 @@ def command(
     _report(config, start_detached(config), as_json=as_json)
 
 
-@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    epilog="Example: dsp_server --image my_image.py", context_settings={"help_option_names": ["-h", "--help"]}
+)
 @daemon_options
 def daemon(board: BoardPaths, **served: Any) -> None:
     """Be the daemon of a board in this terminal, and show its log; Ctrl-C ends it. As 'hbrt start --foreground'."""

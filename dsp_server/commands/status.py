@@ -22,14 +22,13 @@ POLL_SECONDS = 0.05
 REMOTE_POLL_SECONDS = 0.5  # each time is a connection
 _CORE_COLUMNS = (
     Column("CORE", is_number=True),
-    Column("STATE"),
-    Column("HEALTH"),
+    Column("STATE", is_state=True),
+    Column("HEALTH", is_state=True),
     Column("PID", is_number=True),
     Column("TASKS", is_number=True),
     Column("BUSY", is_number=True),
     Column("CYCLES", is_number=True),
     Column("RESTARTS", is_number=True),
-    Column("LAST CRASH"),
 )
 _CLIENT_COLUMNS = (
     Column("CLIENT", is_number=True),
@@ -47,7 +46,10 @@ _MAY_COME = frozenset(
 )
 
 
-@click.command(short_help="Show a board: its cores, memory, clients and findings.")
+@click.command(
+    short_help="Show a board: its cores, memory, clients and findings.",
+    epilog="Example: hbrt status --wait-healthy --timeout 10",
+)
 @any_board_option
 @click.option("--clients", "only_clients", is_flag=True, help="Show the attached programs only.")
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core runs and beats, at most --timeout.")
@@ -151,6 +153,9 @@ def _show(status: dict[str, Any]) -> None:
         )
     click.echo()
     show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
+    for core in status["cores"]:
+        if core["last_crash"]:
+            click.echo(f"Core {core['core']} crashed last: {core['last_crash']}")
     click.echo()
     _show_clients(status)
     click.echo()
@@ -180,7 +185,6 @@ def _core_row(core: dict[str, Any]) -> tuple[object, ...]:
         busy,
         core["cycles"],
         restarts,
-        core["last_crash"] or "-",
     )
 
 

@@ -13,7 +13,9 @@ from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSIO
 from hbrt.wire import VERSION
 
 
-@click.command(short_help="Print the versions of the emulator and what it emulates.")
+@click.command(
+    short_help="Print the versions of the emulator and what it emulates.", epilog="Example: hbrt version --json"
+)
 @json_option
 def command(*, as_json: bool) -> None:
     """Print the versions of the emulator, of the API that it emulates, and of what its processes agree on."""

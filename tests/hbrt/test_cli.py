@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +109,66 @@ def test_a_verb_that_is_known_does_not_look_through_installed_packages(shell: Sh
 def test_an_unknown_verb_is_wrong_usage(shell: Shell) -> None:
     answer = shell.hbrt("fly")
     assert answer.returncode == 2
-    assert "No such command 'fly'." in answer.stderr
+    assert "Error: There is no verb 'fly'. 'hbrt --help' lists the verbs." in answer.stderr
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("stauts", "status"), ("stat", "status"), ("doctr", "doctor")])
+def test_an_unknown_verb_is_answered_with_the_nearest(typed: str, meant: str) -> None:
+    answer = CliRunner().invoke(group, [typed], prog_name="hbrt")
+    assert answer.exit_code == 2
+    assert f"Error: There is no verb {typed!r}. Did you mean {meant!r}?" in answer.output
+
+
+def _commands(command: click.Command, words: list[str]) -> Iterator[tuple[list[str], click.Command]]:
+    yield words, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            child = command.get_command(click.Context(command), name)
+            assert child is not None
+            yield from _commands(child, [*words, name])
+
+
+def test_every_help_has_an_example_that_is_well_formed() -> None:
+    for words, command in _commands(group, ["hbrt"]):
+        shown = CliRunner().invoke(group, [*words[1:], "--help"], prog_name="hbrt").output
+        _, mark, example = shown.partition("Example: ")
+        assert mark, words
+        typed = shlex.split(example.splitlines()[0].partition(" >> ")[0])
+        assert typed[: len(words)] == words, words
+        if not isinstance(command, click.Group):
+            command.make_context(" ".join(words), typed[len(words) :], resilient_parsing=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["status", "--board", "nobody", "--json"], 2, "There is no board nobody in "),
+        (["stauts", "--json"], 2, "There is no verb 'stauts'. Did you mean 'status'?"),
+        (["mem", "--json", "--blocks", "many"], 2, "Invalid value for '--blocks'"),
+    ],
+)
+def test_an_error_of_a_verb_with_json_is_json(shell: Shell, arguments: list[str], code: int, sentence: str) -> None:
+    answer = shell.hbrt(*arguments)
+    document = json.loads(answer.stdout)
+    assert (answer.returncode, answer.stderr, document["exit_code"]) == (code, "", code)
+    assert document["error"].startswith(sentence)
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_is_what_a_shell_can_read(shell: Shell, name: str) -> None:
+    script = shell.good("completion", name)
+    assert "_HBRT_COMPLETE" in script
+    if program := shutil.which(name):
+        checked = subprocess.run([program, "-n"], input=script, capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_completion_knows_verbs_and_boards(shell: Shell) -> None:
+    shell.good("start", "--cores", 1)
+    shell.environment["_HBRT_COMPLETE"] = "bash_complete"
+    for typed, known in (("hbrt comp", "plain,completion"), ("hbrt mem --board def", "plain,default")):
+        shell.environment |= {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+        assert shell.good() == f"{known}\n"
 
 
 def test_the_version_comes_without_a_verb(shell: Shell) -> None:

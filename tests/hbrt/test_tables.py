@@ -24,8 +24,8 @@ show_table((Column("NAME"), Column("BYTES", is_number=True)), [("x" * 300, 5), (
 
 STATUS = """
 from hbrt.tables import Column, show_table
-columns = [Column("CORE", True), Column("STATE"), Column("HEALTH"), Column("TASKS", True), Column("RESTARTS", True)]
-show_table([*columns, Column("LAST CRASH")], [(0, "running", "ok", 0, 0, "-")])
+columns = [Column("CORE", True), Column("STATE", is_state=True), Column("TASKS", True), Column("PROGRAM AND ITS USER")]
+show_table(columns, [(0, "running", 0, "arm.py"), (1, "crashed", 0, "running")])
 """
 
 
@@ -75,9 +75,16 @@ def test_a_table_on_a_terminal_fits_it(shell: Shell) -> None:
 def test_a_terminal_with_no_room_gets_whole_lines_not_columns_of_one_letter(shell: Shell) -> None:
     shown = on_terminal(shell, STATUS, 40)
     assert shown.splitlines() == [
-        "CORE  STATE    HEALTH  TASKS  RESTARTS  LAST CRASH",
-        "   0  running  ok          0         0  -",
+        "CORE  STATE    TASKS  PROGRAM AND ITS USER",
+        "   0  running      0  arm.py",
+        "   1  crashed      0  running",
     ]
+
+
+def test_a_terminal_shows_states_in_colour_and_nothing_else(shell: Shell) -> None:
+    shown = on_terminal(shell, STATUS, 80)
+    assert shown.count("\x1b[32mrunning") == 1
+    assert shown.count("\x1b[31mcrashed") == 1
 
 
 def test_no_colour_is_no_escape_sequence_at_all(shell: Shell) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -55,7 +56,7 @@ def test_the_log_as_json_is_one_document(shell: Shell) -> None:
     assert shell.json("log", "-n", 2) == {"log": str(shell.home / "default" / "log"), "lines": lines[-2:]}
     both = shell.hbrt("log", "-f", "--json")
     assert both.returncode == 2
-    assert "--follow has no end and --json is one document" in both.stderr
+    assert "--follow has no end and --json is one document" in json.loads(both.stdout)["error"]
 
 
 def test_following_an_offline_board_prints_what_there_is_and_says_so(shell: Shell) -> None:

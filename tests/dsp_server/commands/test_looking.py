@@ -74,7 +74,7 @@ def test_memory_is_listed_with_its_owner(running: Shell) -> None:
         summary, heading, *lines = running.good("mem").splitlines()
         assert summary.startswith("DDR of 2.0 GiB at 0x")
         assert "in use by 2 blocks" in summary
-        assert heading.startswith("PHYSICAL ADDRESS")
+        assert heading.startswith("ADDRESS ")
         assert [line.split()[0] for line in lines] == [plain, cached]
         assert all(line.rstrip().endswith(f"process {pid} (-c)") for line in lines)
 
@@ -123,7 +123,8 @@ def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
     assert "SIGKILL" in core["last_crash"]
     row = next(line for line in shell.hbrt("status").stdout.splitlines() if line.lstrip().startswith("0 "))
     assert row.split()[:4] == ["0", "running", "ok", str(core["pid"])]
-    assert core["last_crash"] in row
+    assert len(row) <= 80
+    assert f"Core 0 crashed last: {core['last_crash']}" in shell.hbrt("status").stdout.splitlines()
 
 
 def test_the_status_of_an_offline_board_is_offline(shell: Shell) -> None:
