@@ -24,9 +24,10 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def parts() -> dict[str, Callable[[], str]]:
     """Every generated part by name."""
-    from tools import docs_choices, docs_codes, docs_dnn, docs_exec, docs_layout
+    from tools import docs_choices, docs_codes, docs_control, docs_dnn, docs_exec, docs_layout
 
-    return {**docs_dnn.PARTS, **docs_layout.PARTS, **docs_codes.PARTS, **docs_choices.PARTS, **docs_exec.PARTS}
+    modules = docs_choices, docs_codes, docs_control, docs_dnn, docs_exec, docs_layout
+    return {name: part for module in modules for name, part in module.PARTS.items()}
 
 
 def render(page: str) -> str:

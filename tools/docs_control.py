@@ -1,0 +1,66 @@
+"""Tables of docs/mailbox.md on what a program asks the daemon: the verbs, their arguments, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hbrt.wire import MEMORY_USES, VERBS, Int, Text, Verb
+from tools.docs_tables import table
+
+ANSWERS = {
+    "alloc": "int: physical address of a block of zeros that starts at a page. `HB_SYS_OUT_OF_MEMORY` when there is no "
+    "range of that size",
+    "free": "nil. `HB_SYS_NOT_ALLOCATED` when no block of this client starts at `phy`",
+    "register": "int: address of the block that holds the range. From then on tasks of this client may use the block, "
+    "and it lives until this client unregisters it, once for each time. `HB_SYS_REGISTER_MEM_FAILED` when the range is "
+    "not inside one live block",
+    "unregister": "nil. `phy` is any address in the block. `HB_SYS_INVALID_ARGUMENT` when it is not registered by the "
+    "client",
+    "unclean": "nil. For a client with a CPU cache of its own: it gave a task memory with `count` bytes that it had "
+    "not cleaned, and whose address may stand at offset `at` of the input block `params`; the board keeps a finding",
+    "shared": "nil. Likewise: its unfinished tasks of these commands use one range, as "
+    + ", ".join(f"{number} {use}" for number, use in enumerate(MEMORY_USES)),
+    "slots": "list of int: more task slots of this client, fewer than asked for when few are left. "
+    "`HB_DSP_TASK_NUM_EXCEED_LIMIT` when none is",
+    "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "
+    "hexadecimal digits; else `HB_DSP_PERMISSION`",
+    "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, recovery, cores, tasks, "
+    "oldest_waiting, longest_running, slots, memory, clients, findings}`: what `hbrt status --json` prints; sizes in "
+    "bytes, ages in seconds",
+    "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
+    "mem": "map `{summary, blocks}`: of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
+    "largest_free_bytes, blocks}`, and of its first `most` blocks by address a list of maps `{phy_addr, "
+    "size_bytes, client, cached, registered_by}`",
+    "stop": "nil; then the board ends",
+    "restart": "nil, once the cores (all, or `core`) run the image: the one that they have, or the file `image`, which "
+    "may take `load_ms` to load",
+    "recovery": "bool: whether a core that crashed starts again, after `enabled` was taken over when it is given",
+    "start_core": "nil, once the core runs. `HB_DSP_INVALID_ARGUMENT` when it ran already",
+    "stop_core": "nil, once the core is offline. `HB_DSP_INVALID_ARGUMENT` when it was",
+}
+
+
+def verbs() -> str:
+    """Every verb."""
+    if set(ANSWERS) != set(VERBS):
+        raise ValueError(f"Described are {sorted(ANSWERS)}, but the verbs are {sorted(VERBS)}.")
+    rows = [
+        (f"`{name}`", "yes" if verb.leased else "no", _arguments(verb), ANSWERS[name]) for name, verb in VERBS.items()
+    ]
+    return table(("verb", "lease", "args", "data of the reply"), rows)
+
+
+def _arguments(verb: Verb) -> str:
+    return "; ".join(
+        f"`{name}` {_bounds(kind)}{', optional' if name in verb.optional else ''}" for name, kind in verb.args.items()
+    )
+
+
+def _bounds(kind: Int | Text) -> str:
+    if isinstance(kind, Text):
+        return f"str of up to {kind.most} characters, none of them NUL"
+    high = f"2^{kind.high.bit_length()} - 1" if kind.high > 1 << 31 else f"{kind.high}"
+    return f"int {kind.low} to {high}"
+
+
+PARTS: dict[str, Callable[[], str]] = {"control-verbs": verbs}
