@@ -29,7 +29,7 @@ class _Whole:
     """A model that no layer takes part in: one session."""
 
     def __init__(self, proto: ModelProto, label: str) -> None:
-        self._session = make_session(proto.SerializeToString(), label)
+        self._session = make_session(proto, label)
         made = {name for node in proto.graph.node for name in node.output}
         graph = Graph(proto)
         self._inputs = [node.name for node in self._session.get_inputs()]

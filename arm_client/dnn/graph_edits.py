@@ -91,7 +91,7 @@ def transpose_input(graph: GraphProto, value: ValueInfoProto, given: hbDNNTensor
     """
     is_nhwc = given == hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
     shape = shape_of(value)
-    inner = _free_name(graph, f"{value.name}_as_trained")
+    inner = free_name(graph, f"{value.name}_as_trained")
     rename_reads(graph, value.name, inner)
     for output in graph.output:
         if output.name == value.name:
@@ -110,9 +110,10 @@ def rename_reads(graph: GraphProto, old: str, new: str) -> None:
             rename_reads(body, old, new)
 
 
-def _free_name(graph: GraphProto, wanted: str) -> str:
+def free_name(graph: GraphProto, wanted: str) -> str:
+    """A name that no value of a graph has: the wanted one, or that with underscores behind it."""
     taken = {name for node in graph.node for name in (*node.input, *node.output)}
-    taken |= {value.name for value in (*graph.input, *graph.output)}
+    taken |= {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
     while wanted in taken:
         wanted += "_"
     return wanted

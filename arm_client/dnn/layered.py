@@ -104,7 +104,7 @@ class Layered:
                 continue
             part = f"{label}, segment {segments}"
             name, segments = f"segment_{segments}", segments + 1
-            content = segment_model(self.graph, step, self.types).SerializeToString()
+            content = segment_model(self.graph, step, self.types)
             session = self._session(content, part, {self.graph.nodes[at].op_type for at in step.nodes})
             self.types.update(self._known(output_types(session)))
             ops = Counter(self.graph.nodes[at].op_type for at in step.nodes)
@@ -205,7 +205,7 @@ class Layered:
             self._declined.append((op_type, note))
         return chosen
 
-    def _session(self, content: bytes, label: str, op_types: set[str]) -> ort.InferenceSession:
+    def _session(self, content: ModelProto, label: str, op_types: set[str]) -> ort.InferenceSession:
         """A segment's session; its refusal tells which of the segment's nodes a layer had declined, and why."""
         try:
             return make_session(content, label)

@@ -7,9 +7,10 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import onnxruntime as ort
-from onnx import TensorProto, TypeProto, ValueInfoProto, helper
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
+from arm_client.dnn.exact_integers import exact_integers
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -64,15 +65,23 @@ def session_options() -> ort.SessionOptions:
     return options
 
 
-def make_session(model_bytes: bytes, label: str) -> ort.InferenceSession:
-    """An onnxruntime session on the CPU.
+def make_session(model: ModelProto, label: str) -> ort.InferenceSession:
+    """An onnxruntime session on the CPU, whose integers are exact.
+
+    Args:
+        model: Is not changed.
+        label: What to call it in a message.
 
     Raises:
         ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL, with onnxruntime's reason; OUT_OF_MEMORY.
     """
+    exact, config = exact_integers(model)
+    options = session_options()
+    for key, value in config.items():
+        options.add_session_config_entry(key, value)
     try:
         return ort.InferenceSession(
-            model_bytes, session_options(), providers=["CPUExecutionProvider"], enable_fallback=0
+            exact.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0
         )
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
         text = one_line(error)
