@@ -40,14 +40,18 @@ def need_opencv() -> None:
         )
 
 
+def missing_for_models() -> list[str]:
+    """Names of the libraries that models need and this Python does not have."""
+    return [name for name in ("onnx", "onnxruntime", "cv2", "yaml") if find_spec(name) is None]
+
+
 def need_models() -> None:
     """Say what is missing before a board is started for nothing.
 
     Raises:
         PictureError: something that models need is not installed.
     """
-    missing = [name for name in ("onnx", "onnxruntime", "cv2", "yaml") if find_spec(name) is None]
-    if missing:
+    if missing := missing_for_models():
         raise PictureError(
             f"Models need {', '.join(missing)}, which this Python does not have: install hbrt with its extra 'dnn', as "
             f"in pip install '.[dnn]' in its clone."

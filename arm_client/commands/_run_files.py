@@ -43,7 +43,7 @@ def default_output(samples: dict[str, Path]) -> Path | None:
 def options_of(
     samples: dict[str, Path], files: dict[str, Path | None], output: Path | None, *, were_named: bool
 ) -> dict[str, str]:
-    """What the samples get as arguments of their ``run()``, as far as they take it.
+    """What the samples get as arguments of their ``main()``, as far as they take it.
 
     Args:
         samples: Those that will run.

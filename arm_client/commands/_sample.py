@@ -1,12 +1,11 @@
 """Run one sample program and hand its result over: ``python -m arm_client.commands._sample FILE FD OPTIONS``.
 
 A process of its own for each sample: one that crashes is that sample's failure and nobody else's. What the sample
-prints goes where it always goes; the dictionary that its ``run()`` returns goes to the descriptor, as JSON, and so does
-what is known of the call when it raises. OPTIONS is a JSON object: arguments of ``run()`` by name, of which a sample
-gets those that it has.
+prints goes where it always goes; what is known of its calls and how its result compares go to the descriptor, as JSON.
+OPTIONS is a JSON object: arguments of its ``main()`` by name, of which it gets those that it has.
 
-A call that took long may have been its core's first of the kind, which loads OpenCV or numba. So it is made once more,
-and the second time is what is said.
+A core loads an op's libraries with the first call of it. So a program of few calls runs twice, and the second run is
+the one that is timed.
 """
 
 from __future__ import annotations
@@ -18,35 +17,65 @@ import re
 import runpy
 import sys
 import traceback
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-LOADING_US = 50_000
+from arm_client.commands._calls import Calls
+from arm_client.commands._references import verdict_of
+
+FEW_CALLS = 10
 # How samples say that a call of the C names failed.
 _CALL_FAILED = re.compile(r"hb\w+ returned (-?[0-9]+):")
 
 
 def main() -> int:
     """Run ``FILE`` with what it takes of ``OPTIONS``, write to ``FD``."""
-    file, fd, options = sys.argv[1], int(sys.argv[2]), json.loads(sys.argv[3])
+    file, fd, options = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     os.set_inheritable(fd, False)
-    sys.argv = [file]
-    run = runpy.run_path(file).get("run")
-    if not callable(run):
-        print(f"{file} has no run(); a sample returns its result from one.", file=sys.stderr)
+    sys.argv = [str(file)]
+    calls = Calls()
+    try:
+        calls.watch(file.read_text(encoding="utf-8"))
+        answer = _run(file, options, calls)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a sample raises
+        _print(error)
+        _hand_over(fd, calls.document() | _status_in(error))
         return 1
+    _hand_over(fd, answer)
+    return 0
+
+
+def _run(file: Path, options: dict[str, Any], calls: Calls) -> dict[str, Any]:
+    names = runpy.run_path(str(file))
+    run = names.get("main")
+    if not callable(run):
+        sys.exit(f"{file} has no main(); a sample is called by it.")
     known = inspect.signature(run).parameters
     given = {name: value for name, value in options.items() if name in known}
-    try:
-        result = run(**given)
-        if isinstance(result, dict) and result.get("passed") and result.get("host_time_us", 0) > LOADING_US:
+    result = run(**given)
+    if calls.count <= FEW_CALLS:
+        calls.restart()
+        with redirect_stdout(StringIO()):
             result = run(**given)
-    except Exception as error:  # noqa: BLE001 - whatever a sample raises; the trace begins with its own lines
-        trace = error.__traceback__
-        traceback.print_exception(error.with_traceback(trace and trace.tb_next))
-        _hand_over(fd, _known_of(error))
-        return 1
-    _hand_over(fd, result)
-    return 0
+    answer = {"ran_models": calls.has_models, **calls.document()}  # before a reference makes calls of its own
+    verdict = verdict_of(file.parent.name, file.stem, result, SimpleNamespace(**names), given)
+    if verdict is None:
+        return answer | {"passed": True}
+    return answer | {"max_error": verdict.max_error, "passed": verdict.passed, **verdict.more}
+
+
+def _print(error: BaseException) -> None:
+    """To stderr: the sentence that a program ended with, or its trace from its own first line on."""
+    if isinstance(error, SystemExit):
+        print(error.code if isinstance(error.code, str) else f"It exited with code {error.code}.", file=sys.stderr)
+        return
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    traceback.print_exception(error.with_traceback(trace))
 
 
 def _hand_over(fd: int, result: Any) -> None:
@@ -54,21 +83,14 @@ def _hand_over(fd: int, result: Any) -> None:
         json.dump(result, out, default=float)  # numpy's numbers are no JSON
 
 
-def _known_of(error: Exception) -> dict[str, int]:
-    """Status of the call that failed, and command and core that the sample had written into its control structure."""
-    from arm_client import hbDSPRpcCtrlParam
+def _status_in(error: BaseException) -> dict[str, int]:
+    """Status of the call that failed, where the error tells it."""
     from arm_client.errors import HbrtError
 
-    known: dict[str, int] = {}
     if isinstance(error, HbrtError):
-        known["status"] = error.status
-    elif said := _CALL_FAILED.match(str(error)):
-        known["status"] = int(said[1])
-    for frame, _line in traceback.walk_tb(error.__traceback__):
-        for value in frame.f_locals.values():
-            if isinstance(value, hbDSPRpcCtrlParam):
-                known |= {"command": value.rpcCmd, "core": value.dspCoreId}
-    return known
+        return {"status": error.status}
+    said = _CALL_FAILED.match(str(error))
+    return {"status": int(said[1])} if said else {}
 
 
 if __name__ == "__main__":

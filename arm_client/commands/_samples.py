@@ -17,6 +17,8 @@ import click
 
 from hbrt.samples_dir import samples_dir
 
+# Samples that a group has from another one, as the vendor's script of the group has them.
+_FROM_OTHERS = {"nn": {"mobilenetv1": "dnn"}}
 # What is said of every sample; None where it is not known.
 _FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "output_file")
 
@@ -26,7 +28,7 @@ class Outcome(NamedTuple):
 
     Attributes:
         name: Of the sample.
-        result: What its ``run()`` returned, or what is known of the call that it failed in.
+        result: What is known of its calls, and how its result compares with the reference.
         problem: Why it has no result, or no good one; empty when all is well.
         has_timed_out: Whether it was ended.
         output: What it printed.
@@ -48,7 +50,7 @@ class Outcome(NamedTuple):
         return {**dict.fromkeys(_FIELDS), "op": self.name, **self.result}
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``: what the sample returned, and what is known about its process."""
+        """For ``--json``: what is known of the sample's calls and of its process."""
         return {
             "sample": self.name,
             **self.record(),
@@ -65,7 +67,9 @@ def groups() -> list[str]:
 
 def samples_of(group: str) -> dict[str, Path]:
     """Samples of a group by name."""
-    return {path.stem: path for path in sorted((samples_dir() / "arm" / group).glob("[!_]*.py"))}
+    arm = samples_dir() / "arm"
+    others = {name: arm / other / f"{name}.py" for name, other in _FROM_OTHERS.get(group, {}).items()}
+    return {path.stem: path for path in sorted((arm / group).glob("[!_]*.py"))} | others
 
 
 def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
@@ -117,11 +121,11 @@ def summary_of(file: Path) -> str:
 
 
 def arguments_of(file: Path) -> list[str]:
-    """Names of the arguments that a sample's ``run()`` takes; the program is read, not run."""
+    """Names of the arguments that a sample's ``main()`` takes; the program is read, not run."""
     import ast
 
     for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.FunctionDef) and node.name == "run":
+        if isinstance(node, ast.FunctionDef) and node.name == "main":
             return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
     return []
 
@@ -141,7 +145,7 @@ def run_sample(
         file: The program.
         board: Directory of the board.
         timeout_s: It is ended when it takes longer.
-        options: Arguments of its ``run()``, by name; one that it does not have is left out.
+        options: Arguments of its ``main()``, by name; one that it does not have is left out.
         mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
     read, write = os.pipe()
@@ -179,7 +183,17 @@ def run_sample(
     problem = _problem(result, process.returncode, output)
     if has_timed_out:
         problem = f"It took longer than {timeout_s:g} s and was ended."
+    if result.pop("ran_models", False):
+        result["report"] = output.splitlines()
+    if not problem and options:
+        result["output_file"] = _made(name, options.get("output_dir"))
     return Outcome(name, result, problem, has_timed_out, output)
+
+
+def _made(name: str, directory: str | None) -> str | None:
+    """The file of a sample's result, a picture where it draws one."""
+    files = [Path(directory) / f"{name}{suffix}" for suffix in (".png", ".npy")] if directory else []
+    return next((str(file) for file in files if file.is_file()), None)
 
 
 def _parsed(raw: bytes) -> dict[str, Any]:
@@ -197,8 +211,8 @@ def _problem(result: dict[str, Any], exit_code: int, output: str) -> str:
         lines = output.strip().splitlines()
         return lines[-1] if lines else f"It exited with code {exit_code}."
     if not result:
-        return "Its run() returned no dictionary."
-    if result.get("status") != 0:
+        return "It ended without a result."
+    if result.get("status", 0) != 0:
         return f"The call's status is {result.get('status')}."
     if not result.get("passed"):
         return f"The largest error, {result.get('max_error')}, is above the sample's tolerance."

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from arm_client.commands._pictures import contact_sheet, need_models, take_pictures
+from arm_client.commands._pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands._run_board import MODES, mode_of, running_board
 from arm_client.commands._run_files import default_output, file_option, options_of, prepare_output
 from arm_client.commands._samples import Outcome, chosen, groups, run_sample, summary_of
@@ -81,8 +81,8 @@ def command(
     """Run the samples of GROUP (such as 'nn'), all or those named; 'hbrt run nn help' lists them.
 
     They run on the running board, or on a private one when none runs; their tasks go by the board's relay unless --mode
-    or HB_DSP_RPC_MODE says direct. Each compares its results with a reference; the exit code is 1 when one failed.
-    --timeout is for each.
+    or HB_DSP_RPC_MODE says direct. Each result is compared with a reference; the exit code is 1 when one failed. 'nn'
+    runs a model too, where the extra 'dnn' is installed. --timeout is for each.
     """
     if group is None or group == "help":
         raise click.UsageError(f"Name a group of samples; there are {', '.join(groups())}.")
@@ -92,8 +92,7 @@ def command(
     if wants_help:
         _list(samples, as_json=as_json)
         return
-    if group == "dnn":
-        need_models()
+    samples = _installed(samples, were_named=bool(named))
     output = output or default_output(samples)
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
     options = options_of(samples, files, output, were_named=bool(named))
@@ -128,6 +127,21 @@ def command(
     if problem is not None:
         raise problem
     ctx.exit(_exit_code(outcomes))
+
+
+def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]:
+    """The samples whose libraries are installed; says on stderr which were left out.
+
+    Raises:
+        PictureError: no other sample is left, or the ones that need them were named.
+    """
+    missing = missing_for_models()
+    others = {name: file for name, file in samples.items() if not missing or file.parent.name != "dnn"}
+    if left_out := [name for name in samples if name not in others]:
+        if were_named or not others:
+            need_models()
+        click.echo(f"Left out: {', '.join(left_out)}, which needs {', '.join(missing)} (hbrt's extra 'dnn').", err=True)
+    return others
 
 
 def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> Iterable[tuple[str, Path]]:

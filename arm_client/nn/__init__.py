@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from arm_client.nn.pointcloud import PillarPipeline, Pillars, centerpoint, pointpillars
 from arm_client.nn.pointcloud_config import CENTERPOINT, POINTPILLARS, PillarConfig
+from arm_client.nn.pointcloud_picture import birds_eye, write_png
 from arm_client.nn.pointcloud_sweep import lidar_sweep, read_kitti, read_nuscenes
+from arm_client.nn.pointcloud_voxels import Voxeliser
 from arm_client.nn.quanti import dequantize, dequantize_shift, quantize, quantize_shift
 from arm_client.nn.rows import softmax
 
@@ -14,6 +16,8 @@ __all__ = [
     "PillarConfig",
     "PillarPipeline",
     "Pillars",
+    "Voxeliser",
+    "birds_eye",
     "centerpoint",
     "dequantize",
     "dequantize_shift",
@@ -24,4 +28,5 @@ __all__ = [
     "read_kitti",
     "read_nuscenes",
     "softmax",
+    "write_png",
 ]

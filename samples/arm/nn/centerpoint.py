@@ -1,143 +1,85 @@
-"""CenterPoint pre-processing of a LiDAR sweep on the DSP, with the C API's names.
+"""CenterPoint pre-processing of a LiDAR sweep on the DSP.
 
-    python centerpoint.py [SWEEP.bin [OUTPUT_DIRECTORY]]
+python centerpoint.py [SWEEP.bin [DIRECTORY]] writes three files into DIRECTORY: centerpoint_features.npy,
+centerpoint_coordinates.npy, and centerpoint.png, which shows the sweep beside its pillars.
 
-A sweep is a nuScenes file, float32 x, y, z, intensity and a fifth number, or one that is made here when none is named.
-Plan 2 of the manual: a first remote call at command 0x403 finds each point's cell and quantises its numbers; the CPU
-puts them into pillars; a second call makes one plane of each number: features 1x5x20x40000 int8, coordinates
-1x1x40000x4 int32. OUTPUT_DIRECTORY gets a picture of the sweep beside its pillars; output/ when none is named.
-
-`run()` returns op, command, core (the mask that was asked for: 0 any, 1 core 0, 2 core 1), status (0 is success),
-max_error (largest difference from the CPU reference, in quantisation steps), host_time_us (first submit to last
-release), points, pillars, output_file (empty when there is no picture) and passed.
+A sweep is a nuScenes file: float32 x, y, z, intensity and a fifth number. Without one, the program makes its own.
+The DSP finds the cell of each point and quantises its numbers. The CPU puts the points into pillars. The DSP then makes
+one plane of each number: features 1x5x20x40000 int8, coordinates 1x1x40000x4 int32.
 """
-
-from __future__ import annotations
 
 import ctypes
 import sys
-import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import arm_client as hb
-from arm_client.nn import CENTERPOINT, lidar_sweep, read_nuscenes
-from arm_client.nn.pointcloud_picture import birds_eye, write_png
-from arm_client.nn.pointcloud_reference import ReferencePillars, preprocess
-from arm_client.nn.pointcloud_voxels import Voxeliser
-from hbrt.pointcloud_types import (
-    HB_DSP_RPC_CMD_NN_CENTERPOINT,
-    POINTCLOUD_ENCODE_POINTS,
-    POINTCLOUD_TRANSPOSE,
-    hbDSPPointCloudParam,
-)
+from arm_client.nn import CENTERPOINT, Pillars, Voxeliser, birds_eye, lidar_sweep, read_nuscenes, write_png
 
 
-def run(
-    core: int = hb.HB_DSP_CORE_ANY, points_file: str | None = None, output_dir: str | None = None
-) -> dict[str, Any]:
-    """Pre-processes the sweep and compares every number with the CPU reference."""
-    config = CENTERPOINT
-    points = read_nuscenes(points_file) if points_file else lidar_sweep(0, dims=config.dims, sweeps=2)
+def main(points_file: str = "", output_dir: str = ".") -> Pillars:
+    """Returns the pillars of the sweep."""
+    config, points = CENTERPOINT, load(points_file)
+    word_bytes, place_bytes = len(points) * (config.dims - 2) * 4, config.places * config.dims
 
-    points_mem, words_mem, places_mem, features_mem, coordinates_mem, param_mem = (hb.hbSysMem() for _ in range(6))
-    word_bytes = len(points) * (config.dims - 2) * 4
-    place_bytes = config.places * config.dims
-    check(hb.hbSysAllocMem(points_mem, max(points.nbytes, 8)), "hbSysAllocMem")
-    check(hb.hbSysAllocMem(words_mem, max(word_bytes, 8)), "hbSysAllocMem")
-    check(hb.hbSysAllocMem(places_mem, place_bytes), "hbSysAllocMem")  # a new block is zeroed
-    check(hb.hbSysAllocMem(features_mem, place_bytes), "hbSysAllocMem")
-    check(hb.hbSysAllocMem(coordinates_mem, config.max_voxels * 4 * 4), "hbSysAllocMem")
-    check(hb.hbSysAllocMem(param_mem, ctypes.sizeof(hbDSPPointCloudParam)), "hbSysAllocMem")
-
-    points_mem.array(np.float32, points.shape)[:] = points
-    words = words_mem.array(np.int32, (len(points), config.dims - 2))
-    places = places_mem.array(np.int8, (config.places, config.dims))
-    coordinates = coordinates_mem.array(np.int32, (config.max_voxels, 4))
+    src, words, places, features, coordinates, block = (hb.hbSysMem() for _ in range(6))
+    check(hb.hbSysAllocMem(src, max(points.nbytes, 8)), "hbSysAllocMem")
+    check(hb.hbSysAllocMem(words, max(word_bytes, 8)), "hbSysAllocMem")
+    check(hb.hbSysAllocMem(places, place_bytes), "hbSysAllocMem")  # a new block is zeroed
+    check(hb.hbSysAllocMem(features, place_bytes), "hbSysAllocMem")
+    check(hb.hbSysAllocMem(coordinates, config.max_voxels * 4 * 4), "hbSysAllocMem")
+    check(hb.hbSysAllocMem(block, ctypes.sizeof(hb.hbDSPPointCloudParam)), "hbSysAllocMem")
+    src.array(np.float32, points.shape)[:] = points
 
     # Step 1, DSP: the cell and the quantised numbers of every point.
-    # The op sees the block as its C structure. Addresses in it are physical: the DSP maps them itself.
-    param = config.param(POINTCLOUD_ENCODE_POINTS, input=points_mem.phyAddr, count=len(points))
-    param_mem.view()[:] = bytes(param)
-    start = time.perf_counter()
-    status = call(core, param_mem, words_mem)
+    param = config.param(hb.POINTCLOUD_ENCODE_POINTS, input=src.phyAddr, count=len(points))
+    block.view()[:] = bytes(param)
+    call(block, words)
 
-    # Step 2, CPU: random access, for which a DSP without a data cache is the wrong place.
-    voxeliser = Voxeliser(config, coordinates)
-    voxeliser.add_words(words, places)
+    # Step 2, CPU: random access, which is slow on a DSP without a data cache.
+    voxeliser = Voxeliser(config, coordinates.array(np.int32, (config.max_voxels, 4)))
+    words_of_points = words.array(np.int32, (len(points), config.dims - 2))
+    voxeliser.add_words(words_of_points, places.array(np.int8, (config.places, config.dims)))
 
     # Step 3, DSP: one plane of each number.
-    param = config.param(POINTCLOUD_TRANSPOSE, input=places_mem.phyAddr, voxel_count=voxeliser.count)
-    param_mem.view()[:] = bytes(param)
-    status = call(core, param_mem, features_mem)
-    host_time_us = (time.perf_counter() - start) * 1e6
+    param = config.param(hb.POINTCLOUD_TRANSPOSE, input=places.phyAddr, voxel_count=voxeliser.count)
+    block.view()[:] = bytes(param)
+    call(block, features)
 
-    features = features_mem.array(np.int8, config.feature_shape)
-    got = ReferencePillars(
-        features.copy(), coordinates.copy().reshape(1, 1, -1, 4), voxeliser.count, voxeliser.num_points_per_voxel
-    )
-    for mem in (points_mem, words_mem, places_mem, features_mem, coordinates_mem, param_mem):
+    planes: Any = features.array(np.int8, config.feature_shape).copy()
+    rows: Any = coordinates.array(np.int32, (1, 1, config.max_voxels, 4)).copy()
+    result = Pillars(planes, rows, voxeliser.count, voxeliser.num_points_per_voxel)
+    for mem in (src, words, places, features, coordinates, block):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
-
-    reference = preprocess(points, config)
-    max_error = int(np.abs(got.features.astype(np.int16) - reference.features).max())
-    output_file = ""
-    if output_dir is not None:
-        output_file = str(Path(output_dir) / "centerpoint.png")
-        write_png(output_file, birds_eye(points, got, config))
-    return {
-        "op": "centerpoint",
-        "command": HB_DSP_RPC_CMD_NN_CENTERPOINT,
-        "core": core,
-        "status": status,
-        "max_error": max_error,
-        "host_time_us": host_time_us,
-        "points": len(points),
-        "pillars": got.voxel_count,
-        "output_file": output_file,
-        "passed": max_error == 0 and np.array_equal(got.coordinates, reference.coordinates),
-    }
+    np.save(f"{output_dir}/centerpoint_features.npy", result.features)
+    np.save(f"{output_dir}/centerpoint_coordinates.npy", result.coordinates)
+    write_png(f"{output_dir}/centerpoint.png", birds_eye(points, result, config))
+    print(f"Wrote centerpoint_features.npy, centerpoint_coordinates.npy and centerpoint.png into {output_dir}")
+    return result
 
 
-def call(core: int, param_mem: hb.hbSysMem, output_mem: hb.hbSysMem) -> int:
+def load(points_file: str) -> Any:
+    """The sweep, (points, 5) float32."""
+    return read_nuscenes(points_file) if points_file else lidar_sweep(0, dims=5, sweeps=2)
+
+
+def call(block: hb.hbSysMem, output: hb.hbSysMem) -> None:
     """One remote call, from submit to release."""
     ctrl = hb.hbDSPRpcCtrlParam()
     hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
-    ctrl.rpcCmd = HB_DSP_RPC_CMD_NN_CENTERPOINT
-    ctrl.dspCoreId = core
+    ctrl.rpcCmd = hb.HB_DSP_RPC_CMD_NN_CENTERPOINT
     task = hb.hbDSPTask_t()
-    check(hb.hbDSPRpc(task, param_mem, output_mem, ctrl), "hbDSPRpc")
-    status = hb.hbDSPWaitTaskDone(task, 0)
-    reason = hb.last_error()
+    check(hb.hbDSPRpc(task, block, output, ctrl), "hbDSPRpc")
+    check(hb.hbDSPWaitTaskDone(task, 0), "hbDSPWaitTaskDone")
     check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
-    check(status, "hbDSPWaitTaskDone", reason)
-    return status
 
 
-def check(status: int, call: str, reason: str = "") -> None:
-    """Stops with the call's name and the runtime's sentence when a call failed."""
+def check(status: int, call: str) -> None:
+    """Ends the program when a call failed."""
     if status != 0:
-        raise RuntimeError(f"{call} returned {status}: {reason or hb.last_error() or hb.hbDSPGetErrorDesc(status)}")
-
-
-def main() -> int:
-    """Prints one line; 0 when the results are right."""
-    points_file = sys.argv[1] if len(sys.argv) > 1 else None
-    output_dir = sys.argv[2] if len(sys.argv) > 2 else "output"
-    try:
-        got = run(points_file=points_file, output_dir=output_dir)
-    except (OSError, RuntimeError) as error:
-        print(f"centerpoint: {error}", file=sys.stderr)
-        return 1
-    print(
-        f"centerpoint: {got['points']} points into {got['pillars']} pillars by command {got['command']:#x}, "
-        f"status {got['status']}, largest error {got['max_error']} steps, {got['host_time_us']:.0f} us, "
-        f"see {got['output_file']}"
-    )
-    return 0 if got["passed"] else 1
+        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(*sys.argv[1:])

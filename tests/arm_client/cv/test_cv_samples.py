@@ -6,8 +6,8 @@ import json
 import runpy
 import shutil
 import subprocess
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import cv2
@@ -15,6 +15,9 @@ import numpy as np
 import pytest
 
 from arm_client.client import Board
+from arm_client.commands._pictures import default_picture
+from arm_client.commands._references import verdict_of
+from arm_client.commands._references_cv import expected
 from arm_client.errors import OpFailedError
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv_types import CvParam, hbVPImage
@@ -25,7 +28,6 @@ if TYPE_CHECKING:
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
 COMMANDS = {cmd.op_name: int(cmd) for cmd in hbDSPCvCmd}
 FIELDS = {"op", "command", "core", "status", "max_error", "host_time_us", "output_file", "passed"}
-BLACK = 0
 
 
 def sample(name: str) -> dict[str, Any]:
@@ -44,83 +46,60 @@ def test_there_is_one_for_each_op() -> None:
     assert {file.stem for file in (SAMPLES / "arm" / "cv").glob("*.py")} == set(COMMANDS)
 
 
+def test_each_is_the_program_alone() -> None:
+    """It times nothing, computes no reference, and asks nothing of hbrt but `arm_client`."""
+    for name in COMMANDS:
+        text = (SAMPLES / "arm" / "cv" / f"{name}.py").read_text()
+        assert len(text.splitlines()) <= 90, name
+        assert "import time" not in text, name
+        assert "hbrt" not in text, name
+
+
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_run_is_right_and_says_what_the_runner_shows(dsp_board: Board, tmp_path: Path, name: str) -> None:
-    got = sample(name)["run"](2, str(odd_picture(tmp_path)), str(tmp_path / "out"))
-    assert set(got) == FIELDS
-    assert (got["op"], got["command"], got["core"], got["status"]) == (name, COMMANDS[name], 2, 0)
-    assert (got["passed"], got["max_error"]) == (True, 0)
-    assert got["host_time_us"] > 0
-    assert got["output_file"] == str(tmp_path / "out" / f"{name}.png")
-    shown = cv2.imread(got["output_file"])
+def test_a_result_is_what_the_cpu_makes_of_the_picture(
+    dsp_board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    program = sample(name)
+    result = program["main"](str(odd_picture(tmp_path)), str(tmp_path))
+    reference = expected(name, str(odd_picture(tmp_path)), SimpleNamespace(**program))
+    np.testing.assert_array_equal(result, reference)
+    assert np.ptp(result) > 0
+    file = tmp_path / f"{name}.png"
+    assert capsys.readouterr() == (f"Wrote {file}\n", "")
+    shown = cv2.imread(str(file))
     assert shown is not None
     assert np.ptp(shown) > 0
 
 
-@pytest.mark.parametrize("name", ["cvt_color", "resize"])
-def test_a_picture_that_is_too_small_for_nv12_is_named(dsp_board: Board, tmp_path: Path, name: str) -> None:
-    line = str(tmp_path / "line.png")
-    assert cv2.imwrite(line, np.zeros((1, 7, 3), np.uint8))
-    with pytest.raises(RuntimeError, match="too few pixels for NV12: it takes 2 x 2 at the least"):
-        sample(name)["run"](0, line, None)
+def test_one_runs_by_itself_from_any_directory_with_no_board(shell: Shell, tmp_path: Path) -> None:
+    said = shell.python(SAMPLES / "arm" / "cv" / "flip.py")
+    assert (said.returncode, said.stdout, said.stderr) == (0, "Wrote ./flip.png\n", "")
+    flipped, picture = cv2.imread(str(shell.cwd / "flip.png")), cv2.imread(str(default_picture()))
+    assert flipped is not None
+    assert picture is not None
+    np.testing.assert_array_equal(flipped[:, ::-1], picture)
+    copied = shutil.copy(SAMPLES / "arm" / "cv" / "flip.py", tmp_path)  # alone, and so without its picture
+    said = shell.python(copied)
+    assert said.returncode == 1
+    assert said.stderr.endswith(f"{tmp_path / 'data' / 'input.png'} is not a picture that OpenCV can read.\n")
+    assert list(shell.home.iterdir()) == []
 
 
-def test_without_a_directory_nothing_is_written(
-    dsp_board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert sample("flip")["run"]()["output_file"] == ""
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_main_prints_one_line(
-    dsp_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "argv", ["sobel.py"])
-    assert sample("sobel")["main"]() == 0
-    out, err = capsys.readouterr()
-    assert (out.count("\n"), err) == (1, "")
-    assert out.startswith("sobel: command 0x814, status 0, largest error 0, ")
-    assert (tmp_path / "output" / "sobel.png").exists()
-
-
-def test_a_file_that_is_no_picture(dsp_board: Board, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    monkeypatch.setattr(sys, "argv", ["sobel.py", __file__])
-    assert sample("sobel")["main"]() == 1
-    assert capsys.readouterr().err == f"sobel: {__file__} is not a picture that OpenCV can read.\n"
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_one_copied_alone_names_the_picture_that_it_misses(
-    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    copied = Path(shutil.copy(SAMPLES / "arm" / "cv" / f"{name}.py", tmp_path))
-    for arguments, missing in (([], tmp_path / "data" / "input.png"), (["none.png"], "none.png")):
-        monkeypatch.setattr(sys, "argv", [copied.name, *arguments])
-        assert runpy.run_path(str(copied))["main"]() == 1
-        said = f"{name}: There is no picture {missing}: name one, as in python {name}.py PICTURE.\n"
-        assert capsys.readouterr() == ("", said)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_a_directory_that_cannot_be_is_a_sentence(
-    dsp_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
+def test_a_directory_that_cannot_be_is_a_sentence(dsp_board: Board, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(odd_picture(tmp_path)), str(tmp_path / "file" / "below")])
-    assert sample(name)["main"]() == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"{name}: ")
-    assert err.endswith(f"Not a directory: '{tmp_path / 'file' / 'below'}'\n")
+    with pytest.raises(SystemExit, match=f"^{tmp_path}/file/below/sobel.png could not be written.$"):
+        sample("sobel")["main"](str(odd_picture(tmp_path)), str(tmp_path / "file" / "below"))
 
 
-def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_wrong_result_is_a_failure(dsp_board: Board, tmp_path: Path) -> None:
     threshold = sample("threshold")
-    real: Any = np.where
-    monkeypatch.setattr(np, "where", lambda *arguments: real(*arguments) + 1)
-    assert threshold["run"]()["passed"] is False
+    picture = str(odd_picture(tmp_path))
+    result = threshold["main"](picture, str(tmp_path))
+    given, names = {"input_file": picture}, SimpleNamespace(**threshold)
+    assert verdict_of("cv", "threshold", result, names, given) == (0, True, {})
+    result[3, 5] ^= 1
+    assert verdict_of("cv", "threshold", result, names, given) == (1, False, {})
+    assert verdict_of("cv", "threshold", result[1:], names, given) == (np.inf, False, {})
 
 
 def test_the_picture_is_what_its_program_draws() -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import filecmp
 import runpy
-import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,15 +13,16 @@ import pytest
 
 from arm_client import nn
 from arm_client.client import Board
+from arm_client.commands._references import verdict_of
 from arm_client.commands._samples import arguments_of, samples_of
-from hbrt.status import Status
+from arm_client.errors import CallerError
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
 
 SAMPLES = Path(__file__).resolve().parents[3] / "samples" / "arm" / "nn"
-COMMANDS = {"centerpoint": 0x403, "pointpillars": 0x404}
 DIMS = {"centerpoint": 5, "pointpillars": 4}
+NAMES = tuple(DIMS)
 
 
 def sample(name: str) -> dict[str, Any]:
@@ -33,76 +35,58 @@ def points_file(directory: Path, name: str) -> Path:
     return file
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("core", [0, 2])
-def test_a_run_is_right_and_says_what_the_runner_shows(dsp_board: Board, name: str, core: int) -> None:
-    got = sample(name)["run"](core)
-    assert got.pop("host_time_us") > 0
-    assert got.pop("points") > 20_000
-    assert got.pop("pillars") > 1000
-    assert got == {
-        "op": name,
-        "command": COMMANDS[name],
-        "core": core,
-        "status": 0,
-        "max_error": 0,
-        "output_file": "",
-        "passed": True,
-    }
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_main_on_a_file(
-    dsp_board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_is_right_and_written(
+    dsp_board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
     file = points_file(tmp_path, name)
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(file), str(tmp_path / "out")])
-    assert sample(name)["main"]() == 0
+    program = sample(name)
+    pillars = program["main"](str(file), str(tmp_path))
+    verdict = verdict_of("nn", name, pillars, SimpleNamespace(**program), {"points_file": str(file)})
+    assert verdict is not None
+    assert (verdict.max_error, verdict.passed) == (0, True)
+    assert verdict.more == {"points": len(program["load"](str(file))), "pillars": pillars.voxel_count}
+    assert pillars.voxel_count > 500
+    np.testing.assert_array_equal(np.load(tmp_path / f"{name}_features.npy"), pillars.features)
+    np.testing.assert_array_equal(np.load(tmp_path / f"{name}_coordinates.npy"), pillars.coordinates)
+    assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     out, err = capsys.readouterr()
     assert (out.count("\n"), err) == (1, "")
-    assert f"by command {COMMANDS[name]:#x}, status 0, largest error 0 steps" in out
-    assert (tmp_path / "out" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_main_on_a_file_of_no_points_and_on_one_of_another_format(
-    dsp_board: Board, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
-) -> None:
+@pytest.mark.parametrize("name", NAMES)
+def test_two_runs_write_files_that_compare_equal(dsp_board: Board, tmp_path: Path, name: str) -> None:
+    file = points_file(tmp_path, name)
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        sample(name)["main"](str(file), str(tmp_path / folder))
+    assert filecmp.cmpfiles(
+        tmp_path / "one", tmp_path / "two", [f"{name}_features.npy", f"{name}_coordinates.npy"], shallow=False
+    ) == ([f"{name}_features.npy", f"{name}_coordinates.npy"], [], [])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_of_no_points_and_one_of_another_format(dsp_board: Board, tmp_path: Path, name: str) -> None:
     file = tmp_path / "points.bin"
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(file), str(tmp_path)])
     file.write_bytes(b"")
-    assert sample(name)["main"]() == 0
-    assert "0 points into 0 pillars" in capsys.readouterr().out
+    pillars = sample(name)["main"](str(file), str(tmp_path))
+    assert pillars.voxel_count == 0
+    assert not pillars.features.any()
     file.write_bytes(b"123")
-    assert sample(name)["main"]() == 1
-    assert "has 3 bytes, which is no whole number of points" in capsys.readouterr().err
+    with pytest.raises(CallerError, match="has 3 bytes, which is no whole number of points"):
+        sample(name)["main"](str(file), str(tmp_path))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_main_without_a_board(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
-    monkeypatch.setenv("HBRT_HOME", str(tmp_path))
-    monkeypatch.setenv("HBRT_AUTOSTART", "0")
-    monkeypatch.setattr(sys, "argv", [f"{name}.py"])
-    assert sample(name)["main"]() == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"{name}: hbSysAllocMem returned {int(Status.HB_SYS_NOT_RUNNING)}: ")
-
-
-def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    centerpoint = sample("centerpoint")
-    scope = centerpoint["main"].__globals__
-    reference = scope["preprocess"]
-
-    def other(points: Any, config: Any) -> Any:
-        right = reference(points, config)
-        return right._replace(features=np.where(right.features == 3, 4, right.features).astype(np.int8))
-
-    monkeypatch.setitem(scope, "preprocess", other)
-    monkeypatch.setattr(sys, "argv", ["centerpoint.py", str(points_file(tmp_path, "centerpoint")), str(tmp_path)])
-    assert centerpoint["main"]() == 1
+def test_a_wrong_result_is_a_failure(dsp_board: Board, tmp_path: Path) -> None:
+    file = points_file(tmp_path, "centerpoint")
+    program = sample("centerpoint")
+    pillars = program["main"](str(file), str(tmp_path))
+    for wrong in (pillars.features, pillars.coordinates):
+        wrong.flat[0] ^= 1
+        verdict = verdict_of("nn", "centerpoint", pillars, SimpleNamespace(**program), {"points_file": str(file)})
+        assert verdict is not None
+        assert not verdict.passed
+        wrong.flat[0] ^= 1
 
 
 def test_the_runner_hands_a_point_cloud_and_a_directory_to_those_that_take_them(shell: Shell, tmp_path: Path) -> None:
@@ -118,6 +102,8 @@ def test_the_runner_hands_a_point_cloud_and_a_directory_to_those_that_take_them(
         "results.json",
         "pointpillars.log",
         "pointpillars.png",
+        "pointpillars_coordinates.npy",
+        "pointpillars_features.npy",
         "softmax.log",
         "softmax.npy",
     }
@@ -135,9 +121,9 @@ def test_a_point_cloud_for_samples_that_take_none(shell: Shell, tmp_path: Path) 
 
 def test_arguments_of_a_sample_are_read_and_not_run(tmp_path: Path) -> None:
     takes = {name for name, file in samples_of("nn").items() if "points_file" in arguments_of(file)}
-    assert takes == set(COMMANDS)
+    assert takes == set(NAMES)
     file = tmp_path / "sample.py"
-    file.write_text("raise SystemExit(3)\ndef run(core=0, *, deep=1): ...\n", encoding="utf-8")
+    file.write_text("raise SystemExit(3)\ndef main(core=0, *, deep=1): ...\n", encoding="utf-8")
     assert arguments_of(file) == ["core", "deep"]
     file.write_text("x = 1\n", encoding="utf-8")
     assert arguments_of(file) == []

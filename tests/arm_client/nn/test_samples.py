@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import runpy
-import sys
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 from arm_client import nn
 from arm_client.client import Board
+from arm_client.commands._references import CHECKS, verdict_of
+from arm_client.commands._samples import samples_of
 from arm_client.errors import OpFailedError
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
 
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
 SAMPLES = Path(__file__).resolve().parents[3] / "samples"
-COMMANDS = {"softmax": 0x400, "quantize": 0x401, "dequantize": 0x402}
+NAMES = ("softmax", "quantize", "dequantize")
 IMAGE = SAMPLES / "dsp" / "nn_image.py"
 
 
@@ -26,76 +31,49 @@ def sample(name: str) -> dict[str, Any]:
     return runpy.run_path(str(SAMPLES / "arm" / "nn" / f"{name}.py"))
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-@pytest.mark.parametrize("core", [0, 2])
-def test_a_run_is_right_and_says_what_the_runner_shows(dsp_board: Board, name: str, core: int) -> None:
-    got = sample(name)["run"](core)
-    assert got.pop("host_time_us") > 0
-    assert got.pop("max_error") <= 1e-6
-    says = {"op": name, "command": COMMANDS[name], "core": core, "status": 0, "passed": True}
-    assert got == {**says, "output_file": ""}
-
-
-@pytest.mark.parametrize(
-    ("name", "shape"), [("softmax", (4, 1000)), ("quantize", (1, 3, 224, 224)), ("dequantize", None)]
-)
-def test_results_are_written(dsp_board: Board, tmp_path: Path, name: str, shape: tuple[int, ...] | None) -> None:
-    got = sample(name)["run"](output_dir=str(tmp_path / "new"))
-    assert got["output_file"] == str(tmp_path / "new" / f"{name}.npy")
-    results = np.load(got["output_file"])
-    assert results.shape == (shape or (50_000,))
-    assert results.any()
-    if name == "softmax":
-        np.testing.assert_allclose(results.sum(axis=1), 1, atol=1e-5)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_main_prints_one_line(
-    dsp_board: Board, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
+@pytest.mark.parametrize("name", NAMES)
+def test_a_result_is_right_and_written(
+    dsp_board: Board, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    monkeypatch.setattr(sys, "argv", [f"{name}.py"])
-    assert sample(name)["main"]() == 0
-    out, err = capsys.readouterr()
-    assert (out.count("\n"), err) == (1, "")
-    assert f"command {COMMANDS[name]:#x}, status 0, largest error" in out
+    program = sample(name)
+    result = program["main"](str(tmp_path))
+    verdict = verdict_of("nn", name, result, SimpleNamespace(**program), {})
+    assert verdict is not None
+    assert verdict.passed
+    assert verdict.max_error <= 1e-6
+    assert result.any()
+    np.testing.assert_array_equal(np.load(tmp_path / f"{name}.npy"), result)
+    assert capsys.readouterr() == (f"Wrote {tmp_path}/{name}.npy\n", "")
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_main_without_a_board(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, name: str
-) -> None:
-    monkeypatch.setattr(sys, "argv", [f"{name}.py"])
-    monkeypatch.setenv("HBRT_HOME", str(tmp_path))
-    monkeypatch.setenv("HBRT_AUTOSTART", "0")
-    assert sample(name)["main"]() == 1
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert err.startswith(f"{name}: hbSysAllocMem returned {int(Status.HB_SYS_NOT_RUNNING)}: ")
+@pytest.mark.parametrize("name", NAMES)
+def test_a_call_that_fails_ends_the_program_with_its_sentence(shell: Shell, name: str) -> None:
+    shell.environment["HBRT_AUTOSTART"] = "0"
+    said = shell.python(SAMPLES / "arm" / "nn" / f"{name}.py")
+    assert (said.returncode, said.stdout) == (1, "")
+    assert said.stderr.startswith(f"hbSysAllocMem returned {int(Status.HB_SYS_NOT_RUNNING)}: ")
+    assert said.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("name", ["softmax", "quantize", "dequantize"])
-def test_a_directory_that_cannot_be_is_a_sentence(
-    dsp_board: Board, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    (tmp_path / "file").touch()
-    monkeypatch.setattr(sys, "argv", [f"{name}.py", str(tmp_path / "file" / "below")])
-    assert sample(name)["main"]() == 1
-    assert capsys.readouterr() == ("", f"{name}: [Errno 20] Not a directory: '{tmp_path / 'file' / 'below'}'\n")
+def test_a_wrong_result_is_a_failure(dsp_board: Board, tmp_path: Path) -> None:
+    program = sample("quantize")
+    result = program["main"](str(tmp_path))
+    result[0, 1, 2, 3] ^= 1
+    assert verdict_of("nn", "quantize", result, SimpleNamespace(**program), {}) == (1, False, {})
 
 
-def test_a_wrong_result_is_a_failure(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> None:
-    softmax = sample("softmax")
-    monkeypatch.setattr(sys, "argv", ["softmax.py"])
-    monkeypatch.setitem(softmax["main"].__globals__, "TOLERANCE", -1.0)
-    assert softmax["main"]() == 1
+def test_every_sample_has_a_reference() -> None:
+    assert {(group, name) for group in ("nn", "dnn") for name in samples_of(group)} - {("nn", "mobilenetv1")} == set(
+        CHECKS
+    )
 
 
 @pytest.mark.dsp_board(image=IMAGE)
-def test_the_images_own_softmax_answers(dsp_board: Board) -> None:
+def test_the_images_own_softmax_answers(dsp_board: Board, tmp_path: Path) -> None:
     ops = {op["cmd"]: op["source"] for op in dsp_board.session.link.request("ops")}
     assert ops[0x400].startswith(f"{IMAGE}:")
     assert ops[0x401].startswith("dsp_server.ops.nn.quantize:")
-    assert sample("softmax")["run"]()["passed"]
+    np.testing.assert_allclose(sample("softmax")["main"](str(tmp_path)).sum(axis=1), 1, atol=1e-5)
     for count in (1, 12_799, 12_800, 12_801, 100_000):  # its tiles have 12 800 elements
         values = np.random.default_rng(count).standard_normal(count).astype(np.float32)
         exponentials = np.exp(values.astype(np.float64))

@@ -1,0 +1,82 @@
+"""What a program's calls of the C names tell from outside: command, core, status, and the time of each task."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+
+import arm_client as hb
+
+SUBMIT = ("hbDSPRpc", "hbDNNInfer", "hbDNNRoiInfer")
+WAIT = ("hbDSPWaitTaskDone", "hbDNNWaitTaskDone")
+RELEASE = ("hbDSPReleaseTask", "hbDNNReleaseTask")
+
+
+class Calls:
+    """The tasks that a program submits by ``hb.NAME``, one at a time."""
+
+    def __init__(self) -> None:
+        self.command: int | None = None
+        self.core: int | None = None
+        self.status: int | None = None
+        self.has_models = False
+        self._times_us: list[float] = []
+        self._start = 0.0
+
+    def watch(self, text: str) -> None:
+        """Stand between a program and the C names, for the life of the process.
+
+        Args:
+            text: Of the program. Names that it does not have stay as they are: to name one of models loads them.
+        """
+        for names, seen in ((SUBMIT, self._submit), (WAIT, self._wait), (RELEASE, self._release)):
+            for name in names:
+                if f"hb.{name}(" in text:
+                    setattr(hb, name, partial(seen, getattr(hb, name)))
+
+    def restart(self) -> None:
+        """Forget the times of the tasks so far."""
+        self._times_us.clear()
+
+    @property
+    def count(self) -> int:
+        """Tasks that ended since the last restart."""
+        return len(self._times_us)
+
+    def host_time_us(self) -> float | None:
+        """Submit to release: all remote calls of a program together, or the median of a model's inferences."""
+        if not self._times_us:
+            return None
+        return median(self._times_us) if self.has_models else sum(self._times_us)
+
+    def document(self) -> dict[str, Any]:
+        """All of it, by the names of the runner's report; what is not known is left out."""
+        known = {
+            "command": self.command,
+            "core": self.core,
+            "status": self.status,
+            "host_time_us": self.host_time_us(),
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+    def _submit(self, call: Callable[..., int], task: Any, first: Any, second: Any, *rest: Any) -> int:
+        ctrl = rest[-1] if rest else None
+        if isinstance(ctrl, hb.hbDSPRpcCtrlParam):
+            self.command, self.core = ctrl.rpcCmd, ctrl.dspCoreId
+        else:
+            self.has_models = True
+        self._start = time.perf_counter()
+        self.status = call(task, first, second, *rest)
+        return self.status
+
+    def _wait(self, call: Callable[..., int], *arguments: Any) -> int:
+        self.status = call(*arguments)
+        return self.status
+
+    def _release(self, call: Callable[..., int], *arguments: Any) -> int:
+        status = call(*arguments)
+        self._times_us.append((time.perf_counter() - self._start) * 1e6)
+        return status
