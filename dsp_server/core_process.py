@@ -9,12 +9,14 @@ import signal
 import socket
 import sys
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 from dsp_server import image, runtime
 from dsp_server.beat import doorbells_in_use
 from dsp_server.core import Core
 from dsp_server.image import ImageError, load_and_run
+from dsp_server.process_title import set_title
 from hbrt import wire
 from hbrt.ddr import Ddr
 
@@ -29,8 +31,9 @@ _PR_SET_PDEATHSIG = 1
 class CoreProcess:
     """This process as a core of a board."""
 
-    def __init__(self, index: int, core_count: int) -> None:
+    def __init__(self, index: int, core_count: int, board: str) -> None:
         self.index = index
+        self._board = board
         self.control = socket.socket(fileno=CONTROL_FD)
         try:
             self.ddr = Ddr(DDR_FD)
@@ -49,6 +52,7 @@ class CoreProcess:
         """Announce the image's commands, wait for the word to go, then serve until stopped. hb_dsp_start comes here."""
         ops = [[r.cmd, r.name, r.source, r.latency_us] for r in runtime.context.registry.listing()]
         self.control.send(wire.pack(event="ready", ops=ops, files=_image_files()))
+        set_title(f"core {self.index}", self._board)
         while not (self._may_go or self._is_stopping):
             self.listen(wait=True)
         if not self._is_stopping:
@@ -144,7 +148,7 @@ def main() -> NoReturn:
     # Where this process was, when it dies in C or is about to be killed for taking too long.
     faulthandler.enable(file=TRACE_FD, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
-    process = CoreProcess(index, core_count)
+    process = CoreProcess(index, core_count, Path(snapshot).parent.name)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index
     runtime.context.ddr = process.ddr

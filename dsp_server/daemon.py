@@ -14,6 +14,7 @@ from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
 from dsp_server.image import ImageError, read_image
 from dsp_server.loop import Loop
+from dsp_server.process_title import set_title
 from dsp_server.supervisor import Stop, Supervisor, origin_of
 from hbrt import settings
 from hbrt.board import BoardError, BoardPaths, WrongUseError
@@ -65,6 +66,7 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
                 loop.unwatch(lifeline_fd)
             supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")
             on_running(removed)
+            set_title("daemon", paths.name)
             supervisor.run()
         finally:
             supervisor.close()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
 from dsp_server.inherited import live_detached
+from dsp_server.process_title import set_title
 from dsp_server.relay import PROGRAM
 from hbrt.board import BoardError, BoardPaths, WrongUseError
 from hbrt.board_files import lock_file, lock_holder
@@ -56,6 +57,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
         try:
             with ended_by_signals(relay, relay.stop):
                 on_running()
+                set_title("relay", paths.name)
                 relay.run()
         finally:
             relay.close()

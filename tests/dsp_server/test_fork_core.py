@@ -13,6 +13,8 @@ import psutil
 import pytest
 
 from dsp_server.fork_core import is_young
+from hbrt.board import BoardPaths
+from hbrt.board_files import daemon_pid
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -59,20 +61,37 @@ def seen(shell: Shell) -> list[dict[str, Any]]:
     return [json.loads((shell.cwd / f"seen-{core}.json").read_text()) for core in range(2)]
 
 
-def command_lines(shell: Shell) -> list[str]:
-    cores = psutil.Process(shell.pid()).children()
-    return [" ".join(core.cmdline()) for core in cores]
+def how_made(shell: Shell) -> set[str]:
+    """How the cores' processes were made: as forks, which run the daemon's interpreter on, or as new programs."""
+    daemon = psutil.Process(shell.pid())
+    return {"fork" if _stack_of(core.pid) == _stack_of(daemon.pid) else "program" for core in daemon.children()}
+
+
+def _stack_of(pid: int) -> str:
+    """Where a process's stack lies: at random for every program, so that only a fork has its parent's."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return next(line.split("-")[1].split()[0] for line in lines if line.endswith("[stack]"))
 
 
 def test_an_image_does_not_notice_how_its_process_was_made(shell: Shell) -> None:
     (shell.cwd / "image.py").write_text(IMAGE)
     shell.good("start", "--image", "image.py")
-    assert not any("core_process" in line for line in command_lines(shell)), "the first processes are no forks"
+    assert how_made(shell) == {"fork"}
     forked = seen(shell)
     shell.good("restart")
-    assert all("core_process" in line for line in command_lines(shell))
+    assert how_made(shell) == {"program"}
     assert seen(shell) == forked
     assert shell.good("log").count("core 0 loads") == 2
+
+
+def test_ps_tells_the_daemon_and_its_cores_apart(shell: Shell) -> None:
+    shell.good("start", "--board", "titled")
+    pid = daemon_pid(BoardPaths(shell.home / "titled")) or 0
+    daemon = psutil.Process(pid)
+    titled = {f"hbrt {role} of board titled" for role in ("daemon", "core 0", "core 1")}
+    while {process.cmdline()[0].strip() for process in (daemon, *daemon.children())} != titled:
+        pass  # a board that starts sets them last
+    assert daemon.environ()["HBRT_HOME"] == str(shell.home), "the title has overwritten the environment"
 
 
 def test_a_core_keeps_nothing_of_the_daemon(shell: Shell) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
+from dsp_server.process_title import set_title
 from dsp_server.relay import PROGRAM
 from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import Listen
@@ -38,6 +39,7 @@ def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) 
             with ended_by_signals(gate, gate.stop):
                 say(f"The relay listens at {gate.endpoint}, {'with' if listen.keys else 'without'} keys.")
                 on_running(gate.endpoint)
+                set_title("gateway", paths.name)
                 gate.run()
         finally:
             gate.close()
