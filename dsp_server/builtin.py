@@ -77,6 +77,11 @@ def as_status(returned: object) -> int:
     return int(value)
 
 
+def is_refusal(error: BaseException) -> bool:
+    """Whether what an op raised says that the call is wrong, in a sentence for the caller; else the op is."""
+    return isinstance(error, (RangeRefused, ParameterError, CvRuleError))
+
+
 def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple[int, str]:
     """Status and text for what an op raised: its own status for refused ranges and TCM, else a failed run.
 
@@ -87,7 +92,7 @@ def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple
     """
     if isinstance(error, RangeRefused):
         return error.status, str(error)
-    if isinstance(error, (ParameterError, CvRuleError)):
+    if is_refusal(error):
         return Status.HB_DSP_RUN_TASK_FAILED, f"{op} refused the call: {error} {map_failure}".rstrip()
     # The op's own frames: the first is the core's.
     trace = error.__traceback__.tb_next if error.__traceback__ is not None else None

@@ -15,11 +15,12 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from time import monotonic_ns
 
-from dsp_server import cycles, descriptors, runtime
+from dsp_server import cycles, descriptors, forked, runtime
 from dsp_server.beat import Beat, doorbells_in_use, empty, has_room, ring
-from dsp_server.builtin import answer_builtin, as_status, explain
+from dsp_server.builtin import answer_builtin, as_status, explain, is_refusal
 from dsp_server.cycles import CycleCounter
 from dsp_server.descriptors import Idma
+from dsp_server.fault_log import FaultLog
 from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, Entry, core_to_chain, may_run
 from dsp_server.tile_manager import TileManager
 from dsp_server.views import Views
@@ -112,8 +113,7 @@ class Core:
         self._urgent_bell = urgent_bell
         self._listen = listen
         self._main_thread = 0
-        self._is_in_op = False
-        self._is_nested = False
+        self._is_in_op = self._is_nested = False
         self._priority = 0  # of the task that runs
         self._nested_cycles = 0
         self._spare_engines: tuple[TileManager, CycleCounter, Idma] | None = None  # for the op that interrupts
@@ -129,6 +129,7 @@ class Core:
         self._poll = self._epoll.poll
         self._control_fd = control_fd
         self._is_alone = usable_cpus() == 1
+        self._own, self._faults = forked.mark, FaultLog(runtime.DSP_ERR)
         self._owed: set[int] = set()  # owners whose ring was put off
         self._owed_since_ns = 0
         self._is_rescan_due = False
@@ -316,6 +317,8 @@ class Core:
                 self._is_in_op = True
                 result = function(*views, self.tile_manager)
                 self._is_in_op = False
+                if not self._own[0]:
+                    forked.leave(f"{op.name} (command {cmd:#x})")
                 done_ns = monotonic_ns()
                 op.last_ns = done_ns - start_ns
                 if type(result) is not int or result:
@@ -323,8 +326,12 @@ class Core:
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
         except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
             self._is_in_op = False
-            name = "The core" if op is None else op.name
-            result, text = explain(error, context.map_failure, f"{name} (command {cmd:#x})")
+            name = f"{'The core' if op is None else op.name} (command {cmd:#x})"
+            if not self._own[0]:
+                forked.leave(name, error)
+            result, text = explain(error, context.map_failure, name)
+            if not is_refusal(error):
+                self._faults.note(name, error, text)
             done_ns = monotonic_ns()
         if self.idma.queue or self.tile_manager.live_count:
             self._sweep(cmd)
@@ -341,7 +348,7 @@ class Core:
         has a TCM, an iDMA engine and a cycle counter of its own. Depth 1: it is not interrupted itself.
         """
         # Otherwise the loop claims by priority anyway. Again and again: a bell that rings meanwhile finds this nested.
-        while self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
+        while self._own[0] and self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
             self._collect()
             if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
                 return

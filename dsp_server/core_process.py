@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from dsp_server import image, runtime
+from dsp_server import forked, image, runtime
 from dsp_server.beat import doorbells_in_use
 from dsp_server.core import Core
 from dsp_server.image import ImageError, load_and_run
@@ -50,6 +50,8 @@ class CoreProcess:
 
     def serve(self) -> NoReturn:
         """Announce the image's commands, wait for the word to go, then serve until stopped. hb_dsp_start comes here."""
+        if not forked.mark[0]:
+            forked.leave("The image's main()", came="called hb_dsp_start(). ")
         ops = [[r.cmd, r.name, r.source, r.latency_us] for r in runtime.context.registry.listing()]
         self.control.send(wire.pack(event="ready", ops=ops, files=_image_files()))
         set_title(f"core {self.index}", self._board)
@@ -65,6 +67,8 @@ class CoreProcess:
 
     def give_up(self, problem: str) -> NoReturn:
         """Tell the supervisor why this process is no core, and end."""
+        if not forked.mark[0]:
+            forked.leave("The image's main()", came=f"came to this end:\n{problem}\n")
         self.control.send(wire.pack(event="broken", text=problem[-wire.MAX_REQUEST_BYTES // 2 :]))
         os._exit(1)
 
@@ -148,6 +152,7 @@ def main() -> NoReturn:
     # Where this process was, when it dies in C or is about to be killed for taking too long.
     faulthandler.enable(file=TRACE_FD, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
+    forked.be_the_core(signal.SIGUSR2)
     process = CoreProcess(index, core_count, Path(snapshot).parent.name)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index
