@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable
 
 from dsp_server.health import BEAT_SECONDS
-from hbrt.layout import CORE_HEARTBEAT
+from hbrt.layout import CORE_BEAT_THREAD, CORE_HEARTBEAT
 
+_U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 # Held by the beat's thread while it uses the clients' doorbells, and by whoever closes one: else a descriptor's number
 # could be somebody's file by the time that it is rung.
@@ -40,7 +41,7 @@ class Beat:
             interrupt: Called in this thread when it was rung.
         """
         self._shared = shared
-        self._at = record + CORE_HEARTBEAT
+        self._record = record
         self._look = look
         self._urgent_bell = urgent_bell
         self._interrupt = interrupt
@@ -52,6 +53,7 @@ class Beat:
         self._thread.start()
 
     def _run(self) -> None:
+        _U32.pack_into(self._shared, self._record + CORE_BEAT_THREAD, threading.get_native_id())
         poller = select.poll()
         poller.register(self._urgent_bell, select.POLLIN)
         next_beat = time.monotonic() + BEAT_SECONDS
@@ -66,7 +68,7 @@ class Beat:
                 self._look()
 
     def _note(self) -> None:
-        _U64.pack_into(self._shared, self._at, time.monotonic_ns())
+        _U64.pack_into(self._shared, self._record + CORE_HEARTBEAT, time.monotonic_ns())
 
 
 def ring(doorbell: int) -> None:

@@ -21,7 +21,7 @@ from dsp_server.builtin import answer_builtin, as_status, explain, is_refusal
 from dsp_server.cycles import CycleCounter
 from dsp_server.descriptors import Idma
 from dsp_server.fault_log import FaultLog
-from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, Entry, core_to_chain, may_run
+from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, STALLED, Entry, core_to_chain, may_run
 from dsp_server.tile_manager import TileManager
 from dsp_server.views import Views
 from hbrt.ddr import Ddr
@@ -55,6 +55,7 @@ _READY = int(State.READY)
 _RUNNING = int(State.RUNNING)
 _DONE = int(State.DONE)
 _SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
+_FREE = frozenset({ASLEEP, LOOKING})
 _COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
 
 
@@ -177,13 +178,17 @@ class Core:
         """Once a beat, in the beat's thread: count, and see who sleeps although there is something for them."""
         mm = self._map
         self._count()
+        if mm[self._activity] == STALLED:  # the supervisor missed beats and had nobody ring this core; it beats again
+            mm[self._activity] = RUNNING if self._is_in_op else LOOKING
+            self._is_rescan_due = True
+            ring(self._doorbells[self.index])
         if mm[self._activity] == ASLEEP and self._unseen():
             self._is_rescan_due = True
             empty(self._doorbells[self.index])  # a counter that somebody filled would take no ring
             ring(self._doorbells[self.index])
         self._free_stuck_ring()
-        is_every_core_busy = all(mm[at] == RUNNING for at in self._activities)
-        if is_every_core_busy and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
+        is_any_core_free = any(mm[at] in _FREE for at in self._activities)
+        if not is_any_core_free and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
             self._interrupt()  # an urgent bell may have been missed; a core that is free would be quicker
         owners, self._not_rung = self._not_rung, set()
         with doorbells_in_use:

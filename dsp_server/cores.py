@@ -5,15 +5,21 @@ from __future__ import annotations
 import struct
 import time
 
+from dsp_server import health
 from dsp_server.children import CoreChild, Phase
 from dsp_server.image import Image
 from dsp_server.loop import Timer
+from dsp_server.proc_state import BUSY, STOPPED, state_of
 from dsp_server.recovery import Death, History
 from hbrt.ddr import Ddr
 from hbrt.layout import (
+    ACTIVITY_ASLEEP,
+    ACTIVITY_LOOKING,
     ACTIVITY_OFFLINE,
     ACTIVITY_RUNNING,
+    ACTIVITY_STALLED,
     CORE_ACTIVITY,
+    CORE_BEAT_THREAD,
     CORE_EPOCH,
     CORE_HEARTBEAT,
     CORE_PID,
@@ -30,6 +36,7 @@ MOVES = {(OFFLINE, RUNNING), (RUNNING, OFFLINE), (RUNNING, CRASHED), (CRASHED, R
 # everything first, so that nobody rings it; or nothing may be queued for it.
 ACTIVITY_BETWEEN = ACTIVITY_RUNNING
 _COUNTERS = struct.Struct("<QQQ")
+_U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
 
 
@@ -100,6 +107,34 @@ class BoardCore:
         """CLOCK_MONOTONIC of the last beat; a process that has just begun to serve counts as beating."""
         beat: int = _U64.unpack_from(self._map, self._record + CORE_HEARTBEAT)[0]
         return max(beat, int(self.child.served_since * 1e9)) if self.child is not None else beat
+
+    def health(self, now_ns: int) -> health.CoreHealth:
+        """Health by the last beat; ``now_ns`` is CLOCK_MONOTONIC."""
+        return health.of_core(self.state, self.heartbeat_ns(), now_ns, self._is_starved)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether its process is stopped by a signal or a debugger."""
+        return self.child is not None and state_of(self.child.pid) in STOPPED
+
+    def mark_if_stalled(self, now_ns: int) -> bool:
+        """Mark an idle core that does not beat, so that nobody rings it; returns whether it is one.
+
+        It may go on at this moment: then its own word replaces the mark, or its next beat takes it away.
+        """
+        if self.health(now_ns).word != "stalled" or self._is_starved():
+            return False
+        if self._map[self.activity_at] in {ACTIVITY_ASLEEP, ACTIVITY_LOOKING}:
+            self._map[self.activity_at] = ACTIVITY_STALLED
+        return self._map[self.activity_at] == ACTIVITY_STALLED
+
+    def _is_starved(self) -> bool:
+        """Whether the thread that beats, or the main one as long as it is not known, waits for a CPU."""
+        if self.child is None:
+            return False
+        thread: int = _U32.unpack_from(self._map, self._record + CORE_BEAT_THREAD)[0]
+        state = (thread and state_of(self.child.pid, thread)) or state_of(self.child.pid)
+        return state in BUSY
 
     def publish(self, activity: int | None = None) -> None:
         """Write the core's state into its record; ``activity`` only while no process of the core writes it."""

@@ -9,6 +9,7 @@ from typing import Any
 from dsp_server import health
 from dsp_server.clients import Client, Clients
 from dsp_server.cores import CRASHED, OFFLINE, RUNNING, BoardCore
+from dsp_server.health import CoreHealth
 from dsp_server.journal import Journal
 from dsp_server.lifecycle import Lifecycle
 from dsp_server.memory import Memory
@@ -43,7 +44,8 @@ class Report:
         cores = self._lifecycle.cores
         states = self._mailbox.slots_in
         now_ns = time.monotonic_ns()
-        beats = [health.of_core(core.state, core.heartbeat_ns(), now_ns) for core in cores]
+        beats = [core.health(now_ns) for core in cores]
+        running = self._running(now_ns)
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]
         return {
             "board": self._paths.name,
@@ -56,12 +58,17 @@ class Report:
             "healthy": health.of_board(beats),
             "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
             "cores": [
-                {**_core(core), "health": beat.word, "beat_age_s": beat.beat_age_s}
+                {
+                    **_core(core),
+                    "health": beat.word,
+                    "beat_age_s": beat.beat_age_s,
+                    "problem": _problem(core, beat, running),
+                }
                 for core, beat in zip(cores, beats, strict=True)
             ],
             "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
             "oldest_waiting": self._oldest_waiting(now_ns),
-            "longest_running": self._longest_running(now_ns),
+            "longest_running": running[0] if running else None,
             "slots": {
                 "total": SLOT_COUNT,
                 "leased": sum(len(client.slots) for client in clients),
@@ -86,24 +93,24 @@ class Report:
             "client": oldest.client,
         }
 
-    def _longest_running(self, now_ns: int) -> dict[str, Any] | None:
-        """The task that a core has run the longest: what hangs, when anything does."""
+    def _running(self, now_ns: int) -> list[dict[str, Any]]:
+        """The tasks that cores run, the longest first: what hangs, when anything does."""
         cores = [core for core in self._lifecycle.cores if core.child]
         names = {core.index: {row[0]: row[1] for row in core.child.ops} for core in cores if core.child}
         slots = self._mailbox.slots_in(State.RUNNING)
         running = [(self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
         # A claim before the submission, whose time the sequence is, is that of an earlier task in the slot.
         of_now = [(task, on) for task, on in running if on.core in names and task.sequence <= on.claim_ns <= now_ns]
-        if not of_now:
-            return None
-        task, on = min(of_now, key=lambda one: one[1].claim_ns)
-        return {
-            "age_s": (now_ns - on.claim_ns) / 1e9,
-            "cmd": task.cmd,
-            "name": names[on.core].get(task.cmd, ""),
-            "core": on.core,
-            "client": task.client,
-        }
+        return [
+            {
+                "age_s": (now_ns - on.claim_ns) / 1e9,
+                "cmd": task.cmd,
+                "name": names[on.core].get(task.cmd, ""),
+                "core": on.core,
+                "client": task.client,
+            }
+            for task, on in sorted(of_now, key=lambda one: one[1].claim_ns)
+        ]
 
     def state(self) -> str:
         """State of the board: running while a core is, else crashed when one is, else offline."""
@@ -155,3 +162,15 @@ def _core(core: BoardCore) -> dict[str, Any]:
         "image": str(core.image.origin),
         **core.counters(),
     }
+
+
+def _problem(core: BoardCore, beat: CoreHealth, running: list[dict[str, Any]]) -> str:
+    ops = [f"{task['name'] or 'an op'} (command {task['cmd']:#x})" for task in running if task["core"] == core.index]
+    return health.problem(
+        f"Core {core.index}{f' (process {core.child.pid})' if core.child else ''}",
+        beat,
+        ops[-1] if ops else "",  # of two, one has interrupted the other
+        core.last_crash,
+        is_stopped=beat.word == "stalled" and core.is_stopped,
+        comes_back=core.is_wanted,
+    )

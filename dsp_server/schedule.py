@@ -25,7 +25,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
 from hbrt import mailbox
-from hbrt.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING
+from hbrt.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_STALLED
 
 TaskKey: TypeAlias = tuple[int, int, int]
 Entry: TypeAlias = tuple[TaskKey, int]
@@ -36,6 +36,7 @@ PRIORITY_PREEMPT: Final = mailbox.PRIORITY_PREEMPT
 ASLEEP: Final = ACTIVITY_ASLEEP
 LOOKING: Final = ACTIVITY_LOOKING
 RUNNING: Final = ACTIVITY_RUNNING
+STALLED: Final = ACTIVITY_STALLED
 
 
 def task_key(priority: int, custom_id: int, sequence: int) -> TaskKey:
@@ -58,11 +59,11 @@ def cores_to_wake(core_mask: int, activity: Sequence[int]) -> tuple[int, ...]:
 
     Args:
         core_mask: The task's mask.
-        activity: Per core ASLEEP, LOOKING (awake, and will look) or RUNNING, read after the task was READY.
+        activity: Per core ASLEEP, LOOKING (awake, and will look), RUNNING or STALLED, read after the task was READY.
 
     Returns:
-        () when an eligible core is LOOKING, or when all eligible ones are RUNNING (each looks again when it
-        is done); else the lowest eligible core that is ASLEEP.
+        () when an eligible core is LOOKING, or when all eligible ones are RUNNING or STALLED (each looks
+        again when it is done, or beats again); else the lowest eligible core that is ASLEEP.
     """
     asleep = -1
     for core, state in enumerate(activity):

@@ -8,6 +8,8 @@ An op that a task of priority 255 has interrupted does not use up its time meanw
 no core runs it, which only something that scribbles over the task table can bring about, is settled here as well: its
 owner would wait for ever.
 
+A core that runs no op and does not beat is stall_watch.py's, which looks at the same times.
+
 A core that is over its limit is asked for a traceback (faulthandler writes it even when the interpreter is stuck in C),
 then killed; its death settles the task. Nothing else could: a core that still ran might end the task at the same time.
 """
@@ -23,6 +25,7 @@ from dsp_server.cores import BoardCore
 from dsp_server.journal import Journal
 from dsp_server.loop import Loop
 from dsp_server.settle import Settler
+from dsp_server.stall_watch import StallWatch
 from hbrt.mailbox import Answer, Mailbox, Request, State
 
 LOOK_SECONDS = 0.1
@@ -55,6 +58,7 @@ class Watchdog:
         self._mailbox = mailbox
         self._settler = settler
         self._cores = cores
+        self._stalls = StallWatch(cores, journal, default_ms)
         self._interrupted_ns: dict[TaskKey, int] = {}  # for how long so far
         self._looked_ns = 0
         self._loop = loop
@@ -82,7 +86,8 @@ class Watchdog:
                 self._check(slot, request, answer, now_ns - answer.claim_ns - spent_ns)
             interrupted[task] = spent_ns
         self._interrupted_ns, self._looked_ns = interrupted, now_ns
-        self._loop.later(LOOK_SECONDS if running else IDLE_LOOK_SECONDS, self._look)
+        is_urgent = self._stalls.look(now_ns) or running
+        self._loop.later(LOOK_SECONDS if is_urgent else IDLE_LOOK_SECONDS, self._look)
 
     def _seen_running(self, slot: int) -> tuple[Request, Answer] | None:
         """Both parts of one task: it was RUNNING before and after they were read, else they may be of two tasks."""

@@ -38,9 +38,11 @@ CORE_TASKS = 24  # u64: tasks ended by this core since the board started
 CORE_BUSY_NS = 32  # u64: ns spent in ops
 CORE_CYCLES = 40  # u64: modelled cycles
 CORE_PID = 48  # u32
+CORE_BEAT_THREAD = 52  # u32: kernel's id of the thread that beats
 MAX_CORES = 8
-# What a core does, for who decides whether to ring it: asleep; awake, and will look; in an op; not there.
-ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_OFFLINE = range(4)
+# What a core does, for who decides whether to ring it: asleep; awake, and will look; in an op; not there; without a
+# heartbeat, so that a ring may wake nobody.
+ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_OFFLINE, ACTIVITY_STALLED = range(5)
 
 CLIENT_RECORD_BYTES = 64
 CLIENT_ASLEEP = 0  # u8: 1 while the client waits for its doorbell

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dsp_server.cores import STATES
+from dsp_server.health import BEAT_SECONDS
 from hbrt import layout, mailbox
 from hbrt.mailbox import MOVES, Actor, State
 from hbrt.settings import format_size
@@ -102,15 +103,22 @@ _CORE = (
         "uint8",
         "activity",
         f"{layout.ACTIVITY_ASLEEP} asleep, {layout.ACTIVITY_LOOKING} looking for work, "
-        f"{layout.ACTIVITY_RUNNING} running an op, {layout.ACTIVITY_OFFLINE} offline",
+        f"{layout.ACTIVITY_RUNNING} running an op, {layout.ACTIVITY_OFFLINE} offline, "
+        f"{layout.ACTIVITY_STALLED} without a heartbeat: it is not rung",
     ),
     Field(layout.CORE_STATE, "uint8", "state", ", ".join(f"{number} {name}" for number, name in enumerate(STATES))),
     Field(layout.CORE_EPOCH, "uint64", "epoch", "how often the core came to run, 1 for its first process"),
-    Field(layout.CORE_HEARTBEAT, "uint64", "heartbeat_ns", "CLOCK_MONOTONIC of the last beat, one each 100 ms"),
+    Field(
+        layout.CORE_HEARTBEAT,
+        "uint64",
+        "heartbeat_ns",
+        f"CLOCK_MONOTONIC of the last beat, one each {BEAT_SECONDS * 1000:g} ms",
+    ),
     Field(layout.CORE_TASKS, "uint64", "tasks", "tasks that the core has ended since the board started"),
     Field(layout.CORE_BUSY_NS, "uint64", "busy_ns", "host ns in ops"),
     Field(layout.CORE_CYCLES, "uint64", "cycles", "modelled cycles"),
     Field(layout.CORE_PID, "uint32", "pid", "process of the core, 0 for none"),
+    Field(layout.CORE_BEAT_THREAD, "uint32", "beat_thread", "the kernel's id of the thread that beats"),
 )
 _CLIENT = (
     Field(layout.CLIENT_ASLEEP, "uint8", "asleep", "1 while the client sleeps on its doorbell, or is about to"),

@@ -1,4 +1,4 @@
-"""``hbrt doctor``: whether boards can run here, and what dead ones left."""
+"""``hbrt doctor``: whether boards can run here, how those that run are, and what dead ones left."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hbrt.tables import Column, show_json, show_table
 @json_option
 @click.pass_context
 def command(ctx: click.Context, *, clean: bool, as_json: bool) -> None:
-    """Check what a board needs: the installation, settings, the kernel, memory, and the directories of boards.
+    """Check what a board needs (the installation, settings, the kernel, memory), and the boards that run.
 
     Exit code 3 when a check fails; a warning is none.
     """

@@ -157,6 +157,8 @@ def _show(status: dict[str, Any]) -> None:
         if core["last_crash"]:
             click.echo(f"Core {core['core']} crashed last: {core['last_crash']}")
     click.echo()
+    for problem in filter(None, [core["problem"] for core in status["cores"]]):
+        click.echo(f"{problem}\n")
     _show_clients(status)
     click.echo()
     if not status["findings"]:

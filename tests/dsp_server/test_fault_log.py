@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 def _raised(value: object) -> BaseException:
     with pytest.raises(KeyError) as caught:
-        {}[value]
+        dict[object, int]()[value]
     return caught.value
 
 
 def _elsewhere() -> BaseException:
     with pytest.raises(KeyError) as caught:
-        {}["elsewhere"]
+        dict[str, int]()["elsewhere"]
     return caught.value
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,20 +18,61 @@ SECOND = 1_000_000_000
 
 
 @pytest.mark.parametrize(
-    ("state", "heartbeat_ns", "word", "age_s"),
+    ("state", "heartbeat_ns", "word", "starved", "age_s"),
     [
-        ("running", 10 * SECOND, "ok", 0.0),
-        ("running", 10 * SECOND - SECOND // 10, "ok", 0.1),
-        ("running", 10 * SECOND - SECOND // 5, "ok", 0.2),
-        ("running", 10 * SECOND - SECOND // 4, "stalled", 0.25),
-        ("running", 0, "stalled", 10.0),
-        ("running", 11 * SECOND, "ok", 0.0),
-        ("crashed", 10 * SECOND, "crashed", None),
-        ("offline", 0, "offline", None),
+        ("running", 10 * SECOND, "ok", "ok", 0.0),
+        ("running", 10 * SECOND - SECOND // 10, "ok", "ok", 0.1),
+        ("running", 10 * SECOND - SECOND // 8, "stalled", "ok", 0.125),
+        ("running", 10 * SECOND - SECOND // 5, "stalled", "ok", 0.2),
+        ("running", 10 * SECOND - SECOND // 4, "stalled", "stalled", 0.25),
+        ("running", 0, "stalled", "stalled", 10.0),
+        ("running", 11 * SECOND, "ok", "ok", 0.0),
+        ("crashed", 10 * SECOND, "crashed", "crashed", None),
+        ("offline", 0, "offline", "offline", None),
     ],
 )
-def test_a_core_is_told_by_its_last_beat(state: str, heartbeat_ns: int, word: str, age_s: float | None) -> None:
-    assert health.of_core(state, heartbeat_ns, 10 * SECOND) == health.CoreHealth(word, age_s)
+def test_a_core_is_told_by_its_last_beat(
+    state: str, heartbeat_ns: int, word: str, starved: str, age_s: float | None
+) -> None:
+    """Of one whose heart waits for a CPU a beat may be late."""
+    assert health.of_core(state, heartbeat_ns, 10 * SECOND, lambda: False) == health.CoreHealth(word, age_s)
+    assert health.of_core(state, heartbeat_ns, 10 * SECOND, lambda: True) == health.CoreHealth(starved, age_s)
+
+
+def test_a_hang_is_told_within_a_tenth_of_a_second() -> None:
+    assert health.LATE_SECONDS <= 0.1
+    # The thread that beats waits for the interpreter's lock behind an op in Python, and that is no hang.
+    assert 4 * sys.getswitchinterval() <= health.LATE_SECONDS - health.BEAT_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("word", "op", "is_stopped", "comes_back", "said"),
+    [
+        ("ok", "", False, True, "^$"),
+        ("offline", "", False, False, r"^Core 0 is offline\.$"),
+        ("crashed", "", False, True, r"^Core 0 has crashed; it starts again by itself\. It fell\.$"),
+        ("crashed", "", False, False, r"^Core 0 has crashed; it stays down until somebody restarts it\. It fell\.$"),
+        (
+            "stalled",
+            "spin (command 0x1000)",
+            False,
+            True,
+            r" for 0\.3 s while it runs spin \(command 0x1000\): .* in C code",
+        ),
+        ("stalled", "", True, True, r" for 0\.3 s and runs no op: its process is stopped, by a signal \(SIGSTOP\)"),
+        ("stalled", "", False, True, r" for 0\.3 s and runs no op: .* global interpreter lock\.$"),
+    ],
+)
+def test_a_problem_is_one_sentence(
+    word: str,
+    op: str,
+    is_stopped: bool,  # noqa: FBT001
+    comes_back: bool,  # noqa: FBT001
+    said: str,
+) -> None:
+    found = health.CoreHealth(word, 0.3)
+    sentence = health.problem("Core 0", found, op, "It fell.", is_stopped=is_stopped, comes_back=comes_back)
+    assert re.search(said, sentence)
 
 
 def test_a_board_is_healthy_when_all_its_cores_are() -> None:

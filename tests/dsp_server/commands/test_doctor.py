@@ -93,6 +93,60 @@ def test_boards_are_shown_by_state(shell: Shell) -> None:
     assert found["board down"]["found"].startswith("offline; ")
 
 
+def failures(shell: Shell) -> dict[str, str]:
+    """What fails, and the advice; the exit code says so, too."""
+    answer = shell.hbrt("doctor", "--json")
+    failed = {c["name"]: f"{c['found']}. {c['advice']}" for c in json.loads(answer.stdout) if c["level"] == "fail"}
+    assert answer.returncode == (3 if failed else 0)
+    return failed
+
+
+def test_a_core_that_is_not_well_fails_with_a_sentence(shell: Shell, tmp_path: Path) -> None:
+    image = tmp_path / "image.py"
+    image.write_text(
+        "import re\nfrom dsp_server import *\n"
+        "def spin(input, output, tm):\n    return re.match(r'(a+)+$', 'a' * 64 + 'b') is not None\n"
+        "def main():\n    hb_dsp_env_init()\n    hb_dsp_register_fn(0x1000, spin)\n    hb_dsp_start()\n"
+    )
+    shell.good("start", "--image", image, "--cores", 3, "--recovery", "disabled", "--watchdog", 0)
+    assert failures(shell) == {}
+    spinning, stopped, killed = (core["pid"] for core in shell.status()["cores"])
+    call = "b = connect(); b.submit(0x1000, core=1); print(flush=True); signal.pause()"
+    program = shell.start("-c", f"import signal; from arm_client import connect; {call}")
+    program.stdout.readline()  # type: ignore[union-attr]
+    os.kill(stopped, signal.SIGSTOP)
+    os.kill(killed, signal.SIGKILL)
+    while len(found := failures(shell)) < 3:
+        pass
+    assert f"Core 0 (process {spinning}) has not beaten for " in found["board default core 0"]
+    assert "while it runs spin (command 0x1000): the op is in C code" in found["board default core 0"]
+    assert f"Core 1 (process {stopped}) has not beaten for " in found["board default core 1"]
+    assert "its process is stopped" in found["board default core 1"]
+    assert "Core 2 has crashed; it stays down until somebody restarts it" in found["board default core 2"]
+    assert found["board default core 2"].endswith("'hbrt restart --core 2' starts it again.")
+    assert found["board default core 1"].split(":")[0].split(" for ")[0] in shell.hbrt("status").stdout
+
+
+def test_a_daemon_that_is_stopped_fails_at_once(shell: Shell) -> None:
+    shell.good("start", "--cores", 1)
+    daemon = shell.pid()
+    os.kill(daemon, signal.SIGSTOP)
+    try:
+        found = failures(shell)["board default"]
+    finally:
+        os.kill(daemon, signal.SIGCONT)
+    assert found.startswith(f"its daemon process {daemon} is stopped, by a signal (SIGSTOP) or a debugger; ")
+    assert found.endswith(f"'kill -CONT {daemon}' lets it go on.")
+    assert failures(shell) == {}
+
+
+def test_a_core_that_somebody_stopped_is_a_warning(shell: Shell) -> None:
+    shell.good("start")
+    shell.good("stop", "--core", 1)
+    found = checks(shell)["board default core 1"]
+    assert (found["level"], found["found"]) == ("warn", "Core 1 is offline")
+
+
 def test_what_dead_boards_left_is_found_and_with_clean_removed(shell: Shell) -> None:
     for board in ("named", "private-1-abc", "up"):
         shell.good("start", "--board", board, "--cores", 1)
