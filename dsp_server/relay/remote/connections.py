@@ -17,21 +17,28 @@ from __future__ import annotations
 import os
 import select
 import socket
+import struct
 from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
 import zmq
 
+from dsp_server.relay.remote.backlog import Backlog, received_bytes
+
 Key: TypeAlias = tuple[int, int]  # device and inode: of a connection, whatever its descriptor
+
+
+_NO_LINGER = struct.pack("=ii", 1, 0)
 
 
 class Connection:
     """A connection that an identity claims, by a descriptor of our own."""
 
-    def __init__(self, identity: bytes, socket_: socket.socket) -> None:
+    def __init__(self, identity: bytes, socket_: socket.socket, *, has_keys: bool = False) -> None:
         self.identity = identity
         self.socket = socket_
+        self.backlog = Backlog(has_keys=has_keys)
         stat = os.fstat(socket_.fileno())
         self.key: Key = (stat.st_dev, stat.st_ino)
 
@@ -47,10 +54,12 @@ class Connections:
     Args:
         port: Ours, which they come to.
         is_reachable: Whether ZeroMQ still routes to an identity.
+        has_keys: Whether what they send is encrypted.
     """
 
-    def __init__(self, port: int, is_reachable: Callable[[bytes], bool]) -> None:
+    def __init__(self, port: int, is_reachable: Callable[[bytes], bool], *, has_keys: bool = False) -> None:
         self._port = port
+        self._has_keys = has_keys
         self._is_reachable = is_reachable
         self._epoll = select.epoll()
         self._by_fd: dict[int, Connection] = {}
@@ -74,7 +83,7 @@ class Connections:
         except OSError:
             found.close()
             raise
-        connection = Connection(identity, found)
+        connection = Connection(identity, found, has_keys=self._has_keys)
         self._claims[connection.key] += 1
         self._by_fd[found.fileno()] = connection
         return connection
@@ -108,6 +117,18 @@ class Connections:
     def is_claimed(self, key: Key) -> bool:
         """Whether a connection is some identity's."""
         return key in self._claims
+
+    def __len__(self) -> int:
+        """How many connections are claimed."""
+        return len(self._by_fd)
+
+    def flooding(self, most_bytes: int, seconds: float) -> list[Connection]:
+        """Those that have sent more bytes than so many that are unread; ``seconds`` since it was asked before."""
+        return [
+            connection
+            for connection in self._by_fd.values()
+            if connection.backlog.unread_bytes(received_bytes(connection.socket), seconds) > most_bytes
+        ]
 
     def ended(self) -> list[Connection]:
         """Those whose other end has closed them, or gives no sign of life."""
@@ -148,6 +169,11 @@ def peer_of(connection: socket.socket) -> str:
     except OSError:
         return "?"
     return f"{host}:{port}"
+
+
+def reset_when_closed(connection: socket.socket) -> None:
+    """Have the other end told by a reset when ZeroMQ closes its side: a flood would wait, and not learn of it."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def source_fd(frame: zmq.Frame) -> int:

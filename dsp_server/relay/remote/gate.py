@@ -2,7 +2,7 @@
 
 It never waits for a deputy, the daemon or a program, so that none of them keeps the others waiting. Each connection is
 watched beside ZeroMQ, which does not tell of an end (connections.py): one that was closed, or gives no sign of life, is
-let go at once, and its deputy with its lease, memory and tasks.
+let go at once, and its deputy with its lease, memory and tasks. One that sends more than is read is ended (backlog.py).
 """
 
 from __future__ import annotations
@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 import zmq
 
 from dsp_server.relay.remote.attendant import Attendant
-from dsp_server.relay.remote.connections import Connection, Connections, is_given, source_fd
+from dsp_server.relay.remote.backlog import MOST_UNREAD_BYTES
+from dsp_server.relay.remote.connections import Connection, Connections, is_given, reset_when_closed, source_fd
 from dsp_server.relay.remote.deputy import Deputy, activity_of
 from dsp_server.relay.remote.listening import Door, Listen
 from dsp_server.relay.remote.looker import Looker
@@ -30,6 +31,7 @@ MOST_PROGRAMS = 64
 MOST_LOOKERS = 16
 PARTING_SECONDS = 2.0
 FAREWELL_SECONDS = 1.0  # for the last word to who is let go to arrive
+LOOK_SECONDS = 0.05  # while somebody is connected: how often the gate looks for what is unread
 FAREWELL_BEATS = 2  # so many seconds of this process running: ZeroMQ knows by then whom it can still reach
 _NOBLOCK = int(zmq.NOBLOCK)
 
@@ -70,6 +72,7 @@ class Gate:
         self._leaving: dict[bytes, _Leaving] = {}
         self._outbox = Outbox()
         self._next_beat = 0.0
+        self._looked_at = 0.0
         self._handlers: dict[int, Callable[[], None]] = {}
         self._poller = zmq.Poller()
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
@@ -82,7 +85,8 @@ class Gate:
         self._socket = self._door.socket
         self.endpoint = self._door.endpoint
         self._poller.register(self._socket, zmq.POLLIN)
-        self._connections = Connections(int(self.endpoint.rpartition(":")[2]), self._is_reachable)
+        port = int(self.endpoint.rpartition(":")[2])
+        self._connections = Connections(port, self._is_reachable, has_keys=self._door.has_keys)
         self._newcomers = Newcomers(self._door.accepted, self._connections, self._say)
         self._poller.register(self._door.accepted, zmq.POLLIN)
         self.watch(self._outbox.fd, self._deliver)
@@ -111,7 +115,8 @@ class Gate:
     def run(self) -> None:
         """Serve until told to stop, or the board has gone."""
         while not self.is_stopping and not self._link.fault:
-            for ready, _ in self._poller.poll(int(BEAT_SECONDS * 1000)):
+            is_alone = not (self._connections or self._newcomers)
+            for ready, _ in self._poller.poll(int((BEAT_SECONDS if is_alone else LOOK_SECONDS) * 1000)):
                 if ready is self._socket:
                     self._take_in()
                 elif ready is self._door.accepted:
@@ -119,6 +124,9 @@ class Gate:
                 elif (handler := self._handlers.get(ready)) is not None:
                     handler()
             now = time.monotonic()
+            if now >= self._looked_at + LOOK_SECONDS:
+                self._end_floods(now - self._looked_at)
+                self._looked_at = now
             if now >= self._next_beat:
                 self._next_beat = now + BEAT_SECONDS
                 self._beat()
@@ -173,6 +181,9 @@ class Gate:
             while self._socket.rcvmore:
                 self._socket.recv(_NOBLOCK)
             program = self._programs.get(identity)
+            served = program or self._leaving.get(identity)
+            if served is not None and served.connection is not None:
+                served.connection.backlog.on_frame(len(frame))
             if identity in self._leaving:
                 continue
             if is_more:
@@ -296,6 +307,18 @@ class Gate:
             )
             if has_gone:
                 self._drop(identity)
+
+    def _end_floods(self, seconds: float) -> None:
+        """End connections that have sent more than a program may before the gate reads it; no word would get there."""
+        self._newcomers.end_floods()
+        for connection in self._connections.flooding(MOST_UNREAD_BYTES, seconds):
+            identity = connection.identity
+            if identity in self._programs:
+                who = self._programs[identity].attendant.program
+                self._say(f"The relay lets {who} go: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
+                self._leaving[identity] = _Leaving(self._release(identity))
+            reset_when_closed(connection.socket)
+            self._connections.end(connection)
 
     def _is_reachable(self, identity: bytes) -> bool:
         """Whether ZeroMQ still routes to an identity."""

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 HANDSHAKE_MS = 5000
 ZAP_DOMAIN = "hbrt"
-MOST_UNREAD = 64  # frames that the gate's thread has not looked at, of one connection; more wait in the network
 MOST_UNSENT = 4096  # frames; deputies bound their bytes
 _ENDPOINT = re.compile(r"tcp://(\*|[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
@@ -93,7 +92,7 @@ class Door:
         self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         self.socket.linger = 500
         self.socket.maxmsgsize = MAX_FRAME_BYTES
-        self.socket.sndhwm, self.socket.rcvhwm = MOST_UNSENT, MOST_UNREAD
+        self.socket.sndhwm, self.socket.rcvhwm = MOST_UNSENT, 0  # backlog.py bounds what comes, and says why not ZeroMQ
         self.socket.router_mandatory = 1
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS

@@ -17,7 +17,8 @@ from typing import NamedTuple
 import zmq
 from zmq.utils.monitor import recv_monitor_message
 
-from dsp_server.relay.remote.connections import Connections, Key, peer_of
+from dsp_server.relay.remote.backlog import MOST_UNKNOWN_BYTES, received_bytes
+from dsp_server.relay.remote.connections import Connections, Key, peer_of, reset_when_closed
 
 SILENT_SECONDS = 30.0  # a program says who it is as soon as its handshake is over, which takes 5 s at most
 MOST_SILENT = 256  # each takes a descriptor
@@ -61,6 +62,15 @@ class Newcomers:
             if now - newcomer.came_at >= SILENT_SECONDS:
                 self._look_at(key, f"in {SILENT_SECONDS:g} s")
 
+    def end_floods(self) -> None:
+        """End those that have sent more than a first frame may have."""
+        for key in list(self._found):
+            self._look_at(key, f"and it has sent more than {MOST_UNKNOWN_BYTES} bytes", MOST_UNKNOWN_BYTES)
+
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._found)
+
     def _note(self, fd: int) -> None:
         try:
             stat = os.fstat(fd)
@@ -70,15 +80,17 @@ class Newcomers:
         self._found.pop(key, None)
         self._found[key] = _Newcomer(fd, time.monotonic())
 
-    def _look_at(self, key: Key, how_long: str) -> None:
-        """End a connection, unless it is somebody's or has gone, and look at it no more."""
-        fd = self._found.pop(key).fd
+    def _look_at(self, key: Key, why: str, more_than: int = -1) -> None:
+        """End a connection that more bytes came over, unless it is somebody's or has gone; else look at it no more."""
+        newcomer = self._found.pop(key)
         if self._connections.is_claimed(key):
             return
         try:
-            found = self._connections.copy_of(fd)
+            found = self._connections.copy_of(newcomer.fd)
         except OSError:  # no descriptor left: again at the next beat
-            self._found[key] = _Newcomer(fd, time.monotonic() - SILENT_SECONDS)
+            self._found[key] = (
+                newcomer if more_than >= 0 else newcomer._replace(came_at=newcomer.came_at - SILENT_SECONDS)
+            )
             return
         if found is None:
             return
@@ -86,6 +98,11 @@ class Newcomers:
             stat = os.fstat(found.fileno())
             if (stat.st_dev, stat.st_ino) != key:
                 return  # the number is another connection's
-            self._say(f"The relay ends a connection from {peer_of(found)}: nobody was let in by it {how_long}.")
+            if received_bytes(found) <= more_than:
+                self._found[key] = newcomer
+                return
+            self._say(f"The relay ends a connection from {peer_of(found)}: nobody was let in by it {why}.")
+            if more_than >= 0:
+                reset_when_closed(found)
             with contextlib.suppress(OSError):  # it has gone by itself
                 found.shutdown(socket.SHUT_RDWR)
