@@ -45,7 +45,8 @@ INPUT_KEYS = (
     "scale_value",
     "std_value",
 )
-OTHER_INPUT_KEYS = ("separate_batch", "separate_name")  # the compiler's; nothing here depends on them
+OTHER_INPUT_KEYS = ("separate_batch", "separate_name", "quanti_type")
+"""Keys that also stand there: two of the compiler's, on which nothing here depends, and the emulator's own."""
 LAYOUTS = {"nhwc": hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC, "nchw": hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW}
 TRAINED = {
     "nv12": ("yuv444", "rgb", "bgr"),
@@ -243,6 +244,12 @@ class _Reader:
                 f"{type_rt} goes with {', '.join(TRAINED[type_rt])}."
             )
         space = self._choice("input_space_and_range", row["input_space_and_range"], ("regular", "bt601_video"))
+        is_video = space == "bt601_video"
+        if is_video and (type_rt != "nv12" or trained == "yuv444"):
+            raise incompatible(
+                f"{self._label}: the input {name!r} has input_space_and_range bt601_video, which says how nv12 becomes "
+                f"rgb or bgr; it is {type_rt} for a graph trained on {trained}. Leave the key away."
+            )
         if type_rt == "featuremap":
             self._check_featuremap(name, row)
         source = source or "ddr"
@@ -261,7 +268,7 @@ class _Reader:
             scale=scale,
             source=source,
             shape=self._shape(row["input_shape"]),
-            video_range=space == "bt601_video" and type_rt == "nv12" and trained != "yuv444",
+            video_range=is_video,
         )
 
     def _layout(self, key: str, row: dict[str, str | None]) -> hbDNNTensorLayout | None:

@@ -82,7 +82,7 @@ def _from_nv12(luma: Bytes, chroma: Bytes, image: ImageSpec) -> Bytes:
     pairs = chroma.reshape(chroma.shape[0], -1, 2)
     if image.video_range:
         code = cv2.COLOR_YUV2RGB_NV12 if image.train_type == "rgb" else cv2.COLOR_YUV2BGR_NV12
-        return _uint8(cv2.cvtColorTwoPlane(luma, pairs, code))
+        return _uint8(cv2.cvtColorTwoPlane(np.clip(luma, 16, 235), np.clip(pairs, 16, 240), code))
     u, v = (cv2.resize(one, luma.shape[::-1], interpolation=cv2.INTER_NEAREST) for one in cv2.split(pairs))
     if image.train_type == "yuv444":
         return _uint8(cv2.merge([luma, u, v]))

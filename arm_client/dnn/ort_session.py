@@ -93,7 +93,7 @@ def make_session(model: ModelProto, label: str) -> ort.InferenceSession:
         if _lacks_memory(text):
             raise ModelError(Status.HB_DNN_OUT_OF_MEMORY, f"onnxruntime has no memory for {label}: {text}") from None
         is_unknown = type(error).__name__ == "NotImplemented" or any(
-            sign in text for sign in ("opset", "NOT_IMPLEMENTED", "kernel")
+            sign in text for sign in ("opset", "IR version", "NOT_IMPLEMENTED", "kernel")
         )
         refuse = incompatible if is_unknown else invalid
         raise refuse(f"onnxruntime refuses {label}: {text}") from None

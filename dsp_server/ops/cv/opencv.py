@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -18,6 +19,11 @@ from numpy.typing import DTypeLike, NDArray
 try:
     import cv2
 except ImportError as error:
+    if find_spec("cv2") is not None:
+        raise ImportError(
+            f"The CV ops need OpenCV, which is installed and cannot be loaded ({error}). A library that cannot be "
+            "mapped has too little address space: start the board with a larger ulimit -v."
+        ) from None
     raise ImportError(
         f"The CV ops need OpenCV, which this Python does not have ({error}): install hbrt with its extra 'cv', as in "
         "pip install '.[cv]' in its clone, and start the board again."

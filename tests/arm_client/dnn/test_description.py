@@ -98,7 +98,12 @@ def test_norm_type_decides_which_values_count() -> None:
 def test_video_range() -> None:
     text = "input_type_rt: nv12\ninput_type_train: {}\ninput_space_and_range: bt601_video"
     assert parse(text.format("rgb"), ["x"]).inputs["x"].video_range
-    assert not parse(text.format("yuv444"), ["x"]).inputs["x"].video_range  # nothing is converted
+    assert not parse(text.format("rgb").replace("bt601_video", "regular"), ["x"]).inputs["x"].video_range
+
+
+@pytest.mark.parametrize("section", ["", "input_parameters:\n  "])
+def test_the_emulators_own_key_stands_at_the_top_or_among_the_inputs(section: str) -> None:
+    assert parse(f"{section}quanti_type: shift", ["x"]).prefers_shift
 
 
 @pytest.mark.parametrize("text", ["", "# nothing", "model_parameters:\n  march: bayes", "input_parameters:"])
@@ -142,6 +147,14 @@ def test_nothing_said(text: str) -> None:
         ("input_type_rt: {a: b}", "separated by ';'"),
         ("quanti_type: both", "scale, shift"),
         ("output_model_file_prefix: [a]", "a name"),
+        (
+            "input_type_rt: nv12\ninput_type_train: yuv444\ninput_space_and_range: bt601_video",
+            "on yuv444. Leave",
+        ),
+        (
+            "input_type_rt: yuv444\ninput_type_train: rgb\ninput_space_and_range: bt601_video",
+            "it is yuv444 for",
+        ),
         ("input_space_and_range: bt709\ninput_type_rt: nv12\ninput_type_train: rgb", "regular, bt601_video"),
     ],
 )

@@ -102,6 +102,16 @@ def test_full_and_video_range_differ() -> None:
     assert set(video.flat) == {255.0}
 
 
+def test_video_range_clips_what_lies_outside() -> None:
+    spec = spec_for(NV12, "rgb", video_range=True)
+    luma, pairs = random_bytes(6, 20), random_bytes(3, 20)
+    found = graph_input(spec, [[luma, pairs]], NV12)
+    clipped = graph_input(spec, [[luma.clip(16, 235), pairs.clip(16, 240)]], NV12)
+    np.testing.assert_array_equal(found, clipped)
+    expected = yuv_to_rgb(full_chroma(luma.clip(16, 235), pairs.clip(16, 240)), video_range=True).transpose(2, 0, 1)
+    assert np.abs(found[0] - expected).max() <= 1.0
+
+
 def test_nv12_for_a_graph_trained_on_yuv444() -> None:
     luma, pairs = random_bytes(6, 20), random_bytes(3, 20)
     (found,) = graph_input(spec_for(NV12, "yuv444"), [[luma, pairs]], NV12)

@@ -64,6 +64,7 @@ INVALID = {
 INCOMPATIBLE = {
     "op set 999": with_graph(lambda model: setattr(model.opset_import[0], "version", 999)),
     "IR version 4000": with_graph(lambda model: setattr(model, "ir_version", 4000)),
+    "model IR version: 14": with_graph(lambda model: setattr(model, "ir_version", 14)),  # newer than onnxruntime's
     "STRING": model_bytes([node("Identity", ["x"], ["y"])], [("x", TensorProto.STRING, [2])], [("y", 8, [2])]),
     "COMPLEX64": model_bytes([node("Identity", ["x"], ["y"])], [("x", 14, [2])], [("y", 14, [2])]),
     "BFLOAT16": model_bytes([node("Identity", ["x"], ["y"])], [("x", 16, [2])], [("y", 16, [2])]),

@@ -145,6 +145,18 @@ def test_without_opencv_the_sentence_names_the_extra() -> None:
     assert last.endswith("pip install '.[cv]' in its clone, and start the board again.")
 
 
+def test_an_opencv_that_cannot_be_mapped_is_not_called_missing(tmp_path: Path) -> None:
+    reason = "libcv.so: failed to map segment from shared object"
+    (tmp_path / "cv2.py").write_text(f"raise ImportError({reason!r})", encoding="utf-8")
+    check = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); import dsp_server.ops.cv.resize"
+    answer = subprocess.run(
+        [sys.executable, "-c", check], check=False, capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    last = answer.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"ImportError: The CV ops need OpenCV, which is installed and cannot be loaded ({reason}).")
+    assert last.endswith("larger ulimit -v.")
+
+
 def test_a_core_is_one_core() -> None:
     module = importlib.import_module("dsp_server.ops.cv.opencv")
     assert module.cv2.getNumThreads() == 1
