@@ -6,7 +6,6 @@ They are ctypes' own, except that a misspelt field is an error and that a print 
 from __future__ import annotations
 
 import ctypes
-import difflib
 from typing import Any
 
 _set = ctypes.Structure.__setattr__
@@ -64,6 +63,8 @@ def _fields_of(kind: type[ctypes.Structure]) -> list[tuple[str, Any]]:
 
 
 def _no_field(kind: type[ctypes.Structure], name: str) -> str:
+    import difflib  # loads what a program without a mistake need not wait for
+
     fields = [field for field, _ in _fields_of(kind)]
     by_letters = {field.lower(): field for field in fields}
     nearest = difflib.get_close_matches(name.lower(), by_letters, n=1, cutoff=_CLOSE_ENOUGH)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import re
 import subprocess
@@ -63,3 +64,10 @@ def test_a_stub_s_submodules_are_loaded_too_and_no_star_brings_them(
     lazy = attach("lazy_package", str(module.__file__))
     assert (lazy.getattr("part").inside, lazy.all) == (2, [])
     assert {"part", "value"} <= set(lazy.dir())
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_stub_is_read_as_python_reads_it(name: str) -> None:
+    stub = Path(str(importlib.import_module(name).__file__)).with_suffix(".pyi")
+    imports = [node for node in ast.parse(stub.read_text(encoding="utf-8")).body if isinstance(node, ast.ImportFrom)]
+    assert stub_names(stub) == {alias.asname: node.module for node in imports for alias in node.names}
