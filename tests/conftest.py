@@ -39,8 +39,15 @@ MARK = "PYTEST_HBRT_RUN"
 ENDING_S = 10.0
 
 
+def heed_ctrl_c() -> None:
+    """Have SIGINT interrupt this process and its children: what a script starts with & ignores it."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_configure() -> None:
     """Give this process's boards a home of their own: short, since a socket's path is."""
+    heed_ctrl_c()
     home = Path(tempfile.mkdtemp(prefix="hbrt-t-", dir="/tmp"))
     os.environ["HBRT_HOME"] = str(home)
     os.environ["HBRT_BOARD"] = "default"
