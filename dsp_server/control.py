@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
@@ -9,7 +10,7 @@ from dsp_server.changes import Done
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.cores import CoreStateError
 from dsp_server.image import ImageError
-from dsp_server.journal import Journal
+from dsp_server.journal import Journal, Repeats
 from dsp_server.lifecycle import Lifecycle
 from dsp_server.memory import Memory, MemoryRefusedError
 from dsp_server.report import Report
@@ -60,6 +61,7 @@ class Control:
         self._lifecycle = lifecycle
         self._report = report
         self._journal = journal
+        self._malformed = Repeats()
         self._reply = reply
         self._settle_soon = settle_soon
         self._end = end
@@ -88,7 +90,8 @@ class Control:
         try:
             request = wire.decode_request(_one(rest))
         except MalformedMessageError as error:
-            self._journal.say(f"Refused a malformed control message: {error}")
+            if (suffix := self._malformed.suffix(identity, time.monotonic())) is not None:
+                self._journal.say(f"Refused a malformed control message: {error}{suffix}")
             self._send(identity, ControlReply(0, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
             return
         pending = Pending(identity, request.id)

@@ -109,7 +109,10 @@ def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
     try:
         removed = []
         for path in leftovers(paths):
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise BoardError(f"{path} is in the way of the board: {error.strerror}. Remove it.") from None
             removed.append(path.name)
         yield removed
     finally:

@@ -9,6 +9,31 @@ from collections import deque
 from typing import Any
 
 MOST_FINDINGS = 200
+MOST_PEERS = 64
+REPEAT_SECONDS = 60.0
+
+
+class Repeats:
+    """Which of many like sentences are logged: the first of a peer in each minute; the others are counted."""
+
+    def __init__(self) -> None:
+        self._counts: dict[bytes, int] = {}  # of peers that were told of in this minute: how often since
+        self._since = 0.0
+
+    def suffix(self, peer: bytes, now: float) -> str | None:
+        """What to add to a sentence about a peer at a time in seconds; None when it is counted and not logged."""
+        left_out = 0
+        if now - self._since >= REPEAT_SECONDS:
+            left_out = sum(self._counts.values())
+            self._counts.clear()
+            self._since = now
+        if peer not in self._counts and len(self._counts) >= MOST_PEERS:
+            peer = b""  # who connects anew for each message is one of these
+        if peer in self._counts:
+            self._counts[peer] += 1
+            return None
+        self._counts[peer] = 0
+        return f" ({left_out} more were not logged, of all peers.)" if left_out else ""
 
 
 class Journal:

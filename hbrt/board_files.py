@@ -179,7 +179,7 @@ def lock_holder(path: Path) -> int | None:
         BoardError: the file cannot be looked into.
     """
     try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
+        fd = private_files.open_file(path, os.O_RDWR)
     except FileNotFoundError:
         return None
     except OSError as error:
@@ -214,7 +214,7 @@ def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
     named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_tasks, paths.relay_lock]
     found = [*named, *sorted(paths.path.glob("image-*.py"))]
-    return [path for path in found if path.exists() or path.is_socket()]
+    return [path for path in found if os.path.lexists(path)]
 
 
 def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
@@ -226,7 +226,7 @@ def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
     for path in targets:
         try:
             path.unlink()
-        except FileNotFoundError:
+        except (FileNotFoundError, IsADirectoryError):  # a directory is none of ours
             continue
         removed.append(path)
     try:

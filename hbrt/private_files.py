@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
 
 DIRECTORY_MODE = 0o700
 FILE_MODE = 0o600
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a FIFO",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFSOCK: "a socket",
+}
 
 
 def make_directory(path: Path) -> None:
@@ -35,17 +42,37 @@ def _make(path: Path) -> None:
 
 
 def open_file(path: Path, flags: int) -> int:
-    """Descriptor of a file, which is not inherited; a link is refused (ELOOP).
+    """Descriptor of a regular file with no other name, which is not inherited; nothing else is opened, or waited for.
 
     Args:
         path: Which.
-        flags: As for ``os.open``, for one with O_CREAT.
+        flags: As for ``os.open``.
 
     Raises:
-        OSError: it cannot be opened.
+        OSError: it cannot be opened, or is a link (ELOOP), a FIFO, a directory, a socket, a device, or one of several
+            names of a file, which may be outside of this directory.
     """
-    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
-    mode = stat.S_IMODE(os.fstat(fd).st_mode)
+    try:
+        fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, FILE_MODE)
+    except OSError as error:
+        if error.errno in {errno.ELOOP, errno.ENXIO, errno.EISDIR}:
+            raise OSError(error.errno, _why_not(path.lstat()), str(path)) from None
+        raise
+    info = os.fstat(fd)
+    if why := _why_not(info):
+        os.close(fd)
+        raise OSError(errno.EINVAL, why, str(path))
+    mode = stat.S_IMODE(info.st_mode)
     if mode & FILE_MODE != FILE_MODE:  # as above
         os.fchmod(fd, mode | FILE_MODE)
     return fd
+
+
+def _why_not(info: os.stat_result) -> str:
+    """Why a file is not a private one, by what is known of it; an empty text when it is."""
+    if not stat.S_ISREG(info.st_mode):
+        kind = _KINDS.get(stat.S_IFMT(info.st_mode), "a device")
+        return f"it is {kind}, and no regular file; remove it"
+    if info.st_nlink > 1:
+        return f"it is one of {info.st_nlink} names of a file (hard links), which may be another's; remove it"
+    return ""

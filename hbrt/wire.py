@@ -172,7 +172,9 @@ def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
     if len(raw) > most_bytes:
         raise MalformedMessageError(f"The frame has {len(raw)} bytes; the limit is {most_bytes}.")
     try:
-        body = msgpack.unpackb(raw, raw=False, strict_map_key=True)
+        body = msgpack.unpackb(raw, raw=False, strict_map_key=True, object_pairs_hook=_map)
+    except MalformedMessageError:
+        raise
     except (ValueError, msgpack.exceptions.UnpackException, RecursionError) as error:
         why = str(error)[:200] or type(error).__name__
         raise MalformedMessageError(f"The frame is not msgpack: {why}.") from None
@@ -184,6 +186,16 @@ def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
             "Use the same installation on both sides."
         )
     return body
+
+
+def _map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
+    """A map whose keys are told apart: two readers of one message may take different ones of two that are the same."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        keys = [key for key, _ in pairs]
+        twice = next(key for key in made if keys.count(key) > 1)
+        raise MalformedMessageError(f"The frame has the key {twice!r:.64} more than once in one map.")
+    return made
 
 
 def _take(body: dict[str, Any], name: str, kind: type) -> Any:

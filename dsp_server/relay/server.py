@@ -16,6 +16,7 @@ from typing import Any
 
 import zmq
 
+from dsp_server.journal import Repeats
 from dsp_server.relay.bell import Bell
 from dsp_server.relay.peers import Peer
 from dsp_server.relay.placing import Placed, Placer
@@ -55,6 +56,7 @@ class Relay:
         self._idle_seconds = idle_seconds
         self._idle_since = time.monotonic()
         self._next_beat = 0.0
+        self._malformed = Repeats()
         self._peers: dict[bytes, Peer] = {}
         self._by_ticket: dict[int, Peer] = {}
         self._placer = Placer(link, self._by_ticket)
@@ -172,7 +174,8 @@ class Relay:
     def _refuse_malformed(self, identity: bytes, why: str) -> None:
         peer = self._peers.get(identity)
         who = f"process {peer.pid}" if peer else "a process that has not said hello"
-        self._say(f"The relay refused a malformed message of {who}: {why}")
+        if (suffix := self._malformed.suffix(identity, time.monotonic())) is not None:
+            self._say(f"The relay refused a malformed message of {who}: {why}{suffix}")
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
 
     def _listen(self) -> None:
@@ -257,7 +260,8 @@ class Relay:
         try:
             kind, fields = decode(raw, CLIENT_SAYS)
         except MalformedMessageError as error:
-            self._say(f"The relay refused a malformed task: {error}")
+            if (suffix := self._malformed.suffix(b"task", time.monotonic())) is not None:
+                self._say(f"The relay refused a malformed task: {error}{suffix}")
             return
         if kind == Kind.SUBMIT:
             self._take(SUBMIT_HEAD + fields[0])

@@ -327,7 +327,7 @@ def test_nonsense_where_tasks_come_hurts_nobody(relay: Callable[..., Relaying]) 
     assert end_of(link) == (State.DONE, 0)
     served.process.terminate()
     log = served.end()[1]
-    assert log.count("refused a malformed task") == 5
+    assert log.count("refused a malformed task") == 1  # the first; the others are counted
     assert "was sent PING where tasks come" in log
 
 

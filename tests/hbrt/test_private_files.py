@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -79,8 +80,61 @@ def test_a_file(tmp_path: Path, value: int) -> None:
 
 def test_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "file")
-    with pytest.raises(OSError, match="symbolic links"):
+    with pytest.raises(OSError, match="it is a symbolic link"):
         open_file(tmp_path / "link", os.O_WRONLY | os.O_CREAT)
+
+
+def _other(kind: str, path: Path) -> None:
+    match kind:
+        case "a FIFO":
+            os.mkfifo(path)
+        case "a directory":
+            path.mkdir()
+        case "a socket":
+            with socket.socket(socket.AF_UNIX) as made:
+                made.bind(str(path))
+        case "a symbolic link":
+            path.symlink_to(path.parent / "nowhere")
+        case _:
+            path.with_name("theirs").write_text("kept")
+            os.link(path.with_name("theirs"), path)
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a directory", "a socket", "a symbolic link", "one of 2 names of a file"])
+@pytest.mark.parametrize("flags", [os.O_WRONLY | os.O_CREAT | os.O_APPEND, os.O_RDWR | os.O_CREAT, os.O_RDONLY])
+def test_what_is_no_file_of_its_own_is_refused_and_not_waited_for(tmp_path: Path, kind: str, flags: int) -> None:
+    path = tmp_path / "lock"
+    _other(kind, path)
+    with pytest.raises(OSError, match=f"it is {kind}.*; remove it") as caught:
+        os.close(open_file(path, flags))
+    assert caught.value.filename == str(path)
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("lock", "a FIFO"),
+        ("log", "one of 2 names of a file"),
+        ("attach.sock", "a symbolic link"),
+        ("control.sock", "a directory"),
+        ("control.sock", "one of 2 names of a file"),
+    ],
+)
+def test_a_start_over_something_else_says_so_or_replaces_it(shell: Shell, tmp_path: Path, name: str, kind: str) -> None:
+    board = tmp_path / "board"
+    board.mkdir(0o700)
+    _other(kind, board / name)
+    started = shell.hbrt("start", "--board", str(board))
+    said = started.stdout + started.stderr
+    assert "Traceback" not in said
+    if started.returncode == 0:
+        assert shell.hbrt("stop", "--board", str(board)).returncode == 0
+    else:
+        assert str(board / name) in said
+        assert "emove it" in said or "is a symbolic link" in said
+    theirs = board / "theirs"
+    assert not theirs.exists() or theirs.read_text() == "kept"
 
 
 def test_a_board_whose_owner_has_a_umask_that_takes_all(shell: Shell, tmp_path: Path) -> None:

@@ -115,6 +115,8 @@ RAW: tuple[tuple[bytes, str], ...] = (
     (b"\x91" * 5000 + b"\x01", "The frame is not msgpack"),  # deeper than anybody reads
     (b"\xdf\xff\xff\xff\xff", "The frame is not msgpack"),  # a map that says it has 2**32 - 1 entries
     (b"\xdb\xff\xff\xff\xff", "The frame is not msgpack"),  # a text that says it has 4 GiB
+    (b"\x82\xa1v\x01\xa1v\x01", "The frame has the key 'v' more than once in one map."),
+    (b"\x82\xa1v\x01\xa4args\x82\xa3phy\x01\xa3phy\x02", "The frame has the key 'phy' more than once in one map."),
     (bytes(wire.MAX_REQUEST_BYTES + 1), f"The frame has {wire.MAX_REQUEST_BYTES + 1} bytes; the limit is 65536."),
 )
 
