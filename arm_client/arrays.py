@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
 import weakref
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 import numpy as np
 
 from arm_client.errors import CallerError, error_for
-from arm_client.memory import Block
+from arm_client.memory import Block, Exporter
 from arm_client.pointers import shown
 from arm_client.refusal import RequestRefusedError
 from hbrt.status import Status
@@ -70,17 +69,21 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
 
 
 class Buffer:
-    """A block of device memory that is freed when it is closed, or when nothing refers to it any more."""
+    """A block of device memory that is freed when it is closed, or when nothing looks at it any more.
+
+    An array that knows nothing of the board looks at it too, such as ``np.asarray`` makes of one.
+    """
 
     def __init__(self, session: Session, size_bytes: int, *, is_cached: bool) -> None:
         block: Block = asked(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached))
         block.is_managed = True
-        self._block = block
+        self._exporter: Exporter | None = block.hand_over()  # whatever looks at the bytes keeps it, and the block lives
+        self._bytes = block.view
         self._session = session
         self.phy_addr = block.phy_addr
         self.size_bytes = size_bytes
-        self.address: int = ctypes.addressof(ctypes.c_char.from_buffer(block.view))
-        self._free = weakref.finalize(self, session.blocks.free_later, block.phy_addr)
+        self.address = block.address
+        self._free = weakref.finalize(self._exporter, session.blocks.free_later, block.phy_addr)
         self._free.atexit = False  # the lease takes everything back
         self._is_freed = False
 
@@ -91,7 +94,7 @@ class Buffer:
             CallerError: the buffer was freed.
         """
         self._check_alive()
-        return self._block.view[:]
+        return self._bytes[:]
 
     def array(self, dtype: DTypeLike, shape: int | tuple[int, ...]) -> BoardArray:
         """Array over the start of the buffer; it keeps the buffer alive.
@@ -108,7 +111,7 @@ class Buffer:
                 f"{self.phy_addr:#x} has {self.size_bytes}. Allocate a larger one.",
             )
         try:
-            array = np.ndarray(dims, dtype, buffer=self._block.view).view(BoardArray)
+            array = np.ndarray(dims, dtype, buffer=self._bytes).view(BoardArray)
         except (ValueError, OverflowError) as error:  # too many dimensions, or one that is too large beside a 0
             raise CallerError(
                 Status.HB_SYS_INVALID_ARGUMENT, f"numpy cannot have an array of shape {shown(dims)}: {error}."
@@ -130,9 +133,10 @@ class Buffer:
         return self.address <= start < self.address + max(self.size_bytes, 1)
 
     def free(self) -> None:
-        """Free the memory now; arrays over it must not be used any more."""
+        """Free the memory now; arrays over it keep the bytes that they have, and are no device memory any more."""
         self._is_freed = True
         if self._free.detach() is not None:
+            self._exporter, self._bytes = None, memoryview(b"")
             asked(lambda: self._session.blocks.free(self.phy_addr))
 
     def place(self, session: Session) -> tuple[int, int]:

@@ -10,6 +10,8 @@ import mmap
 from collections import deque
 from typing import TYPE_CHECKING
 
+from hbrt.ddr import can_remove_pages
+
 if TYPE_CHECKING:
     from arm_client.memory import Block
 
@@ -18,7 +20,7 @@ MOST_BYTES = 64 << 20  # of one image: each is looked through once
 
 
 class Buried:
-    """The last images of blocks that were freed. Their pages went back to the host, their addresses did not."""
+    """The last images of blocks that were freed. Pages that no array looks at went back to the host."""
 
     def __init__(self) -> None:
         self._blocks: deque[Block] = deque()
@@ -27,7 +29,13 @@ class Buried:
         """Keep the image of a block that has just been freed, if it has one."""
         if block.image_map is None or len(block.image_map) > MOST_BYTES:
             return
-        block.image_map.madvise(mmap.MADV_REMOVE)
+        if block.flushed is None or block.image is None:
+            return
+        if block.viewed() is None and can_remove_pages():
+            block.image_map.madvise(mmap.MADV_REMOVE)
+            block.flushed.obj.madvise(mmap.MADV_REMOVE)  # type: ignore[attr-defined]
+        else:  # an array looks at it, and keeps its last bytes
+            block.flushed[:] = block.image
         self._blocks.append(block)
         while len(self._blocks) > MOST_IMAGES:
             _tell(self._blocks.popleft())
@@ -43,9 +51,9 @@ def _tell(block: Block) -> None:
 
     import numpy as np
 
-    if block.image_map is None:
+    if block.image is None or block.flushed is None:
         return
-    written = np.flatnonzero(np.frombuffer(block.image_map, np.uint8))
+    written = np.flatnonzero(np.frombuffer(block.image, np.uint8) != np.frombuffer(block.flushed, np.uint8))
     if len(written):
         logging.getLogger("hbrt").warning(
             "write-after-free: %d bytes were written into the cached block at %#x+%#x after it was freed, the first of "

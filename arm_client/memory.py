@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import mmap
 import threading
+import weakref
 from collections import deque
 from typing import TYPE_CHECKING, Protocol
 
@@ -19,11 +20,12 @@ from arm_client.refusal import RequestRefusedError
 from arm_client.unclean import tell, unclean_bytes
 from hbrt import settings
 from hbrt.layout import PAGE_BYTES
+from hbrt.private_pages import AnyBytes
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from arm_client.strict import Watch
     from hbrt.link import Link
@@ -47,10 +49,22 @@ block_users: list[BlockUser] = []
 """Asked before a block is freed: what they use goes when they have ended."""
 
 
+class Exporter(AnyBytes):  # type: ignore[misc, valid-type]
+    """The bytes of a block, as the buffer protocol gives them out: whatever looks at them keeps this object.
+
+    numpy, for one, drops every array between a view and the object whose buffer it looks at.
+    """
+
+    bytes: memoryview  # keeps them mapped
+
+
 class Block:
     """One block as this process holds it."""
 
     __slots__ = (
+        "_exporter",
+        "_exporter_ref",
+        "address",
         "base",
         "behind",
         "flushed",
@@ -67,7 +81,6 @@ class Block:
         "registrations",
         "size_bytes",
         "spilt",
-        "view",
     )
 
     def __init__(self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool) -> None:
@@ -89,7 +102,38 @@ class Block:
         self.is_shared_told = False  # likewise, that two unfinished tasks use it
         self.is_flushed = False  # the program knows that this block needs its flushes
         self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict
-        self.view = self.base if self.image is None else self.image
+        self.address = address_of(self.base if self.image is None else self.image)
+        self._exporter: Exporter | None = None
+        self._export()
+
+    @property
+    def view(self) -> memoryview:
+        """Writable bytes as the CPU sees them: the DDR's own, or those of the image."""
+        exporter = self._exporter_ref()
+        if exporter is None:
+            exporter = self._export()
+        return memoryview(exporter).cast("B")[: self.size_bytes]
+
+    def hand_over(self) -> Exporter:
+        """What keeps the block's bytes viewed, for an owner who frees the block when that object goes."""
+        exporter, self._exporter = self._exporter_ref() or self._export(), None
+        return exporter
+
+    def viewed(self) -> Exporter | None:
+        """What views of the block hold, once this object holds it no more; None when there is no view."""
+        self._exporter = None
+        return self._exporter_ref()
+
+    def _export(self) -> Exporter:
+        exporter: Exporter = Exporter.from_address(self.address)
+        exporter.bytes = self.base if self.image is None else self.image
+        self._exporter = exporter
+        self._exporter_ref = weakref.ref(exporter)
+        return exporter
+
+    def end_of_pages(self, start: int) -> int:
+        """Where the block's last page ends in the DDR file, in which it begins at ``start``."""
+        return start + -(-self.size_bytes // PAGE_BYTES) * PAGE_BYTES
 
     def clean(self, start: int, end: int) -> None:
         """CPU image to DDR."""
@@ -181,6 +225,41 @@ class Blocks:
         except RequestRefusedError:
             return  # the board is gone or does not answer: it takes all back with the lease
 
+    def keep_views(self) -> None:
+        """Before this process lets everything go: what looks at its blocks keeps their last bytes, in private pages."""
+        ddr = self._link.ddr
+        ranges = []
+        try:
+            for block in list(self._blocks.values()):
+                if block.image is not None or block.viewed() is None:
+                    continue
+                start = ddr.offset_of(block.phy_addr)
+                end = block.end_of_pages(start)
+                if block.address == ddr.address + start:
+                    ranges.append((start, end))
+                else:
+                    ddr.private.exchange(block.address, start, end, [(start, end)])
+            ddr.private.keep_finally(ranges)
+        except OSError as error:
+            import logging
+
+            logging.getLogger("hbrt").warning(
+                "There is no memory to keep the last bytes of %d blocks that arrays look at (%s): they read as zeros "
+                "from now on. Copy results before the board is closed.",
+                len(ranges),
+                error.strerror,
+            )
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: what it writes into its parent's blocks reaches nobody."""
+        self._lock = threading.Lock()
+        ddr = self._link.ddr
+        ddr.private.cut_off(ddr.layout.heap, ddr.layout.file_bytes)
+        for block in list(self._blocks.values()):
+            start = ddr.offset_of(block.phy_addr)
+            if block.image is None and block.address != ddr.address + start:
+                ddr.private.isolate(block.address, start, block.end_of_pages(start))
+
     def close(self) -> None:
         """Look at no task any more: this object and the tasks let go of one another."""
         if self._watch is not None:
@@ -200,23 +279,59 @@ class Blocks:
         using = [] if block is None else [one for one in block_users if one.is_used(phy_addr, block.size_bytes)]
         for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
             self._link.request("register", phy=phy_addr, size=1)
+        is_last = block is not None and not block.registrations and not using
         try:
-            self._link.request("free", phy=phy_addr)
+            with self._keeping_views(block if is_last else None):
+                self._link.request("free", phy=phy_addr)
         except RequestRefusedError:
             for _ in using:
-                self._forgo(phy_addr)
+                self._forgo(phy_addr, None)
             raise
         if block is not None and not block.registrations:
             with self._lock:
                 self._blocks.pop(phy_addr, None)
             self._buried.add(block)
+        last = None if block is None or block.registrations else block
         for one in using:
-            if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr)):
-                self._forgo(phy_addr)
+            if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr, last)):
+                self._forgo(phy_addr, last)
 
-    def _forgo(self, phy_addr: int) -> None:
-        with contextlib.suppress(RequestRefusedError):  # of a board that has gone: so has the block
+    def _forgo(self, phy_addr: int, block: Block | None) -> None:
+        # Of a board that has gone: so has the block.
+        with contextlib.suppress(RequestRefusedError), self._keeping_views(block):
             self._link.request("unregister", phy=phy_addr)
+
+    @contextlib.contextmanager
+    def _keeping_views(self, block: Block | None) -> Iterator[None]:
+        """Around the request that lets a block go: what still looks at it keeps its last bytes, in private pages.
+
+        Raises:
+            RequestRefusedError: HB_SYS_OUT_OF_MEMORY: there is no memory for them.
+        """
+        viewed = block.viewed() if block is not None and not self._link.fault else None
+        if block is None or viewed is None or block.image is not None:  # an image is private already
+            yield
+            return
+        ddr = self._link.ddr
+        start = ddr.offset_of(block.phy_addr)
+        is_mapped = block.address == ddr.address + start
+        try:
+            if is_mapped:
+                ddr.private.keep(start, block.end_of_pages(start), viewed)
+            else:  # pages of its own, which nobody shares any more
+                ddr.private.exchange(block.address, start, end := block.end_of_pages(start), [(start, end)])
+        except OSError as error:
+            raise RequestRefusedError(
+                Status.HB_SYS_OUT_OF_MEMORY,
+                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} cannot go while arrays look at it: there is no "
+                f"memory to keep their bytes in ({error.strerror}). Let go of arrays of freed blocks first.",
+            ) from None
+        try:
+            yield
+        except RequestRefusedError:
+            if is_mapped and not self._link.fault:
+                ddr.private.share(start)
+            raise
 
     def register(self, phy_addr: int, size_bytes: int) -> tuple[Block, int]:
         """Map a range that is known by its physical address; counted. Returns its block and the range's offset in it.
@@ -251,14 +366,15 @@ class Blocks:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT when it is not registered by this process.
         """
         block = self.holding(phy_addr)
-        if block is not None:
-            block.spill()
-        self._link.request("unregister", phy=phy_addr)
         if block is None:
+            self._link.request("unregister", phy=phy_addr)
             return
+        block.spill()
+        is_last = block.registrations == 1 and not self._is_owned(block)
+        with self._keeping_views(block if is_last else None):
+            self._link.request("unregister", phy=phy_addr)
         block.registrations -= 1
-        entry = self._link.ddr.block_at(block.phy_addr)
-        if not block.registrations and (entry is None or entry.owner != self._link.client_id):
+        if is_last:
             with self._lock:
                 self._blocks.pop(block.phy_addr, None)
 
@@ -313,31 +429,48 @@ class Blocks:
             candidates = list(self._blocks.values())
         return next((b for b in candidates if b.phy_addr <= phy_addr < b.phy_addr + b.size_bytes), None)
 
+    def bytes_at(self, address: int, size_bytes: int) -> memoryview | None:
+        """Bytes at an address of the CPU's, when they lie in the DDR's own bytes of one block of this process."""
+        ddr = self._link.ddr
+        if not 0 <= address - ddr.address < ddr.layout.file_bytes:
+            return None
+        phy_addr = address - ddr.address + ddr.layout.ddr_base
+        entry = ddr.block_at(phy_addr)
+        block = None if entry is None else self._blocks.get(entry.phy_addr)
+        if block is None or block.address != ddr.address + ddr.offset_of(block.phy_addr):
+            return None
+        start = phy_addr - block.phy_addr
+        return block.view[start : start + size_bytes] if start + size_bytes <= block.size_bytes else None
+
     def is_mapped_at(self, address: int) -> bool:
         """Whether an address of the CPU's is one of device memory, in the DDR or in a block's image."""
         with self._lock:
             images = [block.image for block in self._blocks.values() if block.image is not None]
-        return any(0 <= address - _address(view) < len(view) for view in (self._link.ddr.bytes, *images))
+        return any(0 <= address - address_of(view) < len(view) for view in (self._link.ddr.bytes, *images))
 
     def owned(self) -> list[Block]:
         """Blocks that this process allocated and has not freed, by address."""
         self.free_abandoned()
         with self._lock:
             blocks = sorted(self._blocks.values(), key=lambda block: block.phy_addr)
-        ours = self._link.client_id
-        entries = ((block, self._link.ddr.block_at(block.phy_addr)) for block in blocks)
-        return [block for block, entry in entries if entry is not None and entry.owner == ours]
+        return [block for block in blocks if self._is_owned(block)]
+
+    def _is_owned(self, block: Block) -> bool:
+        entry = self._link.ddr.block_at(block.phy_addr)
+        return entry is not None and entry.owner == self._link.client_id
 
     def _adopt(self, phy_addr: int, size_bytes: int, *, is_cached: bool) -> Block:
         offset = self._link.ddr.offset_of(phy_addr)
         pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
         end = min(phy_addr + pages * PAGE_BYTES, self._link.ddr.layout.phy_end)
-        ddr = self._link.ddr.bytes[offset : offset + end - phy_addr]
-        block = Block(phy_addr, size_bytes, ddr, is_cached=is_cached, image=is_cached and self.is_strict)
+        ddr, at = self._link.ddr.bytes_with(offset, end - phy_addr)
+        whole = ddr[at : at + end - phy_addr]
+        block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
         with self._lock:
             self._blocks[phy_addr] = block
         return block
 
 
-def _address(view: memoryview) -> int:
+def address_of(view: memoryview) -> int:
+    """Where the first byte lies in this process."""
     return ctypes.addressof(ctypes.c_char.from_buffer(view))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from arm_client.refusal import RequestRefusedError
 from hbrt.status import Status
+from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,5 +75,12 @@ def _after_fork_in_child() -> None:
     process.sessions = {}
 
 
+def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
+    """Bytes of a block of this process, by their address."""
+    found = (session.blocks.bytes_at(address, size_bytes) for session in process.all())
+    return next((view for view in found if view is not None), None)
+
+
+hbSysMem.locate = staticmethod(_bytes_at)
 atexit.register(_close_all)
 os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -144,7 +144,7 @@ class RemoteLink(Link):
             self._next_id += 1
             number = self._next_id
             self._questions[number] = question
-        if not self.fault:
+        if not self.fault or self.is_parting:
             self._channel.put(job(number))
             question.has_come.wait(self.request_ms / 1000)
         self._questions.pop(number, None)
@@ -244,6 +244,7 @@ class RemoteLink(Link):
 
     def _on_lost(self, status: int, why: str) -> None:
         self._why = self._why or why
+        self.is_parting = False
         self.fault = self.fault or status
         self._lease_end.close()
         for question in list(self._questions.values()):
@@ -279,6 +280,7 @@ class RemoteLink(Link):
 
     def close(self) -> None:
         """Detach: the relay lets go of this process's lease."""
+        self.is_parting = False
         self.detach()
         self._channel.close()
         self.on_end = lambda *_: None  # no cycle: the copy of the board's memory goes now, not when the collector comes

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Iterator
@@ -33,10 +34,14 @@ class RemoteMemory:
     """
 
     def __init__(self, ddr: Ddr, client_id: int) -> None:
-        self._ddr = ddr
+        self._ddr = Ddr(os.dup(ddr.fd))  # all of the file, where the process's own mapping has private pages
         self._client_id = client_id
-        self._tables = DdrTables(ddr)
-        self._shadow = ShadowMemory(ddr)
+        try:
+            self._tables = DdrTables(self._ddr)
+            self._shadow = ShadowMemory(self._ddr)
+        except OSError:
+            self._ddr.close()
+            raise
         self._holdings = Holdings(ddr.layout.phy_end)
         self._ids: dict[int, int] = {}  # block -> its record in the tables
         self._free_ids: list[int] = []
@@ -154,8 +159,9 @@ class RemoteMemory:
                 self._under_way.popleft()
 
     def close(self) -> None:
-        """Give the base back; the copy goes with its DDR."""
+        """Give the base and the mapping back."""
         self._shadow.close()
+        self._ddr.close()
 
     def _note(self, phy_addr: int, bits: Bits) -> int:
         self._pushed += 1

@@ -65,6 +65,7 @@ class Session:
         """In a fork's child: keep no hold on the parent's lease nor on its private board."""
         self.link.abandon_in_child()
         self.tasks.abandon_in_child()
+        self.blocks.abandon_in_child()
         self.notifier.abandon_in_child()
         if self.daemon is not None:
             os.close(self.daemon.lifeline)
@@ -81,10 +82,14 @@ class Session:
             if (futures := sys.modules.get("arm_client.future")) is not None:
                 futures.release_left(self.tasks)
             self.tasks.empty_released()
+            self.blocks.free_abandoned()
+            self.link.part()  # first: a call would write parameters into pages that are private
+            self.blocks.keep_views()
             self.blocks.free_managed()
             if self.daemon is not None:
                 self._tell_findings()
         self.link.detach()
+        self.blocks.keep_views()
         self.notifier.close()
         self.blocks.close()
         self.tasks.close()

@@ -293,8 +293,8 @@ class Watch:
         size = min(job.input.end - job.input.start, MOST_PARAMETER_BYTES)
         if not size:
             return job
-        offset = self._link.ddr.offset_of(job.input.start)
-        raw = bytearray(self._link.ddr.bytes[offset : offset + size])  # a copy: the parts of a look fit together
+        ddr, offset = self._link.ddr.bytes_with(self._link.ddr.offset_of(job.input.start), size)
+        raw = bytearray(ddr[offset : offset + size])  # a copy: the parts of a look fit together
         is_data = job.input.end - job.input.start > MOST_PARAMETER_BYTES
         pointers = []
         for at, word in words(memoryview(raw)):

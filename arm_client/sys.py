@@ -72,11 +72,7 @@ def hbSysFreeMem(mem: hbSysMem) -> int:
     target = as_mem(mem)
     if target is None:
         return _no_mem("hbSysFreeMem", mem)
-    status = _try(lambda: _existing().blocks.free(target.phyAddr))
-    if status == _OK:
-        target.virAddr = None
-        target.backing = None
-    return status
+    return _let_go(target, lambda: _existing().blocks.free(target.phyAddr))
 
 
 def hbSysWriteMem(dest: hbSysMem, src: Any, size: int) -> int:
@@ -136,11 +132,7 @@ def hbSysUnregisterMem(mem: hbSysMem) -> int:
     target = as_mem(mem)
     if target is None:
         return _no_mem("hbSysUnregisterMem", mem)
-    status = _try(lambda: _existing().blocks.unregister(target.phyAddr))
-    if status == _OK:
-        target.virAddr = None
-        target.backing = None
-    return status
+    return _let_go(target, lambda: _existing().blocks.unregister(target.phyAddr))
 
 
 def as_mem(mem: object) -> hbSysMem | None:
@@ -169,6 +161,15 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
     address = ctypes.addressof(ctypes.c_char.from_buffer(view))
     mem.phyAddr, mem.virAddr, mem.memSize = block.phy_addr + offset, address, size
     mem.backing = (address, view)
+
+
+def _let_go(mem: hbSysMem, request: Any) -> int:
+    """Have a block go; the structure itself is no view of it whose bytes would have to be kept."""
+    mem.backing = None
+    status = _try(request)
+    if status == _OK:
+        mem.virAddr = None
+    return status
 
 
 def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> int:

@@ -6,6 +6,7 @@ Only the supervisor writes the page table and the block table; everyone may read
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import functools
 import mmap
@@ -27,6 +28,7 @@ from hbrt.layout import (
     plan,
     read_header,
 )
+from hbrt.private_pages import PrivatePages
 
 # Who maps the file leans on its length: were it shortened, touching what is gone would end every process of the board.
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -72,6 +74,8 @@ class Ddr:
             raise
         self.fd = fd
         self.bytes = memoryview(self.map)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        self.private = PrivatePages(fd, self.address, data_runs)
         self._base = self.layout.ddr_base
         self._pages = self.layout.pages
         self._blocks = self.layout.blocks
@@ -99,6 +103,7 @@ class Ddr:
 
     def close(self) -> None:
         """Unmap and close; views that are still held keep the mapping until they go."""
+        self.private.keep_finally([])
         try:
             self.bytes.release()
             self.map.close()
@@ -109,6 +114,17 @@ class Ddr:
     def offset_of(self, phy_addr: int) -> int:
         """File offset of a physical address."""
         return phy_addr - self._base
+
+    def bytes_with(self, offset: int, size_bytes: int) -> tuple[memoryview, int]:
+        """Bytes that hold a range of the file, and where it begins in them: the mapping, or another one of these pages.
+
+        Another one where this process's mapping has private pages: see ``hbrt.private_pages``.
+        """
+        if not self.private.overlap(offset, offset + size_bytes):
+            return self.bytes, offset
+        first = offset // PAGE_BYTES * PAGE_BYTES
+        last = min(offset + size_bytes, self.layout.file_bytes)
+        return memoryview(mmap.mmap(self.fd, last - first, offset=first)), offset - first
 
     def block_at(self, phy_addr: int) -> BlockEntry | None:
         """Live block that holds the address, in O(1), or None. Interior addresses are found too."""
@@ -198,7 +214,7 @@ class DdrTables:
     def __init__(self, ddr: Ddr) -> None:
         """Write into ``ddr``; one process a board may."""
         self._ddr = ddr
-        self._can_remove = _can_remove_pages()
+        self._can_remove = can_remove_pages()
 
     def _mark(self, phy_addr: int, reserved_bytes: int, block_id: int) -> None:
         layout = self._ddr.layout
@@ -274,7 +290,7 @@ def data_runs(fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 @functools.cache
-def _can_remove_pages() -> bool:
+def can_remove_pages() -> bool:
     """Whether MADV_REMOVE empties pages; an emulated kernel (qemu-user) answers 0 and leaves them as they are."""
     fd = os.memfd_create("hbrt-probe", os.MFD_CLOEXEC)
     try:

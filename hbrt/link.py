@@ -35,6 +35,7 @@ class Link:
     """One process's attachment to one board."""
 
     request_ms = REQUEST_MS  # for the daemon to answer a request
+    is_parting = False  # requests are still answered, though every call is refused
 
     def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
         """Attach; ``name`` is what the board shows, this program's by default.
@@ -89,7 +90,7 @@ class Link:
             RequestRefusedError: it refused, does not answer, or is gone.
         """
         with self._lock:
-            if self.fault:
+            if self.fault and not self.is_parting:
                 raise RequestRefusedError(self.fault, self.why_faulty())
             control = self._control or self._open_control()
             self._next_id += 1
@@ -178,12 +179,18 @@ class Link:
             f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
         )
 
+    def part(self) -> None:
+        """As ``detach``, but what this process gives back can still be asked for."""
+        self.is_parting = not self.fault
+        self.detach()
+
     def detach(self) -> None:
         """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when nobody waits any more."""
         self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
 
     def close(self) -> None:
         """Detach: the lease closes, the daemon takes back what this process held."""
+        self.is_parting = False
         self.detach()
         with self._lock:
             if self._control is not None and self._context is not None:

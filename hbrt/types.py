@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum, IntFlag
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from hbrt.structures import CHandle, CStructure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import DTypeLike, NDArray
 
 
@@ -100,6 +102,8 @@ class hbSysMem(CStructure):
 
     # What the allocation left here: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
     backing: tuple[int, memoryview] | None = None
+    locate: ClassVar[Callable[[int, int], memoryview | None] | None] = None
+    """Gives the bytes of a block of this process by their address, such that they keep its mapping alive."""
 
     def view(self) -> memoryview:
         """Writable bytes of the block as the CPU sees them: format 'B', ``memSize`` long.
@@ -115,7 +119,11 @@ class hbSysMem(CStructure):
         backing = self.backing
         if backing is not None and backing[0] == self.virAddr and len(backing[1]) >= self.memSize:
             return backing[1][: self.memSize]
-        # A structure whose virAddr was moved (a crop) or that was copied as bytes: trust the address, as C does.
+        # A structure whose virAddr was moved (a crop), or that was copied as bytes.
+        locate = type(self).locate
+        if locate is not None and (found := locate(self.virAddr, self.memSize)) is not None:
+            return found
+        # What no board knows of: trust the address, as C does.
         return memoryview((ctypes.c_ubyte * self.memSize).from_address(self.virAddr)).cast("B")
 
     def array(self, dtype: DTypeLike, shape: int | tuple[int, ...] | None = None) -> NDArray[Any]:

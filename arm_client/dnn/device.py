@@ -36,9 +36,8 @@ class Device:
         except RequestRefusedError as error:
             raise ModelError(Status.HB_DNN_OUT_OF_MEMORY, f"No board to run layers on: {error}") from None
         ddr = self.session.link.ddr
-        whole = np.frombuffer(ddr.bytes, np.uint8)
-        self._start: int = whole.__array_interface__["data"][0]
-        self._end = self._start + len(whole)
+        self._start = ddr.address
+        self._end = self._start + len(ddr.bytes)
         self._phy_start = -ddr.offset_of(0)
         self._blocks: list[Block] = []
 

@@ -92,6 +92,11 @@ def planes_of(name: str, picture: Picture, ddr: Ddr) -> tuple[NDArray[np.uint8],
     for plane in picture.planes:
         check_range(f"The picture {name!r}", plane.phy_addr, plane.size_bytes, ddr)
     return tuple(
-        np.ndarray((plane.rows, plane.row_bytes), np.uint8, ddr.bytes, ddr.offset_of(plane.phy_addr), (plane.stride, 1))
+        np.ndarray(
+            (plane.rows, plane.row_bytes),
+            np.uint8,
+            *ddr.bytes_with(ddr.offset_of(plane.phy_addr), plane.size_bytes),
+            (plane.stride, 1),
+        )
         for plane in picture.planes
     )

@@ -138,9 +138,10 @@ def over(ddr: Ddr, place: Place, dtype: np.dtype[Any], shape: tuple[int, ...] | 
     """Array over device memory; another shape than the place's is contiguous."""
     if place.offset < 0:
         return np.empty(place.shape if shape is None else shape, dtype)
+    buffer, offset = ddr.bytes_with(place.offset, place.room_bytes)
     if shape is None:
-        return np.ndarray(place.shape, dtype, ddr.bytes, place.offset, place.stride)
-    return np.ndarray(shape, dtype, ddr.bytes, place.offset)
+        return np.ndarray(place.shape, dtype, buffer, offset, place.stride)
+    return np.ndarray(shape, dtype, buffer, offset)
 
 
 def place_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> Place:

@@ -13,7 +13,7 @@ import pytest
 
 from dsp_server.clients import Client, Clients
 from dsp_server.memory import Memory, MemoryRefusedError
-from hbrt.ddr import Ddr, _can_remove_pages
+from hbrt.ddr import Ddr, can_remove_pages
 from hbrt.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
 from hbrt.mailbox import REQUEST, Mailbox, State
 from hbrt.status import Status
@@ -345,7 +345,7 @@ class MmapOfAnEmulator(mmap.mmap):
 
 def test_fresh_memory_is_zeros_where_madvise_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mmap, "mmap", MmapOfAnEmulator)
-    _can_remove_pages.cache_clear()
+    can_remove_pages.cache_clear()
     bench = Bench()
     try:
         size = 3 * PAGE_BYTES - 100
@@ -358,7 +358,7 @@ def test_fresh_memory_is_zeros_where_madvise_does_nothing(monkeypatch: pytest.Mo
         assert bench.found == []
     finally:
         bench.ddr.close()
-        _can_remove_pages.cache_clear()
+        can_remove_pages.cache_clear()
 
 
 def test_listing_is_by_address_and_limited(bench: Bench) -> None:

@@ -1,0 +1,177 @@
+"""Private pages in place of shared ones: the last bytes of blocks that a process let go and still looks at.
+
+A view holds an address, so its bytes cannot move. When the block goes, the pages at that address are exchanged in one
+step for a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a write.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import threading
+import weakref
+from bisect import bisect_left, insort
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+Range = tuple[int, int]
+"""Start and end in the DDR file, on pages."""
+
+_MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
+_MAP_FIXED, _MAP_NORESERVE = 0x10, getattr(mmap, "MAP_NORESERVE", 0x4000)
+_READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
+_PRIVATE = mmap.MAP_PRIVATE | _MAP_NORESERVE
+_ANONYMOUS = _PRIVATE | mmap.MAP_ANONYMOUS
+_FAILED = ctypes.c_void_p(-1).value
+_CHUNK_BYTES = 1 << 20
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_mmap, _mremap = _libc.mmap, _libc.mremap
+_mmap.argtypes = (
+    ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long
+)  # fmt: skip
+_mremap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
+_mmap.restype = _mremap.restype = ctypes.c_void_p
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+AnyBytes = ctypes.c_ubyte * (1 << 32)
+"""Bytes at an address, as many as a block can have; who makes one says how many of them there are."""
+
+
+def bytes_at(address: int, size_bytes: int) -> memoryview:
+    """Writable bytes at an address; nothing keeps them mapped."""
+    return memoryview(AnyBytes.from_address(address)).cast("B")[:size_bytes]
+
+
+class PrivatePages:
+    """Which pages of one mapping of the DDR file are private.
+
+    Args:
+        fd: The file.
+        address: Where the mapping begins in this process.
+        data_runs: Parts of a range of the file that are not holes.
+    """
+
+    def __init__(self, fd: int, address: int, data_runs: Callable[[int, int, int], Iterator[Range]]) -> None:
+        self._fd = fd
+        self._address = address
+        self._data_runs = data_runs
+        self._lock = threading.RLock()
+        self._starts: list[int] = []  # sorted
+        self._kept: dict[int, tuple[int, weakref.ref[Any]]] = {}  # start -> end, and what says that it is viewed
+        self._unviewed: deque[int] = deque()  # starts of ranges whose last view has gone
+        self._is_final = False
+
+    def overlap(self, start: int, end: int) -> bool:
+        """Whether a range of the file cannot be reached through the mapping, because pages of it are private."""
+        if not self._starts:
+            return False
+        self.share_unviewed()
+        with self._lock:
+            at = bisect_left(self._starts, end) - 1
+            return at >= 0 and self._kept[self._starts[at]][0] > start
+
+    def keep(self, start: int, end: int, viewed: Any) -> None:
+        """Make a range private, until ``viewed`` has gone.
+
+        Raises:
+            OSError: there is no memory for the copy, or no mapping left.
+        """
+        with self._lock:
+            self.share_unviewed()
+            if self._is_final:
+                return
+            self.exchange(self._address + start, start, end, [(start, end)])
+            note = self._unviewed.append
+            self._kept[start] = (end, weakref.ref(viewed, lambda _: note(start)))
+            insort(self._starts, start)
+
+    def share(self, start: int) -> None:
+        """Undo ``keep``: the mapping shows the file again."""
+        with self._lock:
+            kept = None if self._is_final else self._kept.pop(start, None)
+            if kept is not None:
+                self._starts.remove(start)
+                flags = mmap.MAP_SHARED | _MAP_FIXED
+                _check(_mmap(self._address + start, kept[0] - start, _READ_WRITE, flags, self._fd, start))
+
+    def share_unviewed(self) -> None:
+        """Show the file again wherever the last view has gone."""
+        while self._unviewed:
+            try:
+                self.share(self._unviewed.popleft())
+            except IndexError:
+                return  # another thread took the last one
+
+    def keep_finally(self, ranges: Sequence[Range]) -> None:
+        """Make these ranges private for good, in one mapping; whatever lies between them reads as zeros.
+
+        Raises:
+            OSError: as ``keep``; then all of it reads as zeros.
+        """
+        with self._lock:
+            if self._is_final or not ranges:
+                self._is_final = True
+                return
+            start, end = min(first for first, _ in ranges), max(last for _, last in ranges)
+            before = [(at, kept[0]) for at, kept in self._kept.items() if start < kept[0] and at < end]
+            start, end = min([start, *(at for at, _ in before)]), max([end, *(last for _, last in before)])
+            self._is_final = True
+            try:
+                self.exchange(self._address + start, start, end, ranges, before)
+            except OSError:
+                _mmap(self._address + start, end - start, _READ_WRITE, _ANONYMOUS | _MAP_FIXED, -1, 0)
+                raise
+
+    def cut_off(self, start: int, end: int) -> None:
+        """In a fork's child: what is written in a range reaches no other process from now on."""
+        self._lock = threading.RLock()
+        self._is_final = True
+        kept = sorted((at, last) for at, (last, _) in self._kept.items())
+        edges = [start, *(edge for part in kept for edge in part), end]
+        for first, last in zip(edges[::2], edges[1::2], strict=True):
+            if first < last:
+                self.isolate(self._address + first, first, last)
+
+    def isolate(self, address: int, start: int, end: int) -> None:
+        """Let pages at an address show a range of the file as before, but take what is written for this process."""
+        _check(_mmap(address, end - start, _READ_WRITE, _PRIVATE | _MAP_FIXED, self._fd, start))
+
+    def exchange(
+        self, address: int, start: int, end: int, shared: Sequence[Range], private: Sequence[Range] = ()
+    ) -> None:
+        """Exchange the pages at an address, which show a range of the file, for private ones.
+
+        Args:
+            address: Where the range's first byte lies.
+            start: Of the range in the file.
+            end: Likewise.
+            shared: Parts of it whose bytes are copied from the file.
+            private: Parts of it whose bytes are copied from memory, for they are private already.
+
+        Raises:
+            OSError: there is no memory for the copy, or no mapping left.
+        """
+        size = end - start
+        copy = _check(_mmap(None, size, _READ_WRITE, _ANONYMOUS, -1, 0))
+        try:
+            _libc.madvise(copy, size, mmap.MADV_NOHUGEPAGE)  # one page must not cost two megabytes
+            for first, last in (run for part in shared for run in self._data_runs(self._fd, *part)):
+                for at in range(first, last, _CHUNK_BYTES):
+                    os.preadv(self._fd, [bytes_at(copy + at - start, min(_CHUNK_BYTES, last - at))], at)
+            for first, last in private:
+                ctypes.memmove(copy + first - start, address + first - start, last - first)
+            _check(_mremap(copy, size, size, _MREMAP_MAYMOVE | _MREMAP_FIXED, address))
+        except BaseException:
+            _libc.munmap(copy, size)
+            raise
+
+
+def _check(address: int | None) -> int:
+    if address is None or address == _FAILED:
+        error = ctypes.get_errno()
+        raise OSError(error, os.strerror(error))
+    return address
