@@ -8,7 +8,8 @@ PYTHON     ?=
 PYTHONS    := python3.13 python3.12 python3.11 python3
 VENV       := .venv
 BIN        := $(VENV)/bin
-PIP        := $(BIN)/python -m pip -qq --disable-pip-version-check --no-input
+PIP        := $(BIN)/python -m pip --disable-pip-version-check --no-input
+DOCS_PORT  ?= 8000
 # As many test processes as there are CPUs to use, and no more than four: every board starts processes of its own.
 TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$n)
 
@@ -19,10 +20,10 @@ TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4;
 # A test that runs make itself must not inherit our flags or job slots.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test lint docs bench venv wheel clean
+.PHONY: help demo test lint docs docs-tables docs-serve bench venv wheel clean
 
 help:
-	@echo "make demo | test | lint | docs | bench | venv | wheel | clean"
+	@echo "make demo | test | lint | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
 
 demo: $(VENV)/.installed-base
 	@$(BIN)/hbrt run nn
@@ -42,7 +43,16 @@ lint: $(VENV)/.installed-dev
 	  || { cat $(VENV)/import-rules.log; exit 1; }
 	@echo "format, lint, types, import rules: good"
 
-docs: $(VENV)/.installed-dev
+# MkDocs announces its successor with each run.
+docs docs-serve: export NO_MKDOCS_2_WARNING = 1
+docs: docs-tables
+	@$(BIN)/mkdocs build --strict
+	@echo "The site: $(CURDIR)/site/index.html"
+
+docs-serve: docs-tables
+	@$(BIN)/mkdocs serve --dev-addr 127.0.0.1:$(DOCS_PORT)
+
+docs-tables: $(VENV)/.installed-dev
 	@$(BIN)/python -m tools.docs_tables
 
 bench: $(VENV)/.installed-bench
@@ -50,23 +60,30 @@ bench: $(VENV)/.installed-bench
 
 venv: $(VENV)/.installed-dev
 
-wheel: $(VENV)/.installed-dev
-	@$(PIP) wheel --no-deps --no-build-isolation --wheel-dir dist .
+wheel: $(VENV)/.builder
+	@$(PIP) -qq wheel --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/hbrt-*.whl
 
 clean:
-	rm -rf $(VENV) build dist .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) build dist site .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The extras of a stamp's name are installed over what is there already. hatchling builds the editable install from inside
-# .venv, so that its version is pinned as well.
+# The extras of a stamp's name are installed over what is there already. pip's lines of files and packages show that it is
+# at work; its status goes past sed by a file.
 $(VENV)/.installed-base: EXTRAS =
 $(VENV)/.installed-dev: EXTRAS = [dev]
 $(VENV)/.installed-bench: EXTRAS = [bench]
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.made
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.builder
 	@echo "Installing hbrt$(EXTRAS) into $(VENV) ..."
-	@$(PIP) install --constraint constraints.txt hatchling
-	@$(PIP) install --constraint constraints.txt --no-build-isolation --editable '.$(EXTRAS)'
+	@{ $(PIP) install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.$(EXTRAS)'; \
+	   echo $$? >$(VENV)/pip-status; } \
+	  | sed -un -e 's/^ *\(Downloading\|Using cached\) \([^ ]*\)/  \2/p' -e 's/^Installing collected packages: /  Installing /p'
+	@exit $$(cat $(VENV)/pip-status)
+	@touch $@
+
+# hatchling builds the wheel and the editable install, from inside .venv, so that its version is pinned as well.
+$(VENV)/.builder: constraints.txt | $(VENV)/.made
+	@$(PIP) -qq install --constraint constraints.txt hatchling
 	@touch $@
 
 # A name on PATH is not yet a Python that runs (version managers leave names behind), and a Python that runs may lack the
@@ -87,4 +104,5 @@ $(VENV)/.made:
 	  echo "Install one, or name it: make PYTHON=/path/to/python3.11" >&2; \
 	  exit 3; \
 	fi; \
+	echo "Making $(VENV) with $$("$$found" --version) ..."; \
 	"$$found" -m venv --clear $(VENV) && touch $@

@@ -3,7 +3,7 @@
 - A ``bash`` block runs in the page's one shell, so that ``cd``, variables and an activated environment last. It must
   succeed; a block under the comment ``<!-- fails -->`` must fail.
 - A ``text`` block after it is what it prints: compared as a whole, runs of blanks as one, ``...`` for anything.
-- A block whose first line is ``# NAME`` with a file name is written to that file.
+- A block whose first line is a comment of a file name, as ``# NAME`` or ``/* NAME */``, is written to that file.
 - Every other block is only there to be read.
 """
 
@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 _FENCE = re.compile(r"^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.DOTALL | re.MULTILINE)
-_FILE = re.compile(r"# ([\w-]+\.(?:py|ini|toml))\n")
+_FILE = re.compile(r"(?:#|/\*|//) ([\w-]+\.(?:py|ini|toml|c))(?: \*/)?\n")
 FAILS = "<!-- fails -->"
 SHELL_TO_RUN = "bash"
 OUTPUT = "text"

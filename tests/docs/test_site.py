@@ -1,0 +1,99 @@
+"""The docs site: it builds with no broken link, asks nothing of other machines, and lists the whole API."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.limits import PATIENCE_S
+from tools.docs_blocks import blocks
+from tools.docs_site import api_pages
+from tools.docs_tables import REPOSITORY
+
+# What a browser loads with a page; a link that a reader may click is none of it.
+_LOADED = re.compile(r"""<(?:script|img|iframe)[^>]*\ssrc=["']?(https?:|//)|<link[^>]*\shref=["']?(https?:|//)""")
+_LOADED_BY_STYLE = re.compile(r"""(?:url\(|@import\s)["']?(?:https?:|//)""")
+
+
+def build(config: Path, site: Path) -> subprocess.CompletedProcess[str]:
+    """Build without the API reference, which takes most of the time and has a test of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--config-file", config, "--site-dir", site],
+        env={**os.environ, "HBRT_DOCS_API": "false", "NO_MKDOCS_2_WARNING": "1"},
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+
+
+def test_the_site_builds_and_loads_nothing_from_elsewhere(tmp_path: Path) -> None:
+    built = build(REPOSITORY / "mkdocs.yml", tmp_path)
+    assert built.returncode == 0, built.stderr
+    pages = {
+        path.relative_to(tmp_path).as_posix(): path.read_text(encoding="utf-8") for path in tmp_path.rglob("*.html")
+    }
+    assert {f"{page.stem}.html" for page in (REPOSITORY / "docs").glob("*.md")} | {"index.html", "changes.html"} <= set(
+        pages
+    )
+    assert [name for name, text in pages.items() if _LOADED.search(text)] == []
+    styles = [path for path in tmp_path.rglob("*.css") if _LOADED_BY_STYLE.search(path.read_text(encoding="utf-8"))]
+    assert styles == []
+    assert (tmp_path / "search" / "search_index.json").stat().st_size > 100_000
+    assert "contact_sheet.webp" in pages["index.html"]
+
+
+def test_a_broken_link_fails_the_build(tmp_path: Path) -> None:
+    text = (REPOSITORY / "mkdocs.yml").read_text(encoding="utf-8")
+    validation = re.search(r"^validation:\n(?: .*\n)+", text, re.MULTILINE)
+    assert validation is not None
+    config, docs = tmp_path / "mkdocs.yml", tmp_path / "docs"
+    docs.mkdir()
+    config.write_text(f"site_name: x\n{validation[0]}", encoding="utf-8")
+    (docs / "other.md").write_text("# Other\n", encoding="utf-8")
+    for link, said in (("other.md#there", "there"), ("gone.md", "gone.md")):
+        (docs / "index.md").write_text(f"# Page\n\n[a link]({link})\n", encoding="utf-8")
+        built = build(config, tmp_path / "site")
+        assert built.returncode != 0
+        assert said in built.stderr
+
+
+def test_the_api_reference_lists_what_is_public() -> None:
+    pages = api_pages()
+    listed = {name: re.findall(r"^::: (\S+)$", text, re.MULTILINE) for name, text in pages.items()}
+    for path, name in (
+        ("api/arm.md", "hbDSPRpc"),
+        ("api/arm.md", "hbDSPCvFlipParam"),
+        ("api/python.md", "connect"),
+        ("api/python.md", "gaussian_blur"),
+        ("api/dnn.md", "hbDNNInfer"),
+        ("api/dsp.md", "hb_dsp_register_fn"),
+    ):
+        assert name in {target.rpartition(".")[2] for target in listed[path]}, name
+    for target in (target for targets in listed.values() for target in targets):
+        module, _, name = target.rpartition(".")
+        assert getattr(import_module(module), name).__doc__, f"{target} has no docstring"
+
+
+def test_the_workflow_of_the_ci_page_runs_what_the_page_runs() -> None:
+    page = blocks((REPOSITORY / "docs" / "ci.md").read_text(encoding="utf-8"))
+    (workflow,) = (yaml.safe_load(block.text) for block in page if block.language == "yaml")
+    job = workflow["jobs"]["test"]
+    steps = {step["name"]: step["run"].strip().splitlines() for step in job["steps"] if "run" in step}
+    (ran,) = (block.text.splitlines() for block in page if block.language == "bash")
+    assert [line for name, lines in steps.items() if name != "Install" for line in lines] == ran[1:-1]
+    assert set(job["env"]) == {"HBRT_HOME", "HBRT_CACHE"}
+    assert all(name in ran[0] for name in job["env"])
+
+
+@pytest.mark.parametrize("name", ["contact_sheet.webp"])
+def test_pictures_of_the_pages_are_small(name: str) -> None:
+    assert 1000 < (REPOSITORY / "docs" / name).stat().st_size < 100_000
