@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 
 import numpy as np
 
+from arm_client.block import Block, Exporter
 from arm_client.errors import CallerError, error_for
-from arm_client.memory import Block, Exporter
 from arm_client.pointers import shown
 from arm_client.refusal import RequestRefusedError
 from hbrt.status import Status

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from hbrt.ddr import can_remove_pages
 
 if TYPE_CHECKING:
-    from arm_client.memory import Block
+    from arm_client.block import Block
 
 MOST_IMAGES = 16
 MOST_BYTES = 64 << 20  # of one image: each is looked through once

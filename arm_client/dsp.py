@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from arm_client.pointers import behind, integer, is_function, shown, takes
-from arm_client.process import attached, process
+from arm_client.process import process
 from arm_client.refusal import RequestRefusedError, note
 from arm_client.sys import as_mem
 from hbrt import status as codes
@@ -85,6 +85,8 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
 def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
     """HbDSPRpc for the first call, for NULL blocks, and for arguments passed by reference."""
+    from arm_client.session import attached
+
     out = behind(task, hbDSPTask_t)
     how = behind(ctrl, hbDSPRpcCtrlParam)
     blocks = []

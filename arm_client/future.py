@@ -3,34 +3,19 @@
 from __future__ import annotations
 
 import concurrent.futures
-import gc
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from arm_client.errors import CallerError, error_for
+from hbrt.layout import SLOT_COUNT
 from hbrt.mailbox import FIRST_END, Answer, State
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     from arm_client.session import Session
-    from hbrt.tasks import Tasks
 
 
-class _Submitted:
-    """What holds a task in a slot."""
-
-    __slots__ = ()
-    _session: Session
-    _handle: int
-
-    def let_go_of(self, tasks: Tasks) -> None:
-        """Release its slot if it is one of these tasks and has ended: nobody will ask for its result."""
-        session = getattr(self, "_session", None)  # none yet when it was not made to the end
-        if session is not None and session.tasks is tasks and tasks.has_ended(self._handle):
-            tasks.release(self._handle)
-
-
-class Task(_Submitted, concurrent.futures.Future[Any]):
+class Task(concurrent.futures.Future[Any]):
     """One submitted task. ``result()`` returns the output that was given to ``submit``.
 
     The thread that asks for the result waits for the task itself; only who wants to be called back (a callback,
@@ -43,6 +28,7 @@ class Task(_Submitted, concurrent.futures.Future[Any]):
         super().__init__()
         self._session = session
         self._handle = handle
+        session.futures[handle & SLOT_COUNT - 1] = handle
         self._submit_ns = submit_ns
         self._output = output
         self._keep = keep  # blocks of this task, alive until it ends
@@ -189,7 +175,7 @@ class Task(_Submitted, concurrent.futures.Future[Any]):
         return answer if state >= FIRST_END else answer._replace(start_ns=0, done_ns=0, cycles=0)
 
 
-class Posted(_Submitted):
+class Posted:
     """One submitted task, for who just waits for its success: a future costs as much as all the rest of a call."""
 
     __slots__ = ("_cmd", "_handle", "_keep", "_output", "_session", "_submit_ns")
@@ -201,6 +187,7 @@ class Posted(_Submitted):
         self._keep = keep
         self._submit_ns = submit_ns
         self._handle = handle
+        session.futures[handle & SLOT_COUNT - 1] = handle
 
     def __del__(self) -> None:
         # Nobody waited, or was interrupted: as with a Task.
@@ -236,11 +223,3 @@ class Posted(_Submitted):
         """Cancel it when no core has claimed it yet."""
         if self._handle:
             self._session.tasks.cancel(self._handle)
-
-
-def release_left(tasks: Tasks) -> None:
-    """Let go of ended tasks whose futures nobody asked: at an orderly end of the process they are no leak."""
-    if tasks.live_handles():
-        for one in gc.get_objects():
-            if isinstance(one, _Submitted):
-                one.let_go_of(tasks)

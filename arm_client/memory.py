@@ -8,149 +8,25 @@ the DDR again, so that a missing flush gives here the wrong data that it gives o
 from __future__ import annotations
 
 import contextlib
-import ctypes
-import mmap
 import threading
-import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
-from arm_client.buried import Buried
+from arm_client.block import Block, address_of, block_users
 from arm_client.refusal import RequestRefusedError
-from arm_client.unclean import tell, unclean_bytes
 from hbrt import settings
 from hbrt.layout import PAGE_BYTES
-from hbrt.private_pages import AnyBytes
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from arm_client.strict import Watch
     from hbrt.link import Link
     from hbrt.tasks import Tasks
 
 SIZE_LIMIT = (1 << 32) - 1
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
-
-
-class BlockUser(Protocol):
-    """What uses memory of this process without the daemon's knowledge: tasks of models."""
-
-    def is_used(self, phy_addr: int, size_bytes: int) -> bool:
-        """Whether any of this memory is in use."""
-
-    def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
-        """Have ``let_go`` called when it no longer is; False when it is not in use."""
-
-
-block_users: list[BlockUser] = []
-"""Asked before a block is freed: what they use goes when they have ended."""
-
-
-class Exporter(AnyBytes):  # type: ignore[misc, valid-type]
-    """The bytes of a block, as the buffer protocol gives them out: whatever looks at them keeps this object.
-
-    numpy, for one, drops every array between a view and the object whose buffer it looks at.
-    """
-
-    bytes: memoryview  # keeps them mapped
-
-
-class Block:
-    """One block as this process holds it."""
-
-    __slots__ = (
-        "_exporter",
-        "_exporter_ref",
-        "address",
-        "base",
-        "behind",
-        "flushed",
-        "image",
-        "image_map",
-        "is_cached",
-        "is_flushed",
-        "is_managed",
-        "is_registered",
-        "is_shared_told",
-        "is_told",
-        "marks",
-        "phy_addr",
-        "registrations",
-        "size_bytes",
-        "spilt",
-    )
-
-    def __init__(self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool) -> None:
-        """``ddr``: the bytes of the block, its last page's rest, and the guard behind it."""
-        self.phy_addr = phy_addr
-        self.size_bytes = size_bytes
-        self.is_cached = is_cached
-        self.is_registered = False
-        self.is_managed = False  # something frees it when nothing refers to it any more
-        self.registrations = 0
-        self.base = ddr[:size_bytes]  # the DDR's bytes of this block
-        self.behind = ddr[size_bytes:]  # those that nobody may write
-        self.image_map = mmap.mmap(-1, len(ddr)) if image else None
-        whole = memoryview(self.image_map) if self.image_map is not None else None
-        self.image = whole[:size_bytes] if whole is not None else None
-        self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
-        self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
-        self.is_told = False  # the program has heard that it did not clean this block
-        self.is_shared_told = False  # likewise, that two unfinished tasks use it
-        self.is_flushed = False  # the program knows that this block needs its flushes
-        self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict
-        self.address = address_of(self.base if self.image is None else self.image)
-        self._exporter: Exporter | None = None
-        self._export()
-
-    @property
-    def view(self) -> memoryview:
-        """Writable bytes as the CPU sees them: the DDR's own, or those of the image."""
-        exporter = self._exporter_ref()
-        if exporter is None:
-            exporter = self._export()
-        return memoryview(exporter).cast("B")[: self.size_bytes]
-
-    def hand_over(self) -> Exporter:
-        """What keeps the block's bytes viewed, for an owner who frees the block when that object goes."""
-        exporter, self._exporter = self._exporter_ref() or self._export(), None
-        return exporter
-
-    def viewed(self) -> Exporter | None:
-        """What views of the block hold, once this object holds it no more; None when there is no view."""
-        self._exporter = None
-        return self._exporter_ref()
-
-    def _export(self) -> Exporter:
-        exporter: Exporter = Exporter.from_address(self.address)
-        exporter.bytes = self.base if self.image is None else self.image
-        self._exporter = exporter
-        self._exporter_ref = weakref.ref(exporter)
-        return exporter
-
-    def end_of_pages(self, start: int) -> int:
-        """Where the block's last page ends in the DDR file, in which it begins at ``start``."""
-        return start + -(-self.size_bytes // PAGE_BYTES) * PAGE_BYTES
-
-    def clean(self, start: int, end: int) -> None:
-        """CPU image to DDR."""
-        if self.image is not None and self.flushed is not None:
-            self.base[start:end] = self.flushed[start:end] = self.image[start:end]
-
-    def spill(self) -> None:
-        """Put what was written past the image's end where it was meant, as a cache does in time: the board finds it."""
-        if self.spilt is not None and (spilt := bytes(self.spilt)) != bytes(len(self.spilt)):
-            for at, byte in enumerate(spilt):
-                if byte:
-                    self.behind[at] = byte
-
-    def invalidate(self, start: int, end: int) -> None:
-        """DDR to CPU image."""
-        if self.image is not None and self.flushed is not None:
-            self.image[start:end] = self.flushed[start:end] = self.base[start:end]
 
 
 class Blocks:
@@ -161,14 +37,11 @@ class Blocks:
         self._tasks = tasks
         self._blocks: dict[int, Block] = {}
         self._abandoned: deque[int] = deque()
-        self._buried = Buried()
         self._lock = threading.Lock()
         self.is_strict = settings.choice("HBRT_CACHE") == "strict"
-        self._watch: Watch | None = None
-        if self.is_strict:
-            from arm_client.strict import Watch
-
-            self._watch = Watch(link, tasks, self)
+        # What strict mode asks to hear of: a range of a cached block that was flushed, a block that was freed.
+        self.on_flush: Callable[[Block, int, int], None] | None = None
+        self.on_free: Callable[[Block], None] | None = None
 
     def alloc(self, size_bytes: int, *, is_cached: bool = False) -> Block:
         """Allocate a zeroed block.
@@ -215,7 +88,6 @@ class Blocks:
 
     def free_managed(self) -> None:
         """Free what the process's own objects hold, or have let go of: at an orderly end none of it is a leak."""
-        self._buried.look()
         for block in list(self._blocks.values()):
             block.spill()
         try:
@@ -260,12 +132,6 @@ class Blocks:
             if block.image is None and block.address != ddr.address + start:
                 ddr.private.isolate(block.address, start, block.end_of_pages(start))
 
-    def close(self) -> None:
-        """Look at no task any more: this object and the tasks let go of one another."""
-        if self._watch is not None:
-            self._watch.close()
-            self._watch = None
-
     def free(self, phy_addr: int) -> None:
         """Free a block that this process allocated. One that a task uses goes when that has ended.
 
@@ -290,7 +156,8 @@ class Blocks:
         if block is not None and not block.registrations:
             with self._lock:
                 self._blocks.pop(phy_addr, None)
-            self._buried.add(block)
+            if self.on_free is not None:
+                self.on_free(block)
         last = None if block is None or block.registrations else block
         for one in using:
             if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr, last)):
@@ -399,26 +266,8 @@ class Blocks:
         start = phy_addr - block.phy_addr
         move = block.clean if flag == HB_SYS_MEM_CACHE_CLEAN else block.invalidate
         move(start, start + size_bytes)
-        if self._watch is not None and block.image is not None:
-            block.is_flushed = True
-            self._watch.mark(block, start, start + size_bytes)
-
-    def look_at_input(self, what: str, phy_addr: int, size_bytes: int) -> None:
-        """Strict mode: tell the program, once a block, of bytes that it wrote and did not clean before they are read.
-
-        Args:
-            what: What is about to be read: "input block", "input tensor".
-            phy_addr: Its start.
-            size_bytes: Its size.
-        """
-        block = self.holding(phy_addr) if self.is_strict else None
-        if block is None or block.image is None or block.is_told:
-            return
-        start = phy_addr - block.phy_addr
-        count = unclean_bytes(block, start, min(start + size_bytes, block.size_bytes))
-        if count:
-            block.is_told = True
-            tell(self._link, what, phy_addr, size_bytes, count)
+        if self.on_flush is not None and block.image is not None:
+            self.on_flush(block, start, start + size_bytes)
 
     def holding(self, phy_addr: int) -> Block | None:
         """This process's block that holds an address, interior ones too."""
@@ -469,8 +318,3 @@ class Blocks:
         with self._lock:
             self._blocks[phy_addr] = block
         return block
-
-
-def address_of(view: memoryview) -> int:
-    """Where the first byte lies in this process."""
-    return ctypes.addressof(ctypes.c_char.from_buffer(view))

@@ -8,8 +8,6 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
-from arm_client.refusal import RequestRefusedError
-from hbrt.status import Status
 from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:
@@ -42,24 +40,6 @@ class Process:
 
 
 process = Process()
-
-
-def attached() -> Session:
-    """The session of the C names; attaches, or starts a private board, when there is none.
-
-    Raises:
-        RequestRefusedError: HB_DSP_NOT_RUNNING and why: no board runs and none may be started, or it does not start.
-    """
-    from arm_client import session
-    from hbrt.board import BoardError
-    from hbrt.settings import BadSettingError
-
-    try:
-        return session.default()
-    except (BoardError, BadSettingError) as error:
-        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
-    except OSError as error:  # no descriptor, process or memory left
-        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"The board cannot be attached to: {error}.") from None
 
 
 def _close_all() -> None:

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
-from hbrt.board import BoardError, BoardPaths
+from hbrt.board import BoardPaths
 from hbrt.board_files import lock_holder
-from hbrt.refusal import RequestRefusedError
+from hbrt.refusal import BoardError, RequestRefusedError
 from hbrt.relay_wire import MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.wire import MalformedMessageError

@@ -19,12 +19,13 @@ from typing import Any
 from arm_client.refusal import RequestRefusedError
 from arm_client.remote_channel import RemoteChannel
 from arm_client.remote_memory import RemoteMemory
-from hbrt.board import BoardError, RemoteBoard
+from hbrt.board import RemoteBoard
 from hbrt.ddr import Ddr
 from hbrt.frames import Message
 from hbrt.layout import CORE_ACTIVITY, LayoutError
 from hbrt.link import Link, program_name
 from hbrt.mailbox import Mailbox
+from hbrt.refusal import BoardError
 from hbrt.remote_pump import Job
 from hbrt.remote_wire import Kind, encode
 from hbrt.shadow import Change

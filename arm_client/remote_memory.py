@@ -1,6 +1,6 @@
 """A remote board's memory as this process has it: a copy, whose changed bytes move up and down.
 
-``RemoteMemory`` keeps the copy and what this process holds of it; ``RemoteBlocks`` is what the calls use.
+``arm_client.remote_blocks`` is what the calls use.
 """
 
 from __future__ import annotations
@@ -9,18 +9,11 @@ import os
 import threading
 from collections import deque
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from arm_client.memory import Blocks
 from hbrt.ddr import Ddr, DdrTables
 from hbrt.layout import PAGE_BYTES
 from hbrt.shadow import Bits, Change
 from hbrt.shadow_memory import Holdings, ShadowMemory
-from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
-
-if TYPE_CHECKING:
-    from arm_client.remote_link import RemoteLink
-    from hbrt.tasks import Tasks
 
 
 class RemoteMemory:
@@ -167,26 +160,6 @@ class RemoteMemory:
         self._pushed += 1
         self._under_way.append((self._pushed, phy_addr, bits))
         return self._pushed
-
-
-class RemoteBlocks(Blocks):
-    """As ``Blocks``, on a board of another machine: a flush moves bytes, of memory that is not cached, too."""
-
-    def __init__(self, link: RemoteLink, tasks: Tasks) -> None:
-        super().__init__(link, tasks)
-        self._remote = link
-
-    def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
-        """CLEAN sends what this process wrote and waits until the board has it; INVALIDATE fetches what changed there.
-
-        Raises:
-            RequestRefusedError: as ``Blocks.flush``; HB_DSP_RELAY_LOST or HB_DSP_BOARD_LOST when the way is gone.
-        """
-        if flag == HB_SYS_MEM_CACHE_INVALIDATE and (block := self.holding(phy_addr)) is not None:
-            self._remote.pull(block.phy_addr, block.size_bytes)
-        super().flush(phy_addr, size_bytes, flag)
-        if flag == HB_SYS_MEM_CACHE_CLEAN:
-            self._remote.push(phy_addr)
 
 
 def _pages(size_bytes: int) -> int:

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from arm_client.memory import Blocks
 from arm_client.notifier import Notifier
@@ -19,9 +18,13 @@ from arm_client.refusal import RequestRefusedError
 from hbrt import settings
 from hbrt.board import BoardPaths, RemoteBoard, board_paths, private_directory
 from hbrt.launch import DaemonConfig, Launched, launch
-from hbrt.link import Link, NoDaemonError
+from hbrt.link import Link
+from hbrt.refusal import BoardError, NoDaemonError
 from hbrt.status import Status
 from hbrt.tasks import Tasks
+
+if TYPE_CHECKING:
+    from arm_client.strict import Watch
 
 _UNTOLD = {"overrun", "write-after-free"}  # findings about this process that it has not heard of
 _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
@@ -34,6 +37,7 @@ class Session:
         """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session."""
         self.daemon = daemon
         self.users = 0
+        self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
         self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
         self._is_closed = False
         try:
@@ -48,6 +52,7 @@ class Session:
             self.link.close()
             self._end_daemon()
             raise
+        self.watch = _watch(self.link, self.tasks, self.blocks) if self.blocks.is_strict else None
         self.notifier = Notifier(self.link, self.tasks)
         process.known.add(self)
 
@@ -79,22 +84,31 @@ class Session:
         process.known.discard(self)
         if not self.link.is_lost():
             self.link.request_ms = _PARTING_MS
-            if (futures := sys.modules.get("arm_client.future")) is not None:
-                futures.release_left(self.tasks)
+            self._release_left()
             self.tasks.empty_released()
             self.blocks.free_abandoned()
             self.link.part()  # first: a call would write parameters into pages that are private
             self.blocks.keep_views()
+            if self.watch is not None:
+                self.watch.tell_written_after_free()
             self.blocks.free_managed()
             if self.daemon is not None:
                 self._tell_findings()
         self.link.detach()
         self.blocks.keep_views()
         self.notifier.close()
-        self.blocks.close()
+        if self.watch is not None:
+            self.watch.close()
         self.tasks.close()
         self.link.close()
         self._end_daemon()
+
+    def _release_left(self) -> None:
+        """Let go of ended tasks whose futures nobody asked: at an orderly end of the process they are no leak."""
+        live = set(self.tasks.live_handles())
+        for handle in live.intersection(self.futures.values()):
+            if self.tasks.has_ended(handle):
+                self.tasks.release(handle)
 
     def _tell_findings(self) -> None:
         """Log what a private board found: nobody can ask it afterwards."""
@@ -124,10 +138,16 @@ def _link(paths: BoardPaths) -> Link:
 def _blocks(link: Link, tasks: Tasks) -> Blocks:
     if not isinstance(link.paths, RemoteBoard):
         return Blocks(link, tasks)
+    from arm_client.remote_blocks import RemoteBlocks
     from arm_client.remote_link import RemoteLink
-    from arm_client.remote_memory import RemoteBlocks
 
     return RemoteBlocks(cast("RemoteLink", link), tasks)
+
+
+def _watch(link: Link, tasks: Tasks, blocks: Blocks) -> Watch:
+    from arm_client.strict import Watch  # strict mode alone pays for it
+
+    return Watch(link, tasks, blocks)
 
 
 def _tasks(link: Link) -> Tasks:
@@ -158,6 +178,20 @@ def default() -> Session:
         if process.default is None or not process.default.is_usable:
             process.default = _attach(_inherited_board())
         return process.default
+
+
+def attached() -> Session:
+    """The session of the C names; attaches, or starts a private board, when there is none.
+
+    Raises:
+        RequestRefusedError: HB_DSP_NOT_RUNNING and why: no board runs and none may be started, or it does not start.
+    """
+    try:
+        return default()
+    except (BoardError, settings.BadSettingError) as error:
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
+    except OSError as error:  # no descriptor, process or memory left
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"The board cannot be attached to: {error}.") from None
 
 
 def acquire(board: str | None = None) -> Session:

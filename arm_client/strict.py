@@ -14,24 +14,23 @@ from __future__ import annotations
 import contextlib
 import threading
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from arm_client.unclean import tell_output, tell_pointed, tell_shared, unclean_bytes
+from arm_client.buried import Buried
+from arm_client.strict_rules import MOST_PARAMETER_BYTES, WORD_BYTES, Clash, Job, Span, clash, reach, words
+from arm_client.unclean import tell, tell_output, tell_pointed, tell_shared, unclean_bytes
 from hbrt.layout import PAGE_BYTES
 from hbrt.mailbox import PRIORITY_PREEMPT
 from hbrt.types import HB_DSP_RPC_CMD_PING
-from hbrt.wire import POINTS, READS, WRITES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from arm_client.memory import Block, Blocks
+    from arm_client.block import Block
+    from arm_client.memory import Blocks
     from hbrt.link import Link
     from hbrt.tasks import Tasks
 
-WORD_BYTES = 8
-MOST_PARAMETER_BYTES = PAGE_BYTES
-"""Of an input block, so much is looked through. A larger block is data, rather than a structure."""
 
 NEAR_BYTES = PAGE_BYTES
 MOST_MARKS = 1024
@@ -40,152 +39,6 @@ _MOST_CMD = 0xFFFF
 
 
 # -- rules ------------------------------------------------------------------------------------------------------------
-
-
-class Span(NamedTuple):
-    """A physical range: its first address, and the one after its last."""
-
-    start: int
-    end: int
-
-    def holds(self, address: int) -> bool:
-        """Whether an address lies in it."""
-        return self.start <= address < self.end
-
-    def common(self, other: Span) -> Span | None:
-        """What two ranges share, or None."""
-        start, end = max(self.start, other.start), min(self.end, other.end)
-        return Span(start, end) if start < end else None
-
-
-class Job(NamedTuple):
-    """A task, as far as the rules look at it.
-
-    Attributes:
-        cmd: Command number.
-        priority: 0..255.
-        custom_id: Smaller first among equal priorities.
-        cores: Cores that may run it, as a mask that is not 0.
-        input: Its input block, empty when it has none.
-        output: Its output block, likewise.
-        pointers: Addresses of device memory in the input block, by their offset there.
-        numbers: What else stands in the input block: its first bytes, with 0 for each address.
-    """
-
-    cmd: int
-    priority: int
-    custom_id: int
-    cores: int
-    input: Span
-    output: Span
-    pointers: tuple[tuple[int, int], ...] = ()
-    numbers: bytes = b""
-
-    @property
-    def targets(self) -> frozenset[int]:
-        """Addresses in its structure that lie in its output block: what the op is told to write there, and where."""
-        return frozenset(address for _, address in self.pointers if self.output.holds(address))
-
-    @property
-    def sources(self) -> frozenset[int]:
-        """Addresses in its structure that lie elsewhere; those in the structure itself by their offset in it."""
-        return frozenset(
-            address - self.input.start if self.input.holds(address) else address
-            for _, address in self.pointers
-            if not self.output.holds(address)
-        )
-
-    def may_write(self, span: Span) -> bool:
-        """Whether it writes in a part of its output block, as far as one can tell: it may be told to write beside."""
-        targets = self.targets
-        return not targets or any(span.holds(target) for target in targets)
-
-
-class Clash(NamedTuple):
-    """Memory that two unfinished tasks use: where, and what each does there (READS, WRITES, POINTS)."""
-
-    span: Span
-    new: int
-    old: int
-
-
-def words(raw: memoryview) -> list[tuple[int, int]]:
-    """The aligned 8-byte words of a structure that are not 0, by their offset.
-
-    Args:
-        raw: Its bytes; all but the first MOST_PARAMETER_BYTES are left out.
-    """
-    size = min(len(raw), MOST_PARAMETER_BYTES) // WORD_BYTES * WORD_BYTES
-    return [(at * WORD_BYTES, word) for at, word in enumerate(raw[:size].cast("Q")) if word]
-
-
-def are_never_at_once(new: Job, old: Job) -> bool:
-    """Whether one core runs both tasks, one after the other: a new one that interrupts would begin in the middle."""
-    interrupts = new.priority == PRIORITY_PREEMPT > old.priority
-    return new.cores == old.cores and new.cores.bit_count() == 1 and not interrupts
-
-
-def may_share_out(new: Job, old: Job) -> bool:
-    """Whether two tasks with one output block may be halves of one job, each of which writes a part of its own.
-
-    They may when their structures name different places of it, when numbers in the structures of one command differ
-    (rows, an index), or when the op can go by its core. Copies of one task write the same. What else has one output
-    block, such as two tasks that differ in nothing but where they read, replaces the other's result.
-    """
-    if (new.targets or {new.output.start}) != (old.targets or {old.output.start}) and (new.targets or old.targets):
-        return True
-    if new.cmd != old.cmd:
-        return False
-    if new.input == old.input:  # one block for both, so with no numbers of their own
-        return not new.cores & old.cores
-    are_structures = bool(new.pointers or old.pointers)
-    if new.numbers != old.numbers:
-        return are_structures  # else data
-    is_all_seen = new.input.end - new.input.start <= MOST_PARAMETER_BYTES
-    return new.sources == old.sources and (are_structures or is_all_seen)
-
-
-def clash(new: Job, old: Job) -> Clash | None:
-    """What is wrong with submitting a task while an earlier one has not ended; None when nothing is for certain.
-
-    Reading what another reads is in order, and so is what a structure points to in both: it may be read by both.
-    """
-    if HB_DSP_RPC_CMD_PING in {new.cmd, old.cmd} or are_never_at_once(new, old):
-        return None
-    if span := new.output.common(old.output):
-        return None if may_share_out(new, old) else Clash(span, WRITES, WRITES)
-    if (span := new.output.common(old.input)) and new.may_write(span):
-        return Clash(span, WRITES, READS)
-    if (span := old.output.common(new.input)) and old.may_write(span):
-        return Clash(span, READS, WRITES)
-    if new.cmd == old.cmd and new.pointers == old.pointers:
-        return None  # a table of all buffers, perhaps, of which a number beside picks one
-    if span := _pointed(old, new):
-        return Clash(span, WRITES, POINTS)
-    if span := _pointed(new, old):
-        return Clash(span, POINTS, WRITES)
-    return None
-
-
-def _pointed(user: Job, writer: Job) -> Span | None:
-    """The word in the writer's output that the user's structure has an address of."""
-    for _, address in user.pointers:
-        span = Span(address, address + 1)
-        if writer.output.holds(address) and not user.input.holds(address) and writer.may_write(span):
-            return span
-    return None
-
-
-def reach(start: int, end: int, marks: list[int]) -> int:
-    """Where memory that begins at an address ends for certain: at the next place that the program has named.
-
-    Args:
-        start: The address.
-        end: End of its block.
-        marks: Where ranges begin or end that the program flushed, or gave a task; sorted.
-    """
-    at = bisect_right(marks, start)
-    return min(end, marks[at]) if at < len(marks) else end
 
 
 # -- a process --------------------------------------------------------------------------------------------------------
@@ -222,6 +75,9 @@ class Watch:
         self._entries: list[_Entry] = []
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
+        self._buried = Buried()
+        blocks.on_flush = self._on_flush
+        blocks.on_free = self._buried.add
 
     def submit(self, *given: int) -> int:
         """As ``Tasks.submit``, whose arguments it gets, after a look."""
@@ -240,8 +96,9 @@ class Watch:
         return handle
 
     def close(self) -> None:
-        """Look at nothing any more."""
+        """Look at nothing any more: this object, the tasks and the memory let go of one another."""
         vars(self._tasks).pop("submit", None)
+        self._blocks.on_flush = self._blocks.on_free = None
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:
@@ -251,6 +108,31 @@ class Watch:
                 at = bisect_right(block.marks, offset)
                 if not (at and block.marks[at - 1] == offset) and len(block.marks) <= MOST_MARKS:
                     insort(block.marks, offset)
+
+    def tell_written_after_free(self) -> None:
+        """Tell of what was written into blocks after they were freed: at the end of the process."""
+        self._buried.look()
+
+    def look_at_input(self, what: str, phy_addr: int, size_bytes: int) -> None:
+        """Tell the program, once a block, of bytes that it wrote and did not clean before they are read.
+
+        Args:
+            what: What is about to be read: "input block", "input tensor".
+            phy_addr: Its start.
+            size_bytes: Its size.
+        """
+        block = self._blocks.holding(phy_addr)
+        if block is None or block.image is None or block.is_told:
+            return
+        start = phy_addr - block.phy_addr
+        count = unclean_bytes(block, start, min(start + size_bytes, block.size_bytes))
+        if count:
+            block.is_told = True
+            tell(self._link, what, phy_addr, size_bytes, count)
+
+    def _on_flush(self, block: Block, start: int, end: int) -> None:
+        block.is_flushed = True
+        self.mark(block, start, end)
 
     def _is_unfinished(self, entry: _Entry) -> bool:
         if entry.handle:
@@ -325,7 +207,7 @@ class Watch:
             if block is not None and block.image is not None:
                 self.mark(block, span.start - block.phy_addr, span.end - block.phy_addr)
         if into.start:
-            self._blocks.look_at_input("input block", into.start, into.end - into.start)
+            self.look_at_input("input block", into.start, into.end - into.start)
         if not job.targets and job.cmd != HB_DSP_RPC_CMD_PING:
             self._look_at_output(out)
         for at, address in found:

@@ -6,13 +6,13 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from arm_client.pointers import behind, bytes_of, integer, shown
-from arm_client.process import attached, process
+from arm_client.process import process
 from arm_client.refusal import RequestRefusedError, note
 from hbrt.status import Status
 from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:
-    from arm_client.memory import Block
+    from arm_client.block import Block
     from arm_client.session import Session
 
 _OK = 0
@@ -117,6 +117,8 @@ def hbSysRegisterMem(mem: hbSysMem) -> int:
         return _no_mem("hbSysRegisterMem", mem)
 
     def register() -> None:
+        from arm_client.session import attached
+
         block, offset = attached().blocks.register(target.phyAddr, target.memSize)
         _fill(target, block, offset, target.memSize)
 
@@ -151,6 +153,8 @@ def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
         return _no_number(call, "size", size)
 
     def allocate() -> None:
+        from arm_client.session import attached
+
         _fill(target, attached().blocks.alloc(size_bytes, is_cached=is_cached), 0, size_bytes)
 
     return _try(allocate)

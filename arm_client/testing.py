@@ -127,7 +127,7 @@ _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 @pytest.fixture
 def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
     """A private board, connected; see the module's text."""
-    from hbrt.board import BoardError
+    from hbrt.refusal import BoardError
     from hbrt.settings import BadSettingError
 
     options = _marked(request.node.get_closest_marker("dsp_board"))

@@ -13,7 +13,7 @@ from arm_client.refusal import RequestRefusedError
 from hbrt.wire import MEMORY_USES
 
 if TYPE_CHECKING:
-    from arm_client.memory import Block
+    from arm_client.block import Block
     from hbrt.link import Link
 
 _MOST_BYTES = (1 << 32) - 1

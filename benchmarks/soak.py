@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 
 from benchmarks._measure import ROOT
 from benchmarks._soak_client import COUNTERS_BYTES, ENDS, Count
+from hbrt.ask import ask
 from hbrt.board import BoardPaths, home
-from hbrt.control_client import ask
 from hbrt.launch import DaemonConfig, launch
 from hbrt.tables import Column, plain_lines
 

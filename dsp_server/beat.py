@@ -15,8 +15,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from dsp_server.health import BEAT_SECONDS
-from hbrt.layout import CORE_BEAT_THREAD, CORE_HEARTBEAT
+from hbrt.layout import BEAT_SECONDS, CORE_BEAT_THREAD, CORE_HEARTBEAT
 
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -69,26 +68,3 @@ class Beat:
 
     def _note(self) -> None:
         _U64.pack_into(self._shared, self._record + CORE_HEARTBEAT, time.monotonic_ns())
-
-
-def ring(doorbell: int) -> None:
-    """Ring a doorbell; one that was closed meanwhile belonged to somebody who has gone."""
-    try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
-        os.eventfd_write(doorbell, 1)
-    except OSError:
-        pass
-
-
-def has_room(doorbell: int) -> bool:
-    """Whether a ring would return at once: whoever holds a doorbell can fill its counter, and then a ring waits."""
-    try:
-        return bool(select.select([], [doorbell], [], 0)[1])
-    except OSError:
-        return True  # it was closed: a ring fails, and does not wait
-
-
-def empty(doorbell: int) -> None:
-    """Take all rings out of a doorbell; a ring that waits for room goes through, and the next one wakes again."""
-    with contextlib.suppress(OSError):
-        if select.select([doorbell], [], [], 0)[0]:
-            os.eventfd_read(doorbell)

@@ -14,7 +14,8 @@ from dsp_server import recovery
 from dsp_server.children import STOP_GRACE_SECONDS, CoreChild, Phase
 from dsp_server.cores import BoardCore, CoreStateError
 from dsp_server.fleet import Fleet
-from dsp_server.image import Image, ImageError, ImageLateError
+from dsp_server.image import Image
+from dsp_server.image_loader import ImageError, ImageLateError
 from dsp_server.journal import Journal
 from dsp_server.revival import Revival
 from hbrt.status import Status

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import TypeAlias
 
-from dsp_server.beat import has_room, ring
+from hbrt.doorbell import has_room, ring
 from hbrt.layout import CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
 from hbrt.mailbox import FIRST_END, Actor, Mailbox, State
 from hbrt.wire import TOKEN_BYTES

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dsp_server.changes import Done
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.cores import CoreStateError
-from dsp_server.image import ImageError
+from dsp_server.image_loader import ImageError
 from dsp_server.journal import Journal, Repeats
 from dsp_server.lifecycle import Lifecycle
 from dsp_server.memory import Memory, MemoryRefusedError

@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from time import monotonic_ns
 
 from dsp_server import cycles, descriptors, forked, runtime
-from dsp_server.beat import Beat, doorbells_in_use, empty, has_room, ring
+from dsp_server.beat import Beat, doorbells_in_use
 from dsp_server.builtin import answer_builtin, as_status, explain, is_refusal
 from dsp_server.cycles import CycleCounter
 from dsp_server.descriptors import Idma
@@ -25,6 +25,7 @@ from dsp_server.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, STAL
 from dsp_server.tile_manager import TileManager
 from dsp_server.views import Views
 from hbrt.ddr import Ddr
+from hbrt.doorbell import empty, has_room, ring
 from hbrt.layout import (
     CLIENT_ASLEEP,
     CLIENT_COUNT,

@@ -12,10 +12,10 @@ import traceback
 from pathlib import Path
 from typing import NoReturn
 
-from dsp_server import forked, image, runtime
+from dsp_server import forked, image_loader, runtime
 from dsp_server.beat import doorbells_in_use
 from dsp_server.core import Core
-from dsp_server.image import ImageError, load_and_run
+from dsp_server.image_loader import ImageError, load_and_run
 from dsp_server.process_title import set_title
 from hbrt import wire
 from hbrt.ddr import Ddr
@@ -125,7 +125,7 @@ def _end_with(supervisor: int) -> None:
 def _told_from_the_image_on(error: BaseException) -> str:
     """The traceback of an image that did not load, without what called it."""
     trace = error.__traceback__
-    while trace is not None and trace.tb_frame.f_code.co_filename in {__file__, image.__file__}:
+    while trace is not None and trace.tb_frame.f_code.co_filename in {__file__, image_loader.__file__}:
         trace = trace.tb_next
     return "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
 

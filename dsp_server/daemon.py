@@ -12,16 +12,18 @@ from typing import Any
 
 from dsp_server.end_signals import ended_by_signals
 from dsp_server.fd_limit import raise_descriptor_limit
-from dsp_server.image import ImageError, read_image
+from dsp_server.image import read_image
+from dsp_server.image_loader import ImageError
 from dsp_server.loop import Loop
 from dsp_server.process_title import set_title
 from dsp_server.supervisor import Stop, Supervisor, origin_of
 from hbrt import settings
-from hbrt.board import BoardError, BoardPaths, WrongUseError
+from hbrt.board import BoardPaths
 from hbrt.board_files import leftovers, remove_files, take_lock
 from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig, check_descriptors
 from hbrt.layout import LayoutError
+from hbrt.refusal import BoardError, WrongUseError
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _HERE = Path(__file__).parent  # as faulthandler has it: links on the way to it are not resolved
-_CALLERS = tuple(f'  File "{_HERE / name}", line ' for name in ("core.py", "image.py"))
+_CALLERS = tuple(f'  File "{_HERE / name}", line ' for name in ("core.py", "image_loader.py"))
 
 
 def op_lines(trace: str) -> str:

@@ -8,11 +8,11 @@ import signal
 from collections.abc import Callable
 from typing import Protocol
 
-from dsp_server.beat import ring
 from dsp_server.children import CoreChild, spawn
 from dsp_server.clients import Client, Clients
 from dsp_server.image import Image
 from dsp_server.loop import Loop
+from hbrt.doorbell import ring
 
 
 class Policy(Protocol):

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-BEAT_SECONDS = 0.08
 LATE_SECONDS = 0.1  # a hang is told within this time
 STALE_SECONDS = 0.2
 _NS = 1_000_000_000

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from dsp_server.image import ImageError
+from dsp_server.image_loader import ImageError
 from dsp_server.journal import Journal
 from dsp_server.lifecycle import Lifecycle
 from dsp_server.loop import Loop

@@ -139,14 +139,14 @@ def _register_table(table: dict[int, tuple[str, str]]) -> int:
 
 def HB_DSP_REGISTER_NN_ALL() -> int:
     """Register the packaged NN ops. A macro in C, a call here."""
-    from dsp_server.ops.nn import NN_OPS
+    from dsp_server.builtin_ops import NN_OPS
 
     return _register_table(NN_OPS)
 
 
 def HB_DSP_REGISTER_CV_ALL() -> int:
     """Register the packaged CV ops. A macro in C, a call here."""
-    from dsp_server.ops.cv import CV_OPS
+    from dsp_server.builtin_ops import CV_OPS
 
     return _register_table(CV_OPS)
 

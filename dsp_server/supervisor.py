@@ -12,7 +12,8 @@ from pathlib import Path
 from dsp_server.clients import Clients
 from dsp_server.control import Control
 from dsp_server.cores import BoardCore
-from dsp_server.image import DEFAULT_IMAGE, ImageError, ImageLateError, Snapshots
+from dsp_server.image import DEFAULT_IMAGE, Snapshots
+from dsp_server.image_loader import ImageError, ImageLateError
 from dsp_server.journal import Journal
 from dsp_server.leases import Leases
 from dsp_server.lifecycle import Lifecycle
@@ -24,10 +25,11 @@ from dsp_server.report import Report
 from dsp_server.settle import Settler
 from dsp_server.watchdog import Watchdog
 from hbrt import settings
-from hbrt.board import BoardError, BoardPaths
+from hbrt.board import BoardPaths
 from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig
 from hbrt.mailbox import Mailbox, State
+from hbrt.refusal import BoardError
 from hbrt.status import Status
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hbrt import settings
+from hbrt.refusal import WrongUseError
 
 ATTACH = "attach.sock"
 CONTROL = "control.sock"
@@ -20,22 +21,6 @@ SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
 PRIVATE, OF_A_TEST = "private-", "test-"  # what boards are called that end with the process that started them
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
-
-
-class BoardError(RuntimeError):
-    """Something about a board's directory or its daemon is not as it must be; the message says what to do."""
-
-
-class WrongUseError(BoardError):
-    """What was asked does not fit the board's name or state; nothing was changed."""
-
-
-class BoardBusyError(WrongUseError):
-    """Another daemon holds the board."""
-
-
-class NotRunningError(WrongUseError):
-    """No daemon serves the board."""
 
 
 class BoardPaths(NamedTuple):

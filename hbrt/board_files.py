@@ -11,7 +11,8 @@ import time
 from pathlib import Path
 
 from hbrt import private_files
-from hbrt.board import BoardBusyError, BoardError, BoardPaths, default_home
+from hbrt.board import BoardPaths, default_home
+from hbrt.refusal import BoardBusyError, BoardError
 
 _MOST_TRIES = 10
 _MOST_LOOKS = 100

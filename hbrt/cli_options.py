@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 import click
 
 from hbrt import settings
-from hbrt.board import BoardPaths, RemoteBoard, WrongUseError, board_paths, is_text
+from hbrt.board import BoardPaths, RemoteBoard, board_paths, is_text
+from hbrt.refusal import WrongUseError
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -7,25 +7,17 @@ import select
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard, is_private_name
+from hbrt.board import BoardPaths, is_private_name
 from hbrt.board_files import boards_in, daemon_pid, leftovers
+from hbrt.refusal import NotRunningError, RefusedError
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     import zmq
 
-    from hbrt.remote_look import Onlooker
 
 LAST_WORD_MS = 200
 REQUEST_SECONDS = 10.0
-
-
-class RefusedError(BoardError):
-    """The daemon refused a request, or did not answer; ``status`` says which, the text why."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class Daemon:
@@ -120,29 +112,6 @@ class Daemon:
         self._socket.maxmsgsize = wire.MAX_REPLY_BYTES
         self._socket.connect(self.paths.control_endpoint)
         return self._socket
-
-
-def look_at(paths: BoardPaths) -> Daemon | Onlooker:
-    """What to ask of a board of this machine, or, over its relay and without changing anything, of another one.
-
-    Raises:
-        NotRunningError: no daemon runs. RefusedError: no relay answers, or it does not let this program in.
-    """
-    if not isinstance(paths, RemoteBoard):
-        return Daemon(paths)
-    from hbrt.remote_look import Onlooker
-
-    return Onlooker(paths)
-
-
-def ask(paths: BoardPaths, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
-    """One request to a board's daemon; returns the answer's data.
-
-    Raises:
-        NotRunningError: no daemon runs. RefusedError: as for ``Daemon.request``.
-    """
-    with look_at(paths) as daemon:
-        return daemon.request(verb, timeout_s, **args)
 
 
 def why_not_running(paths: BoardPaths) -> str:

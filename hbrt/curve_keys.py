@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hbrt import private_files, settings
-from hbrt.board import BoardError, WrongUseError
+from hbrt.refusal import BoardError, WrongUseError
 
 SERVER, CLIENT, CLIENTS = "server", "client", "clients"
 _PUBLIC, _SECRET = ".key", ".key_secret"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import IntEnum
 from pathlib import Path
 
-from hbrt.board import BoardError, WrongUseError
+from hbrt.refusal import BoardError, WrongUseError
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
 

@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hbrt import private_files
-from hbrt.board import BoardError, BoardPaths
+from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid, make_directory, remove_files
 from hbrt.log_file import last_lines
+from hbrt.refusal import BoardError, DidNotStartError
 from hbrt.status import Status
 
 LOAD_SECONDS = 60.0
@@ -48,14 +49,6 @@ class Launched(NamedTuple):
     pid: int
     lifeline: int  # a private daemon ends when this descriptor's last copy is closed; -1 for others
     removed: tuple[str, ...] = ()  # names of files that a dead daemon had left
-
-
-class DidNotStartError(BoardError):
-    """A daemon did not come to run; ``status`` says whose fault it was, the text why."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 def launch(config: DaemonConfig) -> Launched:

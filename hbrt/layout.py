@@ -33,12 +33,13 @@ CORE_RECORD_BYTES = 256
 CORE_ACTIVITY = 0  # u8: one of ACTIVITY_*
 CORE_STATE = 1  # u8: 0 offline, 1 running, 2 crashed
 CORE_EPOCH = 8  # u64: number of this start of the core
-CORE_HEARTBEAT = 16  # u64: CLOCK_MONOTONIC ns of the last beat
+CORE_HEARTBEAT = 16  # u64: CLOCK_MONOTONIC ns of the last beat, which comes every BEAT_SECONDS
 CORE_TASKS = 24  # u64: tasks ended by this core since the board started
 CORE_BUSY_NS = 32  # u64: ns spent in ops
 CORE_CYCLES = 40  # u64: modelled cycles
 CORE_PID = 48  # u32
 CORE_BEAT_THREAD = 52  # u32: kernel's id of the thread that beats
+BEAT_SECONDS = 0.08
 MAX_CORES = 8
 # What a core does, for who decides whether to ring it: asleep; awake, and will look; in an op; not there; without a
 # heartbeat, so that a ring may wake nobody.

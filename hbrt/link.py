@@ -11,12 +11,12 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from hbrt import wire
-from hbrt.board import BoardError, BoardPaths
+from hbrt.board import BoardPaths
 from hbrt.board_files import check_directory
 from hbrt.ddr import Ddr
 from hbrt.layout import LayoutError
 from hbrt.mailbox import Mailbox
-from hbrt.refusal import RequestRefusedError
+from hbrt.refusal import BoardError, NoDaemonError, RequestRefusedError
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -25,10 +25,6 @@ if TYPE_CHECKING:
 ATTACH_SECONDS = 10.0
 REQUEST_MS = 60_000
 _MOST_FDS = 64
-
-
-class NoDaemonError(BoardError):
-    """No daemon runs on the board."""
 
 
 class Link:

@@ -7,8 +7,8 @@ from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from hbrt.board import RemoteBoard
-from hbrt.control_client import REQUEST_SECONDS, RefusedError
-from hbrt.refusal import RequestRefusedError
+from hbrt.control_client import REQUEST_SECONDS
+from hbrt.refusal import RefusedError, RequestRefusedError
 from hbrt.remote_dial import Dialled
 from hbrt.remote_wire import Kind, encode
 from hbrt.status import Status

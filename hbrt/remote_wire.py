@@ -27,13 +27,13 @@ from enum import IntEnum
 from hbrt.frames import Protocol, Raw, Says
 from hbrt.layout import MAX_CORES, SLOT_TEXT_BYTES
 from hbrt.mailbox import ANSWER, REQUEST, State
-from hbrt.shadow import CHUNK_BYTES
 from hbrt.wire import MAX_REQUEST_BYTES, Int, Text
 
 VERSION = 2
 MAX_REPLY_BYTES = 1 << 20
 SMALL_REPLY_BYTES = 1024  # need no ACK
 MAX_LOG_BYTES = MAX_REPLY_BYTES - 8192
+CHUNK_BYTES = 1 << 20  # the most that one Change (hbrt.shadow) covers
 MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
 WINDOW_BYTES = 8 << 20
 WINDOW_FRAMES = 1024

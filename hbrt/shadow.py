@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hbrt.layout import PAGE_BYTES
+from hbrt.remote_wire import CHUNK_BYTES
 from hbrt.wire import MalformedMessageError
 
-CHUNK_BYTES = 1 << 20  # the most that one Change covers
 GAP_PAGES = 4  # unchanged pages between changed ones that are not worth a message of their own
 _WORDS = PAGE_BYTES // 8
 _FEW_BYTES = 4 * PAGE_BYTES

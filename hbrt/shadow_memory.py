@@ -17,7 +17,8 @@ from sortedcontainers import SortedDict
 
 from hbrt.ddr import Ddr, data_runs
 from hbrt.layout import PAGE_BYTES
-from hbrt.shadow import CHUNK_BYTES, Bits, Change, accept, changed_runs, merge, spread, take
+from hbrt.remote_wire import CHUNK_BYTES
+from hbrt.shadow import Bits, Change, accept, changed_runs, merge, spread, take
 from hbrt.wire import MalformedMessageError
 
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds

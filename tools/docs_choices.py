@@ -10,7 +10,7 @@ from arm_client import memory as arm_memory
 from dsp_server import clients, cycles, descriptors, heap, idma, recovery, runtime, tcm, tile_manager
 from hbrt import launch, layout, mailbox, settings, tasks, types
 from hbrt.status import Status
-from tools.docs_tables import table
+from tools.markdown import table
 
 KIB = 1024
 

@@ -8,7 +8,7 @@ from arm_client.errors import error_for
 from hbrt import settings, status
 from hbrt.exits import Exit
 from hbrt.status import Status
-from tools.docs_tables import table
+from tools.markdown import table
 
 _SOURCES = {"public": "public", "emulator": "emulator's choice"}
 _EXITS = {

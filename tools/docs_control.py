@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hbrt.wire import MEMORY_USES, VERBS, Int, Text, Verb
-from tools.docs_tables import table
+from tools.markdown import table
 
 ANSWERS = {
     "alloc": "int: physical address of a block of zeros that starts at a page. `HB_SYS_OUT_OF_MEMORY` when there is no "

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from arm_client.dnn import environment
-from tools.docs_tables import table
+from tools.markdown import table
 
 
 def environment_rows() -> str:

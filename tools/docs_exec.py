@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 
 from arm_client.commands.model_exec import group
-from tools.docs_tables import table
+from tools.markdown import table
 
 # Flags that the J5's tool does not have.
 _LATER = "S series"

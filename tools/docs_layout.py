@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from dsp_server.cores import STATES
-from dsp_server.health import BEAT_SECONDS
 from hbrt import layout, mailbox
+from hbrt.layout import BEAT_SECONDS
 from hbrt.mailbox import MOVES, Actor, State
 from hbrt.settings import format_size
-from tools.docs_tables import table
+from tools.markdown import table
 
 _TYPES = {"Q": "uint64", "q": "int64", "I": "uint32", "i": "int32", "H": "uint16", "s": "char"}
 _ITEM = re.compile(r"(\d*)([a-zA-Z])")

@@ -8,18 +8,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 _PART = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end: (?P=name) -->)", re.DOTALL)
-
-
-def table(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Markdown table; a bar inside a cell is escaped."""
-    lines = [headings, *([str(cell).replace("|", "\\|") for cell in row] for row in rows)]
-    first, *rest = (f"| {' | '.join(line)} |\n" for line in lines)
-    return f"{first}{'|---' * len(headings)}|\n{''.join(rest)}"
 
 
 def parts() -> dict[str, Callable[[], str]]:

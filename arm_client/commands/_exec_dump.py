@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -41,3 +42,16 @@ def write_bytes(file: Path, data: bytes) -> None:
     """Write a tensor's bytes as they lie in memory."""
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(data)
+
+
+@dataclass(frozen=True)
+class Dumps:
+    """What is written, and how; see the flags of ``infer``."""
+
+    enable_dump: bool
+    dump_intermediate: int
+    dump_format: str
+    dump_precision: int
+    dump_txt_axis: int
+    hybrid_dequantize_process: bool
+    directory: Path

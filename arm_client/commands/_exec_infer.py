@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.commands import _exec_dump as dump
+from arm_client.commands._exec_dump import Dumps
 
 if TYPE_CHECKING:
     from arm_client.commands._exec_inputs import Frame
@@ -20,19 +20,6 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
 TOP = 5
-
-
-@dataclass(frozen=True)
-class Dumps:
-    """What is written, and how; see the flags of ``infer``."""
-
-    enable_dump: bool
-    dump_intermediate: int
-    dump_format: str
-    dump_precision: int
-    dump_txt_axis: int
-    hybrid_dequantize_process: bool
-    directory: Path
 
 
 def infer(

@@ -14,7 +14,7 @@ from arm_client.commands import _exec_dump as dump
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-    from arm_client.commands._exec_infer import Dumps
+    from arm_client.commands._exec_dump import Dumps
     from arm_client.commands._exec_inputs import Frame
     from arm_client.dnn import Model
     from hbrt.dnn_types import hbDNNInferCtrlParam

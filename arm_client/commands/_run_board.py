@@ -9,8 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hbrt import settings
-from hbrt.board import BoardError, BoardPaths, NotRunningError, RemoteBoard, private_directory
+from hbrt.board import BoardPaths, RemoteBoard, private_directory
 from hbrt.board_files import daemon_pid, lock_holder
+from hbrt.refusal import BoardError, NotRunningError
 
 RELAY_SECONDS = 5.0
 MODES = ("relay", "direct")

@@ -125,6 +125,7 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
 def infer(**flags: Any) -> None:
     """Run an input, and show how long it took and what came out."""
     from arm_client.commands import _exec_infer as run
+    from arm_client.commands._exec_dump import Dumps
     from arm_client.commands._exec_models import Models
 
     models = Models(flags["model_file"])
@@ -141,7 +142,7 @@ def infer(**flags: Any) -> None:
         flags["frame_count"],
         _control(flags),
         flags["task_timeout"],
-        run.Dumps(
+        Dumps(
             enable_dump=flags["enable_dump"],
             dump_intermediate=flags["dump_intermediate"],
             dump_format=flags["dump_format"],

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import math
 import os
-import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
 from typing import Any, ParamSpec, cast
 
 from arm_client.dnn.bpu import ALL_CORES
-from arm_client.dnn.environment import Level, log
+from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import bad_argument, one_line
 from arm_client.pointers import behind, integer, referred, shown
-from arm_client.refusal import RequestRefusedError, note
+from arm_client.refusal import RequestRefusedError
 from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
 from hbrt.layout import MAX_CORES
-from hbrt.status import Status, name_of
+from hbrt.status import Status
 
 _P = ParamSpec("_P")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
@@ -46,19 +44,6 @@ def returns_status(call: Callable[_P, None]) -> Callable[_P, int]:
         return 0
 
     return wrapped
-
-
-def refused(status: int, sentence: str) -> int:
-    """End a C name with a status: its sentence is an error of the log, and last_error()'s. For C names to call.
-
-    Not logged are a wait that expired, which is an answer, and what this package calls itself, since that is raised.
-    """
-    caller = sys._getframe(1).f_back  # noqa: SLF001 - who called the C name; none where the interpreter did, as at exit
-    is_programs = caller is None or not str(caller.f_globals.get("__name__")).startswith("arm_client.")
-    if is_programs and status != Status.HB_DNN_TIMEOUT:
-        with contextlib.suppress(Exception):  # a closed standard error: no C name raises
-            log(Level.ERROR, f"{sentence} [{name_of(status)}]")
-    return note(status, sentence)
 
 
 def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arm_client.dnn import ort_nibbles
-from arm_client.dnn.ort_session import Stop, check_shape, run_failed
+from arm_client.dnn.ort_session import check_shape, run_failed
+from arm_client.dnn.stop import Stop
 
 if TYPE_CHECKING:
     import onnxruntime as ort

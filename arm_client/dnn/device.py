@@ -8,14 +8,14 @@ import numpy as np
 
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.ndarray import NDArray, Place
-from arm_client.process import attached
 from arm_client.refusal import RequestRefusedError
+from arm_client.session import attached
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray as Array
 
-    from arm_client.memory import Block
+    from arm_client.block import Block
     from arm_client.session import Session
 
 

@@ -5,6 +5,7 @@ docs/dnn-layers.md has the table, made from this one. A variable that is set and
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -12,7 +13,8 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from arm_client.dnn.errors import ModelError
-from hbrt.status import Status
+from arm_client.refusal import note
+from hbrt.status import Status, name_of
 
 
 class Level(IntEnum):
@@ -177,3 +179,16 @@ def warn_once(text: str) -> None:
 
 def _bad(name: str, value: str, wanted: str) -> ModelError:
     return ModelError(Status.HB_DNN_INVALID_ARGUMENT, f"{name} is {value!r}; write {wanted}.")
+
+
+def refused(status: int, sentence: str) -> int:
+    """End a C name with a status: its sentence is an error of the log, and last_error()'s. For C names to call.
+
+    Not logged are a wait that expired, which is an answer, and what this package calls itself, since that is raised.
+    """
+    caller = sys._getframe(1).f_back  # noqa: SLF001 - who called the C name; none where the interpreter did, as at exit
+    is_programs = caller is None or not str(caller.f_globals.get("__name__")).startswith("arm_client.")
+    if is_programs and status != Status.HB_DNN_TIMEOUT:
+        with contextlib.suppress(Exception):  # a closed standard error: no C name raises
+            log(Level.ERROR, f"{sentence} [{name_of(status)}]")
+    return note(status, sentence)

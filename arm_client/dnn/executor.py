@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from arm_client.dnn.bound_session import BoundSession, Outputs, Values, deliver
 from arm_client.dnn.graph import Graph
-from arm_client.dnn.layered import Layered, Observer, StepInfo, StepTime
+from arm_client.dnn.layered import Layered
 from arm_client.dnn.layers import registry
-from arm_client.dnn.ort_session import Stop, make_session, session_options
+from arm_client.dnn.ort_session import make_session, session_options
 from arm_client.dnn.partition import op_types
+from arm_client.dnn.steps import Observer, StepInfo, StepTime
+from arm_client.dnn.stop import Stop
 from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM, hbDNNInferCtrlParam
 
 if TYPE_CHECKING:

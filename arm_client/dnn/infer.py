@@ -10,9 +10,10 @@ from arm_client.dnn.runtime import look_at_inputs
 from arm_client.dnn.tensors import Feed, Target, array_of, feeds_of, targets_of
 
 if TYPE_CHECKING:
-    from arm_client.dnn.executor import Plan, Stop
+    from arm_client.dnn.executor import Plan
     from arm_client.dnn.places import Ranges
     from arm_client.dnn.runtime import Loaded
+    from arm_client.dnn.stop import Stop
     from arm_client.dnn.tasks import Job
     from hbrt.ddr import Ddr
     from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor

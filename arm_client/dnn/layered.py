@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-import operator
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto, ValueInfoProto, helper
 
-from arm_client.dnn.errors import ModelError, incompatible, one_line
+from arm_client.dnn.errors import ModelError, incompatible
 from arm_client.dnn.graph import Graph, NodeInfo, described
 from arm_client.dnn.layers import Layer, LayerCreator, TensorType, tear_down
-from arm_client.dnn.ort_session import Stop, make_session, output_types
+from arm_client.dnn.ort_session import make_session, output_types
 from arm_client.dnn.partition import LayerStep, inlined, partition, segment_model
 from arm_client.dnn.spec import DYNAMIC
+from arm_client.dnn.steps import BuiltLayer, BuiltSegment, Observer, StepInfo, call_layer, infer_shape, said
+from arm_client.dnn.stop import Stop
 from arm_client.dnn.workspace import Workspace
-from hbrt.status import Status
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -28,51 +27,6 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
 Creators = Mapping[tuple[str, str], LayerCreator]
-Observer = Callable[["StepTime"], None]
-
-
-class StepInfo(NamedTuple):
-    """One step of a plan.
-
-    Attributes:
-        name: ``segment_0``, or the node that a layer runs.
-        processor: "BPU" for a segment, else what the layer says: "DSP" or "CPU".
-        ops: How many nodes of each op type it runs.
-    """
-
-    name: str
-    processor: str
-    ops: dict[str, int]
-
-
-class StepTime(NamedTuple):
-    """When a step ran: nanoseconds of ``time.perf_counter_ns``."""
-
-    name: str
-    processor: str
-    start_ns: int
-    end_ns: int
-
-
-@dataclass(frozen=True, eq=False)
-class BuiltSegment:
-    """A segment and its session."""
-
-    info: StepInfo
-    session: ort.InferenceSession
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class BuiltLayer:
-    """A node that a layer runs; ``inputs`` and ``outputs`` have "" for what is left out."""
-
-    info: StepInfo
-    node: NodeInfo
-    creator: LayerCreator
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
 
 
 class Layered:
@@ -180,7 +134,7 @@ class Layered:
                 continue
             info = self.graph.info(at)
             layer = _create(creator, info)
-            reason = _call(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
+            reason = call_layer(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
             if reason:
                 declined[node.op_type, str(reason)] += 1
             else:
@@ -190,7 +144,7 @@ class Layered:
             if creator is None:
                 continue
             layer = _create(creator, info)
-            reason = _call(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
+            reason = call_layer(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
             if not reason:
                 raise incompatible(
                     f"{self._label}: the node {info.name!r} of type {info.op_type} stands in the body of an If, Loop "
@@ -217,7 +171,7 @@ class Layered:
 
     def _add_layer(self, at: int, creator: LayerCreator, layer: Layer) -> None:
         node, info = self.graph.nodes[at], self.graph.info(at)
-        _call(lambda: layer.SetUp(info.attributes, info), info, "SetUp")
+        call_layer(lambda: layer.SetUp(info.attributes, info), info, "SetUp")
         bottom = [self._tensor_type(name, info) if name else None for name in node.input]
         tops = infer_shape(layer, bottom, info)
         if len(tops) < len(node.output):
@@ -287,35 +241,8 @@ class Layered:
         return found
 
 
-def said(node: NodeInfo) -> str:
-    """How a message calls a layer."""
-    return f"{node.op_type} (node {node.name!r})"
-
-
-def infer_shape(layer: Layer, bottom: list[TensorType | None], node: NodeInfo) -> list[TensorType]:
-    """What a layer's InferShape says.
-
-    Raises:
-        ModelError: INCOMPATIBLE_MODEL: it fails, or says something else than TensorTypes.
-    """
-    told = _call(lambda: layer.InferShape(bottom), node, f"InferShape({bottom})")
-    return list(_call(lambda: _tensor_types(told), node, "InferShape"))
-
-
-def _tensor_types(told: object) -> list[TensorType]:
-    if isinstance(told, TensorType) or not isinstance(told, Iterable):
-        raise TypeError(f"it gave {told!r}; give a list with a TensorType(shape, dtype) for each output")
-    types = []
-    for one in told:
-        if not isinstance(one, TensorType):
-            raise TypeError(f"it gave {one!r} in its list, which is no TensorType(shape, dtype)")
-        shape = None if one.shape is None else tuple(operator.index(size) for size in one.shape)
-        types.append(TensorType(shape, np.dtype(one.dtype)))
-    return types
-
-
 def _create(creator: LayerCreator, node: NodeInfo) -> Layer:
-    layer: object = _call(creator, node, "creator")
+    layer: object = call_layer(creator, node, "creator")
     if not isinstance(layer, Layer):
         raise incompatible(f"The creator of the layer {said(node)} gave {layer!r}, which is no arm_client.dnn.Layer.")
     return layer
@@ -323,17 +250,5 @@ def _create(creator: LayerCreator, node: NodeInfo) -> Layer:
 
 def _set_up(creator: LayerCreator, node: NodeInfo) -> Layer:
     layer = _create(creator, node)
-    _call(lambda: layer.SetUp(node.attributes, node), node, "SetUp")
+    call_layer(lambda: layer.SetUp(node.attributes, node), node, "SetUp")
     return layer
-
-
-def _call(function: Callable[[], Any], node: NodeInfo, what: str) -> Any:
-    try:
-        return function()
-    except ModelError:
-        raise
-    except (Exception, SystemExit) as error:  # a program's own code raises anything, and may not end the program
-        raise ModelError(
-            Status.HB_DNN_INCOMPATIBLE_MODEL,
-            f"The {what} of the layer {said(node)} raised {type(error).__name__}: {one_line(error)}",
-        ) from error

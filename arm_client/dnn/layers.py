@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arm_client.dnn.arguments import refused
+from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.ndarray import NDArray, TShape
 from arm_client.pointers import is_function, shown

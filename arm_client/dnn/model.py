@@ -37,7 +37,7 @@ class Model:
 
     def close(self) -> None:
         """Free what its layers keep; nothing may run it any more."""
-        profile_log.finish(self)
+        profile_log.finish(self.plan, self.name)
         self.plan.close()
 
 
@@ -63,7 +63,7 @@ def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
             number += 1
         models.append(model)
     for model in models:
-        profile_log.watch(model)
+        profile_log.watch(model.plan, model.name)
     return models
 
 

@@ -11,12 +11,12 @@ from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
 from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
 from arm_client.dnn.exact_integers import exact_integers
+from arm_client.dnn.stop import QUIET
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_QUIET = 4  # onnxruntime's own log: fatal alone; what it says comes back as a sentence
 _NOT_KNOWN = ("is not a registered function/op", "No opset import for domain", "No Op registered for")
 # onnxruntime's names of element types, where they are not ONNX's in lower case.
 _ELEMENTS = {
@@ -25,27 +25,6 @@ _ELEMENTS = {
     "bool": TensorProto.BOOL,
     "string": TensorProto.STRING,
 }
-
-
-class Stop:
-    """Stops one task: onnxruntime looks at ``run_options.terminate`` between nodes, a plan between segments."""
-
-    __slots__ = ("run_options",)
-
-    def __init__(self) -> None:
-        self.run_options = ort.RunOptions()
-        self.run_options.log_severity_level = _QUIET
-        # Without it onnxruntime 1.31 looks for it at each run by an exception, which costs it 40 us.
-        self.run_options.add_run_config_entry("gpu_graph_id", "-1")
-
-    def set(self) -> None:
-        """Ask for the end."""
-        self.run_options.terminate = True
-
-    @property
-    def is_set(self) -> bool:
-        """Whether the end was asked for."""
-        return bool(self.run_options.terminate)
 
 
 def thread_count() -> int:
@@ -61,7 +40,7 @@ def session_options() -> ort.SessionOptions:
     options = ort.SessionOptions()
     options.intra_op_num_threads = thread_count()
     options.inter_op_num_threads = 1
-    options.log_severity_level = _QUIET
+    options.log_severity_level = QUIET
     return options
 
 

@@ -13,8 +13,8 @@ from arm_client.dnn import environment
 from arm_client.dnn.profiler import StepProfile
 
 if TYPE_CHECKING:
-    from arm_client.dnn.layered import StepTime
-    from arm_client.dnn.model import Model
+    from arm_client.dnn.executor import Plan
+    from arm_client.dnn.steps import StepTime
 
 VARIABLE = "HB_DNN_PROFILER_LOG_PATH"
 
@@ -22,18 +22,19 @@ VARIABLE = "HB_DNN_PROFILER_LOG_PATH"
 class ModelProfile:
     """Collects the steps of one model; anew when layers change what its steps are."""
 
-    def __init__(self, model: Model) -> None:
-        """Observe the model's plan from now on."""
-        self._model = model
+    def __init__(self, plan: Plan, name: str) -> None:
+        """Observe the plan of the model of that name from now on."""
+        self._plan = plan
+        self.name = name
         self._lock = threading.Lock()
         self._names: tuple[str, ...] = ()
         self._profile = StepProfile(())
         self._first_ns = self._last_ns = 0
-        model.plan.observer = self.observe
+        plan.observer = self.observe
 
     def observe(self, step: StepTime) -> None:
         """Take one step's times."""
-        names = tuple(info.name for info in self._model.plan.steps)
+        names = tuple(info.name for info in self._plan.steps)
         with self._lock:
             if names != self._names:
                 self._names, self._profile = names, StepProfile(names)
@@ -56,37 +57,37 @@ class ModelProfile:
         self._profile.write(
             directory,
             {"FPS": 1000 * count / run_time_ms if run_time_ms else 0.0, "average_latency": latency_ms},
-            {"model_name": self._model.name, "frame_count": count, "run_time": run_time_ms},
+            {"model_name": self.name, "frame_count": count, "run_time": run_time_ms},
         )
 
 
-_watched: dict[Model, ModelProfile] = {}
+_watched: dict[Plan, ModelProfile] = {}
 _lock = threading.Lock()
 
 
-def watch(model: Model) -> None:
+def watch(plan: Plan, name: str) -> None:
     """Collect a model's times, when the variable names a directory."""
     if os.environ.get(VARIABLE):
         with _lock:
-            _watched[model] = ModelProfile(model)
+            _watched[plan] = ModelProfile(plan, name)
 
 
-def finish(model: Model) -> None:
+def finish(plan: Plan, name: str) -> None:
     """Write a model's times to the directory of its name; a failure is a warning."""
     with _lock:
-        profile = _watched.pop(model, None)
+        profile = _watched.pop(plan, None)
     text = os.environ.get(VARIABLE)
     if profile is None or not text:
         return
     try:
-        profile.write(Path(text) / model.name.replace(os.sep, "_"))
+        profile.write(Path(text) / name.replace(os.sep, "_"))
     except OSError as error:
-        environment.warn(f"{VARIABLE}: the times of {model.name!r} cannot be written: {error}.")
+        environment.warn(f"{VARIABLE}: the times of {name!r} cannot be written: {error}.")
 
 
 def _finish_all() -> None:
-    for model in list(_watched):
-        finish(model)
+    for plan, profile in list(_watched.items()):
+        finish(plan, profile.name)
 
 
 atexit.register(_finish_all)

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from arm_client.dnn.executor import Stop
     from arm_client.dnn.places import Ranges
+    from arm_client.dnn.stop import Stop
     from hbrt.ddr import Ddr
 
 MAX_SIDE = 4080

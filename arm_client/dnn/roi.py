@@ -25,9 +25,9 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arm_client.dnn.executor import Stop
     from arm_client.dnn.model import Model
     from arm_client.dnn.places import Ranges
+    from arm_client.dnn.stop import Stop
     from arm_client.dnn.tasks import Job
     from hbrt.ddr import Ddr
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arm_client import memory
+from arm_client.block import block_users
 from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
@@ -135,12 +135,12 @@ def device_memory() -> Ddr:
 def look_at_inputs(ranges: Ranges) -> None:
     """Strict mode: tell the program of input tensors that it wrote and did not clean."""
     session = process.default
-    if session is not None and session.blocks.is_strict:
+    if session is not None and session.watch is not None:
         for phy_addr, size_bytes in ranges:
-            session.blocks.look_at_input("input tensor", phy_addr, size_bytes)
+            session.watch.look_at_input("input tensor", phy_addr, size_bytes)
 
 
 runtime = Runtime()
-memory.block_users.append(runtime.tasks)
+block_users.append(runtime.tasks)
 atexit.register(runtime.tasks.close)
 os.register_at_fork(after_in_child=runtime.abandon_in_child)

@@ -16,13 +16,12 @@ from typing import TYPE_CHECKING, Protocol
 from arm_client.call_site import call_site
 from arm_client.dnn.bpu import ALL_CORES, Bpu
 from arm_client.dnn.errors import ModelError, one_line
-from arm_client.dnn.executor import Stop
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.latch import Latch
+from arm_client.dnn.stop import Stop
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.dnn.model import Model
     from arm_client.dnn.places import Ranges
     from hbrt.dnn_types import hbDNNTaskHandle_t
 
@@ -30,6 +29,25 @@ MOST_TASKS = 32
 MOST_CHAINED = 255
 SHORT_NS = 2_000_000  # of a run for which a wait lends its thread: meanwhile it hears no signal
 Callback = Callable[[int], None]
+
+
+class Steady(Protocol):
+    """How a model runs."""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether each of its runs takes about as long as the last one."""
+
+
+class Model(Protocol):
+    """What a task looks at of a model."""
+
+    name: str
+    last_run_ns: int
+
+    @property
+    def plan(self) -> Steady:
+        """How it is run."""
 
 
 class Job(Protocol):

@@ -17,7 +17,8 @@ from arm_client.dnn.device import Device
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.layers import Layer, TensorType, tear_down
 from arm_client.dnn.ndarray import NDArray
-from arm_client.dnn.ort_session import Stop
+from arm_client.dnn.steps import BuiltLayer, BuiltSegment, StepTime, infer_shape
+from arm_client.dnn.stop import Stop
 from arm_client.refusal import last_error, note
 from hbrt.status import Status
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as Array
 
-    from arm_client.dnn.layered import BuiltLayer, BuiltSegment, Layered, StepTime
+    from arm_client.dnn.layered import Layered
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
 
@@ -39,8 +40,6 @@ class Workspace:
         Raises:
             ModelError: OUT_OF_MEMORY; RUN_TASK_FAILED: a layer cannot be made.
         """
-        from arm_client.dnn.layered import BuiltLayer
-
         self.device = Device()
         self._layers: list[Layer] = []
         try:
@@ -66,8 +65,6 @@ class Workspace:
         observer: Callable[[StepTime], None] | None,
     ) -> dict[str, Array[Any]]:
         """Run once; see ``Plan.run``."""
-        from arm_client.dnn.layered import StepTime
-
         values: Values = self._buffers | feeds
         start = perf_counter_ns() if observer is not None else 0
         for step in self._steps:
@@ -91,8 +88,6 @@ class Workspace:
         self.device.close()
 
     def _allocate(self, plan: Layered) -> dict[str, Array[Any]]:
-        from arm_client.dnn.layered import BuiltLayer
-
         buffers: dict[str, Array[Any]] = {}
         beside = {
             name
@@ -163,8 +158,6 @@ class _LayerRun:
             values[name] = target
 
     def _place_tops(self, values: Values, outputs: Outputs) -> None:
-        from arm_client.dnn.layered import infer_shape
-
         bottom = [None if view is None else TensorType(tuple(view.Shape()), view.dtype) for view in self._bottom]
         types = infer_shape(self._layer, bottom, self._node)
         self._copies.clear()

@@ -14,11 +14,12 @@ from pathlib import Path
 
 from dsp_server.commands._checks import Check, Level
 from hbrt import settings
-from hbrt.board import BoardBusyError, BoardPaths, home
+from hbrt.board import BoardPaths, home
 from hbrt.board_files import take_lock
 from hbrt.claim_lock import ClaimLock
 from hbrt.launch import FEWEST_FDS
 from hbrt.layout import PAGE_BYTES
+from hbrt.refusal import BoardBusyError
 from hbrt.settings import format_size
 
 FEW_DESCRIPTORS = 256

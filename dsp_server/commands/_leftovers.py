@@ -10,9 +10,11 @@ from pathlib import Path
 
 from dsp_server.commands._checks import Check, Level
 from dsp_server.proc_state import STOPPED, state_of
-from hbrt.board import BoardError, BoardPaths, NotRunningError, home, is_private_name
+from hbrt.ask import ask
+from hbrt.board import BoardPaths, home, is_private_name
 from hbrt.board_files import boards_in, daemon_pid, leftovers, remove_files, take_lock
-from hbrt.control_client import RefusedError, ask, how_to_name
+from hbrt.control_client import how_to_name
+from hbrt.refusal import BoardError, NotRunningError, RefusedError
 from hbrt.status import Status
 
 ANSWER_SECONDS = 5.0

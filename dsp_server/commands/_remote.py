@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsp_server.commands._checks import Check, Level
-from hbrt.board import RemoteBoard, WrongUseError, board_paths
-from hbrt.refusal import RequestRefusedError
+from hbrt.board import RemoteBoard, board_paths
+from hbrt.refusal import RequestRefusedError, WrongUseError
 
 
 def remote_board() -> Iterator[Check]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from hbrt.board import RemoteBoard
-from hbrt.control_client import RefusedError
+from hbrt.refusal import RefusedError
 from hbrt.remote_look import LogPart, Onlooker
 from hbrt.status import Status
 

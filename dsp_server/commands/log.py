@@ -9,11 +9,12 @@ import sys
 
 import click
 
-from hbrt.board import BoardPaths, NotRunningError, RemoteBoard
+from hbrt.board import BoardPaths, RemoteBoard
 from hbrt.board_files import daemon_pid
 from hbrt.cli_options import any_board_option, json_option
 from hbrt.control_client import why_not_running
 from hbrt.log_file import Follower, last_lines
+from hbrt.refusal import NotRunningError
 
 LINES = 100
 

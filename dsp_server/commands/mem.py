@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from hbrt.ask import look_at
 from hbrt.board import BoardPaths
 from hbrt.cli_options import any_board_option, json_option
-from hbrt.control_client import look_at
 from hbrt.settings import format_size
 from hbrt.tables import Column, show_json, show_table
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
-from hbrt.board import BoardError, BoardPaths, home
+from hbrt.ask import ask
+from hbrt.board import BoardPaths, home
 from hbrt.board_files import boards_in, daemon_pid, leftovers
 from hbrt.cli_options import json_option
-from hbrt.control_client import ask
+from hbrt.refusal import BoardError
 from hbrt.tables import Column, duration, show_json, show_table
 
 ANSWER_SECONDS = 2.0  # a daemon that hangs must not keep the others from being listed

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
+from hbrt.ask import ask
 from hbrt.board import BoardPaths
 from hbrt.cli_options import board_option, json_option
-from hbrt.control_client import ask
 
 
 @click.command(

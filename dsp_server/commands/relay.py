@@ -52,9 +52,8 @@ def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | Non
 
 def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
     from dsp_server.relay.serve import serve, start_detached
-    from hbrt.board import NotRunningError
     from hbrt.control_client import why_not_running
-    from hbrt.link import NoDaemonError
+    from hbrt.refusal import NoDaemonError, NotRunningError
 
     if not board.path.is_dir():
         raise NotRunningError(why_not_running(board))

@@ -10,11 +10,12 @@ from typing import Any, TypeVar
 import click
 
 from hbrt import settings
-from hbrt.board import BoardBusyError, BoardPaths
+from hbrt.board import BoardPaths
 from hbrt.board_files import already_running, daemon_pid
 from hbrt.cli_options import ImageFile, board_option, json_option, timeout_option, to_bytes
 from hbrt.launch import LOAD_SECONDS, DaemonConfig, Launched
 from hbrt.layout import MAX_CORES
+from hbrt.refusal import BoardBusyError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -172,7 +173,7 @@ def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
 
 
 def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float, *, as_json: bool) -> None:
-    from hbrt.control_client import ask
+    from hbrt.ask import ask
 
     given = [
         name

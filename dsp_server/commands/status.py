@@ -8,11 +8,13 @@ from typing import Any
 import click
 
 from dsp_server.commands.mem import memory_line
-from hbrt.board import BoardPaths, NotRunningError, RemoteBoard
+from hbrt.ask import ask
+from hbrt.board import BoardPaths, RemoteBoard
 from hbrt.board_files import daemon_pid, leftovers
 from hbrt.cli_options import any_board_option, json_option, timeout_option
-from hbrt.control_client import RefusedError, ask, why_not_running
+from hbrt.control_client import why_not_running
 from hbrt.exits import Exit
+from hbrt.refusal import NotRunningError, RefusedError
 from hbrt.settings import format_size
 from hbrt.status import Status
 from hbrt.tables import Column, duration, show_json, show_table

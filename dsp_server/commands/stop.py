@@ -7,10 +7,12 @@ from typing import Any
 import click
 
 from dsp_server.relay import PROGRAM
+from hbrt.ask import ask
 from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.cli_options import board_option, json_option, timeout_option
-from hbrt.control_client import Daemon, RefusedError, ask
+from hbrt.control_client import Daemon
+from hbrt.refusal import RefusedError
 from hbrt.status import Status
 
 STOP_SECONDS = 30.0

@@ -13,9 +13,10 @@ from dsp_server.fd_limit import raise_descriptor_limit
 from dsp_server.inherited import live_detached
 from dsp_server.process_title import set_title
 from dsp_server.relay import PROGRAM
-from hbrt.board import BoardError, BoardPaths, WrongUseError
+from hbrt.board import BoardPaths
 from hbrt.board_files import lock_file, lock_holder
 from hbrt.launch import open_log
+from hbrt.refusal import BoardError, WrongUseError
 
 
 class RelayBusyError(WrongUseError):

@@ -14,7 +14,8 @@ from arm_client import session
 from arm_client.remote_link import RemoteLink
 from hbrt.board import BoardPaths, RemoteBoard
 from hbrt.board_files import daemon_pid
-from hbrt.link import Link, NoDaemonError
+from hbrt.link import Link
+from hbrt.refusal import NoDaemonError
 from tests.remote_relay import RemoteRelay
 
 # What is otherwise with another machine's board (docs/remote.md), by the tests that say how it is with one of this.

@@ -35,8 +35,7 @@ from arm_client.client import Board, connect, private_board
 from arm_client.commands._references import CHECKS
 from arm_client.errors import BoardLostError
 from hbrt import curve_keys, remote_dial
-from hbrt.board import BoardError
-from hbrt.refusal import RequestRefusedError
+from hbrt.refusal import BoardError, RequestRefusedError
 from hbrt.remote_wire import WINDOW_BYTES, Kind, encode
 from tests.arm_client.conftest import Chip, Hold
 from tests.limits import PATIENCE_S, WHOLE_RUN_S

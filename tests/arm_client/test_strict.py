@@ -13,8 +13,8 @@ import pytest
 import arm_client as hb
 from arm_client import cv, nn
 from arm_client.client import Board
-from arm_client.strict import (
-    MOST_MARKS,
+from arm_client.strict import MOST_MARKS
+from arm_client.strict_rules import (
     MOST_PARAMETER_BYTES,
     Clash,
     Job,

@@ -17,9 +17,9 @@ import pytest
 import hbrt.launch
 from arm_client.client import Board
 from arm_client.session import Session
+from hbrt.ask import ask
 from hbrt.board import BoardPaths, home
 from hbrt.board_files import remove_files
-from hbrt.control_client import ask
 from hbrt.launch import DaemonConfig, Launched, launch
 from tests.limits import PATIENCE_S, with_limits
 

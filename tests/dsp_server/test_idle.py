@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from dsp_server.health import BEAT_SECONDS
+from hbrt.layout import BEAT_SECONDS
 
 if TYPE_CHECKING:
     from tests.dsp_server.conftest import Running

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from dsp_server.image import DEFAULT_IMAGE, Image, ImageError, Snapshots, read_image
+from dsp_server.image import DEFAULT_IMAGE, Image, Snapshots, read_image
+from dsp_server.image_loader import ImageError
 from hbrt.status import Status
 
 BAD: dict[str, tuple[Callable[[Path], object], Status, str]] = {
@@ -90,7 +91,7 @@ def test_snapshot_never_follows_a_link(tmp_path: Path) -> None:
 
 LOADER = """
 import sys, traceback
-from dsp_server.image import load_and_run
+from dsp_server.image_loader import load_and_run
 try:
     load_and_run(sys.argv[1], sys.argv[2])
 except Exception:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from arm_client.errors import CoreLostError, HbrtError
-from hbrt.control_client import RefusedError
+from hbrt.refusal import RefusedError
 from hbrt.status import Status
 
 if TYPE_CHECKING:

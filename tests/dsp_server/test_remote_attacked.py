@@ -21,9 +21,9 @@ from arm_client.errors import HbrtError
 from arm_client.session import Session
 from dsp_server.relay.remote.gate import MOST_LOOKERS, MOST_PROGRAMS
 from hbrt import curve_keys
-from hbrt.board import BoardError, RemoteBoard, board_paths
-from hbrt.control_client import RefusedError
+from hbrt.board import RemoteBoard, board_paths
 from hbrt.layout import PAGE_BYTES
+from hbrt.refusal import BoardError, RefusedError
 from hbrt.remote_look import Onlooker
 from hbrt.remote_wire import Kind, encode
 from hbrt.status import Status

@@ -22,12 +22,12 @@ from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import parse
 from dsp_server.relay.remote.outbox import Outbox
 from hbrt import curve_keys, wire
-from hbrt.board import BoardError, BoardPaths, WrongUseError
-from hbrt.control_client import RefusedError
+from hbrt.board import BoardPaths
 from hbrt.frames import Message
 from hbrt.layout import PAGE_BYTES
 from hbrt.link import Link
 from hbrt.mailbox import ANSWER, State
+from hbrt.refusal import BoardError, RefusedError, WrongUseError
 from hbrt.remote_look import Onlooker
 from hbrt.remote_wire import (
     MAX_FRAME_BYTES,

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from dsp_server.health import BEAT_SECONDS
-from hbrt.layout import ACTIVITY_ASLEEP, ACTIVITY_STALLED, CORE_ACTIVITY
+from hbrt.layout import ACTIVITY_ASLEEP, ACTIVITY_STALLED, BEAT_SECONDS, CORE_ACTIVITY
 
 if TYPE_CHECKING:
     from arm_client.client import Board

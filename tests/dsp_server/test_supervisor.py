@@ -18,7 +18,8 @@ import pytest
 from arm_client.errors import BoardLostError, HbrtError
 from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid
-from hbrt.launch import DidNotStartError, launch
+from hbrt.launch import launch
+from hbrt.refusal import DidNotStartError
 from hbrt.status import Status
 
 if TYPE_CHECKING:

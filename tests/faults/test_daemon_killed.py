@@ -13,8 +13,8 @@ import pytest
 
 from arm_client.refusal import RequestRefusedError
 from arm_client.session import Session
-from hbrt.board import BoardError
 from hbrt.board_files import leftovers
+from hbrt.refusal import BoardError
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point

@@ -23,9 +23,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arm_client.session import Session
+from hbrt.ask import ask
 from hbrt.board import BoardPaths
 from hbrt.claim_lock import ClaimLock
-from hbrt.control_client import ask
 from hbrt.ddr import Ddr
 from hbrt.launch import DaemonConfig, await_running, launch
 from hbrt.layout import BLOCK, BLOCK_RECORD_BYTES, CLIENT_ASLEEP, CORE_ACTIVITY, PAGE_BYTES

@@ -14,17 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hbrt import board_files
-from hbrt.board import (
-    SOCKET_PATH_MAX,
-    BoardBusyError,
-    BoardError,
-    BoardPaths,
-    WrongUseError,
-    board_paths,
-    default_home,
-    home,
-)
+from hbrt.board import SOCKET_PATH_MAX, BoardPaths, board_paths, default_home, home
 from hbrt.board_files import check_directory, daemon_pid, leftovers, make_directory, remove_files, take_lock
+from hbrt.refusal import BoardBusyError, BoardError, WrongUseError
 
 if TYPE_CHECKING:
     from tests.conftest import Shell

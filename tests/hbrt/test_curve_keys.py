@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from hbrt import curve_keys
-from hbrt.board import WrongUseError
 from hbrt.curve_keys import KeysError
+from hbrt.refusal import WrongUseError
 from tests.limits import PATIENCE_S
 
 

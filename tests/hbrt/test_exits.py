@@ -7,10 +7,8 @@ from pathlib import Path
 import pytest
 
 from arm_client.errors import error_for
-from hbrt.board import BoardBusyError, BoardError, NotRunningError
-from hbrt.control_client import RefusedError
 from hbrt.exits import Exit, exit_for, exit_for_status, sentence_of
-from hbrt.launch import DidNotStartError
+from hbrt.refusal import BoardBusyError, BoardError, DidNotStartError, NotRunningError, RefusedError
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
 

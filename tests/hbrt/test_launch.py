@@ -17,7 +17,8 @@ import pytest
 from hbrt import launch as launch_module
 from hbrt.board import BoardPaths
 from hbrt.board_files import daemon_pid
-from hbrt.launch import DaemonConfig, DidNotStartError, launch, log_tail
+from hbrt.launch import DaemonConfig, launch, log_tail
+from hbrt.refusal import DidNotStartError
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
 

@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from hbrt.board import RemoteBoard
-from hbrt.control_client import RefusedError
+from hbrt.refusal import RefusedError
 from hbrt.remote_look import Onlooker
 from hbrt.remote_wire import Kind, encode
 from hbrt.status import Status

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 
 from hbrt.remote_pump import Pump
 from hbrt.remote_wire import (
+    CHUNK_BYTES,
     MAX_FRAME_BYTES,
     PROGRAM_SAYS,
     RELAY_SAYS,
@@ -22,7 +23,6 @@ from hbrt.remote_wire import (
     decode,
     encode,
 )
-from hbrt.shadow import CHUNK_BYTES
 from hbrt.wire import MalformedMessageError
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given, settings, strategies as st
 
 from hbrt.layout import PAGE_BYTES
-from hbrt.shadow import CHUNK_BYTES, Bits, Bytes, Change, accept, changed_runs, merge, spread, take
+from hbrt.remote_wire import CHUNK_BYTES
+from hbrt.shadow import Bits, Bytes, Change, accept, changed_runs, merge, spread, take
 from hbrt.wire import MalformedMessageError
 
 PLACES = (0, 7, 4095)

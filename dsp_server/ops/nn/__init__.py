@@ -1,13 +1,1 @@
-"""NN ops by command number, named and not imported: numpy loads when a core runs its first op."""
-
-from __future__ import annotations
-
-NN_OPS: dict[int, tuple[str, str]] = {
-    0x400: ("softmax", "dsp_server.ops.nn.softmax:hb_dsp_softmax"),
-    0x401: ("quantize", "dsp_server.ops.nn.quantize:hb_dsp_quantize"),
-    0x402: ("dequantize", "dsp_server.ops.nn.dequantize:hb_dsp_dequantize"),
-    0x403: ("centerpoint", "dsp_server.ops.nn.pointcloud:hb_dsp_centerpoint"),
-    0x404: ("pointpillars", "dsp_server.ops.nn.pointcloud:hb_dsp_pointpillars"),
-    0x405: ("softmax_rows", "dsp_server.ops.nn.softmax_rows:hb_dsp_softmax_rows"),
-}
-"""Command number -> (name, "module:function"), what HB_DSP_REGISTER_NN_ALL registers."""
+"""The packaged NN ops, one file each; ``dsp_server.builtin_ops`` names them."""

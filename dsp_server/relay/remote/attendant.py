@@ -7,7 +7,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from dsp_server.relay.remote.outbox import Outbox, printable
-from hbrt.board import BoardError, BoardPaths
+from hbrt.board import BoardPaths
+from hbrt.refusal import BoardError
 from hbrt.remote_wire import MAX_REPLY_BYTES, Kind, encode
 from hbrt.settings import BadSettingError
 from hbrt.status import Status

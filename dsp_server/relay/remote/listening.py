@@ -7,8 +7,8 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hbrt.board import BoardError, WrongUseError
 from hbrt.curve_keys import KeyPair, clients_by_key, server_pair
+from hbrt.refusal import BoardError, WrongUseError
 from hbrt.remote_wire import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES
 
 if TYPE_CHECKING:

@@ -12,9 +12,10 @@ from collections.abc import Callable
 
 from dsp_server.relay.remote.attendant import Attendant, bounded_reply
 from dsp_server.relay.remote.outbox import Outbox
-from hbrt.board import BoardError, BoardPaths
-from hbrt.control_client import ask
+from hbrt.ask import ask
+from hbrt.board import BoardPaths
 from hbrt.log_file import bytes_since, tail
+from hbrt.refusal import BoardError
 from hbrt.remote_wire import LOOKS, MAX_LOG_BYTES, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.status import Status
 from hbrt.wire import ControlReply, MalformedMessageError, decode_request

@@ -16,8 +16,9 @@ from dsp_server.relay import PROGRAM
 from dsp_server.relay.remote.gate import Gate
 from dsp_server.relay.remote.listening import Listen
 from dsp_server.relay.serve import detach, say
-from hbrt.board import BoardError, BoardPaths
+from hbrt.board import BoardPaths
 from hbrt.link import Link
+from hbrt.refusal import BoardError
 
 
 def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) -> None:

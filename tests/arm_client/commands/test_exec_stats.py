@@ -20,8 +20,8 @@ from arm_client.commands._exec_flags import FlagCommand, as_click, boolean_flag,
 from arm_client.commands._exec_infer import classes_of
 from arm_client.commands._exec_inputs import rois_of
 from arm_client.commands._exec_stats import Latencies, Summary, progress_line, summary_block
-from arm_client.dnn.layered import StepTime
 from arm_client.dnn.profiler import StepProfile
+from arm_client.dnn.steps import StepTime
 
 
 @pytest.mark.parametrize(

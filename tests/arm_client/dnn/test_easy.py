@@ -20,9 +20,8 @@ from arm_client import dnn
 from arm_client.client import Board, connect
 from arm_client.dnn.runtime import runtime
 from arm_client.errors import CallerError, HbrtError
-from arm_client.process import attached
 from arm_client.remote_memory import RemoteMemory
-from arm_client.session import set_default
+from arm_client.session import attached, set_default
 from hbrt.status import Status
 from tests.arm_client.dnn.exact import exact
 from tests.limits import PATIENCE_S

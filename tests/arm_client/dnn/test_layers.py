@@ -17,9 +17,11 @@ from onnx import TensorProto, helper, numpy_helper
 import arm_client as hb
 from arm_client.client import Board
 from arm_client.dnn import layers
-from arm_client.dnn.executor import Plan, StepTime, Stop
+from arm_client.dnn.executor import Plan
 from arm_client.dnn.graph import NodeInfo
 from arm_client.dnn.layers import Layer, NDArray, TensorType
+from arm_client.dnn.steps import StepTime
+from arm_client.dnn.stop import Stop
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import Net, ctrl, f32, good, model_bytes
 from tests.limits import PATIENCE_S

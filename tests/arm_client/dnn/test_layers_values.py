@@ -15,8 +15,9 @@ from onnx import NodeProto, TensorProto, helper
 import arm_client as hb
 from arm_client.client import Board
 from arm_client.dnn import layers
-from arm_client.dnn.executor import Plan, Stop
+from arm_client.dnn.executor import Plan
 from arm_client.dnn.layers import Layer, NDArray
+from arm_client.dnn.stop import Stop
 from tests.arm_client.dnn.nets import good, model_bytes
 
 F32 = TensorProto.FLOAT

@@ -14,7 +14,8 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 import arm_client as hb
 from arm_client.client import Board
 from arm_client.dnn import dsp_layer, layers, plugins_dsp_nn
-from arm_client.dnn.executor import Plan, Stop
+from arm_client.dnn.executor import Plan
+from arm_client.dnn.stop import Stop
 from tests.arm_client.dnn.nets import model_bytes
 
 F32, F64 = TensorProto.FLOAT, TensorProto.DOUBLE

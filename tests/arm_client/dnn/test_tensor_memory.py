@@ -13,7 +13,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import Board
-from arm_client.process import attached
+from arm_client.session import attached
 from tests.arm_client.dnn.nets import Gate, Net, ctrl, double, good
 
 Load = Callable[[bytes], Net]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import hbrt.cv_types as types
-from dsp_server.ops.cv import CV_OPS
+from dsp_server.builtin_ops import CV_OPS
 from dsp_server.registry import Registry
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.types import HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E

@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from dsp_server.ops.nn import NN_OPS, tiles
+from dsp_server.builtin_ops import NN_OPS
+from dsp_server.ops.nn import tiles
 from dsp_server.ops.nn.dequantize import hb_dsp_dequantize
 from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint, hb_dsp_pointpillars
 from dsp_server.ops.nn.quanti import DTYPES
