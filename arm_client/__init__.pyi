@@ -9,13 +9,16 @@ from arm_client.arrays import (
     BoardArray as BoardArray,
     Buffer as Buffer,
 )
+from arm_client.cabi.last_error import (
+    last_error as last_error,
+)
 from arm_client.client import (
     ANY as ANY,
     Board as Board,
     connect as connect,
     private_board as private_board,
 )
-from arm_client.dnn.api import (
+from arm_client.dnn.capi.api import (
     hbDNNGetErrorDesc as hbDNNGetErrorDesc,
     hbDNNGetInputCount as hbDNNGetInputCount,
     hbDNNGetInputName as hbDNNGetInputName,
@@ -34,15 +37,15 @@ from arm_client.dnn.api import (
     hbDNNSetTaskDoneCb as hbDNNSetTaskDoneCb,
     hbDNNWaitTaskDone as hbDNNWaitTaskDone,
 )
-from arm_client.dnn.layers import (
-    hbDNNRegisterLayerCreator as hbDNNRegisterLayerCreator,
-    hbDNNUnregisterLayerCreator as hbDNNUnregisterLayerCreator,
-)
-from arm_client.dnn.resize import (
+from arm_client.dnn.capi.resize import (
     hbDNNResize as hbDNNResize,
 )
-from arm_client.dnn.roi import (
+from arm_client.dnn.capi.roi import (
     hbDNNRoiInfer as hbDNNRoiInfer,
+)
+from arm_client.dnn.layers.layer import (
+    hbDNNRegisterLayerCreator as hbDNNRegisterLayerCreator,
+    hbDNNUnregisterLayerCreator as hbDNNUnregisterLayerCreator,
 )
 from arm_client.dsp import (
     HB_DSP_INITIALIZE_RPC_CTRL_PARAM as HB_DSP_INITIALIZE_RPC_CTRL_PARAM,
@@ -66,9 +69,6 @@ from arm_client.errors import (
 )
 from arm_client.future import (
     Task as Task,
-)
-from arm_client.refusal import (
-    last_error as last_error,
 )
 from arm_client.sys import (
     hbSysAllocCachedMem as hbSysAllocCachedMem,

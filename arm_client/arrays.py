@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 
 import numpy as np
 
-from arm_client.block import Block, Exporter
+from arm_client.cabi.arguments import shown
+from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.errors import CallerError, error_for
-from arm_client.pointers import shown
-from arm_client.refusal import RequestRefusedError
+from arm_client.memory.block import Block, Exporter
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
     from numpy.typing import DTypeLike, NDArray
 
-    from arm_client.session import Session
+    from arm_client.session.session import Session
 
 T = TypeVar("T")
 

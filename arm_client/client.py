@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
 
-from arm_client import session as sessions
 from arm_client.arrays import BoardArray, Buffer, asked, extent, place
 from arm_client.checks import seconds_of
 from arm_client.errors import CallerError, error_for
 from arm_client.future import Posted, Task
 from arm_client.parameters import ParameterBlock, ParameterBlocks
+from arm_client.session import session as sessions
 from hbrt.status import Status
 from hbrt.types import HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_PING
 
@@ -304,7 +304,7 @@ def private_board(
     Raises:
         BoardError: it does not start, for one because the image does not load; has the traceback.
     """
-    from hbrt.board import private_directory
+    from hbrt.board.paths import private_directory
 
     path = directory or private_directory()
     session = sessions.start_board(path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes)

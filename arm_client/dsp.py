@@ -7,9 +7,9 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from arm_client.pointers import behind, integer, is_function, shown, takes
-from arm_client.process import process
-from arm_client.refusal import RequestRefusedError, note
+from arm_client.cabi.arguments import behind, integer, is_function, shown, takes
+from arm_client.cabi.last_error import RequestRefusedError, note
+from arm_client.session.process import process
 from arm_client.sys import as_mem
 from hbrt import status as codes
 from hbrt.status import Status
@@ -85,7 +85,7 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
 def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
     """HbDSPRpc for the first call, for NULL blocks, and for arguments passed by reference."""
-    from arm_client.session import attached
+    from arm_client.session.session import attached
 
     out = behind(task, hbDSPTask_t)
     how = behind(ctrl, hbDSPRpcCtrlParam)
@@ -122,7 +122,7 @@ def _tell_forgotten_command() -> None:
     """A program that lists commands has no input for them; one that forgot its command would find a list as result."""
     import logging
 
-    from arm_client.call_site import call_site
+    from arm_client.cabi.call_site import call_site
 
     logging.getLogger("hbrt").warning(
         "%s: rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as HB_DSP_INITIALIZE_RPC_CTRL_PARAM leaves it: that lists the "

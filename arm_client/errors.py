@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbrt.refusal import BoardError
+from hbrt.errors import BoardError
 from hbrt.status import Status, name_of
 
 __all__ = [

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from arm_client.errors import CallerError, error_for
-from hbrt.layout import SLOT_COUNT
-from hbrt.mailbox import FIRST_END, Answer, State
+from hbrt.ddr.layout import SLOT_COUNT
+from hbrt.mailbox.table import FIRST_END, Answer, State
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.session import Session
+    from arm_client.session.session import Session
 
 
 class Task(concurrent.futures.Future[Any]):

@@ -9,7 +9,7 @@ from arm_client.arrays import Buffer
 from arm_client.errors import HbrtError
 
 if TYPE_CHECKING:
-    from arm_client.session import Session
+    from arm_client.session.session import Session
 
 LEAST_BYTES = 256
 

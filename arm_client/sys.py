@@ -5,15 +5,15 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from arm_client.pointers import behind, bytes_of, integer, shown
-from arm_client.process import process
-from arm_client.refusal import RequestRefusedError, note
+from arm_client.cabi.arguments import behind, bytes_of, integer, shown
+from arm_client.cabi.last_error import RequestRefusedError, note
+from arm_client.session.process import process
 from hbrt.status import Status
 from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:
-    from arm_client.block import Block
-    from arm_client.session import Session
+    from arm_client.memory.block import Block
+    from arm_client.session.session import Session
 
 _OK = 0
 _SYS_TWIN: dict[int, int] = {
@@ -117,7 +117,7 @@ def hbSysRegisterMem(mem: hbSysMem) -> int:
         return _no_mem("hbSysRegisterMem", mem)
 
     def register() -> None:
-        from arm_client.session import attached
+        from arm_client.session.session import attached
 
         block, offset = attached().blocks.register(target.phyAddr, target.memSize)
         _fill(target, block, offset, target.memSize)
@@ -153,7 +153,7 @@ def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
         return _no_number(call, "size", size)
 
     def allocate() -> None:
-        from arm_client.session import attached
+        from arm_client.session.session import attached
 
         _fill(target, attached().blocks.alloc(size_bytes, is_cached=is_cached), 0, size_bytes)
 

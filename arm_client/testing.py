@@ -27,8 +27,8 @@ import pytest
 
 if TYPE_CHECKING:
     from arm_client.client import Board
-    from hbrt.launch import Launched
-    from hbrt.mailbox import State
+    from hbrt.board.launch import Launched
+    from hbrt.mailbox.table import State
 
 
 class _Wanted(NamedTuple):
@@ -127,7 +127,7 @@ _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 @pytest.fixture
 def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
     """A private board, connected; see the module's text."""
-    from hbrt.refusal import BoardError
+    from hbrt.errors import BoardError
     from hbrt.settings import BadSettingError
 
     options = _marked(request.node.get_closest_marker("dsp_board"))
@@ -191,10 +191,10 @@ def _board(
     may_keep_arrays: bool = False,
     owner: object = None,
 ) -> Iterator[Board]:
-    from arm_client import session as sessions
     from arm_client.client import Board
     from arm_client.errors import BoardLostError
-    from hbrt.board import board_paths
+    from arm_client.session import session as sessions
+    from hbrt.board.paths import board_paths
 
     wanted = _wanted(image, cores, ddr_bytes)
     daemon = _pool.take(wanted, fresh=fresh)
@@ -270,8 +270,8 @@ def _kept(board: Board, mine: set[int], *, may_keep_arrays: bool) -> list[str]:
 
 def _look_at_free_memory(board: Board) -> None:
     """Have the daemon look for writes into freed memory now, not when a later test happens to get it."""
-    from arm_client.memory import SIZE_LIMIT
-    from hbrt.refusal import RequestRefusedError
+    from arm_client.memory.blocks import SIZE_LIMIT
+    from hbrt.errors import RequestRefusedError
 
     blocks = board.session.blocks
     taken: list[int] = []
@@ -299,8 +299,8 @@ def _wanted(image: str | Path | None, cores: int, ddr_bytes: int | None) -> _Wan
 
 
 def _start(wanted: _Wanted) -> _Daemon:
-    from hbrt.board import OF_A_TEST, private_directory
-    from hbrt.launch import DaemonConfig, launch
+    from hbrt.board.launch import DaemonConfig, launch
+    from hbrt.board.paths import OF_A_TEST, private_directory
 
     path = private_directory(OF_A_TEST)
     config = DaemonConfig(str(path), wanted.image, wanted.cores, wanted.ddr_bytes, is_private=True)
@@ -308,8 +308,8 @@ def _start(wanted: _Wanted) -> _Daemon:
 
 
 def _end(daemon: _Daemon) -> None:
-    from hbrt.board import BoardPaths
-    from hbrt.board_files import remove_files
+    from hbrt.board.files import remove_files
+    from hbrt.board.paths import BoardPaths
 
     os.close(daemon.launched.lifeline)
     with contextlib.suppress(ChildProcessError):

@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
 import arm_client as hb
-from arm_client.dnn.executor import session_options
-from arm_client.dnn.plugins_dsp_nn import DspSoftmax
+from arm_client.dnn.layers.plugins_dsp_nn import DspSoftmax
+from arm_client.dnn.run.executor import session_options
 from benchmarks._board_model import BoardModel, check
 from benchmarks._measure import Rounds, machine, table
 from samples.dnn.build_mobilenet import build

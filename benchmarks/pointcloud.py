@@ -73,7 +73,7 @@ def finish(voxels: Voxels, config: PillarConfig) -> tuple[npt.NDArray[np.int8], 
     """Encode, quantise and transpose pillars in numpy, and fill up to the model's limits."""
     import numpy as np
 
-    from arm_client.nn.pointcloud_reference import encode_and_quantise
+    from arm_client.nn.pointcloud.reference import encode_and_quantise
 
     points, cells, counts = voxels
     taken = np.arange(config.max_points) < counts[:, np.newaxis]
@@ -170,7 +170,7 @@ def entrants(points: Points, config: PillarConfig, board: Any) -> tuple[dict[str
     import numpy as np
 
     from arm_client import nn
-    from arm_client.nn.pointcloud_reference import preprocess
+    from arm_client.nn.pointcloud.reference import preprocess
 
     pipeline = nn.PillarPipeline(board, config)
     on_board = pipeline.points[: len(points)]

@@ -26,10 +26,10 @@ from arm_client import (
     hbSysRegisterMem,
     hbSysUnregisterMem,
     last_error,
-    session as sessions,
 )
 from arm_client.client import Board, connect, private_board
-from hbrt import curve_keys
+from arm_client.session import session as sessions
+from hbrt.remote import keys as curve_keys
 
 ROUNDS = 7
 CALLS = 200

@@ -29,10 +29,10 @@ from typing import Any, NamedTuple
 
 from benchmarks._measure import ROOT
 from benchmarks._soak_client import COUNTERS_BYTES, ENDS, Count
-from hbrt.ask import ask
-from hbrt.board import BoardPaths, home
-from hbrt.launch import DaemonConfig, launch
-from hbrt.tables import Column, plain_lines
+from hbrt.board.launch import DaemonConfig, launch
+from hbrt.board.paths import BoardPaths, home
+from hbrt.cli.tables import Column, plain_lines
+from hbrt.control.ask import ask
 
 IMAGE = Path(__file__).parent / "_soak_image.py"
 KINDS = (("python", "direct"), ("c", "direct"), ("python", "relay"), ("c", "relay"))

@@ -1,15 +1,18 @@
 # Every name that an image and an op import, and its module: hbrt/lazy.py loads a name when it is first used.
 
-from dsp_server.cycles import (
+from dsp_server.errors import (
+    ParameterError as ParameterError,
+)
+from dsp_server.hardware.cycles import (
     XT_RSR_CCOUNT as XT_RSR_CCOUNT,
     cycles_to_ns as cycles_to_ns,
 )
-from dsp_server.frame import (
+from dsp_server.hardware.frame import (
     TILE_SIZE as TILE_SIZE,
     hb_dsp_ping_pong_frame as hb_dsp_ping_pong_frame,
     ping_pong as ping_pong,
 )
-from dsp_server.idma import (
+from dsp_server.hardware.idma import (
     IDMA_OK as IDMA_OK,
     idma_buffer_status as idma_buffer_status,
     idma_copy_2d_desc as idma_copy_2d_desc,
@@ -17,8 +20,15 @@ from dsp_server.idma import (
     idma_desc_done as idma_desc_done,
     idma_last_error as idma_last_error,
 )
-from dsp_server.ops.refusal import (
-    ParameterError as ParameterError,
+from dsp_server.hardware.tile_manager import (
+    XV_MEM_BANK_COLOR_0 as XV_MEM_BANK_COLOR_0,
+    XV_MEM_BANK_COLOR_1 as XV_MEM_BANK_COLOR_1,
+    XV_MEM_BANK_COLOR_ANY as XV_MEM_BANK_COLOR_ANY,
+    XVTM_ERROR as XVTM_ERROR,
+    TileManager as TileManager,
+    xvAllocateBuffer as xvAllocateBuffer,
+    xvFreeBuffer as xvFreeBuffer,
+    xvGetErrorInfo as xvGetErrorInfo,
 )
 from dsp_server.runtime import (
     DSP_DBG as DSP_DBG,
@@ -49,16 +59,6 @@ from dsp_server.runtime import (
     xos_get_clock_freq as xos_get_clock_freq,
     xos_set_clock_freq as xos_set_clock_freq,
     xos_start_system_timer as xos_start_system_timer,
-)
-from dsp_server.tile_manager import (
-    XV_MEM_BANK_COLOR_0 as XV_MEM_BANK_COLOR_0,
-    XV_MEM_BANK_COLOR_1 as XV_MEM_BANK_COLOR_1,
-    XV_MEM_BANK_COLOR_ANY as XV_MEM_BANK_COLOR_ANY,
-    XVTM_ERROR as XVTM_ERROR,
-    TileManager as TileManager,
-    xvAllocateBuffer as xvAllocateBuffer,
-    xvFreeBuffer as xvFreeBuffer,
-    xvGetErrorInfo as xvGetErrorInfo,
 )
 from hbrt.status import (
     HB_DSP_INVALID_ARGUMENT as HB_DSP_INVALID_ARGUMENT,

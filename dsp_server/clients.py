@@ -7,10 +7,10 @@ import time
 from collections import deque
 from typing import TypeAlias
 
-from hbrt.doorbell import has_room, ring
-from hbrt.layout import CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
-from hbrt.mailbox import FIRST_END, Actor, Mailbox, State
-from hbrt.wire import TOKEN_BYTES
+from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
+from hbrt.mailbox.doorbell import has_room, ring
+from hbrt.mailbox.table import FIRST_END, Actor, Mailbox, State
+from hbrt.protocol.control import TOKEN_BYTES
 
 FIRST_SLOTS = 16
 MOST_SLOTS = 1024

@@ -15,11 +15,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias
 
-from dsp_server.cycles import CLOCK_HZ
+from dsp_server.hardware.cycles import CLOCK_HZ
+from dsp_server.hardware.tcm import BANK_USABLE_BYTES
+from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registry
-from dsp_server.tcm import BANK_USABLE_BYTES
-from dsp_server.tile_manager import TileManager
-from hbrt.ddr import Ddr
+from hbrt.ddr.file import Ddr
 from hbrt.status import Status
 
 HB_DSP_LOG_NONE: Final = 0

@@ -13,12 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import FrameType
 
-INTERRUPTED = 130  # as hbrt.exits.Exit.INTERRUPTED
+INTERRUPTED = 130  # as hbrt.cli.exits.Exit.INTERRUPTED
 
 
 def hbrt() -> None:
     """Be ``hbrt``."""
-    _be("hbrt.cli")
+    _be("hbrt.cli.group")
 
 
 def dsp_server() -> None:
@@ -33,7 +33,7 @@ def dsp_relay_server() -> None:
 
 def hrt_model_exec() -> None:
     """Be ``hrt_model_exec``."""
-    _be("arm_client.commands.model_exec")
+    _be("arm_client.commands.model_exec.command")
 
 
 def _be(module: str) -> None:

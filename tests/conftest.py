@@ -22,9 +22,9 @@ from click.testing import CliRunner
 from hypothesis import HealthCheck, settings
 
 from arm_client import testing
-from hbrt.board import BoardPaths
-from hbrt.board_files import daemon_pid
-from hbrt.cli import group
+from hbrt.board.files import daemon_pid
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.group import group
 from tests.limits import PATIENCE_S
 
 settings.register_profile("dev", deadline=None)

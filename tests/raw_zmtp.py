@@ -6,9 +6,9 @@ import socket
 from types import TracebackType
 from typing import Self
 
-from hbrt.board import RemoteBoard, board_paths
-from hbrt.frames import Message
-from hbrt.remote_wire import RELAY_SAYS, Kind, decode
+from hbrt.board.paths import RemoteBoard, board_paths
+from hbrt.protocol.frames import Message
+from hbrt.protocol.remote import RELAY_SAYS, Kind, decode
 from tests.limits import PATIENCE_S
 
 _GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)

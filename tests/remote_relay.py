@@ -14,11 +14,11 @@ from typing import Self
 
 import pytest
 
-from hbrt.board import RemoteBoard, board_paths
+from hbrt.board.paths import RemoteBoard, board_paths
 from tests.limits import PATIENCE_S, with_limits
 
 BRISK_BEAT_S = 0.1  # farewells go by beats of the gate
-BRISK = {"dsp_server.relay.remote.gate.BEAT_SECONDS": BRISK_BEAT_S}
+BRISK = {"dsp_server.gateway.gateway.BEAT_SECONDS": BRISK_BEAT_S}
 
 _PROGRAM = "from dsp_server.commands.relay import main; main()"
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from arm_client import HB_DSP_RPC_CMD_PING, Board, BoardArray, Task
-from hbrt.layout import CORE_ACTIVITY
+from hbrt.ddr.layout import CORE_ACTIVITY
 from tests.limits import PATIENCE_S
 
 ECHO, HOLD, FAIL, GIVE_BACK, GIVE_NONE, GIVE_NUMPY, FETCH, TAKE_TCM, NOTE, WHICH, ADD_ONE = range(0x1000, 0x100B)
@@ -236,8 +236,8 @@ def test_the_slow_calls_are_not_of_another_kind(dsp_board: Board) -> None:
 
 def test_many_clients_of_one_process_share_fairly_enough(dsp_board: Board) -> None:
     """Equal tasks of two clients are served in the order of their submission, whoever they are from."""
-    from arm_client.session import Session
-    from hbrt.board import BoardPaths
+    from arm_client.session.session import Session
+    from hbrt.board.paths import BoardPaths
 
     other_session = Session(BoardPaths(dsp_board.path))
     other_session.users = 1

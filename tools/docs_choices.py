@@ -6,9 +6,16 @@ import ctypes
 from collections.abc import Callable
 from typing import NamedTuple
 
-from arm_client import memory as arm_memory
-from dsp_server import clients, cycles, descriptors, heap, idma, recovery, runtime, tcm, tile_manager
-from hbrt import launch, layout, mailbox, settings, tasks, types
+from arm_client.memory import blocks as arm_memory
+from dsp_server import clients, runtime
+from dsp_server.hardware import cycles, descriptors, idma, tcm, tile_manager
+from dsp_server.lifecycle import restart_policy
+from dsp_server.memory import heap
+from hbrt import settings, types
+from hbrt.attach import tasks
+from hbrt.board import launch
+from hbrt.ddr import layout
+from hbrt.mailbox import table as mailbox
 from hbrt.status import Status
 from tools.markdown import table
 
@@ -228,8 +235,9 @@ DSP = (
     Choice("TILE_SIZE", f"{idma.TILE_SIZE // KIB} KiB", "two fit the usable part of a bank"),
     Choice(
         "core that dies",
-        f"starts again at once, then after {recovery.FIRST_PAUSE_SECONDS} to {recovery.MOST_PAUSE_SECONDS} s, not at "
-        f"all after {recovery.MOST_IDLE_DEATHS} deaths in a row with no task to blame",
+        f"starts again at once, then after "
+        f"{restart_policy.FIRST_PAUSE_SECONDS} to {restart_policy.MOST_PAUSE_SECONDS} s, not at "
+        f"all after {restart_policy.MOST_IDLE_DEATHS} deaths in a row with no task to blame",
         "remoteproc restarts for ever",
     ),
     Choice("loading an image", f"at most {launch.LOAD_SECONDS:.0f} s", "`--timeout`"),

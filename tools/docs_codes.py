@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from arm_client.errors import error_for
 from hbrt import settings, status
-from hbrt.exits import Exit
+from hbrt.cli.exits import Exit
 from hbrt.status import Status
 from tools.markdown import table
 

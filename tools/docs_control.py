@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hbrt.wire import MEMORY_USES, VERBS, Int, Text, Verb
+from hbrt.protocol.control import MEMORY_USES, VERBS, Int, Text, Verb
 from tools.markdown import table
 
 ANSWERS = {

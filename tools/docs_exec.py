@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import click
 
-from arm_client.commands.model_exec import group
+from arm_client.commands.model_exec.command import group
 from tools.markdown import table
 
 # Flags that the J5's tool does not have.

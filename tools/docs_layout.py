@@ -7,10 +7,11 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dsp_server.cores import STATES
-from hbrt import layout, mailbox
-from hbrt.layout import BEAT_SECONDS
-from hbrt.mailbox import MOVES, Actor, State
+from dsp_server.lifecycle.core_state import STATES
+from hbrt.ddr import layout
+from hbrt.ddr.layout import BEAT_SECONDS
+from hbrt.mailbox import table as mailbox
+from hbrt.mailbox.table import MOVES, Actor, State
 from hbrt.settings import format_size
 from tools.markdown import table
 
@@ -181,7 +182,7 @@ def slot_record() -> str:
     """Fields of a slot's record."""
     rows = fields(mailbox.REQUEST, _REQUEST) + fields(mailbox.ANSWER, _ANSWER, mailbox.ANSWER_OFFSET)
     if [row.name for row in rows] != [*mailbox.Request._fields, *mailbox.Answer._fields]:
-        raise ValueError("The names of a slot's fields here are not those of hbrt.mailbox.")
+        raise ValueError("The names of a slot's fields here are not those of hbrt.mailbox.table.")
     text = Field(
         layout.SLOT_TEXT, f"char[{layout.SLOT_TEXT_BYTES}]", "text", "UTF-8, no final 0: a sentence or a traceback"
     )

@@ -13,10 +13,10 @@ from arm_client.cv.filters import (
     median_blur,
     sep_filter2d,
 )
+from arm_client.cv.flip_rotate import flip, rotate, transpose
 from arm_client.cv.images import Nv12
-from arm_client.cv.pixels import cvt_color, equalize_hist, integral, threshold
-from arm_client.cv.sizes import pyr_down, pyr_up, resize, roi_resize
-from arm_client.cv.turns import flip, rotate, transpose
+from arm_client.cv.pointwise import cvt_color, equalize_hist, integral, threshold
+from arm_client.cv.resize import pyr_down, pyr_up, resize, roi_resize
 from arm_client.cv.warps import remap, warp_affine, warp_perspective
 
 __all__ = [

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from arm_client.client import Board
-from arm_client.cv.calls import BORDERS, Border, Options, chosen, filled, run
+from arm_client.cv.dispatch import BORDERS, Border, Options, chosen, filled, run
 from arm_client.cv.images import describe, kind_of, kind_of_array, new_array, to_board
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv.edges import (

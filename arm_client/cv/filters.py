@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.checks import refusal
 from arm_client.client import Board
-from arm_client.cv.calls import (
+from arm_client.cv.dispatch import (
     BORDERS,
     Border,
     Options,

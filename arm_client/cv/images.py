@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from arm_client.arrays import BoardArray, dtype_of, is_on_board
+from arm_client.cabi.arguments import shown
 from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.errors import CallerError
-from arm_client.pointers import shown
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, hbVPImage
 
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from arm_client.arrays import is_on_board
 from arm_client.checks import refusal
 from arm_client.client import Board
-from arm_client.cv.calls import (
+from arm_client.cv.dispatch import (
     BORDERS,
     INTERPOLATIONS,
     Border,

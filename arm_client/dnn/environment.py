@@ -12,8 +12,8 @@ import threading
 from enum import IntEnum
 from typing import NamedTuple
 
+from arm_client.cabi.last_error import note
 from arm_client.dnn.errors import ModelError
-from arm_client.refusal import note
 from hbrt.status import Status, name_of
 
 

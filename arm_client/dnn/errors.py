@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from arm_client.refusal import RequestRefusedError
+from arm_client.cabi.last_error import RequestRefusedError
 from hbrt.status import Status
 
 

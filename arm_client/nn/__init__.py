@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from arm_client.nn.pointcloud import PillarPipeline, Pillars, centerpoint, pointpillars
-from arm_client.nn.pointcloud_config import CENTERPOINT, POINTPILLARS, PillarConfig
-from arm_client.nn.pointcloud_picture import birds_eye, write_png
-from arm_client.nn.pointcloud_sweep import lidar_sweep, read_kitti, read_nuscenes
-from arm_client.nn.pointcloud_voxels import Voxeliser
+from arm_client.nn.pointcloud.config import CENTERPOINT, POINTPILLARS, PillarConfig
+from arm_client.nn.pointcloud.picture import birds_eye, write_png
+from arm_client.nn.pointcloud.pointcloud import PillarPipeline, Pillars, centerpoint, pointpillars
+from arm_client.nn.pointcloud.reference import ReferencePillars, preprocess
+from arm_client.nn.pointcloud.sweep import lidar_sweep, read_kitti, read_nuscenes
+from arm_client.nn.pointcloud.voxels import Voxeliser
 from arm_client.nn.quanti import dequantize, dequantize_shift, quantize, quantize_shift
 from arm_client.nn.rows import softmax
 
@@ -16,6 +17,7 @@ __all__ = [
     "PillarConfig",
     "PillarPipeline",
     "Pillars",
+    "ReferencePillars",
     "Voxeliser",
     "birds_eye",
     "centerpoint",
@@ -23,6 +25,7 @@ __all__ = [
     "dequantize_shift",
     "lidar_sweep",
     "pointpillars",
+    "preprocess",
     "quantize",
     "quantize_shift",
     "read_kitti",

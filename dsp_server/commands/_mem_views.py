@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
-from hbrt.exits import Exit
+from hbrt.cli.exits import Exit
+from hbrt.cli.tables import Column, show_json, show_table
 from hbrt.settings import format_size
-from hbrt.tables import Column, show_json, show_table
 
 _OWNERS = (
     Column("CLIENT", is_number=True),

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import click
 
-from hbrt.board import RemoteBoard
-from hbrt.refusal import RefusedError
-from hbrt.remote_look import LogPart, Onlooker
+from hbrt.board.paths import RemoteBoard
+from hbrt.control.observer import LogPart, Onlooker
+from hbrt.errors import RefusedError
 from hbrt.status import Status
 
 LOOK_SECONDS = 0.5

@@ -30,7 +30,7 @@ def new(directory: Path, name: str | None) -> None:
     What the program's machine needs is in DIR/for-NAME afterwards: move it there, to the directory that HBRT_KEYS names
     (else hbrt/keys in the user's settings directory). To shut a program out, remove DIR/clients/NAME.key.
     """
-    from hbrt.curve_keys import add_client, check_name, make_server
+    from hbrt.remote.keys import add_client, check_name, make_server
 
     if name is not None:
         check_name(name)  # before anything is made
@@ -52,7 +52,7 @@ def new(directory: Path, name: str | None) -> None:
 @_DIRECTORY
 def list_(directory: Path) -> None:
     """List the programs that may come in with DIR: name and public key."""
-    from hbrt.curve_keys import clients_by_key, server_pair
+    from hbrt.remote.keys import clients_by_key, server_pair
 
     server_pair(directory)  # refuses a directory that is none
     for key, name in sorted(clients_by_key(directory).items(), key=lambda item: item[1]):

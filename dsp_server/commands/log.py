@@ -9,12 +9,12 @@ import sys
 
 import click
 
-from hbrt.board import BoardPaths, RemoteBoard
-from hbrt.board_files import daemon_pid
-from hbrt.cli_options import any_board_option, json_option
-from hbrt.control_client import why_not_running
-from hbrt.log_file import Follower, last_lines
-from hbrt.refusal import NotRunningError
+from hbrt.board.files import daemon_pid
+from hbrt.board.log_file import Follower, last_lines
+from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.cli.options import any_board_option, json_option
+from hbrt.control.daemon import why_not_running
+from hbrt.errors import NotRunningError
 
 LINES = 100
 
@@ -74,7 +74,7 @@ def _show_remote(board: RemoteBoard, lines: int, *, follow: bool, as_json: bool)
 
 
 def _show_json(log: str, raw: bytes) -> None:
-    from hbrt.tables import show_json
+    from hbrt.cli.tables import show_json
 
     show_json({"log": log, "lines": raw.decode("utf-8", "replace").splitlines()})
 

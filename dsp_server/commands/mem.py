@@ -6,11 +6,11 @@ from typing import Any
 
 import click
 
-from hbrt.ask import look_at
-from hbrt.board import BoardPaths
-from hbrt.cli_options import any_board_option, json_option
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import any_board_option, json_option
+from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.control.ask import look_at
 from hbrt.settings import format_size
-from hbrt.tables import Column, show_json, show_table
 
 MOST_BLOCKS = 100
 MOST_LISTED = 1_000_000

@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from hbrt.ask import ask
-from hbrt.board import BoardPaths
-from hbrt.cli_options import any_board_option, json_option
-from hbrt.tables import Column, show_json, show_table
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import any_board_option, json_option
+from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.control.ask import ask
 
 _COLUMNS = (
     Column("COMMAND", is_number=True),

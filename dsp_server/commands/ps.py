@@ -6,12 +6,12 @@ from typing import Any
 
 import click
 
-from hbrt.ask import ask
-from hbrt.board import BoardPaths, home
-from hbrt.board_files import boards_in, daemon_pid, leftovers
-from hbrt.cli_options import json_option
-from hbrt.refusal import BoardError
-from hbrt.tables import Column, duration, show_json, show_table
+from hbrt.board.files import boards_in, daemon_pid, leftovers
+from hbrt.board.paths import BoardPaths, home
+from hbrt.cli.options import json_option
+from hbrt.cli.tables import Column, duration, show_json, show_table
+from hbrt.control.ask import ask
+from hbrt.errors import BoardError
 
 ANSWER_SECONDS = 2.0  # a daemon that hangs must not keep the others from being listed
 _COLUMNS = (

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from hbrt.ask import ask
-from hbrt.board import BoardPaths
-from hbrt.cli_options import board_option, json_option
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import board_option, json_option
+from hbrt.control.ask import ask
 
 
 @click.command(
@@ -27,7 +27,7 @@ def command(board: BoardPaths, wanted: str | None, *, as_json: bool) -> None:
     args: dict[str, Any] = {} if wanted is None else {"enabled": int(wanted == "enabled")}
     state = "enabled" if ask(board, "recovery", **args) else "disabled"
     if as_json:
-        from hbrt.tables import show_json
+        from hbrt.cli.tables import show_json
 
         show_json({"board": board.name, "recovery": state})
         return

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from hbrt import settings
-from hbrt.board import BoardPaths
-from hbrt.cli_options import board_option
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import board_option
 
 
 @click.command(
@@ -44,7 +44,7 @@ def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | Non
     With --listen it serves programs of other machines instead, which name it by HBRT_BOARD=tcp://HOST:PORT, and ends
     with its board or on Ctrl-C only.
     """
-    from hbrt.cli import mapped_exits
+    from hbrt.cli.group import mapped_exits
 
     with mapped_exits():
         _be_relay(board, idle, listen, keys, detach=detach)
@@ -52,8 +52,8 @@ def command(board: BoardPaths, idle: float, listen: str | None, keys: Path | Non
 
 def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | None, *, detach: bool) -> None:
     from dsp_server.relay.serve import serve, start_detached
-    from hbrt.control_client import why_not_running
-    from hbrt.refusal import NoDaemonError, NotRunningError
+    from hbrt.control.daemon import why_not_running
+    from hbrt.errors import NoDaemonError, NotRunningError
 
     if not board.path.is_dir():
         raise NotRunningError(why_not_running(board))
@@ -72,8 +72,8 @@ def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | N
 
 
 def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool) -> None:
-    from dsp_server.relay.remote.listening import parse
-    from dsp_server.relay.remote.serve import serve, start_detached
+    from dsp_server.gateway.listening import parse
+    from dsp_server.gateway.serve import serve, start_detached
 
     place = parse(endpoint, keys)
     if detach:
@@ -89,6 +89,6 @@ def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool
 
 def main() -> None:
     """Entry of the ``dsp_relay_server`` program, once it is loaded (see hbrt.programs)."""
-    from hbrt.cli import be_program
+    from hbrt.cli.group import be_program
 
     be_program(command, "dsp_relay_server")

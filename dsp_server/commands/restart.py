@@ -7,10 +7,10 @@ from typing import Any
 
 import click
 
-from hbrt.board import BoardPaths
-from hbrt.cli_options import ImageFile, board_option, json_option, timeout_option
-from hbrt.control_client import Daemon
-from hbrt.launch import LOAD_SECONDS, SPARE_SECONDS
+from hbrt.board.launch import LOAD_SECONDS, SPARE_SECONDS
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import ImageFile, board_option, json_option, timeout_option
+from hbrt.control.daemon import Daemon
 
 
 @click.command(
@@ -46,7 +46,7 @@ def command(board: BoardPaths, core: int | None, image: Path | None, timeout: fl
     # Of the cores that were restarted: another one may run another image.
     images = list(dict.fromkeys(each["image"] for each in status["cores"] if core in {None, each["core"]}))
     if as_json:
-        from hbrt.tables import show_json
+        from hbrt.cli.tables import show_json
 
         show_json({"board": board.name, "state": status["state"], "image": images[0], "cores": status["cores"]})
         return

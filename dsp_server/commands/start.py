@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 import click
 
 from hbrt import settings
-from hbrt.board import BoardPaths
-from hbrt.board_files import already_running, daemon_pid
-from hbrt.cli_options import ImageFile, board_option, json_option, timeout_option, to_bytes
-from hbrt.launch import LOAD_SECONDS, DaemonConfig, Launched
-from hbrt.layout import MAX_CORES
-from hbrt.refusal import BoardBusyError
+from hbrt.board.files import already_running, daemon_pid
+from hbrt.board.launch import LOAD_SECONDS, DaemonConfig, Launched
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import ImageFile, board_option, json_option, timeout_option, to_bytes
+from hbrt.ddr.layout import MAX_CORES
+from hbrt.errors import BoardBusyError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -102,7 +102,7 @@ def command(
         return
     if pid := daemon_pid(board):
         raise BoardBusyError(already_running(board, pid))
-    from dsp_server.background import start_detached
+    from dsp_server.daemon.background import start_detached
 
     _report(config, start_detached(config), as_json=as_json)
 
@@ -113,7 +113,7 @@ def command(
 @daemon_options
 def daemon(board: BoardPaths, **served: Any) -> None:
     """Be the daemon of a board in this terminal, and show its log; Ctrl-C ends it. As 'hbrt start --foreground'."""
-    from hbrt.cli import mapped_exits
+    from hbrt.cli.group import mapped_exits
 
     with mapped_exits():
         _serve(_config(board, **served))
@@ -121,7 +121,7 @@ def daemon(board: BoardPaths, **served: Any) -> None:
 
 def main() -> None:
     """Entry of the ``dsp_server`` program, once it is loaded (see hbrt.programs)."""
-    from hbrt.cli import be_program
+    from hbrt.cli.group import be_program
 
     be_program(daemon, "dsp_server")
 
@@ -150,7 +150,7 @@ def _config(
 
 
 def _serve(config: DaemonConfig) -> None:
-    from dsp_server.foreground import serve_in_foreground
+    from dsp_server.daemon.foreground import serve_in_foreground
 
     serve_in_foreground(
         config, lambda removed: _report(config, Launched(os.getpid(), -1, tuple(removed)), as_json=False)
@@ -160,7 +160,7 @@ def _serve(config: DaemonConfig) -> None:
 def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
     name = BoardPaths(Path(config.directory)).name
     if as_json:
-        from hbrt.tables import show_json
+        from hbrt.cli.tables import show_json
 
         fields = {"board": name, "directory": config.directory, "state": "running", "pid": launched.pid}
         show_json({**fields, "removed": list(launched.removed)})
@@ -173,7 +173,7 @@ def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
 
 
 def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float, *, as_json: bool) -> None:
-    from hbrt.ask import ask
+    from hbrt.control.ask import ask
 
     given = [
         name
@@ -185,7 +185,7 @@ def _start_core(ctx: click.Context, board: BoardPaths, core: int, timeout: float
         raise click.UsageError(f"--core starts one core of a running board; --{option} is for starting a board.")
     ask(board, "start_core", timeout, core=core)
     if as_json:
-        from hbrt.tables import show_json
+        from hbrt.cli.tables import show_json
 
         show_json({"board": board.name, "core": core, "state": "running"})
         return

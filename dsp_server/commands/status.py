@@ -8,16 +8,16 @@ from typing import Any
 import click
 
 from dsp_server.commands.mem import memory_line
-from hbrt.ask import ask
-from hbrt.board import BoardPaths, RemoteBoard
-from hbrt.board_files import daemon_pid, leftovers
-from hbrt.cli_options import any_board_option, json_option, timeout_option
-from hbrt.control_client import why_not_running
-from hbrt.exits import Exit
-from hbrt.refusal import NotRunningError, RefusedError
+from hbrt.board.files import daemon_pid, leftovers
+from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.cli.exits import Exit
+from hbrt.cli.options import any_board_option, json_option, timeout_option
+from hbrt.cli.tables import Column, duration, show_json, show_table
+from hbrt.control.ask import ask
+from hbrt.control.daemon import why_not_running
+from hbrt.errors import NotRunningError, RefusedError
 from hbrt.settings import format_size
 from hbrt.status import Status
-from hbrt.tables import Column, duration, show_json, show_table
 
 WAIT_SECONDS = 30.0
 POLL_SECONDS = 0.05

@@ -7,12 +7,12 @@ from typing import Any
 import click
 
 from dsp_server.relay import PROGRAM
-from hbrt.ask import ask
-from hbrt.board import BoardPaths
-from hbrt.board_files import daemon_pid, leftovers, remove_files, take_lock
-from hbrt.cli_options import board_option, json_option, timeout_option
-from hbrt.control_client import Daemon
-from hbrt.refusal import RefusedError
+from hbrt.board.files import daemon_pid, leftovers, remove_files, take_lock
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import board_option, json_option, timeout_option
+from hbrt.control.ask import ask
+from hbrt.control.daemon import Daemon
+from hbrt.errors import RefusedError
 from hbrt.status import Status
 
 STOP_SECONDS = 30.0
@@ -57,7 +57,7 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
 
 def _say(document: dict[str, Any], sentence: str, as_json: bool) -> None:  # noqa: FBT001 - of this file alone
     if as_json:
-        from hbrt.tables import show_json
+        from hbrt.cli.tables import show_json
 
         show_json(document)
     else:

@@ -7,10 +7,10 @@ import platform
 import click
 
 from hbrt import __version__
-from hbrt.cli_options import json_option
-from hbrt.layout import LAYOUT_VERSION
+from hbrt.cli.options import json_option
+from hbrt.ddr.layout import LAYOUT_VERSION
+from hbrt.protocol.control import VERSION
 from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
-from hbrt.wire import VERSION
 
 
 @click.command(
@@ -28,7 +28,7 @@ def command(*, as_json: bool) -> None:
         "python": platform.python_version(),
     }
     if as_json:
-        from hbrt.tables import show_json
+        from hbrt.cli.tables import show_json
 
         show_json(facts)
         return

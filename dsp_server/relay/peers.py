@@ -6,7 +6,7 @@ import os
 import secrets
 import time
 
-from hbrt.refusal import RequestRefusedError
+from hbrt.errors import RequestRefusedError
 
 
 class Peer:

@@ -8,15 +8,15 @@ import sys
 import time
 from collections.abc import Callable
 
-from dsp_server.end_signals import ended_by_signals
-from dsp_server.fd_limit import raise_descriptor_limit
-from dsp_server.inherited import live_detached
-from dsp_server.process_title import set_title
+from dsp_server.process.detach import live_detached
+from dsp_server.process.end_signals import ended_by_signals
+from dsp_server.process.fd_limit import raise_descriptor_limit
+from dsp_server.process.process_title import set_title
 from dsp_server.relay import PROGRAM
-from hbrt.board import BoardPaths
-from hbrt.board_files import lock_file, lock_holder
-from hbrt.launch import open_log
-from hbrt.refusal import BoardError, WrongUseError
+from hbrt.board.files import lock_file, lock_holder
+from hbrt.board.launch import open_log
+from hbrt.board.paths import BoardPaths
+from hbrt.errors import BoardError, WrongUseError
 
 
 class RelayBusyError(WrongUseError):
@@ -43,7 +43,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     """
     _refuse_second(paths)
     from dsp_server.relay.server import Relay
-    from hbrt.link import Link
+    from hbrt.attach.link import Link
 
     raise_descriptor_limit()
     link = Link(paths, PROGRAM)

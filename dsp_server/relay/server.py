@@ -16,19 +16,19 @@ from typing import Any
 
 import zmq
 
-from dsp_server.journal import Repeats
-from dsp_server.relay.bell import Bell
+from dsp_server.process.journal import Repeats
+from dsp_server.relay.dispatch import Placed, Placer
+from dsp_server.relay.lease_check import Vouched, Voucher
 from dsp_server.relay.peers import Peer
-from dsp_server.relay.placing import Placed, Placer
-from dsp_server.relay.vouching import Vouched, Voucher
-from hbrt.frames import Message
-from hbrt.layout import CLIENT_PID
-from hbrt.link import Link
-from hbrt.private_files import FILE_MODE
-from hbrt.refusal import RequestRefusedError
-from hbrt.relay_wire import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
+from dsp_server.relay.waker import Bell
+from hbrt.attach.link import Link
+from hbrt.board.private_files import FILE_MODE
+from hbrt.ddr.layout import CLIENT_PID
+from hbrt.errors import RequestRefusedError
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.frames import Message
+from hbrt.protocol.relay import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
-from hbrt.wire import MalformedMessageError
 
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 5.0  # a process that said nothing for so long may have let its lease go without a word

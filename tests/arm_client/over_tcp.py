@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from arm_client import session
-from arm_client.remote_link import RemoteLink
-from hbrt.board import BoardPaths, RemoteBoard
-from hbrt.board_files import daemon_pid
-from hbrt.link import Link
-from hbrt.refusal import NoDaemonError
+from arm_client.session import session
+from arm_client.transport.remote_link import RemoteLink
+from hbrt.attach.link import Link
+from hbrt.board.files import daemon_pid
+from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.errors import NoDaemonError
 from tests.remote_relay import RemoteRelay
 
 # What is otherwise with another machine's board (docs/remote.md), by the tests that say how it is with one of this.

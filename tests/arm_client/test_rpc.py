@@ -16,7 +16,7 @@ import pytest
 
 import arm_client as hb
 from arm_client import OpFailedError, private_board
-from hbrt.layout import DDR_BASE
+from hbrt.ddr.layout import DDR_BASE
 
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip, Peer

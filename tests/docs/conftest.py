@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.board import BoardPaths
-from hbrt.board_files import daemon_pid
-from hbrt.control_client import Daemon
+from hbrt.board.files import daemon_pid
+from hbrt.board.paths import BoardPaths
+from hbrt.control.daemon import Daemon
 
 OURS = ("HBRT_", "HB_", "PYTHON", "PYTEST_", "VIRTUAL_ENV", "PIP_")
 

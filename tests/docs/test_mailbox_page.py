@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 import pytest
 
-from hbrt.wire import ControlReply, ControlRequest, encode_reply, encode_request
+from hbrt.protocol.control import ControlReply, ControlRequest, encode_reply, encode_request
 from tests.limits import PATIENCE_S
 from tools.docs_blocks import blocks
 from tools.docs_control import ANSWERS

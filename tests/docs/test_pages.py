@@ -13,7 +13,7 @@ import pytest
 import arm_client
 import dsp_server
 from hbrt import settings
-from hbrt.cli import VERBS, group
+from hbrt.cli.group import VERBS, group
 from hbrt.status import Status
 from tools.docs_blocks import blocks
 from tools.docs_tables import REPOSITORY, names_in, pages, parts, render

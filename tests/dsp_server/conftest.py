@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-import hbrt.launch
+import hbrt.board.launch
 from arm_client.client import Board
-from arm_client.session import Session
-from hbrt.ask import ask
-from hbrt.board import BoardPaths, home
-from hbrt.board_files import remove_files
-from hbrt.launch import DaemonConfig, Launched, launch
+from arm_client.session.session import Session
+from hbrt.board.files import remove_files
+from hbrt.board.launch import DaemonConfig, Launched, launch
+from hbrt.board.paths import BoardPaths, home
+from hbrt.control.ask import ask
 from tests.limits import PATIENCE_S, with_limits
 
 LIVES = Path(__file__).parent / "images" / "lives.py"
@@ -150,7 +150,7 @@ def start(directory: Path) -> Iterator[Callable[..., Running]]:
     ) -> Running:
         settings = {"cores": 2, "ddr_bytes": 64 << 20, "is_private": True, "load_seconds": PATIENCE_S, **options}
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(hbrt.launch, "PROGRAM", with_limits(limits, hbrt.launch.PROGRAM))
+            patch.setattr(hbrt.board.launch, "PROGRAM", with_limits(limits, hbrt.board.launch.PROGRAM))
             running = Running(DaemonConfig(str(path or directory), str(image) if image else None, **settings))
         started.append(running)
         return running

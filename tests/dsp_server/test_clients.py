@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from dsp_server.clients import FIRST_SLOTS, MOST_SLOTS, Client, Clients, NoRoomError
-from hbrt.ddr import Ddr
-from hbrt.layout import CLIENT_COUNT, CLIENT_PID, SLOT_COUNT
-from hbrt.mailbox import REQUEST, Mailbox, State
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, SLOT_COUNT
+from hbrt.mailbox.table import REQUEST, Mailbox, State
 
 
 class Table:

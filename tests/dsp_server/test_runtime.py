@@ -27,8 +27,8 @@ from dsp_server.runtime import (
     hb_dsp_set_log_level,
     hb_dsp_start,
 )
-from hbrt.ddr import Ddr, DdrTables
-from hbrt.layout import PAGE_BYTES
+from hbrt.ddr.file import Ddr, DdrTables
+from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.status import Status
 
 CLIENT, OTHER = 3, 4

@@ -38,18 +38,20 @@ class Point(NamedTuple):
 
 
 _COLLECT, _CLAIM, _RUN, _ANSWER, _WAIT = (
-    f"dsp_server.core:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
+    f"dsp_server.core.loop:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
 )
 _OP = "tests.faults.ops:gated"
-_SUBMIT, _AWAIT, _RELEASE, _CANCEL = (f"hbrt.tasks:Tasks.{name}" for name in ("submit", "wait", "release", "_cancel"))
-_SLEEP = "hbrt.waiting:Waiters.sleep_alone"
-_LINK, _BLOCKS = "hbrt.link:Link", "arm_client.memory:Blocks"
-_HELLO, _ALLOC, _SETTLE = (
-    "dsp_server.leases:Leases._on_hello",
-    "dsp_server.memory:Memory.alloc",
-    "dsp_server.memory:Memory._settle",
+_SUBMIT, _AWAIT, _RELEASE, _CANCEL = (
+    f"hbrt.attach.tasks:Tasks.{name}" for name in ("submit", "wait", "release", "_cancel")
 )
-_RELAY, _PLACE = "dsp_server.relay.server:Relay", "dsp_server.relay.placing:Placer.place"
+_SLEEP = "hbrt.attach.waiting:Waiters.sleep_alone"
+_LINK, _BLOCKS = "hbrt.attach.link:Link", "arm_client.memory.blocks:Blocks"
+_HELLO, _ALLOC, _SETTLE = (
+    "dsp_server.daemon.leases:Leases._on_hello",
+    "dsp_server.memory.owners:Memory.alloc",
+    "dsp_server.memory.owners:Memory._settle",
+)
+_RELAY, _PLACE = "dsp_server.relay.server:Relay", "dsp_server.relay.dispatch:Placer.place"
 
 POINTS = [
     # A core, with a task of one waiting client that only it may run, and another one behind it.
@@ -85,8 +87,8 @@ POINTS = [
         "done",
     ),
     # A client, from its first packet to its last.
-    Point("client", "A01", "attach: connected, about to say hello", "hbrt.link:_greet", "lease.send("),
-    Point("client", "A02", "attach: about to read the answer", "hbrt.link:_greet", "socket.recv_fds("),
+    Point("client", "A01", "attach: connected, about to say hello", "hbrt.attach.link:_greet", "lease.send("),
+    Point("client", "A02", "attach: about to read the answer", "hbrt.attach.link:_greet", "socket.recv_fds("),
     Point("client", "A03", "attach: has its descriptors", f"{_LINK}.__init__", "self.ddr = Ddr("),
     Point("client", "M01", "alloc: about to ask", f"{_BLOCKS}.alloc", "phy_addr = self._link.request("),
     Point("client", "M02", "alloc: has the address", f"{_BLOCKS}.alloc", "block = self._adopt("),
@@ -110,7 +112,7 @@ POINTS = [
     Point("client", "R03", "release: EMPTY", _RELEASE, "self._free.append(slot)"),
     Point("client", "M03", "free: about to ask", f"{_BLOCKS}.free", 'self._link.request("free"'),
     Point("client", "M04", "free: done, not noted", f"{_BLOCKS}.free", "with self._lock:"),
-    Point("client", "L01", "slots: about to ask for more", "hbrt.tasks:Tasks._more_slots", "self._free.extend("),
+    Point("client", "L01", "slots: about to ask for more", "hbrt.attach.tasks:Tasks._more_slots", "self._free.extend("),
     Point("client", "E01", "detach: about to close", f"{_LINK}.close", "self.detach()"),
     Point("client", "E02", "detach: control closed, the lease open", f"{_LINK}.close", "self._close_descriptors()"),
     # The daemon, in what somebody made it do.
@@ -118,14 +120,14 @@ POINTS = [
     Point(
         "daemon", "D02", "attach: the lease is about to be accepted", _HELLO, "self._connections[client.id] =", "attach"
     ),
-    Point("daemon", "D03", "attach: the cores know, the client does not", _HELLO, "answer = wire.pack(", "attach"),
+    Point("daemon", "D03", "attach: the cores know, the client does not", _HELLO, "answer = control.pack(", "attach"),
     Point("daemon", "D04", "attach: the descriptors are about to be sent", _HELLO, "socket.send_fds(", "attach"),
     Point("daemon", "D05", "alloc: taken from the heap", _ALLOC, "touched = self._tables", "alloc"),
     Point(
         "daemon",
         "D06",
         "alloc: the record is written, the pages are not",
-        "hbrt.ddr:DdrTables.add",
+        "hbrt.ddr.file:DdrTables.add",
         "self._mark(",
         "alloc",
     ),
@@ -153,13 +155,13 @@ POINTS = [
     ),
     Point(
         *("daemon", "D13", "client gone: its memory is back, its id is not"),
-        *("dsp_server.leases:Leases._forget", "self._tell_gone(client)", "client"),
+        *("dsp_server.daemon.leases:Leases._forget", "self._tell_gone(client)", "client"),
     ),
     Point(
         "daemon",
         "D14",
         "core dead: its state is about to be published",
-        "dsp_server.lifecycle:Lifecycle._on_core_death",
+        "dsp_server.lifecycle.lifecycle:Lifecycle._on_core_death",
         "core.publish(ACTIVITY_BETWEEN",
         "core",
     ),
@@ -167,7 +169,7 @@ POINTS = [
         "daemon",
         "D15",
         "core dead: its task's answer is written, the end state is not",
-        "dsp_server.settle:Settler._end",
+        "dsp_server.lifecycle.task_ends:Settler._end",
         "mailbox.move(",
         "core",
         1,
@@ -177,7 +179,7 @@ POINTS = [
         "daemon",
         "D16",
         "core dead: its task is ended, the client not rung",
-        "dsp_server.settle:Settler._end",
+        "dsp_server.lifecycle.task_ends:Settler._end",
         "self._clients.ring(",
         "core",
     ),
@@ -185,12 +187,17 @@ POINTS = [
         "daemon",
         "D17",
         "core dead: the next is about to start",
-        "dsp_server.fleet:Fleet.start",
+        "dsp_server.lifecycle.processes:Fleet.start",
         "child = spawn(",
         "core",
     ),
     Point(
-        "daemon", "D18", "core dead: the next is about to go", "dsp_server.cores:BoardCore.promote", "child.go(", "core"
+        "daemon",
+        "D18",
+        "core dead: the next is about to go",
+        "dsp_server.lifecycle.core_state:BoardCore.promote",
+        "child.go(",
+        "core",
     ),
     # The relay, with one process's task.
     Point("relay", "R11", "hello: about to be known", f"{_RELAY}._let_in", "self._peers[identity] =", "any"),

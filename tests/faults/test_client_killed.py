@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hbrt.mailbox import State
+from hbrt.mailbox.table import State
 from tests.faults.points import Point
 from tests.faults.world import Nursery, Voice, World, await_end, is_stopped, until
 
@@ -63,7 +63,7 @@ def outlive(world: World, voice: Voice, pid: int) -> str:
 def outcome_at(world: World, clients: Nursery, point: Point, how: str) -> str:
     """Have a client die at a point; returns what became of what it had."""
     is_early = point.target.startswith(
-        ("hbrt.link:_greet", "arm_client.memory:Blocks.alloc", "hbrt.link:Link.__init__")
+        ("hbrt.attach.link:_greet", "arm_client.memory.blocks:Blocks.alloc", "hbrt.attach.link:Link.__init__")
     )
     world.await_asleep(0)
     if is_early:

@@ -6,7 +6,7 @@ import os
 import signal
 from collections.abc import Callable
 
-from hbrt.mailbox import FIRST_END
+from hbrt.mailbox.table import FIRST_END
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point

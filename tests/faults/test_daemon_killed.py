@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
-from arm_client.refusal import RequestRefusedError
-from arm_client.session import Session
-from hbrt.board_files import leftovers
-from hbrt.refusal import BoardError
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.session.session import Session
+from hbrt.board.files import leftovers
+from hbrt.errors import BoardError
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point

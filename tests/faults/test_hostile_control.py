@@ -11,11 +11,11 @@ import msgpack
 import pytest
 import zmq
 
-from arm_client.session import Session
-from dsp_server.loop import MOST_DEFECTS, Loop
-from hbrt import wire
+from arm_client.session.session import Session
+from dsp_server.process.event_loop import MOST_DEFECTS, Loop
+from hbrt.protocol import control
+from hbrt.protocol.control import ControlReply
 from hbrt.status import Status
-from hbrt.wire import ControlReply
 from tests.faults.world import World, until
 from tests.limits import PATIENCE_S
 
@@ -46,7 +46,7 @@ class Intruder:
     def send(self, *frames: bytes) -> ControlReply:
         """What the daemon answers to these frames."""
         self.socket.send_multipart(frames)
-        return wire.decode_reply(self.socket.recv())
+        return control.decode_reply(self.socket.recv())
 
     def ask(self, verb: str, session: Session | None = None, **args: Any) -> ControlReply:
         """A request with a lease's client and token, and whatever arguments."""
@@ -93,7 +93,7 @@ FRAMES: dict[str, tuple[bytes, ...]] = {
     "an integer as key": (b"\x81\x01\x01",),
     "one byte too many": (frame() + b"\0",),
     "truncated": (frame()[:-3],),
-    "over the limit": (frame(verb="x" * wire.MAX_REQUEST_BYTES),),
+    "over the limit": (frame(verb="x" * control.MAX_REQUEST_BYTES),),
     "two frames": (frame(), frame()),
     "a hundred frames": (frame(),) * 100,
     "version 0": (frame(v=0),),
@@ -188,11 +188,11 @@ def test_request_that_cannot_be_granted(intruder: Intruder, name: str) -> None:
     assert reply.text
 
 
-@pytest.mark.parametrize("verb", [verb for verb, spec in wire.VERBS.items() if spec.leased])
+@pytest.mark.parametrize("verb", [verb for verb, spec in control.VERBS.items() if spec.leased])
 @pytest.mark.parametrize("forge", ["no token", "a wrong token", "another's token", "nobody's id"])
 def test_request_in_another_clients_name(intruder: Intruder, verb: str, forge: str) -> None:
     values = {"size": 64, "cached": 0, "phy": intruder.own, "count": 1, "peer": 1, "nonce": "", "proof": ""}
-    args = {name: values.get(name, 0) for name in wire.VERBS[verb].args}
+    args = {name: values.get(name, 0) for name in control.VERBS[verb].args}
     token = {"no token": b"", "another's token": intruder.other.link._token}.get(forge, bytes(16))
     client = 1000 if forge == "nobody's id" else intruder.mine.link.client_id
     reply = intruder.send(frame(verb=verb, client=client, token=token, args=args))
@@ -210,11 +210,11 @@ def test_no_client_takes_all_slots(intruder: Intruder) -> None:
 
 HELLOS: dict[str, bytes] = {
     "never used byte": b"\xc1",
-    "another version": wire.pack(name="x").replace(b"\xa1v\x01", b"\xa1v\x09"),
+    "another version": control.pack(name="x").replace(b"\xa1v\x01", b"\xa1v\x09"),
     "a list": msgpack.packb([1, 2]),
-    "a number as name": wire.pack(name=1),
-    "bytes as name": wire.pack(name=b"\xff"),
-    "too long": wire.pack(name="x" * 5000),
+    "a number as name": control.pack(name=1),
+    "bytes as name": control.pack(name=b"\xff"),
+    "too long": control.pack(name="x" * 5000),
     "nested": b"\x91" * 4000,
     "random": bytes(range(256)),
 }
@@ -224,7 +224,7 @@ HELLOS: dict[str, bytes] = {
 def test_hello_that_is_none(world: World, name: str) -> None:
     with _connected(world) as peer:
         peer.send(HELLOS[name])
-        reply = wire.unpack_map(peer.recv(65536), 65536)
+        reply = control.unpack_map(peer.recv(65536), 65536)
         assert reply["ok"] == 0
         assert reply["text"].endswith(".")
         assert peer.recv(1) == b""
@@ -236,9 +236,9 @@ def test_hello_with_descriptors_leaves_none_behind(world: World) -> None:
     before = world.open_files()
     for _ in range(20):
         with _connected(world) as peer:
-            socket.send_fds(peer, [wire.pack(name="generous")], [0, 1, 2] * 20)
+            socket.send_fds(peer, [control.pack(name="generous")], [0, 1, 2] * 20)
             raw, fds, _, _ = socket.recv_fds(peer, 65536, 64)
-            assert wire.unpack_map(raw, 65536)["ok"] == 1
+            assert control.unpack_map(raw, 65536)["ok"] == 1
             for fd in fds:
                 os.close(fd)
     world.settle()
@@ -247,7 +247,7 @@ def test_hello_with_descriptors_leaves_none_behind(world: World) -> None:
 
 def test_name_of_a_client_cannot_command_a_terminal(world: World) -> None:
     with _connected(world) as peer:
-        peer.send(wire.pack(name="\x1b[2Jgone\n\x07" + "x" * 100))
+        peer.send(control.pack(name="\x1b[2Jgone\n\x07" + "x" * 100))
         for fd in socket.recv_fds(peer, 65536, 64)[1]:
             os.close(fd)
         names = {client["name"] for client in world.ask("status")["clients"]}

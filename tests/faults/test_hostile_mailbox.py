@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import pytest
 
-from hbrt.layout import CLIENT_COUNT, DDR_BASE, SLOT_COUNT
-from hbrt.mailbox import ANSWER, ANSWER_OFFSET, FIRST_END, REQUEST, Request, State
+from hbrt.ddr.layout import CLIENT_COUNT, DDR_BASE, SLOT_COUNT
+from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, FIRST_END, REQUEST, Request, State
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.world import World, until

@@ -20,7 +20,7 @@ def test_no_two_points_are_one() -> None:
 def test_a_line_that_has_gone_is_named() -> None:
     gone = POINTS[0]._replace(anchor="no such line")
     with pytest.raises(
-        LookupError, match=r"core-C01: dsp_server\.core:Core\._collect has no line 1 with 'no such line'"
+        LookupError, match=r"core-C01: dsp_server\.core\.loop:Core\._collect has no line 1 with 'no such line'"
     ):
         line_of(gone)
 

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 
 import pytest  # noqa: TC002 - the fixtures' types
 
-from arm_client.relay_tasks import RelayTasks
-from arm_client.session import Session
-from hbrt.board_files import lock_holder
-from hbrt.mailbox import State
+from arm_client.session.session import Session
+from arm_client.transport.relay_tasks import RelayTasks
+from hbrt.board.files import lock_holder
+from hbrt.mailbox.table import State
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from dsp_server.clients import Clients
-from dsp_server.journal import Journal
-from dsp_server.loop import Loop
-from dsp_server.settle import Settler
-from dsp_server.watchdog import Watchdog
-from hbrt.ddr import Ddr
-from hbrt.layout import CORE_ACTIVITY
-from hbrt.mailbox import ANSWER, ANSWER_OFFSET, REQUEST, Answer, Mailbox, Request, State
+from dsp_server.lifecycle.task_ends import Settler
+from dsp_server.lifecycle.watchdog import Watchdog
+from dsp_server.process.event_loop import Loop
+from dsp_server.process.journal import Journal
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import CORE_ACTIVITY
+from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, REQUEST, Answer, Mailbox, Request, State
 from hbrt.status import Status
 
 ASLEEP, RUNNING = 0, 2

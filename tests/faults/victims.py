@@ -12,8 +12,8 @@ import socket
 import sys
 from pathlib import Path
 
-from arm_client.session import Session
-from hbrt.board import BoardPaths
+from arm_client.session.session import Session
+from hbrt.board.paths import BoardPaths
 from tests.faults import ops, tracer
 
 
@@ -75,9 +75,9 @@ def nursery(board: str, address: str) -> None:
 
 
 def daemon(config: str, ready_fd: str) -> int:
-    """A board's daemon; see ``hbrt.launch``."""
-    from dsp_server.daemon import serve_and_announce
-    from hbrt.launch import DaemonConfig
+    """A board's daemon; see ``hbrt.board.launch``."""
+    from dsp_server.daemon.daemon import serve_and_announce
+    from hbrt.board.launch import DaemonConfig
 
     tracer.install("daemon")
     return serve_and_announce(DaemonConfig(**json.loads(config)), int(ready_fd))

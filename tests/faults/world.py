@@ -22,14 +22,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from arm_client.session import Session
-from hbrt.ask import ask
-from hbrt.board import BoardPaths
-from hbrt.claim_lock import ClaimLock
-from hbrt.ddr import Ddr
-from hbrt.launch import DaemonConfig, await_running, launch
-from hbrt.layout import BLOCK, BLOCK_RECORD_BYTES, CLIENT_ASLEEP, CORE_ACTIVITY, PAGE_BYTES
-from hbrt.mailbox import FIRST_END, Mailbox, State
+from arm_client.session.session import Session
+from hbrt.board.launch import DaemonConfig, await_running, launch
+from hbrt.board.paths import BoardPaths
+from hbrt.control.ask import ask
+from hbrt.ddr.claim_lock import ClaimLock
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import BLOCK, BLOCK_RECORD_BYTES, CLIENT_ASLEEP, CORE_ACTIVITY, PAGE_BYTES
+from hbrt.mailbox.table import FIRST_END, Mailbox, State
 from tests.faults import ops
 from tests.faults.points import Point
 from tests.faults.tracer import DIRECTORY

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dsp_server.heap import Block, Heap, NotAllocated, OutOfMemory
+from dsp_server.memory.heap import Block, Heap, NotAllocated, OutOfMemory
 
 BASE = 0x8_0000_0000
 PAGE = 64  # small, so that the model can keep the bytes themselves

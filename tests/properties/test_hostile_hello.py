@@ -9,8 +9,8 @@ import msgpack
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from arm_client.client import Board
-from hbrt import wire
-from hbrt.board import BoardPaths
+from hbrt.board.paths import BoardPaths
+from hbrt.protocol import control
 from tests.limits import PATIENCE_S
 
 TEXT = st.text(max_size=20)
@@ -22,7 +22,7 @@ VALUES = st.recursive(
 PACKETS = st.one_of(
     st.binary(min_size=1, max_size=400),
     st.dictionaries(st.sampled_from(["v", "pid", "name", "x"]), VALUES, max_size=4).map(msgpack.packb),
-    VALUES.map(lambda name: msgpack.packb({"v": wire.VERSION, "name": name})),
+    VALUES.map(lambda name: msgpack.packb({"v": control.VERSION, "name": name})),
 )
 
 
@@ -38,7 +38,7 @@ def test_any_hello_gets_a_lease_or_a_refusal(dsp_board: Board, packet: bytes) ->
         raw, fds, _, _ = socket.recv_fds(peer, 1 << 20, 64)
     for fd in fds:
         os.close(fd)
-    answer = wire.unpack_map(raw, 1 << 20)
+    answer = control.unpack_map(raw, 1 << 20)
     assert answer["ok"] in {0, 1}
     assert bool(fds) is bool(answer["ok"])
     assert answer["ok"] or answer["text"]

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from arm_client.client import Board
-from hbrt.layout import SLOT_TEXT
-from hbrt.mailbox import FIRST_END, REQUEST, Request, State
+from hbrt.ddr.layout import SLOT_TEXT
+from hbrt.mailbox.table import FIRST_END, REQUEST, Request, State
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
 

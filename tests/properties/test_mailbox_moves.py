@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from dsp_server.relay.placing import Placed, Placer
-from hbrt.ddr import Ddr
-from hbrt.mailbox import FIRST_END, MOVES, REQUEST, Actor, Answer, IllegalMoveError, Mailbox, State
-from hbrt.relay_wire import SUBMIT, SUBMIT_HEAD
+from dsp_server.relay.dispatch import Placed, Placer
+from hbrt.ddr.file import Ddr
+from hbrt.mailbox.table import FIRST_END, MOVES, REQUEST, Actor, Answer, IllegalMoveError, Mailbox, State
+from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
 
 SLOTS = {0: (0, 1, 2), 1: (3, 4, 5)}  # by owner

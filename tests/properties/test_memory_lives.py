@@ -12,10 +12,10 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dsp_server.clients import Client, Clients
-from dsp_server.memory import Memory, MemoryRefusedError
-from hbrt.ddr import Ddr
-from hbrt.layout import PAGE_BYTES
-from hbrt.mailbox import REQUEST, Mailbox, State
+from dsp_server.memory.owners import Memory, MemoryRefusedError
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.mailbox.table import REQUEST, Mailbox, State
 
 HEAP_PAGES = 24
 WHO = st.integers(0, 2)

@@ -15,7 +15,7 @@ from functools import cmp_to_key
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from dsp_server.schedule import (
+from hbrt.mailbox.schedule import (
     ASLEEP,
     LOOKING,
     RUNNING,

@@ -8,8 +8,8 @@ from typing import Any
 import msgpack
 from hypothesis import given, strategies as st
 
-from hbrt import wire
-from hbrt.wire import ControlReply, ControlRequest, Int, MalformedMessageError, Text
+from hbrt.protocol import control
+from hbrt.protocol.control import ControlReply, ControlRequest, Int, MalformedMessageError, Text
 
 U64 = (1 << 64) - 1
 TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=40)
@@ -25,52 +25,52 @@ def _argument(kind: Int | Text) -> st.SearchStrategy[Any]:
 
 @st.composite
 def requests(draw: st.DrawFn) -> ControlRequest:
-    verb = draw(st.sampled_from(sorted(wire.VERBS)))
-    spec = wire.VERBS[verb]
+    verb = draw(st.sampled_from(sorted(control.VERBS)))
+    spec = control.VERBS[verb]
     left_out = draw(st.sets(st.sampled_from(sorted(spec.optional)))) if spec.optional else set()
     args = {name: draw(_argument(kind)) for name, kind in spec.args.items() if name not in left_out}
-    token = draw(st.binary(max_size=wire.TOKEN_BYTES))
+    token = draw(st.binary(max_size=control.TOKEN_BYTES))
     return ControlRequest(draw(st.integers(0, U64)), verb, args, draw(st.integers(0, (1 << 32) - 1)), token)
 
 
 @given(requests())
 def test_every_request_of_the_schema_comes_back(request: ControlRequest) -> None:
-    assert wire.decode_request(wire.encode_request(request)) == request
+    assert control.decode_request(control.encode_request(request)) == request
 
 
 @given(st.integers(0, U64), st.integers(-(1 << 31), (1 << 31) - 1), TEXT, DATA)
 def test_every_reply_comes_back(number: int, status: int, text: str, data: object) -> None:
     reply = ControlReply(number, status, text, data)
-    assert wire.decode_reply(wire.encode_reply(reply)) == reply
+    assert control.decode_reply(control.encode_reply(reply)) == reply
 
 
 @given(st.binary(max_size=300))
 def test_any_bytes_are_a_request_or_refused(raw: bytes) -> None:
     with contextlib.suppress(MalformedMessageError):
-        wire.decode_request(raw)
+        control.decode_request(raw)
     with contextlib.suppress(MalformedMessageError):
-        wire.decode_reply(raw)
+        control.decode_reply(raw)
 
 
 @given(requests(), st.data())
 def test_request_with_one_byte_changed_is_a_request_or_refused(request: ControlRequest, data: st.DataObject) -> None:
-    raw = bytearray(wire.encode_request(request))
+    raw = bytearray(control.encode_request(request))
     raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     with contextlib.suppress(MalformedMessageError):
-        changed = wire.decode_request(bytes(raw))
-        assert wire.decode_request(wire.encode_request(changed)) == changed
+        changed = control.decode_request(bytes(raw))
+        assert control.decode_request(control.encode_request(changed)) == changed
 
 
 @given(requests(), st.sampled_from(["id", "verb", "client", "token", "args"]), DATA)
 def test_request_with_one_field_of_any_kind_is_a_request_or_refused(
     request: ControlRequest, name: str, value: object
 ) -> None:
-    body = msgpack.unpackb(wire.encode_request(request))
+    body = msgpack.unpackb(control.encode_request(request))
     body[name] = value
     with contextlib.suppress(MalformedMessageError):
-        changed = wire.decode_request(msgpack.packb(body))
-        assert changed.verb in wire.VERBS
+        changed = control.decode_request(msgpack.packb(body))
+        assert changed.verb in control.VERBS
         assert not any(
-            wire.VERBS[changed.verb].args[argument].problem(given_value)
+            control.VERBS[changed.verb].args[argument].problem(given_value)
             for argument, given_value in changed.args.items()
         )

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server import cycles
+from dsp_server.errors import ParameterError
+from dsp_server.hardware import cycles
 from dsp_server.ops.cv.plans import Plan, Plans
-from dsp_server.ops.refusal import ParameterError
 from dsp_server.runtime import hb_dsp_mem_map
 from hbrt.cv.image import Plane
 from hbrt.cv.rules import CvParam
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from dsp_server.tile_manager import TileManager
+    from dsp_server.hardware.tile_manager import TileManager
 
 Planes: TypeAlias = tuple[NDArray[Any], ...]
 """An image as arrays: (height, width), or (height, width, 3); for NV12 (height / 2, width / 2, 2) after it."""

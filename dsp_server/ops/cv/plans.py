@@ -3,7 +3,7 @@
 A program calls an op with the same structure for every frame. Holding it to its rules and mapping its planes takes
 about as long as a small image does, and both depend on three things alone: the structure's bytes, whose task it is, and
 the tables of live blocks. A core grants the same views of a call's blocks again only while the last two are what they
-were (see dsp_server.views), so a plan holds for as long as the views do.
+were (see dsp_server.core.views), so a plan holds for as long as the views do.
 """
 
 from __future__ import annotations

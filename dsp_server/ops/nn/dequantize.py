@@ -21,7 +21,7 @@ from hbrt.nn_types import hbDSPDequantizeParam
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from dsp_server.tile_manager import TileManager
+    from dsp_server.hardware.tile_manager import TileManager
 
 INSTRUCTIONS = 3
 """Modelled vector instructions: convert, subtract, multiply."""

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server import cycles
+from dsp_server.errors import ParameterError
+from dsp_server.hardware import cycles
 from dsp_server.ops.nn.pointcloud_encode import Encoder, encode_pillars, encode_points
 from dsp_server.ops.nn.pointcloud_loops import ENCODE_TO_PLACES, ENCODE_TO_WORDS, TAKE_PLANES, take_plane
 from dsp_server.ops.nn.pointcloud_tiles import Compute, Rectangle, Work, run_rectangle
@@ -28,7 +29,6 @@ from dsp_server.ops.nn.tiles import (
     read_param,
     refuse_overlap,
 )
-from dsp_server.ops.refusal import ParameterError
 from hbrt.pointcloud_types import (
     HB_DSP_POINTCLOUD_DDR_PATH,
     MAX_GRID,
@@ -42,7 +42,7 @@ from hbrt.pointcloud_types import (
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from dsp_server.tile_manager import TileManager
+    from dsp_server.hardware.tile_manager import TileManager
 
 KIB = 1024
 POINTS_A_TILE = {5: 50 * KIB // 20, 4: 64 * KIB // 16}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from hbrt.kernels import Kernel
+from hbrt.jit import Kernel
 
 BLOCK = 256
 """Points that the compiled loop takes apart at a time: their numbers, by dimension, fit the host's first cache."""

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server import cycles
-from dsp_server.descriptors import current
+from dsp_server.hardware import cycles
+from dsp_server.hardware.descriptors import current
+from dsp_server.hardware.tcm import DEFAULT_ALIGN
+from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1
+from dsp_server.hardware.transfers import Shape
 from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, QUANTISED, frame
 from dsp_server.ops.nn.tiles import Path
-from dsp_server.tcm import DEFAULT_ALIGN
-from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1
-from dsp_server.transfers import Shape
 
 if TYPE_CHECKING:
-    from dsp_server.tile_manager import TileManager
+    from dsp_server.hardware.tile_manager import TileManager
 
 Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]
 """compute(tile of the input, tile of the output, which output): flat arrays of the numbers of n places."""

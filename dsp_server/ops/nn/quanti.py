@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dsp_server.errors import ParameterError
 from dsp_server.ops.nn.channels import Channels
-from dsp_server.ops.refusal import ParameterError
 from hbrt.nn_types import (
     HB_DSP_QUANTI_DDR_PATH,
     HB_DSP_QUANTI_PER_TENSOR,

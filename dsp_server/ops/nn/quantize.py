@@ -21,7 +21,7 @@ from hbrt.nn_types import hbDSPQuantizeParam
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from dsp_server.tile_manager import TileManager
+    from dsp_server.hardware.tile_manager import TileManager
 
 INSTRUCTIONS = 6
 """Modelled vector instructions: reciprocal step of the division, add, round, two of clip, pack."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dsp_server.errors import ParameterError
 from dsp_server.ops.nn.tiles import (
     BLOCK_ELEMENTS,
     Path,
@@ -23,12 +24,11 @@ from dsp_server.ops.nn.tiles import (
     run_pass,
     set_path,
 )
-from dsp_server.ops.refusal import ParameterError
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from dsp_server.tile_manager import TileManager
+    from dsp_server.hardware.tile_manager import TileManager
 
 __all__ = ["hb_dsp_softmax", "make_softmax", "set_path", "softmax_row"]
 

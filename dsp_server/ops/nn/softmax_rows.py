@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server import cycles
-from dsp_server.frame import ping_pong
+from dsp_server.errors import ParameterError
+from dsp_server.hardware import cycles
+from dsp_server.hardware.frame import ping_pong
+from dsp_server.hardware.tile_manager import OutOfTcm
 from dsp_server.ops.nn.softmax import EXP_INSTRUCTIONS, FLOAT32, hb_dsp_softmax, softmax_row
 from dsp_server.ops.nn.tiles import (
     BLOCK_ELEMENTS,
@@ -26,16 +28,14 @@ from dsp_server.ops.nn.tiles import (
     read_param,
     refuse_overlap,
 )
-from dsp_server.ops.refusal import ParameterError
 from dsp_server.runtime import context
-from dsp_server.tile_manager import OutOfTcm
 from hbrt.nn_types import hbDSPSoftmaxParam, hbDSPSoftmaxRowsParam
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX
 
 if TYPE_CHECKING:
+    from dsp_server.hardware.tile_manager import TileManager
     from dsp_server.registry import Op
-    from dsp_server.tile_manager import TileManager
 
 
 def hb_dsp_softmax_rows(input: memoryview, output: memoryview, tm: TileManager) -> int:

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dsp_server import cycles
-from dsp_server.descriptors import current
-from dsp_server.frame import ping_pong
-from dsp_server.ops.refusal import ParameterError
+from dsp_server.errors import ParameterError
+from dsp_server.hardware import cycles
+from dsp_server.hardware.descriptors import current
+from dsp_server.hardware.frame import ping_pong
+from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, OutOfTcm
 from dsp_server.runtime import hb_dsp_mem_map
-from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, OutOfTcm
 from hbrt.settings import choice
 
 if TYPE_CHECKING:
-    from dsp_server.tile_manager import TileManager
+    from dsp_server.hardware.tile_manager import TileManager
 
 Path: TypeAlias = Literal["ping_pong", "ddr"]
 Compute: TypeAlias = Callable[[NDArray[Any], NDArray[Any], int], object]

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from arm_client.client import Board
-from arm_client.commands._pictures import default_picture
-from arm_client.commands._references import verdict_of
-from arm_client.commands._references_cv import expected
+from arm_client.commands.run.pictures import default_picture
+from arm_client.commands.run.references import verdict_of
+from arm_client.commands.run.references_cv import expected
 from arm_client.errors import OpFailedError
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv_types import CvParam, hbVPImage
@@ -214,7 +214,7 @@ def test_without_opencv_no_board_is_started(shell: Shell) -> None:
     program = (
         "import sys, importlib.util as u; real = u.find_spec\n"
         "u.find_spec = lambda name, *a: None if name == 'cv2' else real(name, *a)\n"
-        "sys.argv = ['hbrt', 'run', 'cv', 'flip']\nfrom hbrt.cli import main; main()"
+        "sys.argv = ['hbrt', 'run', 'cv', 'flip']\nfrom hbrt.cli.group import main; main()"
     )
     answer: subprocess.CompletedProcess[str] = shell.python("-c", program)
     assert answer.returncode == 3

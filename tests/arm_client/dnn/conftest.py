@@ -22,7 +22,7 @@ def load(dsp_board: Board) -> Iterator[Callable[[bytes], Net]]:
     yield make
     for net in nets:
         net.close()
-    from arm_client.dnn.runtime import runtime
+    from arm_client.dnn.capi.runtime import runtime
 
     assert len(runtime.tasks) == 0, "tasks were left"
     assert len(runtime.models) == len(runtime.packed) == 0, "models were left"

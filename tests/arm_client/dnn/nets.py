@@ -154,7 +154,7 @@ class Gate:
     is_steady = False
 
     def __init__(self, net: Net) -> None:
-        from arm_client.dnn.runtime import runtime
+        from arm_client.dnn.capi.runtime import runtime
 
         model = runtime.models.get(net.handle.value).model
         self._plan = model.plan

@@ -12,8 +12,8 @@ import pytest
 
 from arm_client import nn
 from arm_client.client import Board
-from arm_client.commands._references import CHECKS, verdict_of
-from arm_client.commands._samples import samples_of
+from arm_client.commands.run.references import CHECKS, verdict_of
+from arm_client.commands.run.samples import samples_of
 from arm_client.errors import OpFailedError
 from hbrt.nn_types import hbDSPSoftmaxParam
 from hbrt.status import Status

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from dsp_server.commands import _kernel
-from dsp_server.commands._checks import EXTRAS, Level, extra, package
-from hbrt.claim_lock import ClaimLock
+from dsp_server.commands.doctor import kernel
+from dsp_server.commands.doctor.checks import EXTRAS, Level, extra, package
+from hbrt.ddr.claim_lock import ClaimLock
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def test_a_machine_that_runs_boards_passes(shell: Shell) -> None:
 
 def test_a_mutex_that_dies_with_its_holder_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ClaimLock, "initialise", lambda _: None)  # zeros: a mutex, neither shared nor robust
-    found = {check.name: check for check in _kernel.kernel()}["claim lock"]
+    found = {check.name: check for check in kernel.kernel()}["claim lock"]
     assert found.level is Level.FAIL
     assert found.advice.startswith("Cores claim tasks under a robust mutex")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from hbrt.board_files import daemon_pid
+from hbrt.board.files import daemon_pid
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hbrt import __version__
-from hbrt.control_client import Daemon
-from hbrt.refusal import RefusedError
+from hbrt.control.daemon import Daemon
+from hbrt.errors import RefusedError
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
 

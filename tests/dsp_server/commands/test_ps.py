@@ -7,8 +7,8 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hbrt.board import BoardPaths
-from hbrt.board_files import daemon_pid
+from hbrt.board.files import daemon_pid
+from hbrt.board.paths import BoardPaths
 
 if TYPE_CHECKING:
     from tests.conftest import Shell

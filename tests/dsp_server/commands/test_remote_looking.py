@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from hbrt import curve_keys
+from hbrt.remote import keys as curve_keys
 from tests.limits import PATIENCE_S
 from tests.remote_relay import BRISK, RemoteRelay
 
@@ -25,7 +25,7 @@ DAEMON_SECONDS = CONNECT_SECONDS = 1.5
 HURRIED = f"""
 from hbrt import remote_probe
 remote_probe.CONNECT_SECONDS = {CONNECT_SECONDS}
-from hbrt.cli import main
+from hbrt.cli.group import main
 main()
 """
 
@@ -71,7 +71,7 @@ def far(shell: Shell) -> Iterator[Far]:
 def kept(running: Shell) -> Iterator[Far]:
     """A board and a relay for the tests that leave them as they were; the relay waits less for the daemon."""
     keys = make_keys(running)
-    limits = {**BRISK, "dsp_server.relay.remote.looker.DAEMON_SECONDS": DAEMON_SECONDS}
+    limits = {**BRISK, "dsp_server.gateway.observer.DAEMON_SECONDS": DAEMON_SECONDS}
     with RemoteRelay(running.paths().path, keys, limits) as relay:
         made = Far(running, keys, relay.address, relay.process.pid)
         yield made

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import psutil
 import pytest
 
-from hbrt.board_files import daemon_pid
-from hbrt.control_client import Daemon
+from hbrt.board.files import daemon_pid
+from hbrt.control.daemon import Daemon
 from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ def test_of_two_starts_at_once_exactly_one_wins(shell: Shell) -> None:
 def test_looking_at_a_board_does_not_get_in_the_way_of_its_start(shell: Shell) -> None:
     """Asking the lock who holds it must not hold it."""
     (shell.home / "default").mkdir(mode=0o700)
-    look = "from hbrt.board import BoardPaths\nfrom hbrt.board_files import daemon_pid\n"
+    look = "from hbrt.board.paths import BoardPaths\nfrom hbrt.board.files import daemon_pid\n"
     look += "import sys, pathlib\nprint(flush=True)\n"
     look += "while True: daemon_pid(BoardPaths(pathlib.Path(sys.argv[1])))\n"
     looking = shell.start("-c", look, shell.home / "default")

@@ -14,9 +14,9 @@ import skimage.data
 from numpy.typing import DTypeLike, NDArray
 
 from dsp_server.builtin_ops import CV_OPS
+from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.cv import op as shared
 from dsp_server.runtime import MAP_FAILED, Mapped
-from dsp_server.tile_manager import TileManager
 from hbrt.cv_types import CvParam, hbDSPCvCmd, hbVPFilterKernel, hbVPImage, hbVPImageType
 
 Array = NDArray[Any]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dsp_server.tile_manager import TileManager
+from dsp_server.hardware.tile_manager import TileManager
 from hbrt.cv_types import (
     HB_VP_INTER_LINEAR,
     HB_VP_INTER_NEAREST,

@@ -10,7 +10,7 @@ import pytest
 import scipy.ndimage as nd
 from numpy.typing import NDArray
 
-from dsp_server.tile_manager import TileManager
+from dsp_server.hardware.tile_manager import TileManager
 from hbrt.cv_types import (
     HB_VP_INTER_GAUSSIAN,
     HB_VP_INTER_LINEAR,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.runtime import MAP_FAILED, Mapped
-from dsp_server.tile_manager import TileManager
 from hbrt.nn_types import QuantiParam
 
 BASE = 0x8_0000_0000

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from numpy.typing import NDArray
 
-from dsp_server import cycles
+from dsp_server.hardware import cycles
+from dsp_server.hardware.tile_manager import OutOfTcm, TileManager
 from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint, hb_dsp_pointpillars
 from dsp_server.ops.nn.pointcloud_tiles import Rectangle
-from dsp_server.tile_manager import OutOfTcm, TileManager
-from hbrt.kernels import Kernel, numba_module
+from hbrt.jit import Kernel, numba_module
 from hbrt.pointcloud_types import hbDSPPointCloudParam
 from hbrt.status import Status
 

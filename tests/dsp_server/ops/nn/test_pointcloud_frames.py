@@ -9,16 +9,16 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from numpy.typing import NDArray
 
-from dsp_server import cycles, descriptors
-from dsp_server.cycles import CycleCounter
-from dsp_server.descriptors import Idma
+from dsp_server.hardware import cycles, descriptors
+from dsp_server.hardware.cycles import CycleCounter
+from dsp_server.hardware.descriptors import Idma
+from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1, TileManager
 from dsp_server.ops.nn import pointcloud_tiles
 from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint
 from dsp_server.ops.nn.pointcloud_encode import Encoder, encode_pillars, encode_points
 from dsp_server.ops.nn.pointcloud_loops import ENCODE_TO_PLACES, ENCODE_TO_WORDS, TAKE_PLANES, frame, take_plane
 from dsp_server.ops.nn.pointcloud_tiles import Buffers, Rectangle, Work, at_once, run_rectangle, tile_by_tile
-from dsp_server.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1, TileManager
-from hbrt.kernels import numba_module
+from hbrt.jit import numba_module
 from tests.dsp_server.ops.nn.test_pointcloud import param
 
 if TYPE_CHECKING:

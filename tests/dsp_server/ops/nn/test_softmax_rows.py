@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.nn import tiles
 from dsp_server.ops.nn.softmax import make_softmax
 from dsp_server.ops.nn.softmax_rows import hb_dsp_softmax_rows, softmax_rows
 from dsp_server.registry import Registry
 from dsp_server.runtime import context
-from dsp_server.tile_manager import TileManager
 from hbrt.nn_types import hbDSPSoftmaxParam, hbDSPSoftmaxRowsParam
 from hbrt.status import Status
 

@@ -1,0 +1,256 @@
+"""``hrt_model_exec``: look at a model, run it, measure it; with the flags of the board's tool.
+
+docs/hrt-model-exec.md lists the flags and what is the emulator's choice.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from arm_client.commands.model_exec.flags import FlagCommand, boolean_flag, flag
+from hbrt.cli.group import be_program, mapped_exits
+from hbrt.cli.options import json_option
+from hbrt.cli.tables import show_json
+
+if TYPE_CHECKING:
+    from arm_client.commands.model_exec.stats import Summary
+    from hbrt.dnn_types import hbDNNInferCtrlParam
+
+model_file = flag(
+    "model_file", str, None, "Model files, ONNX, with commas between them.", required=True, metavar="FILE[,FILE...]"
+)
+model_name = flag("model_name", str, "", "Which model, when there are several.", metavar="NAME")
+core_id = flag("core_id", click.IntRange(0, 2), 0, "BPU core: 0 any, 1 core 0, 2 core 1.")
+input_file = flag(
+    "input_file",
+    str,
+    "",
+    "An input each, with commas between them: jpg and png for pictures, npy, bin, txt for tensors.",
+    metavar="FILE[,FILE...]",
+)
+roi_infer = boolean_flag("roi_infer", "The model has resizer inputs: they take regions of the pictures.")
+roi = flag("roi", str, "", "Regions, corners inclusive, in the order of the pictures.", metavar="L,T,R,B[;L,T,R,B...]")
+input_valid_shape = flag(
+    "input_valid_shape", str, "", "Sizes of inputs whose sizes the data decides.", metavar="N,N,..[;N,N,..]"
+)
+task_priority = flag("task_priority", click.IntRange(0, 255), 0, "Priority of the tasks, larger first.")
+task_timeout = flag("task_timeout", click.IntRange(0), 0, "Time limit of a task in milliseconds; 0 is none.")
+
+
+class _Group(click.Group):
+    """The subcommands; what fails becomes a sentence and an exit code, as of hbrt's verbs."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        from arm_client.commands.run.pictures import need_models
+
+        with mapped_exits():
+            need_models()
+            return super().invoke(ctx)
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> None:
+    if value and not ctx.resilient_parsing:
+        with mapped_exits():
+            from arm_client.dnn.capi.api import hbDNNGetVersion
+
+            click.echo(hbDNNGetVersion())
+        ctx.exit()
+
+
+@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-v",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version of the DNN runtime.",
+)
+def group() -> None:
+    """Look at a model, run it, measure it.
+
+    Flags are written as on the board: --flag=value or --flag value. Exit codes: 0 good; 1 the model or its run failed;
+    2 wrong usage; 3 the tool or its environment is broken; 124 a time limit was reached.
+    """
+
+
+@group.command("model_info", cls=FlagCommand)
+@model_file
+@model_name
+@json_option
+def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
+    """Show the models of files: their inputs and outputs, and what runs where."""
+    from arm_client.commands.model_exec.models import Models, document_of, text_of
+
+    models = Models(model_file)
+    chosen = models.chosen(model_name)
+    if as_json:
+        show_json({"load_ms": models.load_ms, "models": [document_of(model) for model in chosen]})
+        return
+    click.echo(models.heading())
+    for model in chosen:
+        click.echo(text_of(model))
+
+
+@group.command(cls=FlagCommand)
+@model_file
+@model_name
+@core_id
+@input_file
+@roi_infer
+@roi
+@flag("frame_count", click.IntRange(1), 1, "How many frames to run: the input again and again.")
+@flag(
+    "dump_intermediate",
+    click.IntRange(0, 3),
+    0,
+    "Write inputs and outputs of every node: 1 as bin, 2 and 3 as bin and txt.",
+)
+@boolean_flag("enable_dump", "Write the model's inputs and outputs.")
+@flag("dump_precision", click.IntRange(0, 60), 9, "Decimals of real numbers in txt files.")
+@boolean_flag("hybrid_dequantize_process", "With enable_dump: outputs as real numbers, without padding, in txt files.")
+@flag("dump_format", click.Choice(["bin", "txt"]), "bin", "bin as the bytes lie in memory, txt the same as numbers.")
+@flag("dump_txt_axis", click.IntRange(0, 8), 4, "Numbers that differ in dimensions from this one on share a line.")
+@flag("dump_path", click.Path(file_okay=False, path_type=Path), ".", "Directory that files are written to.")
+@boolean_flag("enable_cls_post_process", "Show the five classes of the highest scores in the first output.")
+@input_valid_shape
+@task_priority
+@task_timeout
+@json_option
+def infer(**flags: Any) -> None:
+    """Run an input, and show how long it took and what came out."""
+    from arm_client.commands.model_exec import infer as run
+    from arm_client.commands.model_exec.dump import Dumps
+    from arm_client.commands.model_exec.models import Models
+
+    models = Models(flags["model_file"])
+    model = models.one(flags["model_name"])
+    if model.inputs and not flags["input_file"]:
+        raise click.UsageError("Say what to run: --input_file, with a file for each input.")
+    run.check_axis(flags["dump_txt_axis"], model)
+    if flags["hybrid_dequantize_process"] and not flags["enable_dump"]:
+        click.echo("Nothing is written: --hybrid_dequantize_process says how, and --enable_dump that it is.", err=True)
+    document = run.infer(
+        models.file_of(model),
+        model,
+        _frame(model, flags),
+        flags["frame_count"],
+        _control(flags),
+        flags["task_timeout"],
+        Dumps(
+            enable_dump=flags["enable_dump"],
+            dump_intermediate=flags["dump_intermediate"],
+            dump_format=flags["dump_format"],
+            dump_precision=flags["dump_precision"],
+            dump_txt_axis=flags["dump_txt_axis"],
+            hybrid_dequantize_process=flags["hybrid_dequantize_process"],
+            directory=flags["dump_path"],
+        ),
+        classify=flags["enable_cls_post_process"],
+    )
+    if flags["as_json"]:
+        show_json({"load_ms": models.load_ms, **document})
+    else:
+        click.echo(f"Load model to DDR cost {models.load_ms:.3f}ms.")
+        click.echo(run.text_of(document))
+
+
+@group.command(cls=FlagCommand)
+@model_file
+@model_name
+@core_id
+@input_file
+@roi_infer
+@roi
+@flag("frame_count", click.IntRange(1), 200, "How many frames to run: the input again and again.")
+@flag("perf_time", click.IntRange(0), 0, "How many minutes to run; wins over frame_count.")
+@flag("perf_time_in_seconds", click.IntRange(0), 0, "The same in seconds; is added.")
+@flag("thread_num", click.IntRange(1, 32), 1, "Threads: 1 to measure latency, more than 2 to measure throughput.")
+@flag(
+    "profile_path",
+    click.Path(file_okay=False, path_type=Path),
+    None,
+    "Write profiler.log and profiler.csv, the times of each step, to this directory.",
+)
+@boolean_flag("enable_warmup", "Run a frame in each thread before the clock starts.", default=True)
+@flag("statistic_cycle", click.IntRange(1), 200, "Print a line after so many frames.")
+@input_valid_shape
+@task_priority
+@task_timeout
+@json_option
+def perf(**flags: Any) -> None:
+    """Run a model again and again, on random input by default, and show its latency and frame rate."""
+    from arm_client.commands.model_exec.models import Models, plan_of
+    from arm_client.commands.model_exec.perf import Load, perf
+    from arm_client.commands.model_exec.stats import progress_line, summary_block
+    from arm_client.dnn.profile.profiler import StepProfile
+
+    models = Models(flags["model_file"])
+    model = models.one(flags["model_name"])
+    frame = _frame(model, flags)
+    plan = plan_of(model)
+    profile = StepProfile([step.name for step in plan.steps])
+    if flags["profile_path"] is not None:
+        plan.observer = profile.observe
+    load = Load(
+        frames=flags["frame_count"],
+        seconds=flags["perf_time"] * 60 + flags["perf_time_in_seconds"],
+        threads=flags["thread_num"],
+        warms_up=flags["enable_warmup"],
+        cycle=flags["statistic_cycle"],
+        timeout_ms=flags["task_timeout"],
+    )
+    is_text = not flags["as_json"]
+    if is_text:
+        click.echo(f"Load model to DDR cost {models.load_ms:.3f}ms.")
+
+    def tell(summary: Summary) -> None:
+        if is_text:
+            click.echo(progress_line(summary))
+
+    summary = perf(model, frame, _control(flags), load, told=tell, started=profile.clear, shows_progress=is_text)
+    if flags["profile_path"] is not None:
+        profile.write(
+            flags["profile_path"],
+            {"FPS": summary.fps, "average_latency": summary.average},
+            {
+                "core_id": flags["core_id"],
+                "frame_count": summary.frame_count,
+                "model_name": model.name,
+                "run_time": summary.run_time,
+                "thread_num": summary.thread_num,
+            },
+        )
+    if not is_text:
+        document = {"model_name": model.name, "core_id": flags["core_id"], "load_ms": models.load_ms}
+        show_json(document | summary.document() | profile.document())
+        return
+    if summary.frame_count % load.cycle:
+        click.echo(progress_line(summary))
+    click.echo(f"\n{summary_block(summary)}")
+
+
+def _frame(model: Any, flags: dict[str, Any]) -> Any:
+    from arm_client.commands.model_exec.inputs import frame_of
+    from arm_client.session import session
+    from hbrt import settings
+
+    settings.check()
+    session.default()  # else the first tensor would be told that it gets no memory
+    return frame_of(model, flags["input_file"], flags["roi"], flags["input_valid_shape"], roi_infer=flags["roi_infer"])
+
+
+def _control(flags: dict[str, Any]) -> hbDNNInferCtrlParam:
+    from arm_client.dnn.python.runner import control
+
+    return control(flags["core_id"], flags["task_priority"])
+
+
+def main() -> None:
+    """Entry of the ``hrt_model_exec`` program, once it is loaded (see hbrt.programs)."""
+    be_program(group, "hrt_model_exec")

@@ -1,0 +1,174 @@
+"""The models that ``hrt_model_exec`` is given: loaded, chosen by name, and what it tells of their tensors."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from arm_client import dnn
+
+if TYPE_CHECKING:
+    from arm_client.dnn import Model, Tensor
+    from arm_client.dnn.run.executor import Plan
+
+RULE = "-" * 69
+
+
+class Models:
+    """What ``--model_file`` names.
+
+    Args:
+        files: Paths with commas between them.
+
+    Attributes:
+        models: In the order of the files.
+        load_ms: What loading took.
+
+    Raises:
+        HbrtError: a file cannot be read, or is no model that the runtime can carry.
+    """
+
+    def __init__(self, files: str) -> None:
+        paths = [Path(part.strip()) for part in files.split(",") if part.strip()]
+        if not paths:
+            raise click.UsageError("Name a model: --model_file=model.onnx, several with commas between them.")
+        start = time.perf_counter()
+        self.models: list[Model] = dnn.load(paths)
+        self._files = dict(zip((model.name for model in self.models), paths, strict=True))
+        self.load_ms = (time.perf_counter() - start) * 1e3
+
+    def chosen(self, name: str) -> list[Model]:
+        """The model of that name; all when it is empty.
+
+        Raises:
+            click.UsageError: none has it; says which there are.
+        """
+        found = [model for model in self.models if name in {"", model.name}]
+        if not found:
+            raise click.UsageError(f"No model is named {name!r}; there are {self._names()}.")
+        return found
+
+    def one(self, name: str) -> Model:
+        """The model to run.
+
+        Raises:
+            click.UsageError: there are several and none was named, or none has the name.
+        """
+        found = self.chosen(name)
+        if len(found) > 1:
+            raise click.UsageError(f"There are several models, name one by --model_name: {self._names()}.")
+        return found[0]
+
+    def file_of(self, model: Model) -> Path:
+        """The file that a model came from."""
+        return self._files[model.name]
+
+    def heading(self) -> str:
+        """What is said first: how long loading took, and the models' names."""
+        count = len(self.models)
+        names = "".join(f"[{model.name}]" for model in self.models)
+        return (
+            f"Load model to DDR cost {self.load_ms:.3f}ms.\n"
+            f"This model file has {count} model{'s' if count > 1 else ''}:\n{names}"
+        )
+
+    def _names(self) -> str:
+        return ", ".join(model.name for model in self.models)
+
+
+def text_of(model: Model) -> str:
+    """The block of ``model_info`` on one model."""
+    parts = [RULE, f"[model name]: {model.name}"]
+    for kind, tensors in (("input", model.inputs), ("output", model.outputs)):
+        for at, tensor in enumerate(tensors):
+            parts += ["", f"{kind}[{at}]:", *_lines(tensor, is_input=kind == "input")]
+    plan = plan_of(model)
+    if len(plan.steps) > 1 or plan.notes:
+        parts += ["", "steps:", *(f"{step.name}: {step.processor}, {_ops(step.ops)}" for step in plan.steps)]
+        parts += [f"note: {note}" for note in plan.notes]
+    return "\n".join([*parts, RULE])
+
+
+def plan_of(model: Model) -> Plan:
+    """What runs a model, step by step."""
+    from arm_client.dnn.capi.api import model_behind
+
+    return model_behind(model.handle).model.plan
+
+
+def document_of(model: Model) -> dict[str, Any]:
+    """What ``model_info --json`` says of one model."""
+    plan = plan_of(model)
+    return {
+        "name": model.name,
+        "inputs": [_tensor_document(tensor, is_input=True) for tensor in model.inputs],
+        "outputs": [_tensor_document(tensor, is_input=False) for tensor in model.outputs],
+        "steps": [{"name": step.name, "processor": step.processor, "ops": step.ops} for step in plan.steps],
+        "notes": plan.notes,
+    }
+
+
+def source_of(tensor: Tensor) -> str:
+    """Where a board's model would take an input from, in the vendor's words."""
+    image = tensor.spec.image
+    if image is None:
+        return "HB_DNN_INPUT_FROM_DDR"
+    return "HB_DNN_INPUT_FROM_RESIZER" if image.is_resizer else "HB_DNN_INPUT_FROM_PYRAMID"
+
+
+def _lines(tensor: Tensor, *, is_input: bool) -> list[str]:
+    told = tensor.properties
+    lines = [f"name: {tensor.name}"]
+    if is_input:
+        lines.append(f"input source: {source_of(tensor)}")
+    lines += [
+        f"valid shape: {_shape(told.shape)}",
+        f"aligned shape: {_shape(told.aligned_shape)}",
+        f"aligned byte size: {told.aligned_byte_size}",
+        f"tensor type: {tensor.spec.tensor_type.name}",
+        f"tensor layout: {tensor.spec.layout.name}",
+        f"quanti type: {told.quanti_type}",
+        f"stride: {_shape(told.stride)}",
+    ]
+    if told.quanti_type == "SCALE":
+        lines += [f"scale data: {_values(told.scale_data)}", f"zero point data: {_values(told.zero_point_data)}"]
+    if told.quanti_type == "SHIFT":
+        lines.append(f"shift data: {_values(told.shift_data)}")
+    if max(told.scale_data.size, told.shift_data.size) > 1:
+        lines.append(f"quantize axis: {told.quantize_axis}")
+    return lines
+
+
+def _tensor_document(tensor: Tensor, *, is_input: bool) -> dict[str, Any]:
+    told = tensor.properties
+    document: dict[str, Any] = {"name": tensor.name}
+    if is_input:
+        document["input_source"] = source_of(tensor)
+    return document | {
+        "valid_shape": list(told.shape),
+        "aligned_shape": list(told.aligned_shape),
+        "aligned_byte_size": told.aligned_byte_size,
+        "tensor_type": tensor.spec.tensor_type.name,
+        "tensor_layout": tensor.spec.layout.name,
+        "quanti_type": told.quanti_type,
+        "stride": list(told.stride),
+        "scale_data": told.scale_data.tolist(),
+        "zero_point_data": told.zero_point_data.tolist(),
+        "shift_data": told.shift_data.tolist(),
+        "quantize_axis": told.quantize_axis,
+    }
+
+
+def _shape(sizes: tuple[int, ...]) -> str:
+    return "(" + "".join(f"{size}," for size in sizes) + ")"
+
+
+def _ops(ops: dict[str, int]) -> str:
+    return ", ".join(f"{count} {name}" for name, count in ops.items())
+
+
+def _values(values: Any) -> str:
+    return ",".join(f"{value:g}" for value in values.tolist())

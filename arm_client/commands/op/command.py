@@ -1,0 +1,244 @@
+"""``hbrt op``: ops of one's own."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hbrt.cli.exits import Exit
+from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
+
+CASE_SECONDS = 30.0
+
+
+@click.group(
+    short_help="Write an op of your own, or check one against a reference.",
+    epilog="Example: hbrt op new scale --cmd 0x1000",
+)
+def command() -> None:
+    """Ops of your own."""
+
+
+@command.command(
+    short_help="Write an op with all that belongs to it.", epilog="Example: hbrt op new scale --cmd 0x1000"
+)
+@click.argument("name")
+@click.option(
+    "--cmd",
+    metavar="NUMBER",
+    required=True,
+    callback=to_command,
+    help="Command number of the op, 0x1000 to 0xfffe.",
+)
+@click.option(
+    "--dir",
+    "directory",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    help="Where to write; default: here.",
+)
+@json_option
+def new(name: str, cmd: int, directory: Path, *, as_json: bool) -> None:
+    """Write an image with the op NAME, an ARM program that calls it, and a test that compares it with numpy.
+
+    All run as written. The op computes y = a * x + b over float32: replace that with yours.
+    """
+    from arm_client.commands.op.new import NewOp, OpError, write_op
+
+    try:
+        files = write_op(NewOp(name, cmd), directory)
+    except OpError as error:
+        raise click.UsageError(str(error)) from None
+    if as_json:
+        from hbrt.cli.tables import show_json
+
+        show_json({"op": name, "cmd": cmd, "command": f"{cmd:#x}", "files": [str(file) for file in files]})
+        return
+    param, image, call, test = (file.name for file in files)
+    where = f" in {directory}" if directory != Path() else ""
+    click.echo(
+        f"""\
+Wrote {image} (the op), {call} (calls it), {test} (checks it) and {param} (what they share){where}.
+Run them there:
+
+  hbrt start --image {image}
+  python {call}
+  pytest {test}
+  hbrt stop"""
+    )
+
+
+def _to_shapes(_ctx: click.Context, _param: click.Parameter, values: tuple[str, ...]) -> tuple[Any, ...]:
+    if not values:
+        return ()
+    from arm_client.commands.op.cases import to_shape
+
+    try:
+        return tuple(to_shape(value) for value in values)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _to_atol(_ctx: click.Context, _param: click.Parameter, value: float) -> float:
+    if not math.isfinite(value):  # the range lets NaN pass; either would let every difference pass, or none
+        raise click.BadParameter(f"{value} is no difference; give a finite number of 0 or more.")
+    return value
+
+
+@command.command(
+    short_help="Compare an op with a reference.", epilog="Example: hbrt op check 0x1000 --against my_reference.py:scale"
+)
+@click.argument("cmd", metavar="CMD", callback=to_command)
+@click.option(
+    "--against",
+    metavar="MODULE:FUNCTION",
+    required=True,
+    help="The reference: takes a numpy array, returns what the output block must hold. FILE.py:FUNCTION also does.",
+)
+@click.option(
+    "--params",
+    metavar="MODULE:FUNCTION",
+    help="Makes the input block, as bytes or a ctypes structure, from the input array in device memory; one that takes "
+    "two arguments gets the output array, too. Default: {int32 data_size; uint64 input}, as softmax takes.",
+)
+@click.option("--cases", "count", metavar="N", type=click.IntRange(min=1), default=100, show_default=True)
+@click.option("--dtype", default="float32", show_default=True, help="Type of the generated elements.")
+@click.option(
+    "--shape",
+    "shapes",
+    metavar="HxW",
+    multiple=True,
+    callback=_to_shapes,
+    help="Shape of the generated arrays. A side may be a range, also with a step, as in 1-480x2-640/2; several shapes "
+    "are taken in turn. Default: one dimension, 1 to 70000 elements.",
+)
+@click.option(
+    "--ulp",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Differences to let pass, in representable values.",
+)
+@click.option(
+    "--atol",
+    metavar="NUMBER",
+    type=click.FloatRange(min=0),
+    callback=_to_atol,
+    default=0.0,
+    show_default=True,
+    help="Differences to let pass however many ulp they are: near 0, ulp are tiny.",
+)
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option("--special", is_flag=True, help="Put NaN and infinities into some cases.")
+@any_board_option
+@timeout_option(CASE_SECONDS)
+@json_option
+@click.pass_context
+def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, board: Any, **how: Any) -> None:
+    """Compare the op registered for CMD with a reference over generated inputs.
+
+    It runs on the running board, or on a private one (HBRT_IMAGE is its image). The first difference is printed with
+    its index, both values and their distance in ulp; the exit code is then 1. --timeout is for each case.
+    """
+    from arm_client.client import connect
+    from arm_client.commands.op import check as op_check
+    from arm_client.errors import HbrtError
+    from hbrt import settings
+    from hbrt.status import Status
+
+    if cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT} or not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
+        raise click.UsageError(f"Command {cmd:#x} is no op's; 'hbrt ops' lists those of the running board.")
+    as_json = how.pop("as_json")
+    timeout_s = how.pop("timeout")
+    try:
+        reference = op_check.load_function(against)
+        pack = op_check.load_params(params) if params else op_check.default_params
+        how["dtype"] = op_check.to_dtype(how["dtype"])
+    except op_check.BadReferenceError as error:
+        raise click.UsageError(str(error)) from None
+    settings.check()
+    named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    with connect(str(board.path) if named else None) as connected:
+        name = connected.ops().get(cmd, "not registered")
+        try:
+            found = op_check.check(connected, cmd, reference, pack, timeout_s=timeout_s, **how)
+        except op_check.CheckFailedError as error:
+            raise click.ClickException(str(error)) from None
+        except HbrtError as error:
+            if error.status != Status.HB_DSP_UNKNOWN_COMMAND:
+                _explain(error, has_params=params is not None)
+            raise
+    if as_json:
+        from hbrt.cli.tables import show_json
+
+        show_json(_as_data(cmd, name, against, found))
+    else:
+        click.echo(_as_text(cmd, name, against, found))
+    if found.difference is not None:
+        ctx.exit(Exit.FAILED)
+
+
+def _explain(error: Exception, *, has_params: bool) -> None:
+    """Say, before the error itself, what the op was called with."""
+    if not has_params:
+        click.echo(
+            "Without --params the input block was {int32 data_size; uint64 input}; an op that takes another one needs "
+            "a function that makes it (see --help). What the op logged: hbrt log.",
+            err=True,
+        )
+    for note in getattr(error, "__notes__", ()):
+        click.echo(note, err=True)
+
+
+def _as_text(cmd: int, name: str, against: str, found: Any) -> str:
+    if found.difference is None:
+        return (
+            f"Command {cmd:#x} ({name}) agrees with {against} in {found.cases} cases; largest difference "
+            f"{found.largest_ulp} ulp."
+        )
+    case, difference = found.case, found.difference
+    where = str(case).capitalize()
+    far = "not comparable" if difference.ulp is None else f"{difference.ulp} ulp apart"
+    at = f"[{', '.join(map(str, difference.place))}]" if difference.place else difference.at
+    return (
+        f"Command {cmd:#x} ({name}) differs from {against}. {where}: element {at} is {difference.got}, "
+        f"the reference has {difference.expected}, {far}.{_hint(case.data.dtype, difference.expected.dtype)}"
+    )
+
+
+def _hint(generated: Any, returned: Any) -> str:
+    """What may be wrong when the reference returned the type that numpy computes in by itself."""
+    if returned == generated or str(returned) not in {"float64", "int64"}:
+        return ""
+    return f" The reference returned {returned}: if the op writes another type, return that."
+
+
+def _as_data(cmd: int, name: str, against: str, found: Any) -> dict[str, Any]:
+    data = {"cmd": cmd, "name": name, "against": against, "cases": found.cases, "largest_ulp": found.largest_ulp}
+    if found.difference is None:
+        return {**data, "equal": True}
+    case, difference = found.case, found.difference
+    return {
+        **data,
+        "equal": False,
+        "case": case.number,
+        "kind": case.kind,
+        "size": case.data.size,
+        "shape": list(case.data.shape),
+        "index": difference.at,
+        "place": list(difference.place) or [difference.at],
+        "got": _as_number(difference.got),
+        "expected": _as_number(difference.expected),
+        "ulp": difference.ulp,
+    }
+
+
+def _as_number(value: Any) -> float | str:
+    """A number, or "nan", "inf" and "-inf", for which JSON has none."""
+    number = float(value)
+    return number if math.isfinite(number) else str(number)

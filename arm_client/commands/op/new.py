@@ -1,0 +1,113 @@
+"""Writing an op from the template: what its files are called, which names and numbers it may have."""
+
+from __future__ import annotations
+
+import ast
+import keyword
+from pathlib import Path
+from string import Template
+from typing import NamedTuple
+
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
+
+TEMPLATE = Path(__file__).resolve().parent / "template"
+FIRST_CUSTOM = HB_DSP_RPC_CMD_CV_E + 1
+
+
+class OpError(ValueError):
+    """An op cannot be written like that; the message says why, and nothing was written."""
+
+
+class NewOp(NamedTuple):
+    """An op to write."""
+
+    name: str
+    cmd: int
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Names of the files, and the template of each."""
+        return {
+            f"{self.name}_param.py": "param.py.in",
+            f"{self.name}_image.py": "image.py.in",
+            f"call_{self.name}.py": "call.py.in",
+            f"test_{self.name}.py": "test.py.in",
+        }
+
+    def render(self, template: str) -> str:
+        """Text of a file."""
+        words = {
+            "name": self.name,
+            "NAME": self.name.upper(),
+            "Param": "".join(part.capitalize() for part in self.name.split("_")) + "Param",
+            "cmd": f"{self.cmd:#x}",
+        }
+        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(words)
+
+
+def check_op(op: NewOp) -> None:
+    """Refuse names that are none, and numbers that are not for custom ops.
+
+    Raises:
+        OpError: as said.
+    """
+    name, cmd = op
+    if not (name.isascii() and name.isidentifier()) or not name[0].isalpha() or keyword.iskeyword(name):
+        raise OpError(
+            f"{name!r} cannot name an op: it becomes a Python function and part of file names. Use letters, digits and "
+            "'_', a letter first, and no keyword of Python."
+        )
+    if name.startswith("test"):
+        raise OpError(f"{name!r} cannot name an op: pytest takes functions whose names begin with 'test' for tests.")
+    if name in _names_used():
+        raise OpError(f"{name!r} is a name that the written programs use themselves; choose another one.")
+    last = HB_DSP_RPC_CMD_BUTT - 1
+    if FIRST_CUSTOM <= cmd <= last:
+        return
+    if not 0 <= cmd <= HB_DSP_RPC_CMD_BUTT:
+        whose = "is no command number"
+    elif cmd == HB_DSP_RPC_CMD_BUTT:
+        whose = "lists the registered commands"
+    elif cmd < HB_DSP_RPC_CMD_NN_B:
+        whose = "is reserved for the framework"
+    else:
+        whose = f"belongs to the packaged {'NN' if cmd < HB_DSP_RPC_CMD_CV_B else 'CV'} ops"
+    raise OpError(f"Command {cmd:#x} {whose}; an op of your own takes {FIRST_CUSTOM:#x} to {last:#x}.")
+
+
+def _names_used() -> set[str]:
+    """Every name in the templates but the op's own."""
+    sample = NewOp("q", FIRST_CUSTOM)
+    names: set[str] = set()
+    for template in sample.files.values():
+        for node in ast.walk(ast.parse(sample.render(template))):
+            match node:
+                case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+                    names.add(name)
+                case ast.alias(name=name, asname=asname):
+                    names.add(asname or name.partition(".")[0])
+    return names - {"q"}
+
+
+def write_op(op: NewOp, directory: Path) -> list[Path]:
+    """Write the files of an op; makes the directory. Either all are written or none.
+
+    Raises:
+        OpError: the name, the number, or a file that is there already. OSError: the directory cannot be written.
+    """
+    check_op(op)
+    paths = {directory / file: op.render(template) for file, template in op.files.items()}
+    if existing := [path for path in paths if path.exists() or path.is_symlink()]:
+        raise OpError(f"{existing[0]} exists already; nothing was written. Choose another name, or --dir.")
+    directory.mkdir(parents=True, exist_ok=True)
+    written: list[Path] = []
+    try:
+        for path, text in paths.items():
+            with path.open("x", encoding="utf-8") as file:
+                written.append(path)
+                file.write(text)
+    except BaseException:
+        for path in written:
+            path.unlink(missing_ok=True)
+        raise
+    return written

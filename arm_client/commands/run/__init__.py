@@ -1,0 +1,1 @@
+"""``hbrt run``: sample programs on a board."""

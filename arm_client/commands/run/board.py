@@ -1,0 +1,79 @@
+"""The board that samples run on, and how their tasks go to it."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hbrt import settings
+from hbrt.board.files import daemon_pid, lock_holder
+from hbrt.board.paths import BoardPaths, RemoteBoard, private_directory
+from hbrt.errors import BoardError, NotRunningError
+
+RELAY_SECONDS = 5.0
+MODES = ("relay", "direct")
+
+
+@contextmanager
+def running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, bool]]:
+    """Directory of a board that runs meanwhile, and whether it is a private one.
+
+    Raises:
+        BoardError: it does not run, cannot be reached, or does not start. BadSettingError: a setting is not good.
+    """
+    settings.check()  # once: each sample, and a relay that it starts, would trip over it
+    if isinstance(board, RemoteBoard):
+        from arm_client.client import connect
+
+        connect(board.name).close()  # what is wrong with the way there is said once, not by each sample
+        yield str(board.path), False
+        return
+    if daemon_pid(board) is not None:
+        yield str(board.path), False
+        return
+    if must_run:
+        from hbrt.control.daemon import why_not_running
+
+        raise NotRunningError(why_not_running(board))
+    from hbrt.board.launch import DaemonConfig, launch
+
+    directory = private_directory()
+    image = settings.text("HBRT_IMAGE")
+    config = DaemonConfig(
+        directory=str(directory),
+        image=str(Path(image).absolute()) if image else None,
+        cores=settings.integer("HBRT_CORES"),
+        ddr_bytes=settings.size_bytes("HBRT_DDR"),
+        is_private=True,
+    )
+    daemon = launch(config)
+    try:
+        yield str(directory), True
+    finally:
+        relay = _relay_of(BoardPaths(directory))
+        os.close(daemon.lifeline)
+        os.waitpid(daemon.pid, 0)
+        if relay is not None:  # it ends with its board, a little later
+            select.select([relay], [], [], RELAY_SECONDS)
+            os.close(relay)
+
+
+def _relay_of(board: BoardPaths) -> int | None:
+    """A descriptor that is readable once the board's relay has ended; None when there is none."""
+    try:
+        pid = lock_holder(board.relay_lock)
+        return None if pid is None else os.pidfd_open(pid)
+    except (BoardError, ProcessLookupError):
+        return None
+
+
+def mode_of(board: BoardPaths | RemoteBoard, asked: str | None) -> str:
+    """Relay, unless the user said otherwise, here or by the settings; a board of another machine has no other way."""
+    if isinstance(board, RemoteBoard):
+        return "relay"
+    if asked is None and any(os.environ.get(name) for name in ("HB_DSP_RPC_MODE", "HB_UCP_ENABLE_RELAY_MODE")):
+        return "relay" if settings.is_relayed() else "direct"
+    return asked or "relay"

@@ -1,0 +1,223 @@
+"""``hbrt run``: the sample programs of a group, for real, with what came of each."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from arm_client.commands.run.board import MODES, mode_of, running_board
+from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
+from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
+from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.exits import Exit
+from hbrt.cli.options import any_board_option, json_option, timeout_option
+from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.status import name_of
+
+SAMPLE_SECONDS = 60.0
+_COLUMNS = (
+    Column("OP"),
+    Column("COMMAND", is_number=True),
+    Column("CORE"),
+    Column("STATUS"),
+    Column("LARGEST ERROR", is_number=True),
+    Column("HOST TIME", is_number=True),
+    Column("RESULT"),
+)
+_CORES = {0: "any", 1: "0", 2: "1"}
+
+
+@click.command(
+    short_help="Run the sample programs of a group and compare their results.",
+    epilog="Example: hbrt run nn softmax --mode direct",
+)
+@click.argument("group", required=False)
+@click.argument("names", metavar="[help | NAME...]", nargs=-1)
+@any_board_option
+@click.option(
+    "--output",
+    "-o",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write results.json, what each sample printed, and pictures into this directory. Default: output/ when one of "
+    "the samples makes a file.",
+)
+@file_option("--input", "-i", "picture", help="Picture for the samples that take one; any file that OpenCV reads.")
+@file_option(
+    "--points",
+    help="Point cloud for the sample that is named: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
+)
+@file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
+@file_option("--image", help="Picture for the model; any file that OpenCV reads.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    help="How their tasks go to the cores. Default: HB_DSP_RPC_MODE, else relay, as the vendor's scripts do.",
+)
+@timeout_option(SAMPLE_SECONDS)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    group: str | None,
+    names: tuple[str, ...],
+    board: BoardPaths,
+    output: Path | None,
+    picture: Path | None,
+    points: Path | None,
+    model: Path | None,
+    image: Path | None,
+    mode: str | None,
+    timeout: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Run the samples of GROUP (such as 'nn'), all or those named; 'hbrt run nn help' lists them.
+
+    They run on the running board, or on a private one when none runs; their tasks go by the board's relay unless --mode
+    or HB_DSP_RPC_MODE says direct. Each result is compared with a reference; the exit code is 1 when one failed. 'nn'
+    runs a model too, where the extra 'dnn' is installed. --timeout is for each.
+    """
+    if group is None or group == "help":
+        raise click.UsageError(f"Name a group of samples; there are {', '.join(groups())}.")
+    wants_help = "help" in names
+    named = tuple(name for name in names if name != "help")
+    samples = chosen(group, named)
+    if wants_help:
+        _list(samples, as_json=as_json)
+        return
+    samples = _installed(samples, were_named=bool(named))
+    output = output or default_output(samples)
+    files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
+    options = options_of(samples, files, output, were_named=bool(named))
+    mode = mode_of(board, mode)
+    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    with running_board(board, must_run=was_named) as (directory, is_private):
+        if output is not None:
+            prepare_output(output)
+        outcomes = [
+            run_sample(name, file, directory, timeout, options, mode)
+            for name, file in _with_progress(samples, group, is_shown=not as_json)
+        ]
+    document: dict[str, Any] = {
+        "group": group,
+        "board": None if is_private else board.name,
+        "mode": mode,
+        "passed": all(outcome.has_passed for outcome in outcomes),
+        "results": [outcome.document() for outcome in outcomes],
+    }
+    where, problem = "", None
+    if output is not None:
+        try:
+            where = _keep(output, document, outcomes, picture, has_sheet=take_pictures(samples))
+        except OSError as error:  # the results are shown first
+            problem = error if error.filename else OSError(error.errno, error.strerror, str(output))
+    if as_json:
+        show_json(document)
+    else:
+        _show(outcomes, f"{'a private board' if is_private else f'board {board.name}'}, in {mode} mode")
+        if where:
+            click.echo(where)
+    if problem is not None:
+        raise problem
+    ctx.exit(_exit_code(outcomes))
+
+
+def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]:
+    """The samples whose libraries are installed; says on stderr which were left out.
+
+    Raises:
+        PictureError: no other sample is left, or the ones that need them were named.
+    """
+    missing = missing_for_models()
+    others = {name: file for name, file in samples.items() if not missing or file.parent.name != "dnn"}
+    if left_out := [name for name in samples if name not in others]:
+        if were_named or not others:
+            need_models()
+        click.echo(f"Left out: {', '.join(left_out)}, which needs {', '.join(missing)} (hbrt's extra 'dnn').", err=True)
+    return others
+
+
+def _with_progress(samples: dict[str, Path], group: str, *, is_shown: bool) -> Iterable[tuple[str, Path]]:
+    """The samples, with a bar on the terminal while they run."""
+    if not is_shown or not sys.stderr.isatty():
+        return samples.items()
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(samples.items(), group, total=len(samples), console=Console(stderr=True), transient=True)
+
+
+def _list(samples: dict[str, Path], *, as_json: bool) -> None:
+    if as_json:
+        show_json([{"sample": name, "file": str(file), "about": summary_of(file)} for name, file in samples.items()])
+    else:
+        show_table((Column("SAMPLE"), Column("ABOUT")), [(name, summary_of(file)) for name, file in samples.items()])
+
+
+def _show(outcomes: list[Outcome], where: str) -> None:
+    by_command = sorted(outcomes, key=_place_of)
+    show_table(_COLUMNS, [_row(outcome) for outcome in by_command])
+    for outcome in by_command:
+        if lines := outcome.result.get("report"):
+            click.echo("\n".join(["", *lines]))
+    if any(outcome.result.get("report") for outcome in outcomes):
+        click.echo()
+    for outcome in outcomes:
+        if not outcome.has_passed:
+            click.echo(f"{outcome.name} failed: {outcome.problem}\n{outcome.output}".rstrip(), err=True)
+    good = sum(outcome.has_passed for outcome in outcomes)
+    click.echo(f"{good} of {len(outcomes)} passed, on {where}.")
+
+
+def _place_of(outcome: Outcome) -> tuple[int, str]:
+    """Key by which the table is sorted: command, then name; last those whose command is not known."""
+    command = outcome.record()["command"]
+    return 1 << 16 if command is None else command, outcome.name
+
+
+def _row(outcome: Outcome) -> tuple[object, ...]:
+    record = outcome.record()
+    command, core, status, error, took_us = (
+        record[name] for name in ("command", "core", "status", "max_error", "host_time_us")
+    )
+    return (
+        record["op"],
+        "-" if command is None else f"{command:#x}",
+        "-" if core is None else _CORES.get(core, str(core)),
+        "-" if status is None else name_of(status) if status else "0",
+        "-" if error is None else f"{error:.2g}",
+        "-" if took_us is None else f"{took_us:.0f} us",
+        "ok" if outcome.has_passed else "FAILED",
+    )
+
+
+def _keep(
+    output: Path, document: dict[str, Any], outcomes: list[Outcome], picture: Path | None, *, has_sheet: bool
+) -> str:
+    """Write all that is known into the directory, and the sheet into the document; a line that says where it is.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    made = [(outcome.name, Path(file)) for outcome in outcomes if (file := outcome.result.get("output_file"))]
+    sheet = contact_sheet(output, picture, made) if has_sheet else None
+    if sheet is not None:
+        document["contact_sheet"] = str(sheet.absolute())
+    (output / "results.json").write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    for outcome in outcomes:
+        (output / f"{outcome.name}.log").write_text(outcome.output, encoding="utf-8")
+    return f"All pictures: {sheet}" if sheet else f"Results: {output}"
+
+
+def _exit_code(outcomes: list[Outcome]) -> Exit:
+    failed = [outcome for outcome in outcomes if not outcome.has_passed]
+    if not failed:
+        return Exit.GOOD
+    return Exit.TIME_LIMIT if all(outcome.has_timed_out for outcome in failed) else Exit.FAILED

@@ -1,0 +1,130 @@
+"""Files that ``hbrt run`` is given for its samples: what is wrong with one is said before any sample runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from arm_client.commands.run.pictures import is_picture, need_opencv, take_pictures
+from arm_client.commands.run.samples import arguments_of
+
+DEFAULT_DIRECTORY = Path("output")
+_Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
+_FILES = {
+    "points_file": ("--points", "point-cloud"),
+    "input_file": ("--input", "picture"),
+    "model_file": ("--model", "model"),
+    "image_file": ("--image", "model"),
+}
+_NUMBERS = ("x", "y", "z", "intensity", "ring or time")  # of a point, float32; a model takes the first 4, or all
+
+
+def file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
+    """An option that names a file which is there; no pipe or device: files are read to their end, and twice."""
+
+    def check(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
+        if value is not None and not value.is_file():
+            raise click.BadParameter(f"'{value}' is no regular file; name one.")
+        return value
+
+    kind = click.Path(exists=True, dir_okay=False, path_type=Path)
+    return click.option(*names, metavar="FILE", type=kind, callback=check, help=help)
+
+
+def default_output(samples: dict[str, Path]) -> Path | None:
+    """Where results go when no directory is named; None when no sample makes a file."""
+    return DEFAULT_DIRECTORY if any("output_dir" in arguments_of(file) for file in samples.values()) else None
+
+
+def options_of(
+    samples: dict[str, Path], files: dict[str, Path | None], output: Path | None, *, were_named: bool
+) -> dict[str, str]:
+    """What the samples get as arguments of their ``main()``, as far as they take it.
+
+    Args:
+        samples: Those that will run.
+        files: What the user gave, by argument.
+        output: Directory for results; None for no files.
+        were_named: Whether the user named them, rather than have all of the group run.
+
+    Raises:
+        click.UsageError: a point cloud or a picture, and no sample that takes one; a file of another format, or for
+            samples that read different ones.
+        PictureError: OpenCV is not installed.
+    """
+    options = {} if output is None else {"output_dir": str(output.absolute())}
+    for argument, file in files.items():
+        if file is None:
+            continue
+        if not any(argument in arguments_of(sample) for sample in samples.values()):
+            option, kind = _FILES[argument]
+            raise click.UsageError(f"{option} {file} is for {kind} samples; {', '.join(samples)} takes none.")
+        options[argument] = str(file.absolute())
+    if take_pictures(samples):
+        need_opencv()
+        if (picture := files["input_file"]) is not None and not is_picture(picture):
+            raise click.UsageError(f"--input {picture} is not a picture that OpenCV can read.")
+    if (points := files["points_file"]) is not None:
+        _check_points(points, samples, were_named=were_named)
+    return options
+
+
+def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -> None:
+    from arm_client.errors import CallerError
+    from arm_client.nn import CENTERPOINT, POINTPILLARS
+    from arm_client.nn.pointcloud.sweep import NPY_ADVICE, NPY_MAGIC
+
+    known = {"centerpoint": CENTERPOINT, "pointpillars": POINTPILLARS}
+    models = {name: model for name, model in known.items() if name in samples}
+    if not were_named or len({model.dims for model in models.values()}) > 1:
+        formats = [f"{name} reads {_format_of(model.dims)}" for name, model in models.items()]
+        raise click.UsageError(
+            f"--points {points} would be given to all samples that take a point cloud, and they read different files: "
+            f"{'; '.join(formats)}. Name the one that it is for, as in: hbrt run nn {next(iter(models))} --points FILE."
+        )
+    with points.open("rb") as file:
+        if file.read(len(NPY_MAGIC)) == NPY_MAGIC:
+            raise click.UsageError(f"--points {points} is a .npy file; samples read bare float32: {NPY_ADVICE}.")
+    size_bytes = points.stat().st_size
+    for name, model in models.items():
+        count, rest = divmod(size_bytes, 4 * model.dims)
+        if rest:
+            raise click.UsageError(
+                f"--points {points} has {size_bytes} bytes, which is no whole number of points of {4 * model.dims} "
+                f"bytes: {name} reads {_format_of(model.dims)}. It has another format, or is cut off."
+            )
+        try:
+            model.need_sweep((count, model.dims))
+        except CallerError as error:
+            raise click.UsageError(f"--points {points}, for {name}: {error.text}") from None
+
+
+def _format_of(dims: int) -> str:
+    """What the file of a model holds."""
+    return f"{dims} float32 a point ({', '.join(_NUMBERS[:dims])}; {4 * dims} bytes)"
+
+
+def prepare_output(directory: Path) -> None:
+    """Make the directory that results go to, before they have cost any time.
+
+    Raises:
+        click.UsageError: something else is there. OSError: it cannot be made or written to.
+    """
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise click.UsageError(
+            f"Results cannot go to {directory}: it, or a part of its path, is no directory. Name another with --output."
+        ) from None
+    except OSError as error:
+        raise _cannot_write(directory, error.strerror or str(error)) from None
+    if not os.access(directory, os.W_OK | os.X_OK):
+        raise _cannot_write(directory, "Permission denied")
+
+
+def _cannot_write(directory: Path, why: str) -> OSError:
+    return OSError(f"Results cannot be written into {directory}: {why}. Name another directory with --output.")

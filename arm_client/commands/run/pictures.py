@@ -1,0 +1,131 @@
+"""Samples that make pictures: what they need, and one sheet that shows them all."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arm_client.commands.run.samples import arguments_of
+from hbrt.samples_dir import samples_dir
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+SHEET_NAME = "contact_sheet.png"
+TILE_WIDTH, TILE_HEIGHT, LABEL_HEIGHT, GAP = 240, 180, 22, 10
+COLUMNS = 6
+
+
+class PictureError(OSError):
+    """Pictures cannot be read or written; the message says which file, or what to install."""
+
+
+def take_pictures(samples: dict[str, Path]) -> bool:
+    """Whether one of the samples reads a picture."""
+    return any("input_file" in arguments_of(file) for file in samples.values())
+
+
+def need_opencv() -> None:
+    """Say what is missing before a board is started for nothing.
+
+    Raises:
+        PictureError: OpenCV is not installed.
+    """
+    if find_spec("cv2") is None:
+        raise PictureError(
+            "These samples read and write pictures with OpenCV, which this Python does not have: install hbrt with its "
+            "extra 'cv', as in pip install '.[cv]' in its clone."
+        )
+
+
+def missing_for_models() -> list[str]:
+    """Names of the libraries that models need and this Python does not have."""
+    return [name for name in ("onnx", "onnxruntime", "cv2", "yaml") if find_spec(name) is None]
+
+
+def need_models() -> None:
+    """Say what is missing before a board is started for nothing.
+
+    Raises:
+        PictureError: something that models need is not installed.
+    """
+    if missing := missing_for_models():
+        raise PictureError(
+            f"Models need {', '.join(missing)}, which this Python does not have: install hbrt with its extra 'dnn', as "
+            f"in pip install '.[dnn]' in its clone."
+        )
+
+
+def is_picture(file: Path) -> bool:
+    """Whether OpenCV can read a file."""
+    import cv2
+
+    return cv2.imread(str(file), cv2.IMREAD_COLOR) is not None
+
+
+def default_picture() -> Path:
+    """The picture that the samples take when none is named."""
+    return samples_dir() / "arm" / "cv" / "data" / "input.png"
+
+
+def contact_sheet(directory: Path, picture: Path | None, made: list[tuple[str, Path]]) -> Path | None:
+    """Write the sheet of what the samples made of a picture.
+
+    Args:
+        directory: Where to.
+        picture: What they had; None for the default one.
+        made: Name and file of each result.
+
+    Returns:
+        The sheet's file; None when nothing was made.
+    """
+    if not made:
+        return None
+    file = directory / SHEET_NAME
+    write_contact_sheet(file, [("the picture", picture or default_picture()), *made])
+    return file
+
+
+def write_contact_sheet(file: Path, pictures: list[tuple[str, Path]]) -> None:
+    """Write all pictures onto one, in rows of six, each with its name below.
+
+    Args:
+        file: PNG file to write.
+        pictures: Name and file of each.
+
+    Raises:
+        PictureError: one cannot be read, or the sheet cannot be written; names the file.
+    """
+    import cv2
+    import numpy as np
+
+    rows = -(-len(pictures) // COLUMNS)
+    columns = min(len(pictures), COLUMNS)
+    step_x, step_y = TILE_WIDTH + GAP, TILE_HEIGHT + LABEL_HEIGHT + GAP
+    sheet = np.full((rows * step_y + GAP, columns * step_x + GAP, 3), 245, np.uint8)
+    for index, (name, picture_file) in enumerate(pictures):
+        picture = cv2.imread(str(picture_file), cv2.IMREAD_COLOR)
+        if picture is None:
+            raise PictureError(f"{picture_file} is not a picture that OpenCV can read.")
+        left, top = GAP + index % COLUMNS * step_x, GAP + index // COLUMNS * step_y
+        tile = _fitted(picture)
+        x, y = left + (TILE_WIDTH - tile.shape[1]) // 2, top + (TILE_HEIGHT - tile.shape[0]) // 2
+        sheet[y : y + tile.shape[0], x : x + tile.shape[1]] = tile
+        at = (left, top + TILE_HEIGHT + LABEL_HEIGHT - 6)
+        cv2.putText(sheet, name, at, cv2.FONT_HERSHEY_SIMPLEX, 0.5, (30, 30, 30), 1, cv2.LINE_AA)
+    if not cv2.imwrite(str(file), sheet):
+        raise PictureError(f"{file} could not be written.")
+
+
+def _fitted(picture: Any) -> NDArray[np.uint8]:
+    """The picture, as large as a tile lets it be."""
+    import cv2
+
+    height, width = picture.shape[:2]
+    scale = min(TILE_WIDTH / width, TILE_HEIGHT / height)
+    size = (max(1, round(width * scale)), max(1, round(height * scale)))
+    shrunk: Any = cv2.resize(picture, size, interpolation=cv2.INTER_AREA if scale < 1 else cv2.INTER_NEAREST)
+    fitted: NDArray[np.uint8] = shrunk
+    return fitted

@@ -1,0 +1,97 @@
+"""Run one sample program and hand its result over: ``python -m arm_client.commands.run.sample FILE FD OPTIONS``.
+
+A process of its own for each sample: one that crashes is that sample's failure and nobody else's. What the sample
+prints goes where it always goes; what is known of its calls and how its result compares go to the descriptor, as JSON.
+OPTIONS is a JSON object: arguments of its ``main()`` by name, of which it gets those that it has.
+
+A core loads an op's libraries with the first call of it. So a program of few calls runs twice, and the second run is
+the one that is timed.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import re
+import runpy
+import sys
+import traceback
+from contextlib import redirect_stdout
+from io import StringIO
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from arm_client.commands.run.calls import Calls
+from arm_client.commands.run.references import verdict_of
+
+FEW_CALLS = 10
+# How samples say that a call of the C names failed.
+_CALL_FAILED = re.compile(r"hb\w+ returned (-?[0-9]+):")
+
+
+def main() -> int:
+    """Run ``FILE`` with what it takes of ``OPTIONS``, write to ``FD``."""
+    file, fd, options = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
+    os.set_inheritable(fd, False)
+    sys.argv = [str(file)]
+    calls = Calls()
+    try:
+        calls.watch(file.read_text(encoding="utf-8"))
+        answer = _run(file, options, calls)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a sample raises
+        _print(error)
+        _hand_over(fd, calls.document() | _status_in(error))
+        return 1
+    _hand_over(fd, answer)
+    return 0
+
+
+def _run(file: Path, options: dict[str, Any], calls: Calls) -> dict[str, Any]:
+    names = runpy.run_path(str(file))
+    run = names.get("main")
+    if not callable(run):
+        sys.exit(f"{file} has no main(); a sample is called by it.")
+    known = inspect.signature(run).parameters
+    given = {name: value for name, value in options.items() if name in known}
+    result = run(**given)
+    if calls.count <= FEW_CALLS:
+        calls.restart()
+        with redirect_stdout(StringIO()):
+            result = run(**given)
+    answer = {"ran_models": calls.has_models, **calls.document()}  # before a reference makes calls of its own
+    verdict = verdict_of(file.parent.name, file.stem, result, SimpleNamespace(**names), given)
+    if verdict is None:
+        return answer | {"passed": True}
+    return answer | {"max_error": verdict.max_error, "passed": verdict.passed, **verdict.more}
+
+
+def _print(error: BaseException) -> None:
+    """To stderr: the sentence that a program ended with, or its trace from its own first line on."""
+    if isinstance(error, SystemExit):
+        print(error.code if isinstance(error.code, str) else f"It exited with code {error.code}.", file=sys.stderr)
+        return
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+        trace = trace.tb_next
+    traceback.print_exception(error.with_traceback(trace))
+
+
+def _hand_over(fd: int, result: Any) -> None:
+    with os.fdopen(fd, "w", encoding="utf-8") as out:
+        json.dump(result, out, default=float)  # numpy's numbers are no JSON
+
+
+def _status_in(error: BaseException) -> dict[str, int]:
+    """Status of the call that failed, where the error tells it."""
+    from arm_client.errors import HbrtError
+
+    if isinstance(error, HbrtError):
+        return {"status": error.status}
+    said = _CALL_FAILED.match(str(error))
+    return {"status": int(said[1])} if said else {}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

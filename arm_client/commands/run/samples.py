@@ -1,0 +1,219 @@
+"""The sample programs of a group, and what came of running one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from hbrt.samples_dir import samples_dir
+
+# Samples that a group has from another one, as the vendor's script of the group has them.
+_FROM_OTHERS = {"nn": {"mobilenetv1": "dnn"}}
+# What is said of every sample; None where it is not known.
+_FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "output_file")
+
+
+class Outcome(NamedTuple):
+    """One sample's run.
+
+    Attributes:
+        name: Of the sample.
+        result: What is known of its calls, and how its result compares with the reference.
+        problem: Why it has no result, or no good one; empty when all is well.
+        has_timed_out: Whether it was ended.
+        output: What it printed.
+    """
+
+    name: str
+    result: dict[str, Any]
+    problem: str
+    has_timed_out: bool
+    output: str
+
+    @property
+    def has_passed(self) -> bool:
+        """Whether it ran, and its own check held."""
+        return not self.problem
+
+    def record(self) -> dict[str, Any]:
+        """What is known of its call: every field of _FIELDS, and what else it returned."""
+        return {**dict.fromkeys(_FIELDS), "op": self.name, **self.result}
+
+    def document(self) -> dict[str, Any]:
+        """For ``--json``: what is known of the sample's calls and of its process."""
+        return {
+            "sample": self.name,
+            **self.record(),
+            "passed": self.has_passed,
+            "problem": self.problem,
+            "output": self.output,
+        }
+
+
+def groups() -> list[str]:
+    """Names of the groups: directories of ARM samples."""
+    return sorted(path.name for path in (samples_dir() / "arm").iterdir() if any(path.glob("*.py")))
+
+
+def samples_of(group: str) -> dict[str, Path]:
+    """Samples of a group by name."""
+    arm = samples_dir() / "arm"
+    others = {name: arm / other / f"{name}.py" for name, other in _FROM_OTHERS.get(group, {}).items()}
+    return {path.stem: path for path in sorted((arm / group).glob("[!_]*.py"))} | others
+
+
+def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
+    """The samples that were named, all when none was; also as the manual spells them: BilateralFilter, pointpillar.
+
+    Raises:
+        click.UsageError: no such group or sample; says which there are.
+    """
+    if group not in groups():
+        hint = _nearest_group(group) or _elsewhere(group, ())
+        raise click.UsageError(f"There is no group {group!r} of samples; there are {', '.join(groups())}.{hint}")
+    known = samples_of(group)
+    by_letters = {_letters(name): name for name in known}
+    if unknown := [name for name in names if _letters(name) not in by_letters]:
+        hint = _elsewhere(unknown[0], known)
+        raise click.UsageError(f"The group {group} has no sample {unknown[0]!r}; it has {', '.join(known)}.{hint}")
+    wanted = [by_letters[_letters(name)] for name in names]
+    return {name: known[name] for name in wanted or known}
+
+
+def _nearest_group(name: str) -> str:
+    near = get_close_matches(name.lower(), groups(), 1)
+    return f" Did you mean {near[0]}?" if near else ""
+
+
+def _elsewhere(name: str, here: Iterable[str]) -> str:
+    """Sentence that leads to the sample which was meant: it of another group, the nearest one here, or elsewhere."""
+    own = {_letters(sample): sample for sample in here}
+    others = {_letters(sample): f"{group} {sample}" for group in groups() for sample in samples_of(group)}
+    wanted = _letters(name)
+    if wanted not in others and (near := get_close_matches(wanted, own, 1)):
+        return f" Did you mean {own[near[0]]}?"
+    if found := get_close_matches(wanted, others, 1):
+        return f" Did you mean 'hbrt run {others[found[0]]}'?"
+    return ""
+
+
+def _letters(name: str) -> str:
+    """What two spellings of a sample's name have in common."""
+    return name.replace("_", "").lower().removesuffix("s")
+
+
+def summary_of(file: Path) -> str:
+    """First sentence of a sample's docstring."""
+    import ast
+
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    return text.partition("\n\n")[0].replace("\n", " ")
+
+
+def arguments_of(file: Path) -> list[str]:
+    """Names of the arguments that a sample's ``main()`` takes; the program is read, not run."""
+    import ast
+
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and node.name == "main":
+            return [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
+    return []
+
+
+def run_sample(
+    name: str,
+    file: Path,
+    board: str,
+    timeout_s: float,
+    options: dict[str, str] | None = None,
+    mode: str = "direct",
+) -> Outcome:
+    """Run a sample in a process of its own, on a board that is running.
+
+    Args:
+        name: For the reader.
+        file: The program.
+        board: Directory of the board.
+        timeout_s: It is ended when it takes longer.
+        options: Arguments of its ``main()``, by name; one that it does not have is left out.
+        mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
+    """
+    read, write = os.pipe()
+    environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "arm_client.commands.run.sample",
+        str(file),
+        str(write),
+        json.dumps(options or {}),
+    ]
+    has_timed_out = False
+    # A file for what it prints: it may leave children behind that hold a pipe open.
+    with os.fdopen(read, "rb") as answer, tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=[write]
+        )
+        os.close(write)
+        try:
+            process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            has_timed_out = True
+            process.kill()
+        finally:
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+        printed.seek(0)
+        output = printed.read().decode("utf-8", "replace")
+        os.set_blocking(answer.fileno(), False)
+        raw = answer.read() or b""
+    result = _parsed(raw)
+    problem = _problem(result, process.returncode, output)
+    if has_timed_out:
+        problem = f"It took longer than {timeout_s:g} s and was ended."
+    if result.pop("ran_models", False):
+        result["report"] = output.splitlines()
+    if not problem and options:
+        result["output_file"] = _made(name, options.get("output_dir"))
+    return Outcome(name, result, problem, has_timed_out, output)
+
+
+def _made(name: str, directory: str | None) -> str | None:
+    """The file of a sample's result, a picture where it draws one."""
+    files = [Path(directory) / f"{name}{suffix}" for suffix in (".png", ".npy")] if directory else []
+    return next((str(file) for file in files if file.is_file()), None)
+
+
+def _parsed(raw: bytes) -> dict[str, Any]:
+    try:
+        result = json.loads(raw)
+    except ValueError:
+        return {}
+    return result if isinstance(result, dict) else {}
+
+
+def _problem(result: dict[str, Any], exit_code: int, output: str) -> str:
+    if exit_code < 0:
+        return f"It was ended by signal {-exit_code} ({signal.Signals(-exit_code).name})."
+    if exit_code:
+        lines = output.strip().splitlines()
+        return lines[-1] if lines else f"It exited with code {exit_code}."
+    if not result:
+        return "It ended without a result."
+    if result.get("status", 0) != 0:
+        return f"The call's status is {result.get('status')}."
+    if not result.get("passed"):
+        return f"The largest error, {result.get('max_error')}, is above the sample's tolerance."
+    return ""

@@ -1,0 +1,155 @@
+"""What the wrappers of the CV ops share: options, names of choices, kernels, and the call itself."""
+
+from __future__ import annotations
+
+import ctypes
+from operator import index
+from typing import Any, Literal, TypeAlias, TypedDict, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from arm_client.arrays import BoardArray
+from arm_client.cabi.arguments import shown
+from arm_client.checks import need_known, refusal
+from arm_client.client import ANY, Board
+from arm_client.cv.images import Picture, first_plane
+from hbrt.cv.commands import hbDSPCvCmd
+from hbrt.cv.image import Y_F32, Y_U8, CvRuleError
+from hbrt.cv.rules import (
+    HB_VP_BORDER_CONSTANT,
+    HB_VP_BORDER_REPLICATE,
+    HB_VP_INTER_GAUSSIAN,
+    HB_VP_INTER_LINEAR,
+    HB_VP_INTER_NEAREST,
+    CvParam,
+    hbVPFilterKernel,
+)
+
+Border: TypeAlias = Literal["constant", "replicate"]
+Interpolation: TypeAlias = Literal["nearest", "linear"]
+PyramidFilter: TypeAlias = Literal["gaussian", "linear"]
+
+BORDERS = {"constant": HB_VP_BORDER_CONSTANT, "replicate": HB_VP_BORDER_REPLICATE}
+INTERPOLATIONS = {"nearest": HB_VP_INTER_NEAREST, "linear": HB_VP_INTER_LINEAR}
+PYRAMID_FILTERS = {"gaussian": HB_VP_INTER_GAUSSIAN, "linear": HB_VP_INTER_LINEAR}
+
+
+class Options(TypedDict, total=False):
+    """Keyword arguments that all CV functions share.
+
+    Attributes:
+        out: Where the result goes: a board array, or an Nv12 of two, that fits; None, the default, for a new one.
+        priority: 0..255, larger first; 0 by default.
+        core: Core mask; 0, the default, for any core.
+        timeout: Seconds; None, the default, for no limit.
+    """
+
+    out: Any
+    priority: int
+    core: int
+    timeout: float | None
+
+
+Filled = TypeVar("Filled", bound=CvParam)
+Choice = TypeVar("Choice")
+
+
+def filled(structure: type[Filled], **fields: Any) -> Filled:
+    """A structure with these fields.
+
+    Raises:
+        CallerError: a value is of another type, or a whole number does not fit its field; ctypes would cut it in
+            silence.
+    """
+    try:
+        param = structure(**fields)
+    except TypeError as error:
+        given = ", ".join(
+            f"{name} {value!r}" for name, value in fields.items() if not isinstance(value, ctypes.Structure)
+        )
+        raise refusal(f"One of {given} is of a type that its field of {structure.__name__} is not: {error}.") from None
+    for name, value in fields.items():
+        if isinstance(value, int | np.integer) and getattr(param, name) != value:
+            raise refusal(f"{name} is {value}, which does not fit its field of {structure.__name__}.")
+    return param
+
+
+def pair(name: str, values: object) -> tuple[int, int]:
+    """Two whole numbers, such as width and height; raises CallerError for anything else."""
+    try:
+        first, second = (index(value) for value in values)  # type: ignore[attr-defined]
+    except (TypeError, ValueError):
+        raise refusal(f"{name} is {values!r}: use two whole numbers.") from None
+    return first, second
+
+
+def floats(name: str, values: ArrayLike) -> NDArray[Any]:
+    """The values as an array of floats; raises CallerError when they are no real numbers."""
+    try:
+        given = np.asarray(values)
+    except (TypeError, ValueError):
+        given = None
+    if given is None or given.dtype.kind not in "biuf":  # numpy would drop what is imaginary, and read numbers in texts
+        what = f"of type {values.dtype}" if isinstance(values, np.ndarray) else shown(values)
+        raise refusal(f"The {name} is {what}: use real numbers, as many in each row.")
+    return given.astype(np.float64)
+
+
+def chosen(name: str, value: str, choices: dict[str, Choice]) -> Choice:
+    """What a choice stands for; raises CallerError when it is none."""
+    if value not in list(choices):  # a list, as a value may be of any type
+        raise refusal(f"{name} is {value!r}: use one of {', '.join(map(repr, choices))}.")
+    return choices[value]
+
+
+def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options: Options, *used: object) -> Picture:
+    """Hold the structure to its rules, call the op, and wait.
+
+    Args:
+        board: Connection to a board.
+        cmd: The op.
+        param: Its input block, filled.
+        result: Image that `param.dst` describes; its memory is the output block.
+        options: See Options.
+        *used: What must stay alive while a core may touch it: the source, kernels, maps.
+
+    Returns:
+        `result`.
+
+    Raises:
+        CallerError: a rule of the op is broken. TimeoutError. OpFailedError.
+    """
+    need_known(options, Options)
+    try:
+        param.check()
+    except CvRuleError as error:
+        raise refusal(str(error)) from None
+    board.call(
+        cmd,
+        param,
+        first_plane(result).board_buffer,
+        priority=options.get("priority", 0),
+        core=options.get("core", ANY),
+        timeout=options.get("timeout"),
+        keep=(result, used),
+    )
+    return result
+
+
+def mask_on_board(board: Board, mask: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
+    """A morphology's mask in device memory, and its descriptor: not 0 is true."""
+    return _kernel(board, floats("mask", mask) != 0, np.uint8, Y_U8.type)
+
+
+def weights_on_board(board: Board, weights: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:
+    """A filter's weights in device memory, as float32, and their descriptor."""
+    return _kernel(board, floats("kernel", weights), np.float32, Y_F32.type)
+
+
+def _kernel(board: Board, values: NDArray[Any], dtype: DTypeLike, number: int) -> tuple[hbVPFilterKernel, BoardArray]:
+    if values.ndim != 2 or not values.size:
+        raise refusal(f"A kernel of shape {values.shape} is none: use (rows, columns).")
+    with np.errstate(over="ignore"):  # what is infinite then is refused by the op's rules
+        held = board.from_array(values.astype(dtype))
+    return hbVPFilterKernel(values.shape[1], values.shape[0], number, held.phy_addr), held

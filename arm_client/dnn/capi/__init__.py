@@ -1,0 +1,1 @@
+"""The C names ``hbDNN*`` and what stands behind their handles and arguments."""

@@ -1,0 +1,345 @@
+"""``hbDNN*``: models, in the vendor's names, argument order and codes. No call raises; each returns a status.
+
+Out-parameters are objects that get filled, as in C: hbPackedDNNHandle_t, hbDNNHandle_t and hbDNNTaskHandle_t for
+handles, c_int32 for counts, c_char_p for a name, hbDNNTensorProperties; each itself, by ``byref()`` or by pointer.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from arm_client.cabi.arguments import bytes_of, integer, is_function, shown, takes
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.dnn.capi.arguments import (
+    checked_ctrl,
+    first_of,
+    handle_behind,
+    milliseconds,
+    out_behind,
+    path_behind,
+    returns_status,
+    tensors_behind,
+    text_behind,
+)
+from arm_client.dnn.capi.infer import job_of
+from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
+from arm_client.dnn.errors import bad_argument
+from arm_client.dnn.spec.properties import fill_properties
+from hbrt import status as codes
+from hbrt.dnn_types import (
+    HB_DNN_VERSION_MAJOR,
+    HB_DNN_VERSION_MINOR,
+    HB_DNN_VERSION_PATCH,
+    hbDNNHandle_t,
+    hbDNNInferCtrlParam,
+    hbDNNTaskHandle_t,
+    hbDNNTensorProperties,
+    hbPackedDNNHandle_t,
+)
+
+Files = Sequence[str | bytes | Path] | ctypes.Array[ctypes.c_char_p]
+Lengths = Sequence[int] | ctypes.Array[ctypes.c_int32]
+_FIRST_ADDRESS = 1 << 16  # Linux maps nothing below
+
+
+def hbDNNGetVersion() -> str:
+    """Version text of the DNN runtime API that is emulated, and of the emulator."""
+    from hbrt import __version__
+
+    return f"{HB_DNN_VERSION_MAJOR}.{HB_DNN_VERSION_MINOR}.{HB_DNN_VERSION_PATCH} (hbrt {__version__} emulator)"
+
+
+def hbDNNGetErrorDesc(code: int) -> str:
+    """Sentence for a status code."""
+    number = integer(code)
+    return codes.describe(number) if number is not None else f"{shown(code)} is no status code."
+
+
+@returns_status
+def hbDNNInitializeFromFiles(packed: hbPackedDNNHandle_t, files: Files, count: int) -> None:
+    """Load models from ONNX files.
+
+    Args:
+        packed: Out: handle of all of them.
+        files: Paths: a sequence of str, bytes or Path, or an array of c_char_p.
+        count: How many.
+
+    Returns:
+        0; HB_DNN_CAN_NOT_OPEN_FILE, _INVALID_MODEL or _INCOMPATIBLE_MODEL with the reason, _INVALID_ARGUMENT,
+        _MODEL_NUMBER_EXCEED_LIMIT. One that is refused leaves nothing loaded.
+    """
+    out = out_behind(packed, hbPackedDNNHandle_t, "packed")
+    paths = [path_behind(name) for name in first_of(files, count, "files")]
+    out.value = runtime.initialize(paths)
+
+
+@returns_status
+def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], lengths: Lengths, count: int) -> None:
+    """Load models from memory.
+
+    Args:
+        packed: Out: handle of all of them.
+        data: The bytes of each: bytes, bytearray, memoryview, numpy array, ctypes array, or an address.
+        lengths: Bytes of each.
+        count: How many.
+
+    Returns:
+        As hbDNNInitializeFromFiles, but for files.
+    """
+    out = out_behind(packed, hbPackedDNNHandle_t, "packed")
+    sources = []
+    sizes = first_of(lengths, count, "lengths")
+    for at, (given, length) in enumerate(zip(first_of(data, count, "data"), sizes, strict=True)):
+        size_bytes = integer(length)
+        if size_bytes is None or size_bytes <= 0:
+            raise bad_argument(f"lengths[{at}] is {shown(length)}; write the bytes of the model.")
+        if isinstance(given, int) and given < _FIRST_ADDRESS:
+            raise bad_argument(f"data[{at}] is {given:#x}, which is no address of a model; pass its bytes.")
+        if given is None:
+            raise bad_argument(f"data[{at}] is null; pass the bytes of a model, or their address.")
+        view = bytes_of(given, size_bytes)
+        if len(view) < size_bytes:
+            raise bad_argument(f"data[{at}] has {len(view)} bytes, fewer than the {size_bytes} of lengths[{at}].")
+        sources.append(view[:size_bytes])
+    out.value = runtime.initialize(sources)
+
+
+@returns_status
+def hbDNNRelease(packed: hbPackedDNNHandle_t) -> None:
+    """Release the models of a packed handle; their model handles end with it.
+
+    Returns:
+        0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_MODEL_IS_RUNNING while a task that has not ended uses one.
+    """
+    runtime.release(handle_behind(packed, hbPackedDNNHandle_t))
+
+
+@returns_status
+def hbDNNGetModelNameList(names: Any, count: ctypes.c_int32, packed: hbPackedDNNHandle_t) -> None:
+    """Names of the models of a packed handle.
+
+    Args:
+        names: Out: ``POINTER(c_char_p)()``; memory of the runtime, until hbDNNRelease. A list is filled with str.
+        count: Out.
+        packed: Handle.
+
+    Returns:
+        0; HB_DNN_INVALID_PACKED_DNN_HANDLE, HB_DNN_INVALID_ARGUMENT.
+    """
+    found = runtime.packed.get(handle_behind(packed, hbPackedDNNHandle_t))
+    number = out_behind(count, ctypes.c_int32, "count")
+    if isinstance(names, list):
+        names[:] = [one.model.name for one in found.models]
+    else:
+        target = out_behind(names, ctypes.POINTER(ctypes.c_char_p), "names")
+        target.contents = ctypes.cast(found.name_list, ctypes.POINTER(ctypes.c_char_p)).contents
+    number.value = len(found.models)
+
+
+@returns_status
+def hbDNNGetModelHandle(model: hbDNNHandle_t, packed: hbPackedDNNHandle_t, name: str | bytes) -> None:
+    """Handle of one model, by its name.
+
+    Args:
+        model: Out.
+        packed: Handle.
+        name: str, bytes or c_char_p, as hbDNNGetModelNameList gives it.
+
+    Returns:
+        0; HB_DNN_INVALID_PACKED_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT when no model has that name.
+    """
+    found = runtime.packed.get(handle_behind(packed, hbPackedDNNHandle_t))
+    out = out_behind(model, hbDNNHandle_t, "model")
+    wanted = text_behind(name)
+    for one in found.models:
+        if one.model.name == wanted:
+            out.value = one.handle
+            return
+    known = ", ".join(repr(one.model.name) for one in found.models)
+    raise bad_argument(f"No model is named {wanted!r}; there is {known}.")
+
+
+@returns_status
+def hbDNNGetInputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
+    """Number of a model's inputs.
+
+    Returns:
+        0; HB_DNN_INVALID_DNN_HANDLE, HB_DNN_INVALID_ARGUMENT.
+    """
+    _count(count, model, "inputs")
+
+
+@returns_status
+def hbDNNGetOutputCount(count: ctypes.c_int32, model: hbDNNHandle_t) -> None:
+    """Number of a model's outputs; as hbDNNGetInputCount."""
+    _count(count, model, "outputs")
+
+
+@returns_status
+def hbDNNGetInputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -> None:
+    """Name of an input.
+
+    Args:
+        name: Out: ``c_char_p()``; memory of the runtime, until hbDNNRelease.
+        model: Handle.
+        index: From 0.
+
+    Returns:
+        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT for an index that is out of range.
+    """
+    _name(name, model, index, "inputs")
+
+
+@returns_status
+def hbDNNGetOutputName(name: ctypes.c_char_p, model: hbDNNHandle_t, index: int) -> None:
+    """Name of an output; as hbDNNGetInputName."""
+    _name(name, model, index, "outputs")
+
+
+@returns_status
+def hbDNNGetInputTensorProperties(properties: hbDNNTensorProperties, model: hbDNNHandle_t, index: int) -> None:
+    """What an input looks like in memory.
+
+    Args:
+        properties: Out: shapes, layout, type, quantisation (its arrays are memory of the runtime, until hbDNNRelease),
+            alignedByteSize and strides in bytes; -1 for sizes that the data decides.
+        model: Handle.
+        index: From 0.
+
+    Returns:
+        0; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_INVALID_ARGUMENT for an index that is out of range.
+    """
+    _properties(properties, model, index, "inputs")
+
+
+@returns_status
+def hbDNNGetOutputTensorProperties(properties: hbDNNTensorProperties, model: hbDNNHandle_t, index: int) -> None:
+    """What an output looks like in memory; as hbDNNGetInputTensorProperties."""
+    _properties(properties, model, index, "outputs")
+
+
+@returns_status
+def hbDNNInfer(
+    task: hbDNNTaskHandle_t, output: Any, input: Any, model: hbDNNHandle_t, ctrl: hbDNNInferCtrlParam
+) -> None:
+    """Submit one inference.
+
+    Args:
+        task: Out: handle. In: null for a new task; a task that awaits more (``ctrl.more``) to add to it.
+        output: Output tensors, in order: an array of hbDNNTensor, its address (as C's hbDNNTensor **), or a list. For
+            sizes that the data decides, the task fills validShape, stride and alignedByteSize.
+        input: Input tensors, in order; a batch of N as one tensor, or as N of batch 1 at addresses of their own.
+        model: Handle.
+        ctrl: Cores, priority, customId; more = 1 when further inferences are to be added.
+
+    Returns:
+        0; HB_DNN_INVALID_ARGUMENT with the tensor and the rule; HB_DNN_INVALID_DNN_HANDLE; HB_DNN_API_USE_ERROR: *task
+        is not null and awaits nothing; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive; HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT.
+    """
+    out = out_behind(task, hbDNNTaskHandle_t, "task")
+    loaded = model_behind(model)
+    how = checked_ctrl(ctrl)
+    job = job_of(loaded, tensors_behind(output, "output"), tensors_behind(input, "input"), how, device_memory())
+    runtime.tasks.add(
+        out,
+        job,
+        loaded.model,
+        is_last=not how.more,
+        core_mask=how.bpuCoreId,
+        priority=how.priority,
+        custom_id=how.customId,
+    )
+
+
+@returns_status
+def hbDNNWaitTaskDone(task: hbDNNTaskHandle_t, timeout: int) -> None:
+    """Wait for a task.
+
+    Args:
+        task: Handle.
+        timeout: Milliseconds; <= 0 waits for ever.
+
+    Returns:
+        0; HB_DNN_TIMEOUT, and the task goes on; HB_DNN_RUN_TASK_FAILED; HB_DNN_INVALID_TASK_HANDLE;
+        HB_DNN_API_USE_ERROR: the task still awaits inferences.
+    """
+    status, text = runtime.tasks.wait(handle_behind(task, hbDNNTaskHandle_t), milliseconds(timeout))
+    if status:
+        raise RequestRefusedError(status, text)
+
+
+@returns_status
+def hbDNNReleaseTask(task: hbDNNTaskHandle_t) -> None:
+    """Release a task; once for each. A queued one is cancelled; one that runs is ended at a node's boundary first.
+
+    Returns:
+        0; HB_DNN_INVALID_TASK_HANDLE. Afterwards nothing writes to the task's tensors.
+    """
+    runtime.tasks.release(handle_behind(task, hbDNNTaskHandle_t))
+
+
+@returns_status
+def hbDNNSetTaskDoneCb(
+    task: hbDNNTaskHandle_t, callback: Callable[[hbDNNTaskHandle_t, int, Any], None], userdata: Any = None
+) -> None:
+    """Have ``callback(task, status, userdata)`` called once, in a thread of the runtime, when the task has ended.
+
+    At once when it has ended already; the last one that was set counts. A task that is released before it ends calls it
+    with HB_DNN_RUN_TASK_FAILED.
+
+    Args:
+        task: Handle.
+        callback: A Python function, or an hbDNNTaskDoneCb, also of a function in a C library.
+        userdata: Anything; for an hbDNNTaskDoneCb what ctypes passes as a void pointer.
+
+    Returns:
+        0; HB_DNN_INVALID_TASK_HANDLE; HB_DNN_INVALID_ARGUMENT when the callback is not callable, or NULL.
+    """
+    handle = handle_behind(task, hbDNNTaskHandle_t)
+    if not is_function(callback):  # a C program that passes no function would crash later
+        runtime.tasks.check(handle)
+        raise bad_argument(f"The callback {shown(callback)} is not callable.")
+    if not takes(callback, userdata):
+        raise bad_argument(
+            f"userdata is {shown(userdata)}, and an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
+            "ctypes object, or None; or pass the Python function itself, which takes any object."
+        )
+    token = hbDNNTaskHandle_t(handle)
+    runtime.tasks.set_callback(handle, lambda status: callback(token, status, userdata))
+
+
+def model_behind(model: object) -> Loaded:
+    """The model of a handle.
+
+    Raises:
+        ModelError: INVALID_DNN_HANDLE.
+    """
+    return runtime.models.get(handle_behind(model, hbDNNHandle_t))
+
+
+def _count(count: object, model: object, which: str) -> None:
+    specs = getattr(model_behind(model).model, which)
+    out_behind(count, ctypes.c_int32, "count").value = len(specs)
+
+
+def _spec(model: object, index: object, which: str) -> tuple[Loaded, Any]:
+    loaded = model_behind(model)
+    specs = getattr(loaded.model, which)
+    number = integer(index)
+    if number is None or not 0 <= number < len(specs):
+        raise bad_argument(f"The index is {shown(index)}; {loaded.model.name!r} has {len(specs)} {which}, from 0.")
+    return loaded, specs[number]
+
+
+def _name(name: Any, model: object, index: object, which: str) -> None:
+    loaded, spec = _spec(model, index, which)
+    kept = loaded.names.setdefault(spec.name, ctypes.c_char_p(spec.name.encode()))
+    out_behind(name, ctypes.c_char_p, "name").value = kept.value
+
+
+def _properties(properties: object, model: object, index: object, which: str) -> None:
+    _, spec = _spec(model, index, which)
+    fill_properties(spec, out_behind(properties, hbDNNTensorProperties, "properties"))

@@ -1,0 +1,190 @@
+"""What stands behind the arguments of the C names: handles, out-parameters, arrays, numbers; refused by a sentence."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+from collections.abc import Callable, Sequence
+from functools import wraps
+from pathlib import Path
+from typing import Any, ParamSpec, cast
+
+from arm_client.cabi.arguments import behind, integer, referred, shown
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.dnn.cores.bpu import ALL_CORES
+from arm_client.dnn.environment import refused
+from arm_client.dnn.errors import bad_argument, one_line
+from hbrt.ddr.layout import MAX_CORES
+from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
+from hbrt.status import Status
+
+_P = ParamSpec("_P")
+_MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
+
+
+def returns_status(call: Callable[_P, None]) -> Callable[_P, int]:
+    """C's habit: the status of a refusal is returned, its sentence logged and kept for last_error()."""
+
+    @wraps(call)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
+        try:
+            call(*args, **kwargs)
+        except RequestRefusedError as error:
+            return refused(error.status, str(error))
+        except MemoryError as error:
+            return refused(
+                Status.HB_DNN_OUT_OF_MEMORY, f"{call.__name__}: the host has no memory left: {one_line(error)}"
+            )
+        except Exception as error:  # noqa: BLE001 - an object that the caller passed may raise anything
+            return refused(
+                Status.HB_DNN_INVALID_ARGUMENT,
+                f"{call.__name__} cannot use an argument: {type(error).__name__}: {one_line(error)}",
+            )
+        return 0
+
+    return wrapped
+
+
+def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
+    """A copy of how a task is to be scheduled.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    given = behind(ctrl, hbDNNInferCtrlParam)
+    if given is None:
+        raise bad_argument(f"The control parameter is {shown(ctrl)}; pass an hbDNNInferCtrlParam.")
+    check_schedule(given.bpuCoreId, given.priority)
+    if not 0 <= given.dspCoreId < 1 << MAX_CORES:
+        raise bad_argument(f"dspCoreId is {given.dspCoreId}; write HB_DSP_CORE_ANY (0), or bits of cores.")
+    return hbDNNInferCtrlParam.from_buffer_copy(given)
+
+
+def check_schedule(bpu_core_id: int, priority: int) -> None:
+    """Check what a control parameter says of BPU cores and priority.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    if not 0 <= bpu_core_id <= ALL_CORES:
+        raise bad_argument(
+            f"bpuCoreId is {bpu_core_id}; write HB_BPU_CORE_ANY (0), HB_BPU_CORE_0 (1), HB_BPU_CORE_1 (2) or both."
+        )
+    if not 0 <= priority <= 255:
+        raise bad_argument(f"The priority is {priority}; write 0 to 255.")
+
+
+def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
+    """The caller's tensors, to be indexed: of an array, a list, one structure, a pointer, or a pointer to a pointer.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT for NULL and for what is no tensor.
+    """
+    found = referred(given)
+    if isinstance(found, hbDNNTensor):
+        return [found] if found is given else cast("Sequence[hbDNNTensor]", ctypes.pointer(found))
+    if isinstance(found, (list, tuple)):
+        return [behind(one, hbDNNTensor) or one for one in found]
+    for _ in range(2):
+        if isinstance(found, ctypes.Array) and issubclass(found._type_, hbDNNTensor):
+            return cast("Sequence[hbDNNTensor]", found)
+        if not isinstance(found, ctypes._Pointer) or not bool(found):  # noqa: SLF001 - the base of all pointer types
+            break
+        if isinstance(found.contents, hbDNNTensor):
+            return cast("Sequence[hbDNNTensor]", found)
+        found = found.contents
+    raise bad_argument(f"The {what} is {shown(given)}; pass an array of hbDNNTensor.")
+
+
+def out_behind(given: Any, kind: Any, name: str) -> Any:
+    """The structure to be filled: itself, ``byref()`` or a pointer.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    found = behind(given, kind)
+    if found is None:
+        raise bad_argument(f"{name} is {shown(given)}; pass a {kind.__name__} to be filled.")
+    return found
+
+
+def handle_behind(given: object, kind: type[ctypes.c_void_p]) -> int | None:
+    """The handle behind an argument: of its own type, or a number; None for NULL."""
+    found = behind(given, kind)
+    if found is not None:
+        return found.value
+    return integer(given) if given is not None else None
+
+
+def first_of(given: Any, count: object, name: str) -> list[Any]:
+    """The first ``count`` entries of an array, a list, or behind a pointer; ``byref()`` of one value has one.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    number = integer(count)
+    if number is None or number < 1:
+        raise bad_argument(f"The count is {shown(count)}; write how many models there are, at least 1.")
+    if given is None or isinstance(given, (str, bytes)):
+        raise bad_argument(f"{name} is {shown(given)}; pass an array or a list of {number}.")
+    found = getattr(given, "_obj", given)
+    if isinstance(found, ctypes._SimpleCData) and found is not given:  # noqa: SLF001 - &name, as the samples write it
+        found = [found]
+    try:
+        return [found[at] for at in range(number)]
+    except IndexError:
+        raise bad_argument(f"{name} has {len(found)} entries, fewer than the count of {number}.") from None
+
+
+def filled(given: Any, what: str) -> Any:
+    """A text or a c_char_p that is not empty.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    value = given.value if isinstance(given, ctypes.c_char_p) else given
+    if not value:
+        raise bad_argument(f"A {what} is null or empty.")
+    return value
+
+
+def path_behind(given: Any) -> Path:
+    """A file name, of str, bytes, Path or c_char_p.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    name = filled(given, "file name")
+    if not isinstance(name, (str, bytes, os.PathLike)):
+        raise bad_argument(f"A file name is {shown(name)}; pass a str, bytes or Path.")
+    text = os.fsdecode(name)
+    if "\0" in text:
+        raise bad_argument(
+            f"The file name {shown(name)} has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."
+        )
+    return Path(text)
+
+
+def text_behind(given: Any) -> str:
+    """A model's name, of str, bytes or c_char_p.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    value = filled(given, "model name")
+    return value.decode() if isinstance(value, bytes) else str(value)
+
+
+def milliseconds(timeout: object) -> int:
+    """Whole milliseconds, as a C int holds them.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    whole = integer(timeout)
+    if whole is None:
+        if isinstance(timeout, (str, bytes)) or timeout is None:
+            raise bad_argument(f"The timeout is {shown(timeout)}; write milliseconds.")
+        whole = math.ceil(min(float(cast("Any", timeout)), _MOST_WAIT_MS))
+    return min(whole, _MOST_WAIT_MS)

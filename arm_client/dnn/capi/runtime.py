@@ -1,0 +1,146 @@
+"""What this process's C names work on: loaded models, tasks, and the board whose memory tensors lie in."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arm_client.dnn import environment
+from arm_client.dnn.cores.tasks import Tasks
+from arm_client.dnn.errors import ModelError
+from arm_client.dnn.handles import Handles, Kind
+from arm_client.dnn.layers.plugins import plugins
+from arm_client.dnn.loading.model import Model, load
+from arm_client.dnn.tensors.places import Memo, Ranges
+from arm_client.memory.block import block_users
+from arm_client.session.process import process
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.ddr.file import Ddr
+
+MOST_MODELS = 1024
+_SYS_TWIN: dict[int, int] = {
+    Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
+    Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
+    Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
+}
+
+
+@dataclass(eq=False)
+class Loaded:
+    """A model of a live packed handle, with what the C names keep for it.
+
+    Attributes:
+        model: The model.
+        handle: Its handle.
+        input_memos: What is known of the caller's tensors, one an input.
+        output_memos: As input_memos.
+        names: C strings that were handed out; they live as long as the model.
+    """
+
+    model: Model
+    handle: int = 0
+    input_memos: list[Memo] = field(default_factory=list)
+    output_memos: list[Memo] = field(default_factory=list)
+    names: dict[str, ctypes.c_char_p] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """One memo a tensor."""
+        self.input_memos = [Memo() for _ in self.model.inputs]
+        self.output_memos = [Memo() for _ in self.model.outputs]
+
+
+@dataclass(eq=False)
+class Packed:
+    """What one hbDNNInitialize... call loaded."""
+
+    models: list[Loaded]
+    name_list: ctypes.Array[ctypes.c_char_p]
+
+
+class Runtime:
+    """The DNN runtime of this process."""
+
+    def __init__(self) -> None:
+        self.packed: Handles[Packed] = Handles(Kind.PACKED)
+        self.models: Handles[Loaded] = Handles(Kind.MODEL)
+        self.tasks = Tasks()
+
+    def initialize(self, sources: Sequence[Path | bytes | memoryview]) -> int:
+        """Load models; the packed handle.
+
+        Raises:
+            ModelError: the model that was refused and why; MODEL_NUMBER_EXCEED_LIMIT; a plugin that does not load, or a
+                variable of the environment with a value that it cannot have.
+        """
+        if len(self.models) + len(sources) > MOST_MODELS:
+            raise ModelError(
+                Status.HB_DNN_MODEL_NUMBER_EXCEED_LIMIT,
+                f"{len(self.models)} models are loaded and {len(sources)} more are asked for; a process has at most "
+                f"{MOST_MODELS}. Release some with hbDNNRelease.",
+            )
+        environment.check()
+        plugins.load()
+        loaded = [Loaded(model) for model in load(list(sources))]
+        names = (ctypes.c_char_p * len(loaded))(*(one.model.name.encode() for one in loaded))
+        for one in loaded:
+            one.handle = self.models.add(one)
+        return self.packed.add(Packed(loaded, names))
+
+    def release(self, handle: int | None) -> None:
+        """Release the models of a packed handle.
+
+        Raises:
+            ModelError: INVALID_PACKED_DNN_HANDLE; MODEL_IS_RUNNING while a task that has not ended uses one of them.
+        """
+        packed = self.packed.get(handle)
+        self.tasks.retire([one.model for one in packed.models])
+        if handle is None or self.packed.remove(handle) is None:
+            self.packed.get(handle)  # another thread released it: says so
+        for one in packed.models:
+            self.models.remove(one.handle)
+            one.model.close()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: models, tasks and threads are the parent's."""
+        self.packed.abandon_in_child()
+        self.models.abandon_in_child()
+        self.tasks.abandon_in_child()
+
+
+def device_memory() -> Ddr:
+    """The DDR that this process's hbSys* memory lies in.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT when there is none; the status of a board that is gone.
+    """
+    session = process.default
+    if session is None:
+        raise ModelError(
+            Status.HB_DNN_INVALID_ARGUMENT,
+            "This process has allocated no memory on any board; tensors lie in memory of hbSysAllocMem.",
+        )
+    fault = session.link.fault
+    if fault:
+        raise ModelError(_SYS_TWIN.get(fault, fault), session.link.why_faulty())
+    return session.link.ddr
+
+
+def look_at_inputs(ranges: Ranges) -> None:
+    """Strict mode: tell the program of input tensors that it wrote and did not clean."""
+    session = process.default
+    if session is not None and session.watch is not None:
+        for phy_addr, size_bytes in ranges:
+            session.watch.look_at_input("input tensor", phy_addr, size_bytes)
+
+
+runtime = Runtime()
+block_users.append(runtime.tasks)
+atexit.register(runtime.tasks.close)
+os.register_at_fork(after_in_child=runtime.abandon_in_child)

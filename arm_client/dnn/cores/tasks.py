@@ -1,0 +1,457 @@
+"""Model tasks: made, queued, run, waited for, released. Every misuse has its own status and sentence."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+import traceback
+import weakref
+from collections import Counter
+from collections.abc import Callable, Sequence
+from enum import IntEnum
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Protocol
+
+from arm_client.cabi.call_site import call_site
+from arm_client.dnn.cores.bpu import ALL_CORES, Bpu
+from arm_client.dnn.cores.latch import Latch
+from arm_client.dnn.cores.stop import Stop
+from arm_client.dnn.errors import ModelError, one_line
+from arm_client.dnn.handles import Handles, Kind
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.dnn.tensors.places import Ranges
+    from hbrt.dnn_types import hbDNNTaskHandle_t
+
+MOST_TASKS = 32
+MOST_CHAINED = 255
+SHORT_NS = 2_000_000  # of a run for which a wait lends its thread: meanwhile it hears no signal
+Callback = Callable[[int], None]
+
+
+class Steady(Protocol):
+    """How a model runs."""
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether each of its runs takes about as long as the last one."""
+
+
+class Model(Protocol):
+    """What a task looks at of a model."""
+
+    name: str
+    last_run_ns: int
+
+    @property
+    def plan(self) -> Steady:
+        """How it is run."""
+
+
+class Job(Protocol):
+    """One piece of a task's work."""
+
+    def __call__(self, stop: Stop, /) -> None:
+        """Do it, until ``stop`` is set."""
+
+    def ranges(self) -> Ranges:
+        """The memory that it reads and writes: (physical address, bytes)."""
+
+
+class State(IntEnum):
+    """Life of a task."""
+
+    OPEN = 0  # more inferences are to be added
+    READY = 1
+    RUNNING = 2
+    DONE = 3
+
+
+class Task:
+    """One task: a chain of inferences that run one after the other, on one core."""
+
+    __slots__ = (
+        "_tasks",
+        "callback",
+        "core",
+        "core_mask",
+        "count",
+        "end",
+        "handle",
+        "is_released",
+        "is_resize",
+        "is_short",
+        "is_submitted",
+        "jobs",
+        "kept",
+        "models",
+        "order",
+        "runner",
+        "state",
+        "status",
+        "stop",
+        "text",
+        "where",
+    )
+
+    def __init__(self, tasks: Tasks, where: str) -> None:
+        self._tasks = tasks
+        self.where = where
+        self.jobs: list[Job] = []
+        self.kept: list[tuple[int, int, Callable[[], None]]] = []  # memory that was freed meanwhile
+        self.models: list[Model] = []
+        self.count = 0
+        self.stop = Stop()
+        self.end = Latch()
+        self.state = State.OPEN
+        self.status = 0
+        self.text = ""
+        self.core_mask = ALL_CORES
+        self.core = -1
+        self.order = (0, 0, 0)
+        self.handle = 0
+        self.runner = 0
+        self.callback: Callback | None = None
+        self.is_released = False
+        self.is_resize = False
+        self.is_short = False
+        self.is_submitted = False
+
+    def run(self, core: int) -> None:
+        """Run all inferences; the first that fails ends the task. What interrupts a lent thread is raised."""
+        begin = time.monotonic_ns()
+        model = self.models[0] if len(self.models) == 1 else None
+        self.core = core
+        self.runner = threading.get_ident()
+        self.state = State.RUNNING
+        status, text = 0, ""
+        try:
+            for job in self.jobs:
+                if self.stop.is_set:
+                    break
+                job(self.stop)
+        except ModelError as error:
+            status, text = error.status, str(error)
+        except BaseException as error:
+            if not isinstance(error, Exception) and not self._tasks.bpu.is_own_thread():
+                raise
+            status, text = Status.HB_DNN_RUN_TASK_FAILED, _raised(error)  # whatever a layer raises: a core outlives it
+        if model is not None:
+            model.last_run_ns = time.monotonic_ns() - begin
+        self._tasks.end(self, status, text)
+
+    def interrupted(self, error: BaseException) -> None:
+        """End it, if it has not ended."""
+        self._tasks.end(self, Status.HB_DNN_RUN_TASK_FAILED, _raised(error))
+
+
+class Tasks:
+    """All tasks of this process."""
+
+    def __init__(self) -> None:
+        self.bpu = Bpu()
+        self._handles: Handles[Task] = Handles(Kind.TASK)
+        self._lock = threading.Lock()
+        self._numbers = itertools.count()
+        self._unended: set[Task] = set()
+        self._retired: weakref.WeakSet[Model] = weakref.WeakSet()
+        self._callbacks: SimpleQueue[tuple[Callback, int] | None] = SimpleQueue()
+        self._caller: threading.Thread | None = None
+
+    def __len__(self) -> int:
+        return len(self._handles)
+
+    def add(
+        self,
+        out: hbDNNTaskHandle_t,
+        job: Job,
+        model: Model,
+        *,
+        count: int = 1,
+        is_last: bool = True,
+        core_mask: int = 0,
+        priority: int = 0,
+        custom_id: int = 0,
+    ) -> None:
+        """Add an inference to a new task, or to one that awaits more; submit the task when it is the last one.
+
+        Args:
+            out: Null for a new task, and its handle is written here as soon as it is alive, so that a program which is
+                interrupted can release it; else a task whose inferences so far were all added with ``more``.
+            job: Runs the inference; given the Stop of the task.
+            model: Counted as in use until the task has ended.
+            count: What the inference counts for in a chain: one, or one a ROI.
+            is_last: Submit now; else the task awaits more.
+            core_mask: Cores that may run it, 0 for any. As priority and custom_id, that of the last call holds.
+            priority: 0..255, larger first.
+            custom_id: Smaller first.
+
+        Raises:
+            ModelError: API_USE_ERROR: the handle is not null and awaits nothing; TASK_NUM_EXCEED_LIMIT: 32 are alive;
+                TASK_BATCH_SIZE_EXCEED_LIMIT: a chain of more than 255; INVALID_DNN_HANDLE: the model was retired.
+        """
+        handle = out.value
+        with self._lock:
+            if model in self._retired:
+                raise ModelError(
+                    Status.HB_DNN_INVALID_DNN_HANDLE, f"The model {model.name!r} was released while this call began."
+                )
+            task = self._awaiting(handle) if handle else self._new()
+            if task.count + count > MOST_CHAINED:
+                raise ModelError(
+                    Status.HB_DNN_TASK_BATCH_SIZE_EXCEED_LIMIT,
+                    f"The task would have {task.count + count} inferences; a chain has at most {MOST_CHAINED}. "
+                    "Set more to 0 on the last one.",
+                )
+            if not handle:
+                out.value = task.handle = self._handles.add(task)
+                self._unended.add(task)
+            task.jobs.append(job)
+            task.models.append(model)
+            task.count += count
+            if is_last:
+                task.core_mask = core_mask or ALL_CORES
+                task.order = (-priority, custom_id, next(self._numbers))
+                task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_steady
+                task.state = State.READY
+        if is_last:
+            self.bpu.submit(task)
+
+    def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
+        """Submit a task that resizes a picture; it has no model, and is counted apart from those that have.
+
+        Args:
+            out: Its handle is written here. What is there is written over, unless it is a live task's.
+            job: Resizes; given the Stop of the task.
+            core_mask: As of ``add``.
+            priority: As of ``add``.
+
+        Raises:
+            ModelError: API_USE_ERROR: the handle is of a live task; TASK_NUM_EXCEED_LIMIT: 32 are alive.
+        """
+        with self._lock:
+            if self._handles.find(out.value) is not None:
+                raise ModelError(
+                    Status.HB_DNN_API_USE_ERROR,
+                    f"*task is {out.value:#x}, a task that was not released; release it with hbDNNReleaseTask first.",
+                )
+            task = self._new(is_resize=True)
+            out.value = task.handle = self._handles.add(task)
+            self._unended.add(task)
+            task.jobs.append(job)
+            task.core_mask = core_mask or ALL_CORES
+            task.order = (-priority, 0, next(self._numbers))
+            task.state = State.READY
+        self.bpu.submit(task)
+
+    def wait(self, handle: int | None, timeout_ms: int) -> tuple[int, str]:
+        """Wait for a task; <= 0 for ever. Its status and sentence.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE; API_USE_ERROR: it still awaits inferences, or waits for itself; TIMEOUT.
+        """
+        task = self._handles.get(handle)
+        if not task.is_submitted and task.state != State.DONE:
+            raise ModelError(
+                Status.HB_DNN_API_USE_ERROR,
+                f"The task {task.handle:#x} still awaits inferences: it was made with more = 1 at {task.where}. "
+                "Add the last one with more = 0 first.",
+            )
+        if task.state != State.DONE:
+            self._check_that_it_can_end(task)
+        if timeout_ms <= 0 and task.is_short and self.bpu.lend(task):
+            return task.status, task.text
+        if not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
+            raise ModelError(
+                Status.HB_DNN_TIMEOUT,
+                f"The task {task.handle:#x} did not end within {timeout_ms} ms; it goes on, and must be released.",
+            )
+        return task.status, task.text
+
+    def release(self, handle: int | None) -> None:
+        """Give a task back. A queued one is cancelled; one that runs is ended at the next node, which is waited for.
+
+        So after a release nobody writes to the task's tensors any more.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE.
+        """
+        task = self._handles.get(handle)
+        if self._handles.remove(task.handle) is None:
+            self._handles.get(handle)  # another thread released it: says so
+        task.is_released = True
+        if not task.is_submitted or self.bpu.cancel(task):
+            self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
+        elif not task.end.has_come:
+            task.stop.set()
+            if task.runner != threading.get_ident():
+                task.end.wait(-1)
+
+    def set_callback(self, handle: int | None, callback: Callback) -> None:
+        """Have ``callback(status)`` called, in a thread of the runtime, when the task has ended; the last one set is.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE.
+        """
+        task = self._handles.get(handle)
+        with self._lock:
+            task.callback = callback
+            if self._caller is None:
+                self._caller = threading.Thread(target=self._call_back, name="hbrt-dnn-callbacks", daemon=True)
+                self._caller.start()
+            if task.end.has_come:
+                self._tell(task)
+
+    def check(self, handle: int | None) -> None:
+        """Whether a handle is a live one.
+
+        Raises:
+            ModelError: INVALID_TASK_HANDLE.
+        """
+        self._handles.get(handle)
+
+    def live_handles(self) -> list[int]:
+        """Handles of all tasks that were not released, the oldest first."""
+        return [task.handle for task in self._handles.values()]
+
+    def retire(self, models: Sequence[Model]) -> None:
+        """No task may use these models any more.
+
+        Raises:
+            ModelError: MODEL_IS_RUNNING: a task that has not ended uses one of them; nothing has changed.
+        """
+        with self._lock:
+            for model in models:
+                if any(model in task.models for task in self._unended):
+                    raise ModelError(
+                        Status.HB_DNN_MODEL_IS_RUNNING,
+                        f"The model {model.name!r} is used by a task that has not ended; wait for it or release it.",
+                    )
+            self._retired.update(models)
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        return self._lock.locked()
+
+    def is_used(self, phy_addr: int, size_bytes: int) -> bool:
+        """Whether a task that has not ended reads or writes any of this memory."""
+        with self._lock:
+            return self._user_of(phy_addr, size_bytes) is not None
+
+    def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
+        """Have ``let_go`` called at the end of the task that uses this memory; False when none does any more."""
+        with self._lock:
+            task = self._user_of(phy_addr, size_bytes)
+            if task is None:
+                return False
+            task.kept.append((phy_addr, size_bytes, let_go))
+            return True
+
+    def end(self, task: Task, status: int, text: str) -> None:
+        """A task has ended: tell all who wait for it. Again does nothing, or what an interrupt kept the first from."""
+        if task.is_released:
+            status = Status.HB_DNN_RUN_TASK_FAILED
+            text = f"The task {task.handle:#x} was released before it ended."
+        with self._lock:
+            self._unended.discard(task)  # first: from here on no memory is kept for it
+        while task.kept:
+            phy_addr, size_bytes, let_go = task.kept.pop()
+            if not self.keep(phy_addr, size_bytes, let_go):  # another task may use it too
+                let_go()
+        with self._lock:
+            if not task.end.has_come:
+                task.jobs.clear()
+                task.models.clear()
+                task.status, task.text = status, text
+                task.state = State.DONE
+                task.end.come()
+            self._tell(task)
+
+    def close(self) -> None:
+        """End everything: what runs is stopped, what waits is told."""
+
+        def give_up() -> None:
+            for task in self._handles.values():
+                task.is_released = True
+                task.stop.set()
+
+        self.bpu.close(give_up)
+        if self._caller is not None and self._caller is not threading.current_thread():
+            self._callbacks.put(None)
+            self._caller.join()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: tasks and threads are the parent's."""
+        handles = self._handles
+        self.__init__()  # type: ignore[misc]  # all but the serials begins anew
+        self._handles = handles
+        handles.abandon_in_child()
+
+    def _new(self, *, is_resize: bool = False) -> Task:
+        if len(self._handles) >= MOST_TASKS:
+            alike = [task for task in self._handles.values() if task.is_resize == is_resize]
+            if len(alike) >= MOST_TASKS:
+                places = Counter(task.where for task in alike).most_common(3)
+                held = ", ".join(f"{count} by {place}" for place, count in places)
+                raise ModelError(
+                    Status.HB_DNN_TASK_NUM_EXCEED_LIMIT,
+                    f"{MOST_TASKS} {'resize ' if is_resize else ''}tasks are alive, made at: {held}. Release each with "
+                    "hbDNNReleaseTask.",
+                )
+        task = Task(self, call_site())
+        task.is_resize = is_resize
+        return task
+
+    def _check_that_it_can_end(self, task: Task) -> None:
+        """Refuse a wait that never ends: of a layer, for what its own core is to run."""
+        core = self.bpu.current_core()
+        if core < 0:
+            return
+        if task.runner == threading.get_ident():
+            raise ModelError(Status.HB_DNN_API_USE_ERROR, "A layer waits for the task that it is part of.")
+        if task.core_mask == 1 << core:
+            raise ModelError(
+                Status.HB_DNN_API_USE_ERROR,
+                f"A layer on BPU core {core} waits for the task {task.handle:#x}, which that core alone may run; "
+                "give it another bpuCoreId.",
+            )
+
+    def _user_of(self, phy_addr: int, size_bytes: int) -> Task | None:
+        end = phy_addr + size_bytes
+        for task in self._unended:
+            for job in task.jobs:
+                if any(start < end and phy_addr < start + size for start, size in job.ranges()):
+                    return task
+        return None
+
+    def _awaiting(self, handle: int) -> Task:
+        task = self._handles.find(handle)
+        if task is None or task.state != State.OPEN:
+            state = "no live task" if task is None else f"a task that is {task.state.name.lower()}"
+            raise ModelError(
+                Status.HB_DNN_API_USE_ERROR,
+                f"*task is {handle:#x}, {state}; it must be null for a new task, or a task whose inferences so far "
+                "were added with more = 1. Set it to null after hbDNNReleaseTask.",
+            )
+        return task
+
+    def _tell(self, task: Task) -> None:
+        callback, task.callback = task.callback, None
+        if callback is not None:
+            self._callbacks.put((callback, task.status))
+
+    def _call_back(self) -> None:
+        while (item := self._callbacks.get()) is not None:
+            callback, status = item
+            try:
+                callback(status)
+            except BaseException:  # noqa: BLE001 - one bad callback must not silence the others
+                traceback.print_exc()
+
+
+def _raised(error: BaseException) -> str:
+    trace = "".join(traceback.format_exception(error))
+    return f"The inference raised {type(error).__name__}: {one_line(error)}\n{trace}"

@@ -1,0 +1,1 @@
+"""From a model's file to a model that can be run."""

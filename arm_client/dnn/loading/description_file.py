@@ -1,0 +1,356 @@
+"""The YAML file beside a model, with the keys of the vendor's compiler: what a board's model would know. Pure.
+
+`model.onnx` is described by `model.yaml` or `model.yml`. Keys may lie in the compiler's sections (model_parameters,
+input_parameters, compiler_parameters; others are not looked at) or all at the top. Values for several inputs are
+separated by `;`, in the order of input_name. docs/dnn-tensors.md lists the keys.
+
+Source: RDK toolchain manual, "model conversion", for names, values and which types go together.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import yaml
+from numpy.typing import NDArray
+
+from arm_client.dnn.errors import ModelError, incompatible, one_line
+from arm_client.dnn.loading.description import Description, InputDescription
+from hbrt.dnn_types import hbDNNTensorLayout
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+SUFFIXES = (".yaml", ".yml")
+METADATA_KEY = "hbrt.description"
+MOST_BYTES = 1 << 20
+MOST_BATCH = 4096
+SECTIONS = ("model_parameters", "input_parameters", "compiler_parameters")
+INPUT_KEYS = (
+    "input_name",
+    "input_type_rt",
+    "input_layout_rt",
+    "input_type_train",
+    "input_layout_train",
+    "input_space_and_range",
+    "input_shape",
+    "input_batch",
+    "norm_type",
+    "mean_value",
+    "scale_value",
+    "std_value",
+)
+OTHER_INPUT_KEYS = ("separate_batch", "separate_name", "quanti_type")
+"""Keys that also stand there: two of the compiler's, on which nothing here depends, and the emulator's own."""
+LAYOUTS = {"nhwc": hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC, "nchw": hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW}
+TRAINED = {
+    "nv12": ("yuv444", "rgb", "bgr"),
+    "yuv444": ("yuv444", "rgb", "bgr"),
+    "rgb": ("rgb", "bgr"),
+    "bgr": ("bgr", "rgb"),
+    "gray": ("gray",),
+    "featuremap": ("featuremap",),
+}
+"""input_type_rt, and the values of input_type_train that go with it."""
+
+NORMS = {
+    "no_preprocess": (),
+    "data_mean": ("mean_value",),
+    "data_scale": ("scale_value",),
+    "data_std": ("std_value",),
+    "data_mean_and_scale": ("mean_value", "scale_value"),
+    "data_mean_and_std": ("mean_value", "std_value"),
+}
+"""norm_type, and the keys that it needs."""
+
+SOURCES = ("ddr", "pyramid", "resizer")
+QUANTI_TYPES = ("scale", "shift")
+
+
+def beside(model: Path) -> Path | None:
+    """The file that describes a model: its name with .yaml or .yml; None when there is none."""
+    return next((path for suffix in SUFFIXES if (path := model.with_suffix(suffix)).is_file()), None)
+
+
+def of_model(path: Path | None, model: ModelProto, input_names: Sequence[str]) -> Description:
+    """What is said of a model: by the file beside it, else by the metadata inside it; nothing when neither is there.
+
+    Args:
+        path: Of the model; None for bytes.
+        model: Its metadata_props may have the text of a description under METADATA_KEY.
+        input_names: The graph's inputs, in its order.
+
+    Raises:
+        ModelError: as `read`.
+    """
+    file = beside(path) if path is not None else None
+    if file is not None:
+        return read(file, input_names)
+    inside = next((entry.value for entry in model.metadata_props if entry.key == METADATA_KEY), "")
+    return parse(inside, input_names, "The description in the model's metadata")
+
+
+def read(path: Path, input_names: Sequence[str]) -> Description:
+    """Read a description.
+
+    Args:
+        path: A YAML file.
+        input_names: The graph's inputs, in its order.
+
+    Raises:
+        ModelError: CAN_NOT_OPEN_FILE; INCOMPATIBLE_MODEL with the key, the value and what is allowed.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ModelError(
+            Status.HB_DNN_CAN_NOT_OPEN_FILE, f"{path} describes the model, and cannot be read: {error.strerror}."
+        ) from None
+    if len(data) > MOST_BYTES:
+        raise incompatible(f"{path} has more than {MOST_BYTES} bytes: that is no description of a model.")
+    return parse(data, input_names, str(path))
+
+
+def parse(text: str | bytes, input_names: Sequence[str], label: str = "the description") -> Description:
+    """Parse a description.
+
+    Args:
+        text: YAML.
+        input_names: The graph's inputs, in its order.
+        label: What to call the text in a message.
+
+    Raises:
+        ModelError: as `read`.
+    """
+    try:
+        loaded = yaml.safe_load(text)
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError, ValueError) as error:
+        raise incompatible(f"{label} is no YAML: {one_line(error)}.") from None
+    if not isinstance(loaded or {}, dict):
+        raise incompatible(f"{label} holds a {type(loaded).__name__}: write keys and values, such as input_type_rt.")
+    return _Reader(loaded or {}, tuple(input_names), label).description()
+
+
+class _Reader:
+    """The keys of one file."""
+
+    def __init__(self, loaded: dict[Any, Any], input_names: tuple[str, ...], label: str) -> None:
+        self._label = label
+        self._graph_names = input_names
+        self._values: dict[Any, Any] = {key: value for key, value in loaded.items() if key not in SECTIONS}
+        if "batch" in self._values:
+            self._values.setdefault("input_batch", self._values["batch"])
+        for section in SECTIONS:
+            inner = loaded.get(section)
+            if inner is not None and not isinstance(inner, dict):
+                raise self._wrong(section, inner, "keys and values")
+            self._values |= inner or {}
+        known = (*INPUT_KEYS, *OTHER_INPUT_KEYS)
+        for key in self._values:
+            text = str(key)
+            in_section = key in (loaded.get("input_parameters") or {})
+            if text not in known and (in_section or (text.startswith("input_") and text != "input_source")):
+                near = difflib.get_close_matches(text, known, 1) or INPUT_KEYS
+                raise incompatible(f"{label}: {text} is no key of input_parameters; there is {', '.join(near)}.")
+
+    def description(self) -> Description:
+        names = self._names()
+        columns = {key: self._column(key, names) for key in INPUT_KEYS if key not in {"input_name", "input_batch"}}
+        sources = self._sources()
+        inputs = {}
+        for at, name in enumerate(names):
+            row = {key: column[at] for key, column in columns.items()}
+            inputs[name] = self._input(name, row, sources.get(name))
+        prefix = self._values.get("output_model_file_prefix")
+        if prefix is not None and not isinstance(prefix, str):
+            raise self._wrong("output_model_file_prefix", prefix, "a name")
+        quanti = self._choice("quanti_type", self._values.get("quanti_type"), QUANTI_TYPES) or "scale"
+        return Description(prefix or None, inputs, self._batch(), quanti == "shift")
+
+    def _wrong(self, key: str, value: object, wanted: str) -> ModelError:
+        text = repr(value)
+        return incompatible(f"{self._label}: {key} is {text if len(text) < 80 else text[:80] + '...'}; give {wanted}.")
+
+    def _names(self) -> tuple[str, ...]:
+        given = self._split("input_name", self._values.get("input_name"))
+        names = tuple(name for name in given if name)
+        if not names:
+            described = [key for key in INPUT_KEYS if key not in {"input_name", "input_batch"} and key in self._values]
+            if len(self._graph_names) > 1 and described:
+                raise incompatible(
+                    f"{self._label}: {described[0]} is given without input_name, and the model has the inputs "
+                    f"{', '.join(self._graph_names)}; write them into input_name, separated by ';'."
+                )
+            return self._graph_names[:1] if described or "input_source" in self._values else ()
+        for name in names:
+            if name not in self._graph_names:
+                raise self._wrong("input_name", name, f"inputs of the model: {', '.join(self._graph_names)}")
+        if len(set(names)) < len(names):
+            raise self._wrong("input_name", ";".join(names), "each input once")
+        return names
+
+    def _split(self, key: str, value: object) -> list[str]:
+        """A value's parts: of text at each `;`, of a list its items."""
+        if value is None:
+            return []
+        if isinstance(value, list):
+            if any(isinstance(item, (list, dict)) for item in value):
+                raise self._wrong(key, value, "one value for each input, separated by ';'")
+            return ["" if item is None else str(item).strip() for item in value]
+        if isinstance(value, dict):
+            raise self._wrong(key, value, "one value for each input, separated by ';'")
+        parts = [part.strip() for part in str(value).split(";")]
+        return parts[:-1] if parts[-1] == "" else parts
+
+    def _column(self, key: str, names: tuple[str, ...]) -> list[str | None]:
+        """One value an input; None where the file says nothing: '' and None are the compiler's words for that."""
+        parts = self._split(key, self._values.get(key))
+        if not parts:
+            return [None] * len(names)
+        if len(parts) != len(names):
+            raise incompatible(
+                f"{self._label}: {key} has {len(parts)} values for {len(names)} inputs ({', '.join(names)}); give one "
+                "for each, separated by ';'."
+            )
+        return [None if part in {"", "None", "none"} else part for part in parts]
+
+    def _choice(self, key: str, value: object, allowed: Sequence[str]) -> str | None:
+        if value is None or value == "":
+            return None
+        text = str(value).lower()
+        if text not in allowed:
+            raise self._wrong(key, value, "one of " + ", ".join(allowed))
+        return text
+
+    def _input(self, name: str, row: dict[str, str | None], source: str | None) -> InputDescription:
+        type_rt = self._choice("input_type_rt", row["input_type_rt"], tuple(TRAINED)) or "featuremap"
+        trained = self._choice("input_type_train", row["input_type_train"], sorted(set(sum(TRAINED.values(), ()))))
+        if trained is None:
+            if type_rt == "nv12":
+                raise incompatible(
+                    f"{self._label}: the input {name!r} is nv12, and no graph is trained on that; say in "
+                    f"input_type_train what it was trained on: {', '.join(TRAINED['nv12'])}."
+                )
+            trained = type_rt
+        if trained not in TRAINED[type_rt]:
+            raise incompatible(
+                f"{self._label}: the input {name!r} has input_type_rt {type_rt} and input_type_train {trained}; "
+                f"{type_rt} goes with {', '.join(TRAINED[type_rt])}."
+            )
+        space = self._choice("input_space_and_range", row["input_space_and_range"], ("regular", "bt601_video"))
+        is_video = space == "bt601_video"
+        if is_video and (type_rt != "nv12" or trained == "yuv444"):
+            raise incompatible(
+                f"{self._label}: the input {name!r} has input_space_and_range bt601_video, which says how nv12 becomes "
+                f"rgb or bgr; it is {type_rt} for a graph trained on {trained}. Leave the key away."
+            )
+        if type_rt == "featuremap":
+            self._check_featuremap(name, row)
+        source = source or "ddr"
+        if source != "ddr" and type_rt not in {"nv12", "gray"}:
+            raise incompatible(
+                f"{self._label}: the input {name!r} comes from the {source} and is {type_rt}; a {source} makes nv12 or "
+                "gray."
+            )
+        mean, scale = self._norm(name, row, channels=1 if type_rt == "gray" else 3)
+        return InputDescription(
+            type_rt=type_rt,
+            type_train=trained,
+            layout_rt=self._layout("input_layout_rt", row),
+            layout_train=self._layout("input_layout_train", row),
+            mean=mean,
+            scale=scale,
+            source=source,
+            shape=self._shape(row["input_shape"]),
+            video_range=is_video,
+        )
+
+    def _layout(self, key: str, row: dict[str, str | None]) -> hbDNNTensorLayout | None:
+        name = self._choice(key, row[key], tuple(LAYOUTS))
+        return None if name is None else LAYOUTS[name]
+
+    def _check_featuremap(self, name: str, row: dict[str, str | None]) -> None:
+        norm = row["norm_type"]
+        if norm not in {None, "no_preprocess"}:
+            raise incompatible(
+                f"{self._label}: the input {name!r} is a featuremap with norm_type {norm}; only images are normalised: "
+                "give no_preprocess."
+            )
+
+    def _norm(
+        self, name: str, row: dict[str, str | None], channels: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Mean and factor. Where norm_type is not given, the values that are given count."""
+        norm = self._choice("norm_type", row["norm_type"], tuple(NORMS))
+        given = [key for key in ("mean_value", "scale_value", "std_value") if row[key] is not None]
+        needed = given if norm is None else list(NORMS[norm])
+        if {"scale_value", "std_value"} <= set(needed):
+            raise incompatible(f"{self._label}: the input {name!r} has scale_value and std_value; give one of them.")
+        numbers: dict[str, NDArray[np.float32]] = {}
+        for key in needed:
+            text = row[key]
+            if text is None:
+                raise incompatible(f"{self._label}: norm_type {norm} of the input {name!r} needs {key}; give it.")
+            numbers[key] = self._numbers(key, text, channels)
+        scale = numbers.get("scale_value", np.ones(1, np.float32))
+        if "std_value" in numbers:
+            if not numbers["std_value"].all():
+                raise self._wrong("std_value", row["std_value"], "numbers other than 0")
+            scale = np.float32(1) / numbers["std_value"]
+        return numbers.get("mean_value", np.zeros(1, np.float32)), scale
+
+    def _numbers(self, key: str, text: str, channels: int) -> NDArray[np.float32]:
+        try:
+            found = np.array([float(part) for part in text.replace(",", " ").split()], np.float32)
+        except ValueError:
+            raise self._wrong(key, text, "numbers, separated by spaces") from None
+        if found.size not in {1, channels} or not np.isfinite(found).all():
+            wanted = "one finite number" if channels == 1 else f"one finite number, or {channels} separated by spaces"
+            raise self._wrong(key, text, wanted)
+        return found
+
+    def _shape(self, text: str | None) -> tuple[int, ...] | None:
+        if text is None:
+            return None
+        parts = [part.strip() for part in text.lower().split("x")]
+        if not all(part.isascii() and part.isdecimal() and 0 < int(part) < 1 << 31 for part in parts):
+            raise self._wrong("input_shape", text, "sizes above 0 with an x between them, as 1x3x224x224")
+        return tuple(int(part) for part in parts)
+
+    def _batch(self) -> int | None:
+        value = self._values.get("input_batch")
+        if value is None or value == "":
+            return None
+        parts = self._split("input_batch", value)
+        number = parts[0] if parts else ""
+        if len(set(parts)) != 1 or not (number.isascii() and number.isdecimal() and 1 <= int(number) <= MOST_BATCH):
+            raise self._wrong("input_batch", value, f"one number of 1..{MOST_BATCH}")
+        return int(number)
+
+    def _sources(self) -> dict[str, str]:
+        """Sources by input. The compiler takes a mapping, also as text; `_default_value` is for inputs not named."""
+        value = self._values.get("input_source")
+        if isinstance(value, str):
+            try:
+                value = yaml.safe_load(value)
+            except (yaml.YAMLError, RecursionError, ValueError):
+                raise self._wrong("input_source", value, 'a mapping, as {"data": "pyramid"}') from None
+        if value is None:
+            return {}
+        if isinstance(value, str):
+            value = {"_default_value": value}
+        if not isinstance(value, dict):
+            raise self._wrong("input_source", value, 'a mapping, as {"data": "pyramid"}')
+        found = {}
+        for key, source in value.items():
+            if key != "_default_value" and key not in self._graph_names:
+                raise self._wrong("input_source", key, f"inputs of the model: {', '.join(self._graph_names)}")
+            found[str(key)] = self._choice("input_source", source, SOURCES) or "ddr"
+        default = found.pop("_default_value", None)
+        return found if default is None else dict.fromkeys(self._graph_names, default) | found

@@ -1,0 +1,89 @@
+"""A loaded model: what it says of its tensors, and how it is run."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from arm_client.dnn.errors import ModelError, invalid, one_line
+from arm_client.dnn.loading import description_file, model_file
+from arm_client.dnn.loading.model_specs import specify
+from arm_client.dnn.profile import profile_log
+from arm_client.dnn.run.executor import Plan
+from arm_client.dnn.spec.graph_edits import graph_inputs
+
+if TYPE_CHECKING:
+    from arm_client.dnn.spec.spec import TensorSpec
+
+
+@dataclass(eq=False)
+class Model:
+    """One model.
+
+    Attributes:
+        name: What hbDNNGetModelHandle finds it by.
+        inputs: Specs of the inputs, in the graph's order; initializers are not among them.
+        outputs: Specs of the outputs, in the graph's order.
+        plan: Runs it.
+        last_run_ns: How long its last task ran, when it was the only model of it; 0 before.
+    """
+
+    name: str
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    plan: Plan
+    last_run_ns: int = 0
+
+    def close(self) -> None:
+        """Free what its layers keep; nothing may run it any more."""
+        profile_log.finish(self.plan, self.name)
+        self.plan.close()
+
+
+def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
+    """Load models from files (a path) and memory (bytes), in order.
+
+    Raises:
+        ModelError: the first that is refused: CAN_NOT_OPEN_FILE, INVALID_MODEL or INCOMPATIBLE_MODEL with the reason.
+    """
+    models: list[Model] = []
+    for at, source in enumerate(sources):
+        try:
+            model = _load_one(source, at)
+        except BaseException:
+            for other in models:
+                other.close()
+            raise
+        taken = {other.name for other in models}
+        number = 2
+        name = model.name
+        while model.name in taken:  # a handle is found by its name
+            model.name = f"{name}_{number}"
+            number += 1
+        models.append(model)
+    for model in models:
+        profile_log.watch(model.plan, model.name)
+    return models
+
+
+def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
+    if isinstance(source, Path):
+        read = model_file.read_file(source)
+        label = str(source)
+    else:
+        label = f"the model in memory at index {at}"
+        read = model_file.read_bytes(source, label)
+    names = [value.name for value in graph_inputs(read.proto.graph)]
+    description = description_file.of_model(read.path, read.proto, names)
+    try:
+        specified = specify(read.proto, description)
+        plan = Plan(specified.proto, label, specified.notes)
+    except (ModelError, MemoryError):
+        raise
+    except Exception as error:  # onnx's functions raise anything on a tensor whose parts do not fit each other
+        raise invalid(f"{label} is damaged: {type(error).__name__}: {one_line(error)}.") from error
+    # A name is a C string: a file's may have bytes that are no UTF-8, a graph's a zero.
+    name = os.fsencode(description.name or read.name).partition(b"\0")[0].decode("utf-8", "replace") or "model"
+    return Model(name, specified.inputs, specified.outputs, plan)

@@ -1,0 +1,1 @@
+"""Models with Python's habits: ``load``, tensors, buffers."""

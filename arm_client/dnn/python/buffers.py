@@ -1,0 +1,230 @@
+"""Device memory of a model's tensors, with numpy arrays in and out: what Python needs around the C names."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arm_client.cabi.last_error import last_error
+from arm_client.dnn.errors import ModelError, bad_argument
+from arm_client.dnn.spec import nibbles
+from arm_client.dnn.spec.dtypes import NIBBLES
+from arm_client.dnn.spec.properties import IMAGE_ALIGNMENT, NV12, PLANAR, fill_properties, fill_shape, strides_of, up
+from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.session.process import process
+from arm_client.sys import hbSysAllocMem, hbSysFreeMem
+from hbrt.dnn_types import hbDNNTensor, hbDNNTensorLayout
+from hbrt.types import hbSysMem
+
+_CHANNELS_FIRST = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
+
+
+class TensorBuffer:
+    """Memory of one tensor, not cached, and the C structure that tells of it.
+
+    Args:
+        spec: What the model says of the tensor.
+        tensor: The structure to fill; a new one by default. An element of a C array will do.
+        shape: Sizes of the data, for a tensor whose sizes the data decides.
+        picture: Rows and columns of the picture, for an input whose source is the resizer.
+        room: Bytes to allocate when they are not known, as of an output whose sizes the data decides.
+        times: How many batches of the model an output holds; hbDNNRoiInfer runs as many.
+
+    Raises:
+        ModelError: the shape does not fit the tensor, or there is no memory for it.
+    """
+
+    def __init__(
+        self,
+        spec: TensorSpec,
+        tensor: hbDNNTensor | None = None,
+        *,
+        shape: Sequence[int] | None = None,
+        picture: tuple[int, int] | None = None,
+        room: int = 0,
+        times: int = 1,
+    ) -> None:
+        self.spec = spec
+        self.tensor = hbDNNTensor() if tensor is None else tensor
+        self._mem: hbSysMem | None = None  # an empty tensor needs none
+        fill_properties(spec, self.tensor.properties)
+        self.valid_shape, self.aligned_shape, self.stride = spec.valid_shape, spec.aligned_shape, spec.stride
+        self.size = spec.aligned_bytes
+        if picture is not None:
+            self._take_picture(*picture)
+        elif shape is not None:
+            self._take_shape(tuple(shape))
+        elif times > 1:
+            self._take_batches(times)
+        if self.size == DYNAMIC:
+            self.size = room
+        self._allocate()
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of the stored values: bytes for pictures, else the graph's own."""
+        return np.dtype(np.uint8) if self.spec.image else self.spec.graph_dtype
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether it is a picture whose rows are aligned: Y and NV12."""
+        return self.spec.tensor_type in PLANAR
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a picture's row, padding included."""
+        is_planes = self.spec.layout == _CHANNELS_FIRST
+        return self.aligned_shape[3] if is_planes else self.aligned_shape[2] * self.aligned_shape[3]
+
+    def put(self, values: ArrayLike) -> None:
+        """Write values where they belong; padding is not touched.
+
+        Args:
+            values: Stored values, of the valid shape and of `dtype`. A picture comes as bytes in any shape: Y, or Y and
+                then UV, with rows of W bytes or of the aligned W; RGB, BGR and YUV444 in the tensor's layout.
+
+        Raises:
+            ModelError: INVALID_ARGUMENT: another type, shape or number of bytes.
+        """
+        array = np.asarray(values)
+        if array.dtype != self.dtype:
+            raise bad_argument(f"{self.spec.name!r} holds {self.dtype}, not {array.dtype}: {self._remedy(array.dtype)}")
+        if self.spec.image:
+            self._put_picture(array.reshape(-1))
+            return
+        if array.shape != self.valid_shape:
+            raise bad_argument(f"{self.spec.name!r} has the shape {list(self.valid_shape)}, not {list(array.shape)}.")
+        if self.spec.tensor_type in NIBBLES:
+            nibbles.pack(array, self._bytes())
+        elif array.size:
+            self.values()[...] = array
+
+    def get(self) -> NDArray[Any]:
+        """A copy of the stored values, of the valid shape; of a picture the bytes, rows of the aligned W."""
+        if self.spec.image:
+            return self._bytes().copy()
+        if self.spec.tensor_type in NIBBLES:
+            return nibbles.unpack(self._bytes()[: self.size], self.valid_shape, self.dtype)
+        return self.values().copy()
+
+    def values(self) -> NDArray[Any]:
+        """View of the stored values, of the valid shape, by the tensor's strides; not for pictures and 4 bits."""
+        if self._mem is None or not math.prod(self.valid_shape):
+            return np.empty(self.valid_shape, self.dtype)
+        return np.ndarray(self.valid_shape, self.dtype, self._mem.view(), 0, self.stride)
+
+    def raw(self) -> bytes:
+        """The bytes as they lie in memory, padding included."""
+        return self._bytes()[: self.size].tobytes()
+
+    def put_raw(self, data: bytes) -> None:
+        """Write bytes as they are to lie in memory, padding included: as many as the tensor has."""
+        self._bytes()[:] = np.frombuffer(data, np.uint8)
+
+    def grow(self, room: int) -> None:
+        """Make room for results of sizes that turned out to be larger."""
+        self.free()
+        self.size = room
+        self._allocate()
+
+    def take_actual_sizes(self) -> None:
+        """Take over the sizes that a run wrote into the structure, of a tensor whose sizes the data decides."""
+        properties = self.tensor.properties
+        rank = properties.validShape.numDimensions
+        self.valid_shape = tuple(properties.validShape.dimensionSize[:rank])
+        self.aligned_shape = self.valid_shape
+        self.size = properties.alignedByteSize
+        self.stride = strides_of(self.valid_shape, self.dtype.itemsize)
+
+    def free(self) -> None:
+        """Give the memory back; again does nothing."""
+        if self._mem is not None:
+            hbSysFreeMem(self._mem)
+            self._mem = None
+
+    def free_later(self) -> None:
+        """As ``free``, at this process's next call that asks the daemon for anything: for finalizers."""
+        session = process.default
+        if self._mem is not None and session is not None:
+            session.blocks.free_later(self._mem.phyAddr)
+        self._mem = None
+
+    def _allocate(self) -> None:
+        if not self.size:
+            return
+        mem = hbSysMem()
+        status = hbSysAllocMem(mem, self.size)
+        if status:
+            raise ModelError(status, f"No memory for {self.spec.name!r} of {self.size} bytes: {last_error()}")
+        mem.array(np.uint8).fill(0)
+        self._mem = mem
+        self.tensor.sysMem[0] = mem
+
+    def _take_shape(self, shape: tuple[int, ...]) -> None:
+        wanted = self.spec.valid_shape
+        if len(shape) != len(wanted) or any(
+            size < 0 or known not in {size, DYNAMIC} for size, known in zip(shape, wanted, strict=True)
+        ):
+            raise bad_argument(f"{self.spec.name!r} has the shape {list(wanted)} (-1 is open), not {list(shape)}.")
+        if not self.spec.is_dynamic:
+            return
+        self.valid_shape = self.aligned_shape = shape
+        count = math.prod(shape)
+        self.size = (count + 1) // 2 if self.spec.tensor_type in NIBBLES else count * self.dtype.itemsize
+        self.stride = strides_of(shape, self.dtype.itemsize)
+        fill_shape(self.tensor.properties.validShape, shape)
+
+    def _take_batches(self, times: int) -> None:
+        self.valid_shape = (self.valid_shape[0] * times, *self.valid_shape[1:])
+        self.aligned_shape = (self.aligned_shape[0] * times, *self.aligned_shape[1:])
+        self.size *= times
+        properties = self.tensor.properties
+        fill_shape(properties.validShape, self.valid_shape)
+        fill_shape(properties.alignedShape, self.aligned_shape)
+        properties.alignedByteSize = self.size
+
+    def _remedy(self, given: np.dtype[Any]) -> str:
+        """What makes values of another type fit."""
+        if self.spec.image:
+            return "it is a picture, and takes its bytes, 0 to 255; the model normalises them itself."
+        if self.spec.quantization is not None and given.kind == "f":
+            return "quantise real numbers by the tensor's quantize(), or call the model itself, which does."
+        return f"convert it by astype({self.dtype.name!r})."
+
+    def _take_picture(self, height: int, width: int) -> None:
+        is_planes = self.spec.layout == _CHANNELS_FIRST
+        channels = self.spec.valid_shape[1 if is_planes else 3]
+        # The resizer's source has rows of a multiple of 16 bytes, whatever its type.
+        padded = up(width, IMAGE_ALIGNMENT)
+        self.valid_shape = (1, channels, height, width) if is_planes else (1, height, width, channels)
+        self.aligned_shape = (1, channels, height, padded) if is_planes else (1, height, padded, channels)
+        is_nv12 = self.spec.tensor_type in NV12
+        self.size = height * padded * 3 // 2 if is_nv12 else height * padded * channels
+        self.stride = (0,) * 4 if is_nv12 else strides_of(self.aligned_shape, 1)
+        properties = self.tensor.properties
+        fill_shape(properties.validShape, self.valid_shape)
+        fill_shape(properties.alignedShape, self.aligned_shape)
+        properties.alignedByteSize = self.size
+        properties.stride[:] = (*self.stride, 0, 0, 0, 0)
+
+    def _put_picture(self, data: NDArray[Any]) -> None:
+        planes = self.spec.layout == _CHANNELS_FIRST
+        width, padded = (shape[3 if planes else 2] for shape in (self.valid_shape, self.aligned_shape))
+        if data.size == self.size:
+            self.put_raw(data.tobytes())
+            return
+        dense = self.size // padded * width
+        if not self.has_rows or data.size != dense:
+            sizes = f"{self.size}" if dense == self.size else f"{dense}, or {self.size} with rows of {padded}"
+            raise bad_argument(
+                f"The picture {self.spec.name!r} of {self.valid_shape} has {sizes} bytes, not {data.size}."
+            )
+        rows = self.size // padded
+        self._bytes().reshape(rows, padded)[:, :width] = data.reshape(rows, width)
+
+    def _bytes(self) -> NDArray[np.uint8]:
+        return np.empty(0, np.uint8) if self._mem is None else self._mem.array(np.uint8)

@@ -1,0 +1,370 @@
+"""Models with Python's habits, in the manner of the board's own pyeasy_dnn.
+
+    from arm_client import dnn
+
+    (model,) = dnn.load("digits_int8.onnx")
+    print(model.inputs[0].properties)
+    (logits,) = model(picture)  # real numbers in, real numbers out
+    outputs = model.forward(stored)  # stored values, as on the board
+    print(outputs[0].buffer)
+
+What fails raises ``arm_client.errors.HbrtError`` with the status that the C name would have returned.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arm_client.cabi.arguments import shown
+from arm_client.dnn.capi.api import (
+    hbDNNGetModelHandle,
+    hbDNNGetModelNameList,
+    hbDNNInitializeFromDDR,
+    hbDNNInitializeFromFiles,
+    hbDNNRelease,
+    model_behind,
+)
+from arm_client.dnn.capi.runtime import runtime
+from arm_client.dnn.errors import ModelError, bad_argument, one_line
+from arm_client.dnn.python.buffers import TensorBuffer
+from arm_client.dnn.python.runner import Runner, check, control
+from arm_client.dnn.spec import quantization
+from arm_client.dnn.spec.spec import Quantization, TensorSpec
+from arm_client.errors import error_for
+from arm_client.session.process import process
+from hbrt.dnn_types import hbDNNHandle_t, hbDNNQuantiType, hbPackedDNNHandle_t
+from hbrt.status import Status
+
+_EMPTY: NDArray[Any] = np.empty(0)
+_MOST_LATENCIES = 100
+_left: deque[Callable[[], object]] = deque()  # by finalizers that came at a bad moment
+
+
+@dataclass(frozen=True)
+class TensorProperties:
+    """What pyeasy_dnn tells of a tensor, and what the C structure tells beyond it.
+
+    Attributes:
+        tensor_type: "NV12", "RGB" and so on for pictures, else the name of ``dtype``.
+        dtype: Of the stored values, as numpy names it.
+        layout: "NHWC", "NCHW" or "NONE".
+        shape: Sizes of the data, -1 where the data decides.
+        aligned_shape: Sizes as they lie in memory.
+        stride: Bytes between neighbours along each dimension.
+        aligned_byte_size: Bytes of memory; -1 where the data decides.
+        quanti_type: "NONE", "SHIFT" or "SCALE".
+        scale_data: (n,) float32; empty but for SCALE.
+        zero_point_data: (n,) int32; empty but for SCALE.
+        shift_data: (n,) uint8; empty but for SHIFT.
+        quantize_axis: The dimension that n counts; meaningless when n is 1.
+    """
+
+    tensor_type: str
+    dtype: str
+    layout: str
+    shape: tuple[int, ...]
+    aligned_shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    aligned_byte_size: int
+    quanti_type: str
+    scale_data: NDArray[np.float32]
+    zero_point_data: NDArray[np.int32]
+    shift_data: NDArray[np.uint8]
+    quantize_axis: int
+
+
+class Tensor:
+    """An input or output of a model.
+
+    Attributes:
+        name: As in the graph.
+        properties: What it looks like.
+        buffer: Stored values of an output that ``forward`` returned; empty for the tensors of a model itself.
+    """
+
+    def __init__(self, spec: TensorSpec, buffer: NDArray[Any] = _EMPTY) -> None:
+        self.name = spec.name
+        self.spec = spec
+        self.properties = properties_of(spec)
+        self.buffer = buffer
+
+    def quantize(self, values: ArrayLike) -> NDArray[Any]:
+        """Real numbers as the tensor stores them; the same numbers in its type when it is not quantised."""
+        if self.spec.quantization is None:
+            return np.asarray(values).astype(self.properties.dtype)
+        limits = quantization.LIMITS.get(self.spec.tensor_type)
+        return quantization.quantize(values, self.spec.quantization, self.spec.graph_dtype, limits=limits)
+
+    def dequantize(self, stored: ArrayLike | None = None) -> NDArray[Any]:
+        """Real numbers of stored values, of ``buffer`` by default; the same when it is not quantised."""
+        values = self.buffer if stored is None else np.asarray(stored)
+        if self.spec.quantization is None:
+            return values
+        return quantization.dequantize(values, self.spec.quantization)
+
+    def __repr__(self) -> str:
+        """Name, type, layout and shape."""
+        told = self.properties
+        return f"<Tensor {self.name!r} {told.tensor_type} {told.layout} {list(told.shape)}>"
+
+
+class Model:
+    """One loaded model. Threads may call it at once; their runs share the two BPU cores.
+
+    Attributes:
+        name: As in the model.
+        handle: For the C names; valid as long as the model.
+        inputs: Its inputs, in the graph's order.
+        outputs: Its outputs, in the graph's order.
+    """
+
+    def __init__(self, packed: _Packed, handle: hbDNNHandle_t, name: str) -> None:
+        """``load`` makes models."""
+        self._packed = packed
+        self.handle = handle
+        self.name = name
+        loaded = model_behind(handle).model
+        self.inputs = tuple(Tensor(spec) for spec in loaded.inputs)
+        self.outputs = tuple(Tensor(spec) for spec in loaded.outputs)
+        self._lock = threading.Lock()
+        self._idle: list[tuple[tuple[Any, ...], Runner]] = []
+        self._latencies: deque[float] = deque(maxlen=_MOST_LATENCIES)
+
+    @property
+    def estimate_latency(self) -> float:
+        """Milliseconds that a run takes: the median of the last hundred runs, on this machine; nan before the first.
+
+        On the board it is the compiler's estimate.
+        """
+        with self._lock:
+            return float(np.median(self._latencies)) if self._latencies else float("nan")
+
+    def forward(
+        self,
+        inputs: ArrayLike | Sequence[ArrayLike],
+        core_id: int = 0,
+        priority: int = 0,
+        *,
+        timeout_ms: int = 0,
+    ) -> tuple[Tensor, ...]:
+        """Run the model on stored values, as the board's forward does.
+
+        Args:
+            inputs: Of a model with one input its array, else a list or tuple of arrays in the order of ``inputs``: of
+                the tensor's dtype and shape; pictures as bytes (NV12: Y, then UV).
+            core_id: 0 any core, 1 core 0, 2 core 1.
+            priority: 0..255, larger first.
+            timeout_ms: When to give up; 0 for never.
+
+        Returns:
+            The outputs, with the stored values in ``buffer``: arrays of their own.
+
+        Raises:
+            HbrtError: an input does not fit, or the task failed. TimeoutError: it did not end in time, and was ended.
+        """
+        arrays = self._as_list(inputs)
+        pairs = zip(self.inputs, arrays, strict=True)
+        key = tuple(array.shape if tensor.spec.is_dynamic else None for tensor, array in pairs)
+        try:
+            runner = self._take(key)
+            try:
+                for buffer, array in zip(runner.inputs, arrays, strict=True):
+                    buffer.put(array)
+                latency = runner.run(control(core_id, priority), timeout_ms)
+                for buffer in runner.outputs:
+                    if buffer.spec.is_dynamic:
+                        buffer.take_actual_sizes()
+                results = tuple(Tensor(buffer.spec, buffer.get()) for buffer in runner.outputs)
+            finally:
+                self._give_back(key, runner)
+        except ModelError as error:
+            raise error_for(error.status, str(error)) from None
+        with self._lock:
+            self._latencies.append(latency)
+        return results
+
+    def __call__(
+        self, *inputs: ArrayLike | Sequence[ArrayLike], core_id: int = 0, priority: int = 0, timeout_ms: int = 0
+    ) -> list[NDArray[Any]]:
+        """Run the model on real numbers: quantised inputs are quantised, quantised outputs dequantised.
+
+        Args:
+            inputs: One array an input, in order, or a list or tuple of them. Real numbers become the input's type;
+                integers for a quantised input are stored values, and pictures are bytes as for ``forward``.
+            core_id: 0 any core, 1 core 0, 2 core 1.
+            priority: 0..255, larger first.
+            timeout_ms: When to give up; 0 for never.
+
+        Returns:
+            One array an output.
+
+        Raises:
+            HbrtError, TimeoutError: as of ``forward``.
+        """
+        given: Any = inputs
+        if len(inputs) == 1 and isinstance(inputs[0], (list, tuple)):
+            is_list_of_inputs = len(self.inputs) > 1 or all(isinstance(one, np.ndarray) for one in inputs[0])
+            given = inputs[0] if is_list_of_inputs else inputs
+        stored = []
+        for tensor, value in zip(self.inputs, self._as_list(given), strict=True):
+            is_real = np.issubdtype(value.dtype, np.floating)
+            takes_real = tensor.spec.quantization is not None or np.issubdtype(tensor.spec.graph_dtype, np.floating)
+            stored.append(tensor.quantize(value) if is_real and takes_real and not tensor.spec.image else value)
+        return [output.dequantize() for output in self.forward(stored, core_id, priority, timeout_ms=timeout_ms)]
+
+    def __repr__(self) -> str:
+        """Name and tensors."""
+        return f"<Model {self.name!r}: {list(self.inputs)} -> {list(self.outputs)}>"
+
+    def _as_list(self, inputs: Any) -> list[NDArray[Any]]:
+        given = list(inputs) if isinstance(inputs, (list, tuple)) else [inputs]
+        if len(given) != len(self.inputs):
+            names = ", ".join(tensor.name for tensor in self.inputs)
+            error = bad_argument(f"The model {self.name} has {len(self.inputs)} inputs ({names}), not {len(given)}.")
+            raise error_for(error.status, str(error))
+        return [_array(tensor.name, value) for tensor, value in zip(self.inputs, given, strict=True)]
+
+    def _take(self, key: tuple[Any, ...]) -> Runner:
+        """A set of tensors that nobody uses."""
+        _finish_what_was_left()
+        with self._lock:
+            for at, (known, runner) in enumerate(self._idle):
+                if known == key:
+                    del self._idle[at]
+                    return runner
+        specs = [tensor.spec for tensor in self.inputs]
+        runner = Runner(self.handle, specs, [tensor.spec for tensor in self.outputs], shapes=key)
+        weakref.finalize(runner, _free, [*runner.inputs, *runner.outputs])
+        return runner
+
+    def _give_back(self, key: tuple[Any, ...], runner: Runner) -> None:
+        with self._lock:
+            others = [kept for known, kept in self._idle if known != key]
+            self._idle = [(known, kept) for known, kept in self._idle if known == key]
+            self._idle.append((key, runner))
+        for other in others:  # of sizes that came before
+            other.free()
+
+
+class _Packed:
+    """A packed handle, released when the last of its models has gone."""
+
+    def __init__(self, handle: hbPackedDNNHandle_t) -> None:
+        weakref.finalize(self, _finish, partial(hbDNNRelease, handle))
+
+
+def _finish(action: Callable[[], object]) -> None:
+    """What a finalizer does, or leaves to the next load or run when a lock that it needs is held.
+
+    The garbage collector may run it in the middle of a request, by the thread that holds the lock.
+    """
+    session = process.default
+    is_busy = session is not None and (session.link.is_asking or session.blocks.is_locked)
+    if is_busy or runtime.tasks.is_locked:
+        _left.append(action)
+    else:
+        action()
+
+
+def _finish_what_was_left() -> None:
+    while _left:
+        try:
+            action = _left.popleft()
+        except IndexError:
+            return  # another thread took the last one
+        action()
+
+
+def _array(name: str, value: Any) -> NDArray[Any]:
+    try:
+        array = np.asarray(value)
+        if array.dtype != object:
+            return array
+        why = f"{shown(value)} is no array of numbers"
+    except (ValueError, TypeError) as error:
+        why = one_line(error)
+    raise error_for(
+        Status.HB_DNN_INVALID_ARGUMENT, f"{name!r}: {why}; pass one array an input, in the order of the model's inputs."
+    )
+
+
+def _free(buffers: list[TensorBuffer]) -> None:
+    for buffer in buffers:
+        buffer.free_later()
+
+
+def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str]]) -> list[Model]:
+    """Load models.
+
+    Args:
+        source: A model's file, several of them, or the bytes of one model. A YAML file beside a model's file says what
+            a board's model would know: docs/dnn-tensors.md.
+
+    Returns:
+        The models, in the order of the files. Each stays loaded while it, or another one of the same call, is in use.
+
+    Raises:
+        HbrtError: a file cannot be read, or is no model that the runtime can carry; says why.
+    """
+    _finish_what_was_left()
+    packed = hbPackedDNNHandle_t()
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        data = bytes(source)
+        check(hbDNNInitializeFromDDR(packed, [data], [len(data)], 1))
+    else:
+        try:
+            paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+            files = [os.fspath(path) for path in paths]
+        except TypeError:
+            raise error_for(
+                Status.HB_DNN_INVALID_ARGUMENT,
+                f"The source is {shown(source)}; pass a model's file, a list of files, or the bytes of one model.",
+            ) from None
+        check(hbDNNInitializeFromFiles(packed, files, len(files)))
+    owner = _Packed(packed)
+    models = []
+    for name in names_of(packed):
+        handle = hbDNNHandle_t()
+        check(hbDNNGetModelHandle(handle, packed, name))
+        models.append(Model(owner, handle, name))
+    return models
+
+
+def names_of(packed: hbPackedDNNHandle_t) -> list[str]:
+    """Names of the models behind a packed handle."""
+    import ctypes
+
+    names: list[str] = []
+    count = ctypes.c_int32()
+    check(hbDNNGetModelNameList(names, count, packed))
+    return names
+
+
+def properties_of(spec: TensorSpec) -> TensorProperties:
+    """What pyeasy_dnn tells of a tensor."""
+    rule = spec.quantization or Quantization(hbDNNQuantiType.NONE)
+    dtype = np.dtype(np.uint8) if spec.image else spec.graph_dtype
+    return TensorProperties(
+        tensor_type=spec.tensor_type.name.removeprefix("HB_DNN_IMG_TYPE_") if spec.image else dtype.name,
+        dtype=dtype.name,
+        layout=spec.layout.name.removeprefix("HB_DNN_LAYOUT_"),
+        shape=spec.valid_shape,
+        aligned_shape=spec.aligned_shape,
+        stride=spec.stride,
+        aligned_byte_size=spec.aligned_bytes,
+        quanti_type=rule.kind.name,
+        scale_data=rule.scale,
+        zero_point_data=rule.zero_point,
+        shift_data=rule.shift,
+        quantize_axis=rule.axis,
+    )

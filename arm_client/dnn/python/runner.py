@@ -1,0 +1,173 @@
+"""Runs a model again and again over the same device memory, by the C names; what fails is raised."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from arm_client.cabi.arguments import integer, shown
+from arm_client.cabi.last_error import last_error
+from arm_client.dnn.capi.api import (
+    hbDNNInfer,
+    hbDNNReleaseTask,
+    hbDNNWaitTaskDone,
+)
+from arm_client.dnn.capi.arguments import check_schedule
+from arm_client.dnn.errors import bad_argument
+from arm_client.dnn.python.buffers import TensorBuffer
+from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.dnn.tensors.binding import one_of_batch
+from arm_client.errors import error_for
+from hbrt.dnn_types import (
+    HB_DNN_INITIALIZE_INFER_CTRL_PARAM,
+    hbDNNHandle_t,
+    hbDNNInferCtrlParam,
+    hbDNNRoi,
+    hbDNNTaskHandle_t,
+    hbDNNTensor,
+)
+from hbrt.status import Status
+
+FIRST_ROOM = 64 << 10
+"""Bytes for an output whose size the data decides, until a result needs more."""
+
+
+def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInferCtrlParam:
+    """How a task is scheduled; the rest as the manual's initializer has it.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT: no whole numbers, or numbers that there is no core or priority for.
+    """
+    for name, value in (("core", core_id), ("priority", priority), ("customId", custom_id)):
+        if integer(value) is None:
+            raise bad_argument(f"The {name} is {shown(value)}; write a whole number.")
+    check_schedule(core_id, priority)  # before C's integers cut them
+    ctrl = hbDNNInferCtrlParam()
+    HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
+    ctrl.bpuCoreId, ctrl.priority, ctrl.customId = core_id, priority, custom_id
+    return ctrl
+
+
+def beside_regions(spec: TensorSpec) -> TensorSpec:
+    """Spec of an input's tensor of hbDNNRoiInfer: that of one element, also of a model with a batch of its own."""
+    return one_of_batch(spec) if spec.valid_shape and spec.valid_shape[0] > 1 else spec
+
+
+def check(status: int) -> None:
+    """Raise what a call refused.
+
+    Raises:
+        HbrtError: the call failed; with its status and the runtime's sentence.
+    """
+    if status:
+        raise error_for(status, last_error())
+
+
+class Runner:
+    """One set of tensors of a model. One thread at a time may use it; make one a thread.
+
+    Args:
+        handle: The model.
+        inputs: What the model says of its inputs.
+        outputs: And of its outputs.
+        shapes: Sizes of the inputs in order, for those whose sizes the data decides; None where they are known.
+        rois: Regions of the pictures, for a model with resizer inputs: data_batch regions a resizer input.
+        pictures: Rows and columns of the pictures of the resizer inputs, as many as there are regions.
+
+    Attributes:
+        inputs: A buffer an input; with regions, all inputs of batch 0, then those of batch 1, and so on.
+        outputs: A buffer an output.
+
+    Raises:
+        HbrtError, ModelError: no memory, shapes or regions that do not fit.
+    """
+
+    def __init__(
+        self,
+        handle: hbDNNHandle_t,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
+        *,
+        shapes: Sequence[Sequence[int] | None] | None = None,
+        rois: Sequence[hbDNNRoi] = (),
+        pictures: Sequence[tuple[int, int]] = (),
+    ) -> None:
+        self._handle = handle
+        self._rois = (hbDNNRoi * len(rois))(*rois) if rois else None
+        resizers = [spec for spec in inputs if spec.image is not None and spec.image.is_resizer]
+        batches = len(rois) // len(resizers) if rois and resizers else 1
+        times = -(-batches // resizers[0].graph_shape[0]) if resizers else 1  # the model's own batch
+        specs = [beside_regions(spec) if rois else spec for spec in inputs] * batches
+        self._inputs = (hbDNNTensor * len(specs))()
+        self._outputs = (hbDNNTensor * len(outputs))()
+        self.inputs: list[TensorBuffer] = []
+        self.outputs: list[TensorBuffer] = []
+        sizes = iter(pictures)
+        try:
+            for at, spec in enumerate(specs):
+                is_resizer = self._rois is not None and spec.image is not None and spec.image.is_resizer
+                shape = shapes[at % len(inputs)] if shapes else None
+                picture = next(sizes, None) if is_resizer else None
+                self.inputs.append(TensorBuffer(spec, self._inputs[at], shape=shape, picture=picture))
+            for at, spec in enumerate(outputs):
+                self.outputs.append(TensorBuffer(spec, self._outputs[at], room=FIRST_ROOM, times=times))
+        except BaseException:
+            self.free()
+            raise
+
+    def run(self, ctrl: hbDNNInferCtrlParam, timeout_ms: int = 0) -> float:
+        """Submit, wait, release.
+
+        Args:
+            ctrl: How the task is scheduled.
+            timeout_ms: When to give up, ending the task; 0 for never.
+
+        Returns:
+            Milliseconds that it took, as a program sees them.
+
+        Raises:
+            HbrtError: a call was refused, or the task failed.
+            TimeoutError: it did not end in time; it has been ended.
+        """
+        start = time.perf_counter()
+        status, sentence = self._once(ctrl, timeout_ms)
+        while status == Status.HB_DNN_RUN_TASK_FAILED and self._grow():
+            start = time.perf_counter()
+            status, sentence = self._once(ctrl, timeout_ms)
+        elapsed = (time.perf_counter() - start) * 1e3
+        if status == Status.HB_DNN_TIMEOUT:
+            raise TimeoutError(f"The run did not end within {timeout_ms} ms, and was ended.")
+        if status:
+            raise error_for(status, sentence)
+        return elapsed
+
+    def free(self) -> None:
+        """Give all memory back; again does nothing."""
+        for buffer in (*self.inputs, *self.outputs):
+            buffer.free()
+
+    def _once(self, ctrl: hbDNNInferCtrlParam, timeout_ms: int) -> tuple[int, str]:
+        task = hbDNNTaskHandle_t()
+        try:
+            status = self._submit(task, ctrl) or hbDNNWaitTaskDone(task, timeout_ms)
+            return status, last_error() if status else ""
+        finally:  # also on Ctrl-C: afterwards nothing writes to the tensors
+            if task.value:
+                hbDNNReleaseTask(task)
+
+    def _submit(self, task: hbDNNTaskHandle_t, ctrl: hbDNNInferCtrlParam) -> int:
+        if self._rois is None:
+            return hbDNNInfer(task, self._outputs, self._inputs, self._handle, ctrl)
+        import arm_client as hb
+
+        return int(hb.hbDNNRoiInfer(task, self._outputs, self._inputs, self._rois, len(self._rois), self._handle, ctrl))
+
+    def _grow(self) -> bool:
+        """Make room for results that had too little, by what the run wrote into their structures."""
+        has_grown = False
+        for buffer in self.outputs:
+            needed = buffer.tensor.properties.alignedByteSize
+            if buffer.spec.aligned_bytes == DYNAMIC and needed > buffer.size:
+                buffer.grow(needed)
+                has_grown = True
+        return has_grown

@@ -1,0 +1,219 @@
+"""Runs a model's graph: a Plan is made once, and run with arrays over device memory."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from arm_client.dnn.cores.stop import Stop
+from arm_client.dnn.layers.layer import registry
+from arm_client.dnn.run.bound_session import BoundSession, Outputs, Values, deliver
+from arm_client.dnn.run.layered import Layered
+from arm_client.dnn.run.ort_session import make_session, session_options
+from arm_client.dnn.run.partition import op_types
+from arm_client.dnn.run.steps import Observer, StepInfo, StepTime
+from arm_client.dnn.spec.graph import Graph
+from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM, hbDNNInferCtrlParam
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from onnx import ModelProto
+
+__all__ = ["Observer", "Plan", "StepInfo", "StepTime", "Stop", "session_options"]
+
+_REPEATING = {"Loop", "Scan", "SequenceMap"}
+
+
+class _Whole:
+    """A model that no layer takes part in: one session."""
+
+    def __init__(self, proto: ModelProto, label: str) -> None:
+        self._session = make_session(proto, label)
+        made = {name for node in proto.graph.node for name in node.output}
+        graph = Graph(proto)
+        self._inputs = [node.name for node in self._session.get_inputs()]
+        self._outputs = [name for name in graph.outputs if name in made]
+        # A model may hand an input or a constant on as it is; a session with bound outputs does not.
+        self._constants = {
+            name: values for name in graph.outputs if name not in made and (values := graph.constant(name)) is not None
+        }
+        ops = Counter(node.op_type for node in proto.graph.node)
+        self.infos = [StepInfo("segment_0", "BPU", dict(ops))]
+        self.notes: list[str] = []
+        self._idle: list[BoundSession] = []
+
+    def run(
+        self,
+        feeds: dict[str, NDArray[Any]],
+        outputs: Outputs,
+        stop: Stop,
+        _ctrl: hbDNNInferCtrlParam,
+        observer: Observer | None,
+    ) -> dict[str, NDArray[Any]]:
+        start = perf_counter_ns() if observer is not None else 0
+        try:
+            bound = self._idle.pop()
+        except IndexError:
+            bound = BoundSession(self._session, self._inputs, self._outputs)
+        values: Values = self._constants | feeds
+        bound.run(values, outputs, stop)
+        self._idle.append(bound)  # one that failed is not used again
+        results = {name: deliver(name, target, values) for name, target in outputs.items()}
+        if observer is not None:
+            observer(StepTime("segment_0", "BPU", start, perf_counter_ns()))
+        return results
+
+    def close(self) -> None:
+        """Nothing is held but the session."""
+
+
+class _Use:
+    """A build of the plan, and how many runs use it."""
+
+    __slots__ = ("build", "creators", "generation", "is_retired", "users")
+
+    def __init__(self, build: _Whole | Layered, generation: int, creators: object) -> None:
+        self.build = build
+        self.generation = generation
+        self.creators = creators
+        self.users = 0
+        self.is_retired = False
+
+
+class Plan:
+    """How one model is run. Threads may run it at once.
+
+    It is built anew when a layer is registered or unregistered for an op type that the model has; runs that have begun
+    end as they began.
+
+    Attributes:
+        observer: Called after each step of each run with its times, in the thread that runs it; None for nobody.
+    """
+
+    def __init__(self, proto: ModelProto, label: str, notes: Sequence[str] = ()) -> None:
+        """Prepare a checked model, which the plan keeps, to be built from again.
+
+        Args:
+            proto: The model.
+            label: What to call it in a message.
+            notes: What was decided about it before; logged now and told with the plan's own.
+
+        Raises:
+            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL.
+        """
+        self.observer: Observer | None = None
+        self._proto = proto
+        self._label = label
+        self._op_types = op_types(proto)
+        self._repeats = not _REPEATING.isdisjoint(name for _, name in self._op_types)
+        self._lock = threading.Lock()
+        self._building = threading.Lock()
+        self._default = hbDNNInferCtrlParam()
+        HB_DNN_INITIALIZE_INFER_CTRL_PARAM(self._default)
+        self._notes = tuple(notes)
+        self._use = self._build()
+        self._announce(self._notes)
+
+    @property
+    def steps(self) -> list[StepInfo]:
+        """What runs where, in order."""
+        build = self._use.build
+        return build.infos if isinstance(build, _Whole) else [step.info for step in build.steps]
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether onnxruntime runs all of it, no layer, and values do not decide how often something is run."""
+        return isinstance(self._use.build, _Whole) and not self._repeats
+
+    @property
+    def notes(self) -> list[str]:
+        """What was given, and which nodes stay in onnxruntime although their type has a layer, and why."""
+        return [*self._notes, *self._use.build.notes]
+
+    def run(
+        self,
+        feeds: dict[str, NDArray[Any]],
+        outputs: dict[str, NDArray[Any] | None],
+        stop: Stop,
+        ctrl: hbDNNInferCtrlParam | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """Run once.
+
+        Args:
+            feeds: Inputs by name: C-contiguous, of the graph's type and shape. They are not copied.
+            outputs: C-contiguous arrays that results are written to, by name; None where a new array is wanted.
+            stop: Ends the run at the next node.
+            ctrl: How the task is scheduled; layers get it.
+
+        Returns:
+            Result by name: the array that was given, or a new one.
+
+        Raises:
+            ModelError: RUN_TASK_FAILED with the reason; INCOMPATIBLE_MODEL when layers were registered or unregistered
+                meanwhile and the model cannot be built any more.
+        """
+        use = self._enter()
+        try:
+            return use.build.run(feeds, outputs, stop, ctrl if ctrl is not None else self._default, self.observer)
+        finally:
+            self._leave(use)
+
+    def close(self) -> None:
+        """Free what layers keep; nothing may run any more."""
+        with self._lock:
+            use = self._use
+            use.is_retired = True
+            is_idle = not use.users
+        if is_idle:
+            use.build.close()
+
+    def refresh(self) -> None:
+        """Build anew when the layers of the model's op types have changed.
+
+        Raises:
+            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL: what it is now cannot be built; says why.
+        """
+        with self._building:
+            use = self._use
+            generation, creators = registry.of_types(self._op_types)
+            if creators == use.creators:
+                use.generation = generation
+                return
+            new = self._build()
+            with self._lock:
+                self._use = new
+                use.is_retired = True
+                is_idle = not use.users
+        if is_idle:
+            use.build.close()
+
+    def _announce(self, notes: Sequence[str]) -> None:
+        from arm_client.dnn.environment import warn
+
+        for text in notes:
+            warn(f"{self._label}: {text}.")
+
+    def _build(self) -> _Use:
+        generation, creators = registry.of_types(self._op_types)
+        build: _Whole | Layered
+        build = Layered(self._proto, self._label, creators) if creators else _Whole(self._proto, self._label)
+        self._announce(build.notes)
+        return _Use(build, generation, creators)
+
+    def _enter(self) -> _Use:
+        if self._use.generation != registry.generation:
+            self.refresh()
+        with self._lock:
+            use = self._use
+            use.users += 1
+            return use
+
+    def _leave(self, use: _Use) -> None:
+        with self._lock:
+            use.users -= 1
+            is_over = use.is_retired and not use.users
+        if is_over:
+            use.build.close()

@@ -1,0 +1,254 @@
+"""A model some of whose nodes layers run: built once, its segments as onnxruntime sessions."""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto, ValueInfoProto, helper
+
+from arm_client.dnn.cores.stop import Stop
+from arm_client.dnn.errors import ModelError, incompatible
+from arm_client.dnn.layers.layer import Layer, LayerCreator, TensorType, tear_down
+from arm_client.dnn.run.ort_session import make_session, output_types
+from arm_client.dnn.run.partition import LayerStep, inlined, partition, segment_model
+from arm_client.dnn.run.steps import BuiltLayer, BuiltSegment, Observer, StepInfo, call_layer, infer_shape, said
+from arm_client.dnn.run.workspace import Workspace
+from arm_client.dnn.spec.graph import Graph, NodeInfo, described
+from arm_client.dnn.spec.spec import DYNAMIC
+
+if TYPE_CHECKING:
+    import onnxruntime as ort
+    from numpy.typing import NDArray
+
+    from hbrt.dnn_types import hbDNNInferCtrlParam
+
+Creators = Mapping[tuple[str, str], LayerCreator]
+
+
+class Layered:
+    """Steps of a model with layers. Threads may run it at once: each has a workspace of its own."""
+
+    def __init__(self, proto: ModelProto, label: str, creators: Creators) -> None:
+        """Build.
+
+        Args:
+            proto: A checked model; is not changed.
+            label: What to call it in a message.
+            creators: Which (domain, op type) have layers.
+
+        Raises:
+            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL: onnxruntime or a layer refuses a part, says why.
+        """
+        self._label = label
+        self.graph = Graph(inlined(proto, lambda domain, op_type: (domain, op_type) in creators))
+        self.notes: list[str] = []
+        self._declined: list[tuple[str, str]] = []  # op type, and its line of the notes
+        chosen = self._choose(creators)
+        self.types: dict[str, ValueInfoProto] = dict(self.graph.inputs)
+        self.steps: list[BuiltSegment | BuiltLayer] = []
+        self.first_layers: dict[int, Layer] = {}  # of the first workspace; those of others are made when they are
+        segments = 0
+        for step in partition(self.graph, chosen):
+            if isinstance(step, LayerStep):
+                self._add_layer(step.node, *chosen[step.node])
+                continue
+            part = f"{label}, segment {segments}"
+            name, segments = f"segment_{segments}", segments + 1
+            content = segment_model(self.graph, step, self.types)
+            session = self._session(content, part, {self.graph.nodes[at].op_type for at in step.nodes})
+            self.types.update(self._known(output_types(session)))
+            ops = Counter(self.graph.nodes[at].op_type for at in step.nodes)
+            self.steps.append(BuiltSegment(StepInfo(name, "BPU", dict(ops)), session, step.inputs, step.outputs))
+        self.static = self._static()
+        self._idle: list[Workspace] = []
+        self._is_closed = False
+        self._lock = threading.Lock()
+
+    def run(
+        self,
+        feeds: dict[str, NDArray[Any]],
+        outputs: dict[str, NDArray[Any] | None],
+        stop: Stop,
+        ctrl: hbDNNInferCtrlParam,
+        observer: Observer | None,
+    ) -> dict[str, NDArray[Any]]:
+        """As ``Plan.run``."""
+        workspace = self._take()
+        try:
+            return workspace.run(feeds, outputs, stop, ctrl, observer)
+        finally:
+            self._give_back(workspace)
+
+    def close(self) -> None:
+        """Free the memory of all layers; nothing may run any more."""
+        with self._lock:
+            self._is_closed = True
+            idle, self._idle = self._idle, []
+        for workspace in idle:
+            workspace.close()
+        for layer in self.first_layers.values():  # of a plan that never ran
+            tear_down(layer)
+        self.first_layers.clear()
+
+    def layers(self) -> list[Layer]:
+        """Layers for a new workspace, in the order of the steps.
+
+        Raises:
+            ModelError: RUN_TASK_FAILED: a creator or SetUp fails that did not at load.
+        """
+        made = []
+        for at, step in enumerate(self.steps):
+            if isinstance(step, BuiltLayer):
+                layer = self.first_layers.pop(at, None)
+                made.append(layer if layer is not None else _set_up(step.creator, step.node))
+        return made
+
+    def _take(self) -> Workspace:
+        while True:
+            with self._lock:
+                workspace = self._idle.pop() if self._idle else None
+            if workspace is None:
+                return Workspace(self)
+            if workspace.device.is_usable:
+                return workspace
+            workspace.close()  # its board is gone, or the parent's
+
+    def _give_back(self, workspace: Workspace) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._idle.append(workspace)
+                return
+        workspace.close()
+
+    def _choose(self, creators: Creators) -> dict[int, tuple[LayerCreator, Layer]]:
+        """The nodes that layers run, with their creators and the first layer of each."""
+        chosen: dict[int, tuple[LayerCreator, Layer]] = {}
+        declined: Counter[tuple[str, str]] = Counter()
+        for at, node in enumerate(self.graph.nodes):
+            creator = creators.get((node.domain, node.op_type))
+            if creator is None:
+                continue
+            info = self.graph.info(at)
+            layer = _create(creator, info)
+            reason = call_layer(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
+            if reason:
+                declined[node.op_type, str(reason)] += 1
+            else:
+                chosen[at] = (creator, layer)
+        for info in self.graph.nested():
+            creator = creators.get((info.domain, info.op_type))
+            if creator is None:
+                continue
+            layer = _create(creator, info)
+            reason = call_layer(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
+            if not reason:
+                raise incompatible(
+                    f"{self._label}: the node {info.name!r} of type {info.op_type} stands in the body of an If, Loop "
+                    "or Scan, where no layer can run. Unregister the layer, or have its Decline leave such nodes "
+                    "(is_nested) to onnxruntime."
+                )
+            declined[info.op_type, str(reason)] += 1
+        totals = Counter(node.op_type for node in self.graph.nodes)
+        for (op_type, reason), count in declined.items():
+            note = f"{count} of {max(totals[op_type], count)} {op_type} nodes stay in onnxruntime: {reason}"
+            self.notes.append(note)
+            self._declined.append((op_type, note))
+        return chosen
+
+    def _session(self, content: ModelProto, label: str, op_types: set[str]) -> ort.InferenceSession:
+        """A segment's session; its refusal tells which of the segment's nodes a layer had declined, and why."""
+        try:
+            return make_session(content, label)
+        except ModelError as error:
+            notes = "; ".join(note for op_type, note in self._declined if op_type in op_types)
+            if not notes:
+                raise
+            raise ModelError(error.status, f"{error} Layers declined nodes of it: {notes}.") from None
+
+    def _add_layer(self, at: int, creator: LayerCreator, layer: Layer) -> None:
+        node, info = self.graph.nodes[at], self.graph.info(at)
+        call_layer(lambda: layer.SetUp(info.attributes, info), info, "SetUp")
+        bottom = [self._tensor_type(name, info) if name else None for name in node.input]
+        tops = infer_shape(layer, bottom, info)
+        if len(tops) < len(node.output):
+            raise incompatible(
+                f"The layer {said(info)} has {len(node.output)} outputs, and its InferShape tells {len(tops)}."
+            )
+        for name, top in zip(node.output, tops, strict=False):
+            if name:
+                self.types[name] = self._declared(name, top, info)
+        step = StepInfo(info.name, layer.processor, {node.op_type: 1})
+        self.first_layers[len(self.steps)] = layer
+        self.steps.append(BuiltLayer(step, info, creator, tuple(node.input), tuple(node.output)))
+
+    def _tensor_type(self, name: str, info: NodeInfo) -> TensorType:
+        constant = self.graph.constant(name)
+        if constant is not None:
+            return TensorType(constant.shape, constant.dtype)
+        dtype, shape = described(self.types[name]) if name in self.types else (None, None)
+        if dtype is None:
+            raise incompatible(f"The layer {said(info)} reads {name!r}, which is no tensor of numbers.")
+        return TensorType(shape, dtype)
+
+    def _known(self, types: dict[str, ValueInfoProto]) -> dict[str, ValueInfoProto]:
+        """Types with the shapes that onnxruntime does not tell: it says of a scalar what it says of an unknown rank."""
+        for name, entry in types.items():
+            kind = entry.type.tensor_type
+            known = self.graph.known.get(name)
+            if kind.elem_type and not kind.HasField("shape") and known is not None:
+                other = known.type.tensor_type
+                if other.elem_type == kind.elem_type and other.HasField("shape"):
+                    kind.shape.CopyFrom(other.shape)
+        return types
+
+    def _declared(self, name: str, top: TensorType, info: NodeInfo) -> ValueInfoProto:
+        """Type of a layer's output; must be what the model declares, where it does."""
+        element = helper.np_dtype_to_tensor_dtype(np.dtype(top.dtype))
+        sizes = None if top.shape is None else [None if size == DYNAMIC else int(size) for size in top.shape]
+        made = helper.make_tensor_value_info(name, element, sizes)
+        declared = self.graph.outputs.get(name)
+        if declared is None:
+            return made
+        dtype, shape = described(declared)
+        fits = dtype in {None, np.dtype(top.dtype)} and (
+            shape is None
+            or top.shape is None
+            or (
+                len(shape) == len(top.shape)
+                and all(one == other or DYNAMIC in {one, other} for one, other in zip(shape, top.shape, strict=True))
+            )
+        )
+        if not fits:
+            raise incompatible(
+                f"The layer {said(info)} makes {name!r} with type {np.dtype(top.dtype)} and shape {top.shape}, but the "
+                f"model declares {dtype} and {shape}."
+            )
+        return made
+
+    def _static(self) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
+        """Shape and type of the values between steps whose sizes are known; the model's outputs are the caller's."""
+        inside = {name for step in self.steps for name in step.outputs if name and name not in self.graph.outputs}
+        found = {}
+        for name in inside:
+            dtype, shape = described(self.types[name])
+            # Types that numpy knows only by ml_dtypes, such as bfloat16, onnxruntime keeps itself.
+            if dtype is not None and dtype.kind != "V" and shape is not None and DYNAMIC not in shape:
+                found[name] = (shape, dtype)
+        return found
+
+
+def _create(creator: LayerCreator, node: NodeInfo) -> Layer:
+    layer: object = call_layer(creator, node, "creator")
+    if not isinstance(layer, Layer):
+        raise incompatible(f"The creator of the layer {said(node)} gave {layer!r}, which is no arm_client.dnn.Layer.")
+    return layer
+
+
+def _set_up(creator: LayerCreator, node: NodeInfo) -> Layer:
+    layer = _create(creator, node)
+    call_layer(lambda: layer.SetUp(node.attributes, node), node, "SetUp")
+    return layer

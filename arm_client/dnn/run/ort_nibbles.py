@@ -1,0 +1,39 @@
+"""Four-bit tensors into and out of onnxruntime, whose Python side knows no such numpy type: as packed bytes."""
+
+from __future__ import annotations
+
+import ctypes
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnxruntime as ort
+
+from arm_client.dnn.spec import nibbles
+from arm_client.dnn.spec.dtypes import NIBBLE_TYPES, onnx_type_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_TYPES = {onnx_type_of(dtype): dtype for dtype in NIBBLE_TYPES}
+
+
+def value_of(array: NDArray[Any]) -> ort.OrtValue:
+    """An OrtValue of an array; for four bits, of a carrier with its shape, of which only the packed half is read."""
+    if array.dtype not in NIBBLE_TYPES:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    carrier = np.zeros(array.shape, np.uint8)
+    nibbles.pack(array, carrier.reshape(-1)[: (array.size + 1) // 2])
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(carrier, onnx_type_of(array.dtype))
+
+
+def array_of(value: ort.OrtValue) -> NDArray[Any]:
+    """The array of an OrtValue."""
+    dtype = _TYPES.get(value.element_type())
+    if dtype is None:
+        found: NDArray[Any] = value.numpy()
+        return found
+    shape = tuple(value.shape())
+    size_bytes = (prod(shape) + 1) // 2
+    packed = (ctypes.c_ubyte * size_bytes).from_address(value.data_ptr()) if size_bytes else b""
+    return nibbles.unpack(np.frombuffer(packed, np.uint8), shape, dtype)

@@ -1,0 +1,132 @@
+"""onnxruntime, as this runtime uses it: options, sessions, what stops a run, and the types that a session tells."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, Any
+
+import onnxruntime as ort
+from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
+
+from arm_client.dnn.cores.stop import QUIET
+from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
+from arm_client.dnn.run.exact_integers import exact_integers
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_NOT_KNOWN = ("is not a registered function/op", "No opset import for domain", "No Op registered for")
+# onnxruntime's names of element types, where they are not ONNX's in lower case.
+_ELEMENTS = {
+    "float": TensorProto.FLOAT,
+    "double": TensorProto.DOUBLE,
+    "bool": TensorProto.BOOL,
+    "string": TensorProto.STRING,
+}
+
+
+def thread_count() -> int:
+    """Threads of one session: HB_MAX_THREAD_NUM, else half of the CPUs, as two BPU cores share them."""
+    text = os.environ.get("HB_MAX_THREAD_NUM", "")
+    if text.isdecimal() and int(text) > 0:
+        return int(text)
+    return max(1, len(os.sched_getaffinity(0)) // 2)
+
+
+def session_options() -> ort.SessionOptions:
+    """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = thread_count()
+    options.inter_op_num_threads = 1
+    options.log_severity_level = QUIET
+    return options
+
+
+def make_session(model: ModelProto, label: str) -> ort.InferenceSession:
+    """An onnxruntime session on the CPU, whose integers are exact.
+
+    Args:
+        model: Is not changed.
+        label: What to call it in a message.
+
+    Raises:
+        ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL, with onnxruntime's reason; OUT_OF_MEMORY.
+    """
+    exact, config = exact_integers(model)
+    options = session_options()
+    for key, value in config.items():
+        options.add_session_config_entry(key, value)
+    try:
+        return ort.InferenceSession(
+            exact.SerializeToString(), options, providers=["CPUExecutionProvider"], enable_fallback=0
+        )
+    except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
+        text = one_line(error)
+        if any(sign in text for sign in _NOT_KNOWN):
+            raise incompatible(
+                f"onnxruntime refuses {label}: {text}. If it is an op of your own, register its layer first: "
+                "hbDNNRegisterLayerCreator, or a plugin in HB_DNN_PLUGIN_PATH with HB_DNN_ENABLE_DSP=1."
+            ) from None
+        if _lacks_memory(text):
+            raise ModelError(Status.HB_DNN_OUT_OF_MEMORY, f"onnxruntime has no memory for {label}: {text}") from None
+        is_unknown = type(error).__name__ == "NotImplemented" or any(
+            sign in text for sign in ("opset", "IR version", "NOT_IMPLEMENTED", "kernel")
+        )
+        refuse = incompatible if is_unknown else invalid
+        raise refuse(f"onnxruntime refuses {label}: {text}") from None
+
+
+def run_failed(error: Exception) -> ModelError:
+    """RUN_TASK_FAILED with onnxruntime's reason; OUT_OF_MEMORY when the host had none for a value inside the graph."""
+    text = one_line(error)
+    status = Status.HB_DNN_OUT_OF_MEMORY if _lacks_memory(text) else Status.HB_DNN_RUN_TASK_FAILED
+    return ModelError(status, f"onnxruntime: {text}")
+
+
+def _lacks_memory(text: str) -> bool:
+    return any(sign in text for sign in ("Failed to allocate memory", "bad allocation", "std::bad_alloc"))
+
+
+def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
+    """Refuse a result that is not as large as the model said.
+
+    Raises:
+        ModelError: RUN_TASK_FAILED.
+    """
+    if result.shape != target.shape:
+        raise ModelError(
+            Status.HB_DNN_RUN_TASK_FAILED,
+            f"The output {name!r} has the shape {list(result.shape)}, not {list(target.shape)} as the model says.",
+        )
+
+
+def output_types(session: ort.InferenceSession) -> dict[str, ValueInfoProto]:
+    """Types of a session's outputs, as onnxruntime inferred them. A scalar is told as an unknown rank is: no shape.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL: a type that cannot go from one session to another.
+    """
+    return {
+        node.name: ValueInfoProto(name=node.name, type=_type_of(node.type, node.shape))
+        for node in session.get_outputs()
+    }
+
+
+def _type_of(text: str, shape: list[Any] | None) -> TypeProto:
+    found = re.fullmatch(r"(tensor|seq|optional|sparse_tensor)\((.+)\)", text)
+    if found is None:
+        raise incompatible(f"A value of type {text} cannot go from one part of the model to another.")
+    kind, inner = found[1], found[2]
+    if kind == "tensor":
+        element = _ELEMENTS.get(inner) or TensorProto.DataType.Value(inner.upper())
+        return helper.make_tensor_type_proto(element, _sizes(shape))
+    if kind == "sparse_tensor":
+        raise incompatible(f"A value of type {text} cannot go from one part of the model to another.")
+    make = helper.make_sequence_type_proto if kind == "seq" else helper.make_optional_type_proto
+    return make(_type_of(inner, None))
+
+
+def _sizes(shape: list[Any] | None) -> list[int | str | None] | None:
+    return None if not shape else [size if isinstance(size, (int, str)) and size != "" else None for size in shape]

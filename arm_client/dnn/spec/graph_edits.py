@@ -1,0 +1,135 @@
+"""Changes to a graph that a description asks for: sizes, a batch, a layout. In place: the caller made a copy."""
+
+from __future__ import annotations
+
+import onnx
+from onnx import GraphProto, ModelProto, ValueInfoProto, helper
+
+from arm_client.dnn.errors import incompatible, one_line
+from arm_client.dnn.spec.graph import bodies
+from arm_client.dnn.spec.properties import shape_of
+from arm_client.dnn.spec.spec import DYNAMIC
+from hbrt.dnn_types import hbDNNTensorLayout
+
+TO_NCHW = (0, 3, 1, 2)
+TO_NHWC = (0, 2, 3, 1)
+
+
+def graph_inputs(graph: GraphProto) -> list[ValueInfoProto]:
+    """The inputs that a caller gives: those without a default."""
+    defaults = {tensor.name for tensor in graph.initializer}
+    return [value for value in graph.input if value.name not in defaults]
+
+
+def fix_shape(value: ValueInfoProto, shape: tuple[int, ...]) -> None:
+    """Set an input's open sizes.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL when the graph has other sizes.
+    """
+    known = shape_of(value)
+    fits = len(known) == len(shape) and all(size in {given, DYNAMIC} for size, given in zip(known, shape, strict=True))
+    if not fits:
+        raise incompatible(
+            f"input_shape of {value.name!r} is {'x'.join(map(str, shape))}; the graph has {list(known)}, where -1 is "
+            "open."
+        )
+    for dim, size in zip(value.type.tensor_type.shape.dim, shape, strict=True):
+        dim.dim_value = size
+
+
+def set_batch(model: ModelProto, batch: int) -> None:
+    """Make the first size of every input and output the batch, as the compiler does for input_batch.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL when an input has another batch than 1, or the graph computes only batch 1.
+    """
+    graph = model.graph
+    for value in graph_inputs(graph):
+        shape = shape_of(value)
+        if not shape or shape[0] not in {1, batch, DYNAMIC}:
+            raise incompatible(
+                f"input_batch is {batch}, and the input {value.name!r} has the shape {list(shape)}; only a first size "
+                "of 1 becomes a batch."
+            )
+        value.type.tensor_type.shape.dim[0].dim_value = batch
+    before = {value.name: shape_of(value) for value in graph.output}
+    for value in graph.output:
+        value.type.tensor_type.ClearField("shape")
+    del graph.value_info[:]
+    inferred = {value.name: value for value in _inferred(model, f"input_batch {batch}").graph.output}
+    for value in graph.output:
+        known, found = before[value.name], inferred[value.name]
+        # Where inference knows nothing, the first size is taken on trust; onnxruntime says when it was wrong.
+        is_known = found.type.tensor_type.HasField("shape")
+        told = shape_of(found) if is_known else (DYNAMIC, *known[1:])
+        if not known or known[0] not in {1, batch, DYNAMIC} or told[:1] not in {(batch,), (DYNAMIC,)}:
+            raise incompatible(
+                f"input_batch is {batch}, and the output {value.name!r} then has the shape {list(told)}: the graph "
+                "computes a batch of its own, perhaps by a Reshape to fixed sizes. Leave input_batch away."
+            )
+        sizes = [size if size != DYNAMIC or at >= len(known) else known[at] for at, size in enumerate(told)]
+        _write_shape(value, (batch, *sizes[1:]))
+
+
+def infer_missing_shapes(model: ModelProto) -> None:
+    """Give outputs a shape that the file does not give one, where onnx can infer it."""
+    missing = [value for value in model.graph.output if not value.type.tensor_type.HasField("shape")]
+    if not missing:
+        return
+    found = {value.name: value for value in _inferred(model, "inferring shapes").graph.output}
+    for value in missing:
+        if found[value.name].type.tensor_type.HasField("shape"):
+            value.CopyFrom(found[value.name])
+
+
+def transpose_input(graph: GraphProto, value: ValueInfoProto, given: hbDNNTensorLayout) -> None:
+    """Let an input of four dimensions be given in another layout: a Transpose makes the one that the graph reads.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL when it is an output as well.
+    """
+    is_nhwc = given == hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
+    shape = shape_of(value)
+    inner = free_name(graph, f"{value.name}_as_trained")
+    rename_reads(graph, value.name, inner)
+    for output in graph.output:
+        if output.name == value.name:
+            raise incompatible(f"{value.name!r} is an input and an output; it cannot have input_layout_rt.")
+    graph.node.insert(0, helper.make_node("Transpose", [value.name], [inner], perm=TO_NCHW if is_nhwc else TO_NHWC))
+    _write_shape(value, tuple(shape[axis] for axis in (TO_NHWC if is_nhwc else TO_NCHW)))
+
+
+def rename_reads(graph: GraphProto, old: str, new: str) -> None:
+    """Have every node that reads a value read another one, those in the bodies of control flow too."""
+    for node in graph.node:
+        for index, name in enumerate(node.input):
+            if name == old:
+                node.input[index] = new
+        for body in bodies(node):
+            rename_reads(body, old, new)
+
+
+def free_name(graph: GraphProto, wanted: str) -> str:
+    """A name that no value of a graph has: the wanted one, or that with underscores behind it."""
+    taken = {name for node in graph.node for name in (*node.input, *node.output)}
+    taken |= {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
+    while wanted in taken:
+        wanted += "_"
+    return wanted
+
+
+def _write_shape(value: ValueInfoProto, shape: tuple[int, ...]) -> None:
+    target = value.type.tensor_type.shape
+    del target.dim[:]
+    for size in shape:
+        dim = target.dim.add()
+        if size != DYNAMIC:
+            dim.dim_value = size
+
+
+def _inferred(model: ModelProto, what: str) -> ModelProto:
+    try:
+        return onnx.shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+    except Exception as error:  # noqa: BLE001 - its exceptions share no base; each says that the sizes do not fit
+        raise incompatible(f"onnx refuses the model at {what}: {one_line(error)}") from None

@@ -1,0 +1,262 @@
+"""Rules of alignment, stride and byte size, as a TensorSpec, and the C structure that tells it. Pure.
+
+docs/dnn-tensors.md has the rules with their reasons.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arm_client.dnn.errors import incompatible
+from arm_client.dnn.spec.dtypes import NIBBLES, carried
+from arm_client.dnn.spec.spec import DYNAMIC, ImageSpec, Quantization, TensorSpec
+from hbrt.dnn_types import (
+    HB_DNN_TENSOR_MAX_DIMENSIONS,
+    hbDNNDataType,
+    hbDNNQuantiType,
+    hbDNNTensorLayout,
+    hbDNNTensorProperties,
+    hbDNNTensorShape,
+)
+
+if TYPE_CHECKING:
+    from onnx import ValueInfoProto
+
+IMAGE_ALIGNMENT = 16
+"""Y and NV12: the bytes of a row are a multiple of it."""
+
+MAX_BYTES = (1 << 31) - 1
+"""alignedByteSize is an int32."""
+
+NV12 = frozenset({hbDNNDataType.HB_DNN_IMG_TYPE_NV12, hbDNNDataType.HB_DNN_IMG_TYPE_NV12_SEPARATE})
+PLANAR = NV12 | {hbDNNDataType.HB_DNN_IMG_TYPE_Y}
+"""Images whose rows are aligned; RGB, BGR and YUV444 lie densely."""
+
+
+def up(value: int, multiple: int) -> int:
+    """The least multiple that is not below a value."""
+    return -(-value // multiple) * multiple
+
+
+def bayes_row_bytes(size: int) -> int:
+    """The least 256 * k + {0, 16, 32, 64, 128} that holds `size` bytes: how long the J5's BPU makes a row.
+
+    Source: community notes on the Bayes BPU; unverified.
+    """
+    whole, rest = divmod(size, 256)
+    return whole * 256 + next(step for step in (0, 16, 32, 64, 128, 256) if step >= rest)
+
+
+def aligned_shape_of(
+    shape: tuple[int, ...], layout: hbDNNTensorLayout, item_bytes: int, *, is_input: bool
+) -> tuple[int, ...]:
+    """Sizes of a quantised four-dimensional tensor as they lie in memory; any other shape is returned as it is.
+
+    NHWC: the bytes of C become `bayes_row_bytes`, but for inputs with C <= 4, whose H becomes a multiple of 2 and W of
+    32. NCHW: the bytes of W become `bayes_row_bytes`.
+    """
+    if len(shape) != 4 or DYNAMIC in shape or 0 in shape:
+        return shape
+    batch, *inner = shape
+    if layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW:
+        channels, height, width = inner
+        return (batch, channels, height, bayes_row_bytes(width * item_bytes) // item_bytes)
+    if layout != hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC:
+        return shape
+    height, width, channels = inner
+    if is_input and channels <= 4:
+        return (batch, up(height, 2), up(width, 32), channels)
+    return (batch, height, width, bayes_row_bytes(channels * item_bytes) // item_bytes)
+
+
+def strides_of(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
+    """Bytes between neighbours along each dimension of a dense row-major array."""
+    return tuple(item_bytes * math.prod(shape[at + 1 :]) for at in range(len(shape)))
+
+
+def shape_of(value: ValueInfoProto) -> tuple[int, ...]:
+    """A graph tensor's shape, DYNAMIC where the data decides.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL: no tensor, one whose number of dimensions the file does not say, or too many.
+    """
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise incompatible(
+            f"{value.name!r} is a {(kind or 'value without a type').removesuffix('_type')}; the API carries tensors."
+        )
+    if not value.type.tensor_type.HasField("shape"):
+        raise incompatible(
+            f"The file does not say how many dimensions the tensor {value.name!r} has; give it a shape, or run "
+            f"onnx.shape_inference over the model."
+        )
+    shape = tuple(
+        dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else DYNAMIC
+        for dim in value.type.tensor_type.shape.dim
+    )
+    if len(shape) > HB_DNN_TENSOR_MAX_DIMENSIONS:
+        raise incompatible(
+            f"The tensor {value.name!r} has {len(shape)} dimensions; the API carries {HB_DNN_TENSOR_MAX_DIMENSIONS}."
+        )
+    return shape
+
+
+def spec_of(
+    value: ValueInfoProto,
+    *,
+    is_input: bool = False,
+    layout: hbDNNTensorLayout | None = None,
+    quantization: Quantization | None = None,
+) -> TensorSpec:
+    """What a tensor of numbers looks like in memory.
+
+    Args:
+        value: The graph's input or output.
+        is_input: Whether the model takes it; quantised inputs of few channels are padded otherwise than outputs.
+        layout: None for the default: NCHW for four dimensions, as ONNX has them, NONE for others.
+        quantization: None for numbers that stand for themselves; such a tensor is not padded.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL: a type or a number of dimensions or bytes that the API has no field for.
+    """
+    shape = shape_of(value)
+    dtype, tensor_type = carried(value.type.tensor_type.elem_type, value.name)
+    if layout is None:
+        is_four = len(shape) == 4
+        layout = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW if is_four else hbDNNTensorLayout.HB_DNN_LAYOUT_NONE
+    is_nibble = tensor_type in NIBBLES
+    padded = shape
+    if quantization is not None and not is_nibble:
+        padded = aligned_shape_of(shape, layout, dtype.itemsize, is_input=is_input)
+    stride, size = (0,) * len(shape), DYNAMIC
+    if DYNAMIC not in shape and is_nibble:  # two in a byte: an element has no address of its own
+        size = (math.prod(shape) + 1) // 2
+    elif DYNAMIC not in shape:
+        stride, size = strides_of(padded, dtype.itemsize), math.prod(padded) * dtype.itemsize
+    return TensorSpec(
+        name=value.name,
+        tensor_type=tensor_type,
+        layout=layout,
+        valid_shape=shape,
+        aligned_shape=padded,
+        stride=stride,
+        aligned_bytes=_checked_bytes(value.name, size),
+        graph_dtype=dtype,
+        graph_shape=shape,
+        quantization=quantization,
+    )
+
+
+def image_spec(
+    value: ValueInfoProto,
+    tensor_type: hbDNNDataType,
+    layout: hbDNNTensorLayout,
+    image: ImageSpec,
+) -> TensorSpec:
+    """What an image looks like in memory: Y and NV12 have rows of a multiple of 16 bytes, the others lie densely.
+
+    The valid shape of NV12 is that of the picture, (N, 3, H, W), although UV has a quarter of the pixels; its strides
+    are 0, as in the manual. A batch lies one image behind the other.
+
+    Args:
+        value: The graph's input, four-dimensional in the layout `image.train_layout`.
+        tensor_type: One of HB_DNN_IMG_TYPE_*.
+        layout: Of the picture in memory: NHWC or NCHW. Y and NV12 are NCHW, whatever is given.
+        image: How the picture becomes the graph's input.
+
+    Raises:
+        ModelError: INCOMPATIBLE_MODEL: sizes that are open, NV12 of odd sides, or too many bytes.
+    """
+    name, shape = value.name, shape_of(value)
+    if len(shape) != 4 or DYNAMIC in shape or 0 in shape:
+        raise incompatible(
+            f"The image input {name!r} has the shape {list(shape)} in the graph; an image has four sizes, all of them "
+            f"known: give input_shape in the YAML file, as 1x3x224x224."
+        )
+    dtype, _ = carried(value.type.tensor_type.elem_type, name)
+    is_channels_first = image.train_layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
+    batch, height, width = (shape[0], *(shape[2:] if is_channels_first else shape[1:3]))
+    channels = shape[1] if is_channels_first else shape[3]
+    needed = 1 if tensor_type == hbDNNDataType.HB_DNN_IMG_TYPE_Y else 3
+    if channels != needed:
+        raise incompatible(
+            f"The input {name!r} has {channels} channels in the graph, and {tensor_type.name} has {needed}: see "
+            f"input_type_rt, input_type_train and input_layout_train."
+        )
+    if tensor_type in NV12 and (height % 2 or width % 2):
+        raise incompatible(
+            f"The input {name!r} is NV12 of {height} rows and {width} columns: a UV pair belongs to 2 x 2 pixels, so "
+            f"both must be even."
+        )
+    if tensor_type in PLANAR:
+        layout = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
+    is_planes = layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
+    valid = (batch, channels, height, width) if is_planes else (batch, height, width, channels)
+    padded = (*valid[:3], up(width, IMAGE_ALIGNMENT)) if tensor_type in PLANAR else valid
+    is_nv12 = tensor_type in NV12
+    return TensorSpec(
+        name=name,
+        tensor_type=tensor_type,
+        layout=layout,
+        valid_shape=valid,
+        aligned_shape=padded,
+        stride=(0,) * 4 if is_nv12 else strides_of(padded, 1),
+        aligned_bytes=_checked_bytes(name, math.prod(padded) // (2 if is_nv12 else 1)),
+        graph_dtype=dtype,
+        graph_shape=shape,
+        image=image,
+    )
+
+
+def _checked_bytes(name: str, size: int) -> int:
+    if size > MAX_BYTES:
+        raise incompatible(f"The tensor {name!r} has {size} bytes; alignedByteSize holds at most {MAX_BYTES}.")
+    return size
+
+
+def fill_properties(spec: TensorSpec, target: hbDNNTensorProperties) -> None:
+    """Fill a caller's structure, as hbDNNGetInputTensorProperties does; every field is written.
+
+    Zero points are int8 in the C structure: a U8 tensor's beyond 127 is told by its low 8 bits, as 200 is by -56.
+    `TensorSpec.quantization` has the whole number.
+    """
+    fill_shape(target.validShape, spec.valid_shape)
+    fill_shape(target.alignedShape, spec.aligned_shape)
+    target.tensorLayout = spec.layout
+    target.tensorType = spec.tensor_type
+    target.alignedByteSize = spec.aligned_bytes
+    target.stride[:] = spec.stride + (0,) * (HB_DNN_TENSOR_MAX_DIMENSIONS - len(spec.stride))
+    rule = spec.quantization or Quantization(hbDNNQuantiType.NONE)
+    target.quantiType = rule.kind
+    target.quantizeAxis = rule.axis
+    # The arrays belong to the caller's structure from here: they live as long as it, or a copy of it, does.
+    target.shift.shiftLen = rule.shift.size
+    target.shift.shiftData = _pointer(rule.shift, ctypes.c_uint8)
+    target.scale.scaleLen = rule.scale.size
+    target.scale.scaleData = _pointer(rule.scale, ctypes.c_float)
+    target.scale.zeroPointLen = rule.zero_point.size
+    target.scale.zeroPointData = _pointer(rule.zero_point.astype(np.int8), ctypes.c_int8)
+
+
+def _pointer(values: NDArray[Any], element: type[Any]) -> Any:
+    if not values.size:
+        return ctypes.POINTER(element)()
+    return ctypes.cast((element * values.size)(*values.tolist()), ctypes.POINTER(element))
+
+
+def fill_shape(target: hbDNNTensorShape, shape: Sequence[int]) -> None:
+    """Write a shape into the C structure; the sizes of dimensions that it does not have become 0."""
+    target.dimensionSize[:] = (*shape, *[0] * (HB_DNN_TENSOR_MAX_DIMENSIONS - len(shape)))
+    target.numDimensions = len(shape)
+
+
+def shape_in(shape: hbDNNTensorShape) -> tuple[int, ...]:
+    """The sizes that a C structure holds. Of a number of dimensions beyond 0..8 what fits is taken."""
+    count = min(max(shape.numDimensions, 0), HB_DNN_TENSOR_MAX_DIMENSIONS)
+    return tuple(shape.dimensionSize[:count])

@@ -1,0 +1,115 @@
+"""Real numbers to stored integers and back, by what a tensor says of itself. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from arm_client.dnn.spec.spec import Quantization
+from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType
+from hbrt.nn_types import MAX_SHIFT
+
+LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
+    hbDNNDataType.HB_DNN_TENSOR_TYPE_S4: (-8, 7),
+    hbDNNDataType.HB_DNN_TENSOR_TYPE_U4: (0, 15),
+    hbDNNDataType.HB_DNN_TENSOR_TYPE_S8: (-128, 127),
+    hbDNNDataType.HB_DNN_TENSOR_TYPE_U8: (0, 255),
+    hbDNNDataType.HB_DNN_TENSOR_TYPE_S16: (-(1 << 15), (1 << 15) - 1),
+    hbDNNDataType.HB_DNN_TENSOR_TYPE_U16: (0, (1 << 16) - 1),
+    hbDNNDataType.HB_DNN_TENSOR_TYPE_S32: (-(1 << 31), (1 << 31) - 1),
+}
+"""Least and greatest stored integer of each quantised type."""
+
+
+def quantize(
+    values: ArrayLike,
+    quantization: Quantization,
+    dtype: DTypeLike,
+    *,
+    limits: tuple[int, int] | None = None,
+    half_away: bool = False,
+) -> NDArray[Any]:
+    """clip(nearbyint(x / scale + zero_point)), or clip(nearbyint(x * 2^shift)), in float32.
+
+    Args:
+        values: Real numbers, of the tensor's valid shape.
+        quantization: Of the tensor.
+        dtype: Integer type of the result.
+        limits: Least and greatest result; those of `dtype` by default. For 4-bit types, see LIMITS.
+        half_away: Ties go away from zero, as C's round() does, instead of to the even neighbour.
+
+    Returns:
+        Array of `dtype` with the shape of `values`. Infinities take the limits, NaN the zero point.
+
+    Source: DNN API manual, hbDNNQuantiType (nearbyint, to nearest even); the BPU SDK API manual prints round(). ONNX's
+    QuantizeLinear rounds x / scale and adds the zero point afterwards: for an odd zero point ties end differently.
+    """
+    real = np.asarray(values, np.float32)
+    scale, zero = _rule(quantization, real.ndim)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        steps = real / scale + zero.astype(np.float32)
+    # float64 from here: float32 has no 2^31 - 1, and half beside 0.5 - 2^-25 makes 1 in it.
+    wide = np.where(np.isnan(steps), zero, steps.astype(np.float64))
+    wide = np.trunc(wide + np.copysign(0.5, wide)) if half_away else np.rint(wide)
+    target = np.dtype(dtype)
+    low, high = limits if limits is not None else (int(np.iinfo(target).min), int(np.iinfo(target).max))
+    return np.clip(wide, low, high).astype(target)
+
+
+def dequantize(values: ArrayLike, quantization: Quantization) -> NDArray[np.float32]:
+    """(y - zero_point) * scale, or y / 2^shift.
+
+    Args:
+        values: Stored integers, of the tensor's valid shape.
+        quantization: Of the tensor.
+
+    Returns:
+        float32, shape of `values`. The difference is formed exactly, and rounded to float32 once.
+
+    Source: DNN API manual, hbDNNQuantiType; ONNX's DequantizeLinear is the same.
+    """
+    stored = np.asarray(values)
+    scale, zero = _rule(quantization, stored.ndim)
+    result: NDArray[np.float32] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
+    return result
+
+
+def as_shift(quantization: Quantization) -> Quantization:
+    """The same rule told as SHIFT, when it is one: zero points 0, scales 1, 1/2, 1/4 ... 2^-126; else as it is.
+
+    The stored numbers and what they stand for do not change, only how the tensor's properties tell it.
+    """
+    if quantization.kind != hbDNNQuantiType.SCALE or quantization.zero_point.any():
+        return quantization
+    mantissa, exponent = np.frexp(quantization.scale)
+    shift = 1 - exponent
+    if not ((mantissa == 0.5) & (shift >= 0) & (shift <= MAX_SHIFT)).all():
+        return quantization
+    return replace(
+        quantization,
+        kind=hbDNNQuantiType.SHIFT,
+        scale=np.empty(0, np.float32),
+        zero_point=np.empty(0, np.int32),
+        shift=shift.astype(np.uint8),
+    )
+
+
+def scales_and_zero_points(quantization: Quantization) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Scales and zero points, each (n,): of SHIFT they are 2^-shift and 0."""
+    if quantization.kind == hbDNNQuantiType.SHIFT:
+        scale = np.ldexp(np.float32(1), -quantization.shift.astype(np.int32))
+        return scale.astype(np.float32), np.zeros(scale.shape, np.int32)
+    return quantization.scale, quantization.zero_point
+
+
+def _rule(quantization: Quantization, rank: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    """Scales and zero points in a shape that broadcasts over a tensor of `rank` dimensions."""
+    scale, zero = scales_and_zero_points(quantization)
+    if scale.size == 1:
+        return scale.reshape(()), zero.reshape(())
+    shape = [1] * rank
+    shape[quantization.axis] = scale.size
+    return scale.reshape(shape), zero.reshape(shape)

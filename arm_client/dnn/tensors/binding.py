@@ -1,0 +1,215 @@
+"""hbDNNTensor structures to arrays over device memory, and back.
+
+The BPU reads DDR: every array here lies at the tensor's physical address, never in the CPU's cache image, so that in
+strict cache mode a missing CLEAN or INVALIDATE shows. A tensor that needs no conversion is handed to the graph as it
+lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from arm_client.dnn.errors import ModelError, bad_argument
+from arm_client.dnn.spec import nibbles
+from arm_client.dnn.spec.dtypes import NIBBLES
+from arm_client.dnn.spec.properties import fill_shape
+from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.dnn.tensors.image_feeds import whole_pictures
+from arm_client.dnn.tensors.places import Memo, Place, Ranges, over, place_of
+from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNTensor
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hbrt.ddr.file import Ddr
+
+
+@dataclass(slots=True)
+class Feed:
+    """One input of one run: an array that can be used as it is, or what makes it in the worker's thread.
+
+    ``ranges`` are the (physical address, bytes) that it lies in.
+    """
+
+    name: str
+    array: NDArray[Any] | None
+    make: Callable[[], NDArray[Any]] | None = None
+    ranges: Ranges = ()
+
+
+@dataclass(slots=True)
+class Target:
+    """One output of one run: an array that the graph may write, and what remains to do with the result.
+
+    ``ranges`` are the (physical address, bytes) that it lies in.
+    """
+
+    name: str
+    array: NDArray[Any] | None
+    finish: Callable[[NDArray[Any]], None] | None = None
+    ranges: Ranges = ()
+
+
+def blocks_of(tensor: hbDNNTensor) -> Ranges:
+    """The memory that a picture may lie in: what its tensor names."""
+    return tuple((mem.phyAddr, mem.memSize) for mem in tensor.sysMem[:2] if mem.phyAddr)
+
+
+def feeds_of(
+    specs: Sequence[TensorSpec], memos: Sequence[Memo], tensors: Sequence[hbDNNTensor], ddr: Ddr
+) -> list[Feed]:
+    """Inputs of one run.
+
+    An input of batch N takes one tensor, or N tensors of batch 1 at addresses of their own, which its first tensor's
+    validShape tells.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
+    """
+    feeds = []
+    at = 0
+    for spec, memo in zip(specs, memos, strict=True):
+        first = nth(tensors, at, spec.name)
+        batch = spec.valid_shape[0] if spec.valid_shape else 0
+        if batch > 1 and first.properties.validShape.dimensionSize[0] == 1:
+            part = one_of_batch(spec)
+            parts = [feed_of(part, memo, nth(tensors, at + i, spec.name), ddr) for i in range(batch)]
+            ranges = tuple(one for part in parts for one in part.ranges)
+            whole = lambda parts=parts: np.concatenate([array_of(part) for part in parts])  # noqa: E731
+            feeds.append(Feed(spec.name, None, whole, ranges))
+            at += batch
+        else:
+            feeds.append(feed_of(spec, memo, first, ddr))
+            at += 1
+    return feeds
+
+
+def one_of_batch(spec: TensorSpec) -> TensorSpec:
+    """Spec of one element of a batch, as its own tensor."""
+    batch = spec.valid_shape[0]
+    return replace(
+        spec,
+        valid_shape=(1, *spec.valid_shape[1:]),
+        aligned_shape=(1, *spec.aligned_shape[1:]),
+        graph_shape=(1, *spec.graph_shape[1:]),
+        aligned_bytes=DYNAMIC if spec.aligned_bytes == DYNAMIC else spec.aligned_bytes // batch,
+    )
+
+
+def array_of(feed: Feed) -> NDArray[Any]:
+    """The array of an input, made now when it has to be."""
+    if feed.make is not None:
+        return feed.make()
+    assert feed.array is not None  # noqa: S101 - a feed has one of the two
+    return feed.array
+
+
+def feed_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Feed:
+    """One input.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    if spec.image is not None:
+        return Feed(spec.name, None, whole_pictures(spec, tensor, ddr), blocks_of(tensor))
+    place = memo.place(spec, tensor, ddr, lambda view: place_of(spec, view, ddr, is_input=True))
+    if spec.tensor_type in NIBBLES:
+        packed = over(ddr, place, np.dtype(np.uint8), ((prod(place.shape) + 1) // 2,))
+        return Feed(spec.name, None, lambda: nibbles.unpack(packed, place.shape, spec.graph_dtype), place.ranges)
+    if spec.graph_dtype == np.bool_:
+        stored = over(ddr, place, np.dtype(np.uint8))
+        # A byte that is neither 0 nor 1 is no bool to the graph. A scalar stays an array.
+        return Feed(spec.name, None, lambda: np.asarray(stored != 0), place.ranges)
+    array = over(ddr, place, spec.graph_dtype)
+    if place.stride is not None:
+        return Feed(spec.name, None, lambda: np.ascontiguousarray(array), place.ranges)
+    return Feed(spec.name, array, None, place.ranges)
+
+
+def targets_of(
+    specs: Sequence[TensorSpec], memos: Sequence[Memo], tensors: Sequence[hbDNNTensor], ddr: Ddr
+) -> list[Target]:
+    """Outputs of one run.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
+    """
+    return [
+        target_of(spec, memo, nth(tensors, at, spec.name), ddr)
+        for at, (spec, memo) in enumerate(zip(specs, memos, strict=True))
+    ]
+
+
+def target_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Target:
+    """One output.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    place = memo.place(spec, tensor, ddr, lambda view: place_of(spec, view, ddr, is_input=False))
+    if spec.is_dynamic:
+        return Target(spec.name, None, lambda result: _deliver(spec, tensor, place, ddr, result), place.ranges)
+    if spec.tensor_type in NIBBLES:
+        packed = over(ddr, place, np.dtype(np.uint8), ((prod(place.shape) + 1) // 2,))
+        return Target(spec.name, None, lambda result: nibbles.pack(result, packed), place.ranges)
+    array = over(ddr, place, spec.graph_dtype)
+    if place.stride is None:
+        return Target(spec.name, array, None, place.ranges)
+
+    def pad(result: NDArray[Any]) -> None:
+        over(ddr, place, np.dtype(np.uint8), (place.padded_bytes,))[:] = 0
+        array[...] = result
+
+    return Target(spec.name, None, pad, place.ranges)
+
+
+def nth(tensors: Sequence[hbDNNTensor], at: int, name: str) -> hbDNNTensor:
+    """One tensor of the caller's array.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT when the array is shorter, or holds something else.
+    """
+    try:
+        found: object = tensors[at]
+    except (IndexError, ValueError):
+        found = None
+    if not isinstance(found, hbDNNTensor):
+        raise bad_argument(f"The array of tensors has no hbDNNTensor at index {at}, which is to be {name!r}.")
+    return found
+
+
+def _deliver(spec: TensorSpec, tensor: hbDNNTensor, place: Place, ddr: Ddr, result: NDArray[Any]) -> None:
+    """Copy a result whose size the data decided, and say its size in the caller's structure."""
+    is_nibble = spec.tensor_type in NIBBLES
+    need = (result.size + 1) // 2 if is_nibble else result.nbytes
+    if need > place.room_bytes:
+        tensor.properties.alignedByteSize = need  # so that the caller can allocate it and infer again
+        raise ModelError(
+            Status.HB_DNN_RUN_TASK_FAILED,
+            f"The output {spec.name!r} has {need} bytes for this input (shape {list(result.shape)}), and "
+            f"sysMem[0].memSize is {place.room_bytes}; allocate that many.",
+        )
+    if result.ndim > HB_DNN_TENSOR_MAX_DIMENSIONS:
+        raise ModelError(
+            Status.HB_DNN_RUN_TASK_FAILED,
+            f"The output {spec.name!r} has {result.ndim} dimensions; the API carries {HB_DNN_TENSOR_MAX_DIMENSIONS}.",
+        )
+    if need:
+        if is_nibble:
+            nibbles.pack(result, over(ddr, place, np.dtype(np.uint8), (need,)))
+        else:
+            over(ddr, place, spec.graph_dtype, result.shape)[...] = result
+    properties = tensor.properties
+    fill_shape(properties.validShape, result.shape)
+    fill_shape(properties.alignedShape, result.shape)
+    properties.alignedByteSize = need
+    steps = (
+        () if is_nibble else tuple(spec.graph_dtype.itemsize * prod(result.shape[i + 1 :]) for i in range(result.ndim))
+    )
+    properties.stride[:] = steps + (0,) * (HB_DNN_TENSOR_MAX_DIMENSIONS - len(steps))

@@ -1,0 +1,226 @@
+"""Where a caller's tensor lies: hbDNNTensor structures, checked against what the model says. Rules, no data."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from arm_client.dnn.errors import bad_argument
+from arm_client.dnn.spec.dtypes import NIBBLES
+from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.session.process import process
+from hbrt.ddr.layout import TABLES_GENERATION
+from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNDataType, hbDNNTensor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hbrt.ddr.file import Ddr
+
+_TENSOR = struct.Struct("<" + "QQI4x" * 4 + "9i9iii" + "i4xQ" + "i4xQi4xQ" + "iii8i4x")
+_GENERATION = struct.Struct("<Q")
+_MOST_KEPT = 64  # places that are remembered of one model's tensor; a program has a few buffers that it uses in turn
+
+
+Ranges = tuple[tuple[int, int], ...]
+"""(physical address, bytes) of memory."""
+
+
+class View(NamedTuple):
+    """An hbDNNTensor as Python values.
+
+    Attributes:
+        mems: (physical address, bytes) of its four blocks.
+        valid: Sizes of validShape; as many as numDimensions says.
+        aligned: Sizes of alignedShape.
+        tensor_type: As the caller set it.
+        stride: As many as valid has.
+    """
+
+    mems: tuple[tuple[int, int], ...]
+    valid: tuple[int, ...]
+    aligned: tuple[int, ...]
+    tensor_type: int
+    stride: tuple[int, ...]
+
+
+class Place(NamedTuple):
+    """Where a tensor lies, and how. Nothing in it keeps the DDR mapped.
+
+    Attributes:
+        offset: Of its first byte in the DDR file; -1 for a tensor without bytes.
+        shape: Of the array over memory.
+        stride: Bytes; None when the array is contiguous.
+        padded_bytes: Bytes of the padded whole, when there is padding; else 0.
+        ranges: (physical address, bytes) that must stay inside live blocks.
+        room_bytes: What the block holds from the tensor's start; for dynamic outputs.
+    """
+
+    offset: int
+    shape: tuple[int, ...]
+    stride: tuple[int, ...] | None
+    padded_bytes: int
+    ranges: Ranges
+    room_bytes: int
+
+
+class Memo:
+    """Places of one model's tensors, by the bytes of the structure; checked anew when any block came or went."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, tuple[Ddr, int, Place]] = {}
+
+    def place(self, spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr, make: Callable[[View], Place]) -> Place:
+        """The place of a tensor, by ``make`` when it is not known.
+
+        Raises:
+            ModelError: INVALID_ARGUMENT: what ``make`` found, or memory that was freed meanwhile, or is another's.
+        """
+        raw = bytes(tensor)
+        generation = _GENERATION.unpack_from(ddr.map, TABLES_GENERATION)[0]
+        known = self._known.get(raw)
+        if known is not None and known[0] is ddr:
+            if known[1] == generation:
+                return known[2]
+            place = known[2]
+        else:
+            place = make(view_of(raw))
+        for phy_addr, size_bytes in place.ranges:
+            check_range(f"The tensor {spec.name!r}", phy_addr, size_bytes, ddr)
+        if len(self._known) >= _MOST_KEPT:
+            self._known.clear()
+        self._known[raw] = (ddr, generation, place)
+        return place
+
+
+def check_range(what: str, phy_addr: int, size_bytes: int, ddr: Ddr) -> None:
+    """Check that memory is live, and this process's to use.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT: it is not inside one live block, or belongs to another process.
+    """
+    if not ddr.contains(phy_addr, size_bytes):
+        raise bad_argument(f"{what}: {ddr.explain(phy_addr, size_bytes)}")
+    session = process.default
+    if session is not None and session.link.ddr is ddr and not ddr.may_use(phy_addr, session.link.client_id):
+        raise bad_argument(
+            f"{what}: the block that holds {phy_addr:#x} belongs to another process; register it first "
+            "(hbSysRegisterMem)."
+        )
+
+
+def view_of(raw: bytes) -> View:
+    """The bytes of an hbDNNTensor as Python values.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT when a shape says more dimensions than there are.
+    """
+    values = _TENSOR.unpack(raw)
+    mems = tuple((values[at], values[at + 2]) for at in range(0, 12, 3))
+    shapes = []
+    for at, name in ((12, "validShape"), (21, "alignedShape")):
+        rank = values[at + 8]
+        if not 0 <= rank <= HB_DNN_TENSOR_MAX_DIMENSIONS:
+            raise bad_argument(
+                f"{name}.numDimensions is {rank}; fill the properties by hbDNNGetInputTensorProperties or "
+                "hbDNNGetOutputTensorProperties."
+            )
+        shapes.append(values[at : at + rank])
+    valid, aligned = shapes
+    return View(mems, valid, aligned, values[31], values[-8:][: len(valid)])
+
+
+def over(ddr: Ddr, place: Place, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None) -> NDArray[Any]:
+    """Array over device memory; another shape than the place's is contiguous."""
+    if place.offset < 0:
+        return np.empty(place.shape if shape is None else shape, dtype)
+    buffer, offset = ddr.bytes_with(place.offset, place.room_bytes)
+    if shape is None:
+        return np.ndarray(place.shape, dtype, buffer, offset, place.stride)
+    return np.ndarray(shape, dtype, buffer, offset)
+
+
+def place_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> Place:
+    """Check a caller's tensor against the spec; find where it lies.
+
+    Raises:
+        ModelError: INVALID_ARGUMENT, with the tensor and the rule.
+    """
+    if view.tensor_type != spec.tensor_type:
+        raise bad_argument(
+            f"The tensor {spec.name!r} has the tensorType {_type_name(view.tensor_type)}; the model says "
+            f"{spec.tensor_type.name}. Only NV12 may be switched, to NV12_SEPARATE."
+        )
+    phy_addr, size_bytes = view.mems[0]
+    if spec.is_dynamic and not is_input:
+        return _dynamic_place(spec, phy_addr, size_bytes, ddr)
+    shape = _valid_shape(spec, view)
+    is_padded = not spec.is_dynamic and spec.aligned_shape != spec.valid_shape and view.aligned == spec.aligned_shape
+    if not is_padded and view.aligned != shape and not (spec.is_dynamic and view.aligned == spec.aligned_shape):
+        raise bad_argument(
+            f"The tensor {spec.name!r} has the alignedShape {list(view.aligned)}; leave it at "
+            f"{list(spec.aligned_shape)} (padded by the caller), or set it to validShape (padded by the runtime)."
+        )
+    if is_padded:
+        need = spec.aligned_bytes
+    elif spec.tensor_type in NIBBLES:
+        need = (prod(shape) + 1) // 2
+    else:
+        need = prod(shape) * spec.graph_dtype.itemsize
+    if not need:
+        return Place(-1, shape, None, 0, (), 0)
+    if size_bytes < need:
+        raise bad_argument(
+            f"The tensor {spec.name!r} needs {need} bytes, and sysMem[0].memSize is {size_bytes}; allocate "
+            "alignedByteSize bytes."
+        )
+    _check_address(spec, phy_addr)
+    return Place(
+        ddr.offset_of(phy_addr),
+        shape,
+        spec.stride if is_padded else None,
+        need if is_padded else 0,
+        ((phy_addr, need),),
+        size_bytes,
+    )
+
+
+def _dynamic_place(spec: TensorSpec, phy_addr: int, size_bytes: int, ddr: Ddr) -> Place:
+    if not size_bytes:
+        return Place(-1, spec.valid_shape, None, 0, (), 0)
+    _check_address(spec, phy_addr)
+    return Place(ddr.offset_of(phy_addr), spec.valid_shape, None, 0, ((phy_addr, size_bytes),), size_bytes)
+
+
+def _valid_shape(spec: TensorSpec, view: View) -> tuple[int, ...]:
+    fits = len(view.valid) == len(spec.valid_shape) and all(
+        given == size or (size == DYNAMIC and given >= 0)
+        for given, size in zip(view.valid, spec.valid_shape, strict=True)
+    )
+    if fits:
+        return view.valid
+    what = (
+        "fill in the sizes that are -1, and leave the others"
+        if spec.is_dynamic
+        else "leave it as hbDNNGetInputTensorProperties or hbDNNGetOutputTensorProperties filled it"
+    )
+    raise bad_argument(
+        f"The tensor {spec.name!r} has the validShape {list(view.valid)}; the model says "
+        f"{list(spec.valid_shape)}: {what}."
+    )
+
+
+def _check_address(spec: TensorSpec, phy_addr: int) -> None:
+    if phy_addr % spec.graph_dtype.itemsize:
+        raise bad_argument(
+            f"The tensor {spec.name!r} lies at {phy_addr:#x}, which is no multiple of its element's "
+            f"{spec.graph_dtype.itemsize} bytes."
+        )
+
+
+def _type_name(number: int) -> str:
+    return hbDNNDataType(number).name if number in hbDNNDataType.__members__.values() else str(number)

@@ -1,0 +1,1 @@
+"""Device memory as this process holds it: blocks, flushes, registrations."""

@@ -1,0 +1,137 @@
+"""A block of device memory as this process holds it, and who may use one without the daemon's knowledge."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import weakref
+from typing import TYPE_CHECKING, Protocol
+
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.private_pages import AnyBytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class BlockUser(Protocol):
+    """What uses memory of this process without the daemon's knowledge: tasks of models."""
+
+    def is_used(self, phy_addr: int, size_bytes: int) -> bool:
+        """Whether any of this memory is in use."""
+
+    def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
+        """Have ``let_go`` called when it no longer is; False when it is not in use."""
+
+
+block_users: list[BlockUser] = []
+"""Asked before a block is freed: what they use goes when they have ended."""
+
+
+class Exporter(AnyBytes):  # type: ignore[misc, valid-type]
+    """The bytes of a block, as the buffer protocol gives them out: whatever looks at them keeps this object.
+
+    numpy, for one, drops every array between a view and the object whose buffer it looks at.
+    """
+
+    bytes: memoryview  # keeps them mapped
+
+
+class Block:
+    """One block as this process holds it."""
+
+    __slots__ = (
+        "_exporter",
+        "_exporter_ref",
+        "address",
+        "base",
+        "behind",
+        "flushed",
+        "image",
+        "image_map",
+        "is_cached",
+        "is_flushed",
+        "is_managed",
+        "is_registered",
+        "is_shared_told",
+        "is_told",
+        "marks",
+        "phy_addr",
+        "registrations",
+        "size_bytes",
+        "spilt",
+    )
+
+    def __init__(self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool) -> None:
+        """``ddr``: the bytes of the block, its last page's rest, and the guard behind it."""
+        self.phy_addr = phy_addr
+        self.size_bytes = size_bytes
+        self.is_cached = is_cached
+        self.is_registered = False
+        self.is_managed = False  # something frees it when nothing refers to it any more
+        self.registrations = 0
+        self.base = ddr[:size_bytes]  # the DDR's bytes of this block
+        self.behind = ddr[size_bytes:]  # those that nobody may write
+        self.image_map = mmap.mmap(-1, len(ddr)) if image else None
+        whole = memoryview(self.image_map) if self.image_map is not None else None
+        self.image = whole[:size_bytes] if whole is not None else None
+        self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
+        self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
+        self.is_told = False  # the program has heard that it did not clean this block
+        self.is_shared_told = False  # likewise, that two unfinished tasks use it
+        self.is_flushed = False  # the program knows that this block needs its flushes
+        self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict.watch
+        self.address = address_of(self.base if self.image is None else self.image)
+        self._exporter: Exporter | None = None
+        self._export()
+
+    @property
+    def view(self) -> memoryview:
+        """Writable bytes as the CPU sees them: the DDR's own, or those of the image."""
+        exporter = self._exporter_ref()
+        if exporter is None:
+            exporter = self._export()
+        return memoryview(exporter).cast("B")[: self.size_bytes]
+
+    def hand_over(self) -> Exporter:
+        """What keeps the block's bytes viewed, for an owner who frees the block when that object goes."""
+        exporter, self._exporter = self._exporter_ref() or self._export(), None
+        return exporter
+
+    def viewed(self) -> Exporter | None:
+        """What views of the block hold, once this object holds it no more; None when there is no view."""
+        self._exporter = None
+        return self._exporter_ref()
+
+    def _export(self) -> Exporter:
+        exporter: Exporter = Exporter.from_address(self.address)
+        exporter.bytes = self.base if self.image is None else self.image
+        self._exporter = exporter
+        self._exporter_ref = weakref.ref(exporter)
+        return exporter
+
+    def end_of_pages(self, start: int) -> int:
+        """Where the block's last page ends in the DDR file, in which it begins at ``start``."""
+        return start + -(-self.size_bytes // PAGE_BYTES) * PAGE_BYTES
+
+    def clean(self, start: int, end: int) -> None:
+        """CPU image to DDR."""
+        if self.image is not None and self.flushed is not None:
+            self.base[start:end] = self.flushed[start:end] = self.image[start:end]
+
+    def spill(self) -> None:
+        """Put what was written past the image's end where it was meant, as a cache does in time: the board finds it."""
+        if self.spilt is not None and (spilt := bytes(self.spilt)) != bytes(len(self.spilt)):
+            for at, byte in enumerate(spilt):
+                if byte:
+                    self.behind[at] = byte
+
+    def invalidate(self, start: int, end: int) -> None:
+        """DDR to CPU image."""
+        if self.image is not None and self.flushed is not None:
+            self.image[start:end] = self.flushed[start:end] = self.base[start:end]
+
+
+def address_of(view: memoryview) -> int:
+    """Where the first byte lies in this process."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(view))

@@ -1,0 +1,320 @@
+"""Blocks of device memory of this process: allocation, the two cache modes, flushes, registration.
+
+Uncached memory is one copy: the CPU's view is the DDR itself. Cached memory in ``coherent`` mode is the same, and a
+flush moves nothing. In ``strict`` mode the CPU sees an image of its own: CLEAN writes it to the DDR, INVALIDATE reads
+the DDR again, so that a missing flush gives here the wrong data that it gives on a board.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections import deque
+from typing import TYPE_CHECKING
+
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.memory.block import Block, address_of, block_users
+from hbrt import settings
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.status import Status
+from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from hbrt.attach.link import Link
+    from hbrt.attach.tasks import Tasks
+
+SIZE_LIMIT = (1 << 32) - 1
+GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
+
+
+class Blocks:
+    """All blocks that this process allocated or registered on one board."""
+
+    def __init__(self, link: Link, tasks: Tasks) -> None:
+        self._link = link
+        self._tasks = tasks
+        self._blocks: dict[int, Block] = {}
+        self._abandoned: deque[int] = deque()
+        self._lock = threading.Lock()
+        self.is_strict = settings.choice("HBRT_CACHE") == "strict"
+        # What strict mode asks to hear of: a range of a cached block that was flushed, a block that was freed.
+        self.on_flush: Callable[[Block, int, int], None] | None = None
+        self.on_free: Callable[[Block], None] | None = None
+
+    def alloc(self, size_bytes: int, *, is_cached: bool = False) -> Block:
+        """Allocate a zeroed block.
+
+        Raises:
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with what
+                was free, or the status of a board that is gone.
+        """
+        if not 0 < size_bytes <= SIZE_LIMIT:
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
+            )
+        self.free_abandoned()
+        phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached))
+        block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
+        if block.image is None:  # one with an image is looked at in each submission
+            self._tasks.remember_block(phy_addr, size_bytes)
+        return block
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        return self._lock.locked()
+
+    def free_later(self, phy_addr: int) -> None:
+        """Free a block at the next call that asks the daemon for anything: for finalizers.
+
+        The garbage collector may run one in the middle of a request, whose locks its own request would wait for.
+        """
+        self._abandoned.append(phy_addr)
+
+    def free_abandoned(self) -> None:
+        """Free what ``free_later`` left, and what tasks that nobody asked about have kept until they ended."""
+        self._tasks.release_abandoned()
+        while self._abandoned:
+            try:
+                phy_addr = self._abandoned.popleft()
+            except IndexError:
+                return  # another thread took the last one
+            if not self._link.fault:
+                with contextlib.suppress(RequestRefusedError):
+                    self.free(phy_addr)
+
+    def free_managed(self) -> None:
+        """Free what the process's own objects hold, or have let go of: at an orderly end none of it is a leak."""
+        for block in list(self._blocks.values()):
+            block.spill()
+        try:
+            for block in self.owned():
+                if block.is_managed:
+                    self.free(block.phy_addr)
+        except RequestRefusedError:
+            return  # the board is gone or does not answer: it takes all back with the lease
+
+    def keep_views(self) -> None:
+        """Before this process lets everything go: what looks at its blocks keeps their last bytes, in private pages."""
+        ddr = self._link.ddr
+        ranges = []
+        try:
+            for block in list(self._blocks.values()):
+                if block.image is not None or block.viewed() is None:
+                    continue
+                start = ddr.offset_of(block.phy_addr)
+                end = block.end_of_pages(start)
+                if block.address == ddr.address + start:
+                    ranges.append((start, end))
+                else:
+                    ddr.private.exchange(block.address, start, end, [(start, end)])
+            ddr.private.keep_finally(ranges)
+        except OSError as error:
+            import logging
+
+            logging.getLogger("hbrt").warning(
+                "There is no memory to keep the last bytes of %d blocks that arrays look at (%s): they read as zeros "
+                "from now on. Copy results before the board is closed.",
+                len(ranges),
+                error.strerror,
+            )
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: what it writes into its parent's blocks reaches nobody."""
+        self._lock = threading.Lock()
+        ddr = self._link.ddr
+        ddr.private.cut_off(ddr.layout.heap, ddr.layout.file_bytes)
+        for block in list(self._blocks.values()):
+            start = ddr.offset_of(block.phy_addr)
+            if block.image is None and block.address != ddr.address + start:
+                ddr.private.isolate(block.address, start, block.end_of_pages(start))
+
+    def free(self, phy_addr: int) -> None:
+        """Free a block that this process allocated. One that a task uses goes when that has ended.
+
+        Raises:
+            RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
+        """
+        self._tasks.forget_block(phy_addr)
+        block = self._blocks.get(phy_addr)
+        if block is not None:
+            block.spill()
+        using = [] if block is None else [one for one in block_users if one.is_used(phy_addr, block.size_bytes)]
+        for _ in using:  # a registration keeps it, for the daemon knows nothing of the user
+            self._link.request("register", phy=phy_addr, size=1)
+        is_last = block is not None and not block.registrations and not using
+        try:
+            with self._keeping_views(block if is_last else None):
+                self._link.request("free", phy=phy_addr)
+        except RequestRefusedError:
+            for _ in using:
+                self._forgo(phy_addr, None)
+            raise
+        if block is not None and not block.registrations:
+            with self._lock:
+                self._blocks.pop(phy_addr, None)
+            if self.on_free is not None:
+                self.on_free(block)
+        last = None if block is None or block.registrations else block
+        for one in using:
+            if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr, last)):
+                self._forgo(phy_addr, last)
+
+    def _forgo(self, phy_addr: int, block: Block | None) -> None:
+        # Of a board that has gone: so has the block.
+        with contextlib.suppress(RequestRefusedError), self._keeping_views(block):
+            self._link.request("unregister", phy=phy_addr)
+
+    @contextlib.contextmanager
+    def _keeping_views(self, block: Block | None) -> Iterator[None]:
+        """Around the request that lets a block go: what still looks at it keeps its last bytes, in private pages.
+
+        Raises:
+            RequestRefusedError: HB_SYS_OUT_OF_MEMORY: there is no memory for them.
+        """
+        viewed = block.viewed() if block is not None and not self._link.fault else None
+        if block is None or viewed is None or block.image is not None:  # an image is private already
+            yield
+            return
+        ddr = self._link.ddr
+        start = ddr.offset_of(block.phy_addr)
+        is_mapped = block.address == ddr.address + start
+        try:
+            if is_mapped:
+                ddr.private.keep(start, block.end_of_pages(start), viewed)
+            else:  # pages of its own, which nobody shares any more
+                ddr.private.exchange(block.address, start, end := block.end_of_pages(start), [(start, end)])
+        except OSError as error:
+            raise RequestRefusedError(
+                Status.HB_SYS_OUT_OF_MEMORY,
+                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} cannot go while arrays look at it: there is no "
+                f"memory to keep their bytes in ({error.strerror}). Let go of arrays of freed blocks first.",
+            ) from None
+        try:
+            yield
+        except RequestRefusedError:
+            if is_mapped and not self._link.fault:
+                ddr.private.share(start)
+            raise
+
+    def register(self, phy_addr: int, size_bytes: int) -> tuple[Block, int]:
+        """Map a range that is known by its physical address; counted. Returns its block and the range's offset in it.
+
+        Raises:
+            RequestRefusedError: HB_SYS_REGISTER_MEM_FAILED when the range is not inside one live block.
+        """
+        if not size_bytes:
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED,
+                f"The range at {phy_addr:#x} has no bytes; set memSize to what is to be registered.",
+            )
+        base = self._link.request("register", phy=phy_addr, size=size_bytes)
+        entry = self._link.ddr.block_at(base)
+        if entry is None:
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED,
+                f"The block at {base:#x} was freed while it was being registered.",
+            )
+        with self._lock:
+            block = self._blocks.get(base)
+        if block is None:
+            block = self._adopt(base, entry.size_bytes, is_cached=True)
+            block.invalidate(0, block.size_bytes)
+        block.registrations += 1
+        return block, phy_addr - base
+
+    def unregister(self, phy_addr: int) -> None:
+        """Undo one registration of the block that holds the address.
+
+        Raises:
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT when it is not registered by this process.
+        """
+        block = self.holding(phy_addr)
+        if block is None:
+            self._link.request("unregister", phy=phy_addr)
+            return
+        block.spill()
+        is_last = block.registrations == 1 and not self._is_owned(block)
+        with self._keeping_views(block if is_last else None):
+            self._link.request("unregister", phy=phy_addr)
+        block.registrations -= 1
+        if is_last:
+            with self._lock:
+                self._blocks.pop(block.phy_addr, None)
+
+    def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
+        """Clean or invalidate a range of cached memory; nothing to do for uncached memory.
+
+        Raises:
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT for an unknown flag or a range outside this process's blocks.
+        """
+        if flag not in {HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE}:
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"The flush flag is {flag}; write HB_SYS_MEM_CACHE_INVALIDATE (1) or HB_SYS_MEM_CACHE_CLEAN (2).",
+            )
+        block = self.holding(phy_addr)
+        if block is None or phy_addr + size_bytes > block.phy_addr + block.size_bytes:
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"The range {phy_addr:#x}+{size_bytes:#x} is not inside one block of this process. "
+                f"{'' if block is None else f'Its block is {block.phy_addr:#x}+{block.size_bytes:#x}.'}".rstrip(),
+            )
+        start = phy_addr - block.phy_addr
+        move = block.clean if flag == HB_SYS_MEM_CACHE_CLEAN else block.invalidate
+        move(start, start + size_bytes)
+        if self.on_flush is not None and block.image is not None:
+            self.on_flush(block, start, start + size_bytes)
+
+    def holding(self, phy_addr: int) -> Block | None:
+        """This process's block that holds an address, interior ones too."""
+        block = self._blocks.get(phy_addr)
+        if block is not None:
+            return block
+        with self._lock:
+            candidates = list(self._blocks.values())
+        return next((b for b in candidates if b.phy_addr <= phy_addr < b.phy_addr + b.size_bytes), None)
+
+    def bytes_at(self, address: int, size_bytes: int) -> memoryview | None:
+        """Bytes at an address of the CPU's, when they lie in the DDR's own bytes of one block of this process."""
+        ddr = self._link.ddr
+        if not 0 <= address - ddr.address < ddr.layout.file_bytes:
+            return None
+        phy_addr = address - ddr.address + ddr.layout.ddr_base
+        entry = ddr.block_at(phy_addr)
+        block = None if entry is None else self._blocks.get(entry.phy_addr)
+        if block is None or block.address != ddr.address + ddr.offset_of(block.phy_addr):
+            return None
+        start = phy_addr - block.phy_addr
+        return block.view[start : start + size_bytes] if start + size_bytes <= block.size_bytes else None
+
+    def is_mapped_at(self, address: int) -> bool:
+        """Whether an address of the CPU's is one of device memory, in the DDR or in a block's image."""
+        with self._lock:
+            images = [block.image for block in self._blocks.values() if block.image is not None]
+        return any(0 <= address - address_of(view) < len(view) for view in (self._link.ddr.bytes, *images))
+
+    def owned(self) -> list[Block]:
+        """Blocks that this process allocated and has not freed, by address."""
+        self.free_abandoned()
+        with self._lock:
+            blocks = sorted(self._blocks.values(), key=lambda block: block.phy_addr)
+        return [block for block in blocks if self._is_owned(block)]
+
+    def _is_owned(self, block: Block) -> bool:
+        entry = self._link.ddr.block_at(block.phy_addr)
+        return entry is not None and entry.owner == self._link.client_id
+
+    def _adopt(self, phy_addr: int, size_bytes: int, *, is_cached: bool) -> Block:
+        offset = self._link.ddr.offset_of(phy_addr)
+        pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
+        end = min(phy_addr + pages * PAGE_BYTES, self._link.ddr.layout.phy_end)
+        ddr, at = self._link.ddr.bytes_with(offset, end - phy_addr)
+        whole = ddr[at : at + end - phy_addr]
+        block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
+        with self._lock:
+            self._blocks[phy_addr] = block
+        return block

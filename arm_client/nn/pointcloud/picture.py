@@ -1,0 +1,89 @@
+"""A bird's-eye picture of a sweep and of its pillars, and the few lines that make a PNG file of it."""
+
+from __future__ import annotations
+
+import os
+import struct
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arm_client.nn.pointcloud.config import PillarConfig
+from arm_client.nn.pointcloud.voxels import coordinates
+from hbrt.pointcloud_types import NO_CELL
+
+if TYPE_CHECKING:
+    from arm_client.nn.pointcloud.pointcloud import Pillars
+    from arm_client.nn.pointcloud.reference import ReferencePillars
+
+GAP_PIXELS = 8
+# Red, green and blue from the lowest to the highest; empty cells are black.
+COLORS = np.array([[40, 50, 140], [30, 130, 150], [80, 190, 90], [250, 220, 60]], np.float64)
+BACKGROUND = 24
+
+
+def birds_eye(points: ArrayLike, pillars: Pillars | ReferencePillars, config: PillarConfig) -> NDArray[np.uint8]:
+    """The highest point of every cell, seen from above: left of the sweep, right of the features.
+
+    Both sides have the same colours, so that they differ where pillars were full or had run out, and by quantisation.
+
+    Args:
+        points: (n, dims) sweep.
+        pillars: What became of it.
+        config: The model.
+
+    Returns:
+        (grid x, 2 * grid y + 8, 3) uint8, red, green, blue; x (ahead) is up, y (left) is left.
+    """
+    sweep = np.ascontiguousarray(points, np.float32)
+    words = coordinates(sweep, config)
+    is_inside = words != NO_CELL
+    height = (sweep[is_inside, 2] - config.lows[2]) / (config.highs[2] - config.lows[2])
+    before = _seen(config, words[is_inside] >> 16, words[is_inside] & 0xFFFF, height)
+
+    axis = 0 if config.slot_major else 1
+    quantised = np.asarray(pillars.features)[0, 2].max(axis=axis)[: pillars.voxel_count]
+    y, x = np.asarray(pillars.coordinates)[0, 0, : pillars.voxel_count, 2:].T
+    after = _seen(config, x, y, quantised * np.float32(config.scale))
+
+    gap = np.full((len(before), GAP_PIXELS, 3), BACKGROUND, np.uint8)
+    return np.concatenate([_colored(before), gap, _colored(after)], axis=1)
+
+
+def _seen(config: PillarConfig, x: NDArray[Any], y: NDArray[Any], height: NDArray[Any]) -> NDArray[np.float64]:
+    """Highest value of each cell, -1 for none, x up and y left."""
+    grid = np.full(config.grid, -1.0)
+    np.maximum.at(grid, (x, y), height)
+    return grid[::-1, ::-1]
+
+
+def _colored(heights: NDArray[np.float64]) -> NDArray[np.uint8]:
+    at = np.clip(heights, 0.0, 1.0) * (len(COLORS) - 1)
+    channels = [np.interp(at, np.arange(len(COLORS)), COLORS[:, channel]) for channel in range(3)]
+    image = np.stack(channels, axis=-1)
+    image[heights < 0] = 0
+    return image.astype(np.uint8)
+
+
+def write_png(file: str | os.PathLike[str], pixels: NDArray[np.uint8]) -> None:
+    """Write (height, width, 3) uint8 as a PNG file of 8-bit RGB; makes the directory.
+
+    Source: PNG specification: signature, IHDR, one IDAT with an unfiltered row a line, IEND.
+    """
+    height, width, _ = pixels.shape
+    rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row begins with its filter, 0 for none
+    rows[:, 1:] = pixels.reshape(height, -1)
+    parts = (
+        _chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)),
+        _chunk(b"IDAT", zlib.compress(rows.tobytes(), 6)),
+        _chunk(b"IEND", b""),
+    )
+    Path(file).parent.mkdir(parents=True, exist_ok=True)
+    Path(file).write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(parts))
+
+
+def _chunk(kind: bytes, data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

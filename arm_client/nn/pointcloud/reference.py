@@ -1,0 +1,58 @@
+"""The CPU reference of point-cloud pre-processing, in plain numpy: what both plans on the board must equal to the bit.
+
+Its order is the manual's: voxelise; encode and quantise in one step; transpose.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from arm_client.nn.arrays import as_array
+from arm_client.nn.pointcloud.config import PillarConfig
+from arm_client.nn.pointcloud.voxels import Voxeliser
+
+
+class ReferencePillars(NamedTuple):
+    """As `pointcloud.Pillars`, in ordinary memory."""
+
+    features: NDArray[np.int8]
+    coordinates: NDArray[np.int32]
+    voxel_count: int
+    num_points_per_voxel: NDArray[np.int32]
+
+
+def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
+    """Pre-process a sweep on the CPU.
+
+    Args:
+        points: (n, dims) numbers.
+        config: The model.
+
+    Raises:
+        CallerError: no real numbers, another shape, or more points than the model takes.
+
+    Source: DSP sample package, CenterPoint pre-processing (J5), the CPU reference.
+    """
+    with np.errstate(over="ignore"):
+        sweep = np.ascontiguousarray(as_array(points), np.float32)
+    config.need_sweep(sweep.shape)
+    coordinates = np.empty((config.max_voxels, 4), np.int32)
+    voxeliser = Voxeliser(config, coordinates, compiled=False)
+    voxels = np.full((config.places, config.dims), np.nan, np.float32)
+    voxeliser.add_points(sweep, voxels)
+    is_taken = ~np.isnan(voxels[:, 0])  # no point in a pillar has an x that is NaN
+    quantised = np.zeros(voxels.shape, np.int8)
+    quantised[is_taken] = encode_and_quantise(voxels[is_taken], config)
+    features = np.ascontiguousarray(quantised.T).reshape(config.feature_shape)
+    return ReferencePillars(features, coordinates.reshape(1, 1, -1, 4), voxeliser.count, voxeliser.num_points_per_voxel)
+
+
+def encode_and_quantise(points: NDArray[np.float32], config: PillarConfig) -> NDArray[np.int8]:
+    """clip(nearbyint((P - low) / (high - low) / scale)) in float32, ties to even; NaN becomes 0: (n, dims) int8."""
+    with np.errstate(all="ignore"):
+        encoded = (points - config.lows) / (config.highs - config.lows)
+        steps = np.rint(encoded / np.float32(config.scale))
+    return np.where(np.isnan(steps), 0, np.clip(steps, -128, 127)).astype(np.int8)

@@ -1,0 +1,125 @@
+"""Callbacks: one thread that waits for every task somebody wants to hear of; it starts with the first callback.
+
+Every callback is called exactly once: when its task ends, when it is released before that, or when the board goes.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+    from hbrt.attach.tasks import Tasks
+
+_IDLE_SECONDS = 0.5
+Callback = Callable[[int], None]
+
+
+class Notifier:
+    """Calls back when tasks end, in the order in which it finds them."""
+
+    def __init__(self, link: Link, tasks: Tasks) -> None:
+        self._link = link
+        self._tasks = tasks
+        self.watched: dict[int, list[Callback]] = {}  # by handle
+        self._due: list[tuple[int, list[Callback]]] = []
+        self._lock = threading.Lock()
+        self._work = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_closing = False
+        self._is_changed = False
+
+    def add(self, handle: int, callback: Callback) -> None:
+        """Have ``callback(status)`` called when the task ends."""
+        with self._lock:
+            is_late = self._is_closing
+            if not is_late:
+                self.watched.setdefault(handle, []).append(callback)
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="hbrt-notifier", daemon=True)
+                    self._thread.start()
+        if is_late:
+            _call(callback, self._last_word())
+        else:
+            self._wake()
+
+    def forget(self, handle: int) -> None:
+        """Drop the callbacks of a task: whoever added them has called them."""
+        with self._lock:
+            self.watched.pop(handle, None)
+
+    def settle(self, handle: int) -> None:
+        """A watched task is about to be released: call back with what is known of it now."""
+        with self._lock:
+            callbacks = self.watched.pop(handle, None)
+            if callbacks is None:
+                return
+            has_ended = self._tasks.has_ended(handle)
+            status = self._tasks.wait(handle, 1) if has_ended else Status.HB_DSP_TASK_RELEASED
+            self._due.append((status, callbacks))
+        self._wake()
+
+    def close(self) -> None:
+        """End the thread. Callbacks of tasks that have not ended are told that the board is gone."""
+        with self._lock:
+            self._is_closing = True
+        if self._thread is threading.current_thread():
+            self._call_back()  # a callback detaches: what is still watched hears it before the tables go
+        elif self._thread is not None:
+            self._wake()
+            self._thread.join()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: the thread and the callbacks are the parent's."""
+        self._lock = threading.Lock()
+        self._is_closing = True
+        self._thread = None
+        self.watched, self._due = {}, []
+
+    def _wake(self) -> None:
+        self._is_changed = True
+        self._work.set()
+        os.eventfd_write(self._link.doorbell, 1)
+
+    def _run(self) -> None:
+        while not self._is_closing:
+            if self.watched or self._due:
+                self._tasks.waiters.sleep_until(self._has_something)
+            else:
+                self._work.wait(_IDLE_SECONDS)
+                self._work.clear()
+            self._is_changed = False
+            self._call_back()
+        self._call_back()
+
+    def _has_something(self) -> bool:
+        return self._is_changed or any(map(self._tasks.has_ended, list(self.watched)))
+
+    def _call_back(self) -> None:
+        is_over = self._is_closing or bool(self._link.fault)
+        with self._lock:
+            calls, self._due = self._due, []
+            ended = [handle for handle in self.watched if is_over or self._tasks.has_ended(handle)]
+            for handle in ended:
+                callbacks = self.watched.pop(handle)
+                has_ended = self._tasks.has_ended(handle)
+                calls.append((self._tasks.wait(handle, 1) if has_ended else self._last_word(), callbacks))
+        for status, callbacks in calls:
+            for callback in callbacks:
+                _call(callback, status)
+
+    def _last_word(self) -> int:
+        return self._link.fault or Status.HB_DSP_NOT_RUNNING
+
+
+def _call(callback: Callback, status: int) -> None:
+    try:
+        callback(status)
+    except BaseException:  # noqa: BLE001 - one bad callback, or one that exits, must not silence the others
+        traceback.print_exc()

@@ -1,0 +1,66 @@
+"""What this process has attached to. Light: the C names import this, and the machinery behind it when they need it."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING
+
+from hbrt.types import hbSysMem
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from arm_client.session.session import Session
+
+
+class Process:
+    """The sessions of this process: one a board, and which of them the C names use."""
+
+    def __init__(self) -> None:
+        self.default: Session | None = None
+        self.sessions: dict[Path, Session] = {}
+        self.known: weakref.WeakSet[Session] = weakref.WeakSet()  # also those that only a board or a fixture holds
+        self.lock = threading.RLock()
+
+    def all(self) -> list[Session]:
+        """Every session."""
+        return list(self.known)
+
+    def take_all(self) -> list[Session]:
+        """Every session; afterwards there is none."""
+        with self.lock:
+            sessions = self.all()
+            self.sessions.clear()
+            self.known.clear()
+            self.default = None
+        return sessions
+
+
+process = Process()
+
+
+def _close_all() -> None:
+    for session in process.take_all():
+        session.close()
+
+
+def _after_fork_in_child() -> None:
+    """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
+    process.lock = threading.RLock()
+    for session in process.all():
+        session.abandon_in_child()
+    process.sessions = {}
+
+
+def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
+    """Bytes of a block of this process, by their address."""
+    found = (session.blocks.bytes_at(address, size_bytes) for session in process.all())
+    return next((view for view in found if view is not None), None)
+
+
+hbSysMem.locate = staticmethod(_bytes_at)
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_after_fork_in_child)

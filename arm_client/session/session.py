@@ -1,0 +1,313 @@
+"""The process's attachments: one session a board, shared by the C names and the Python habits.
+
+The C names use the process's default session, which attaches on first use. ``connect()`` uses the same, so that memory
+from one and calls from the other fit together. Sessions end with the process; a private board ends with its session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.memory.blocks import Blocks
+from arm_client.session.callbacks import Notifier
+from arm_client.session.process import process
+from hbrt import settings
+from hbrt.attach.link import Link
+from hbrt.attach.tasks import Tasks
+from hbrt.board.launch import DaemonConfig, Launched, launch
+from hbrt.board.paths import BoardPaths, RemoteBoard, board_paths, private_directory
+from hbrt.errors import BoardError, NoDaemonError
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.strict.watch import Watch
+
+_UNTOLD = {"overrun", "write-after-free"}  # findings about this process that it has not heard of
+_PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
+
+
+class Session:
+    """A process's hands on one board: link, tasks, memory; counted by its users."""
+
+    def __init__(self, paths: BoardPaths, daemon: Launched | None = None) -> None:
+        """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session."""
+        self.daemon = daemon
+        self.users = 0
+        self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
+        self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
+        self._is_closed = False
+        try:
+            self.link = _link(paths)
+        except BaseException:
+            self._end_daemon()
+            raise
+        try:
+            self.tasks = _tasks(self.link)
+            self.blocks = _blocks(self.link, self.tasks)
+        except BaseException:  # a setting with a wrong value
+            self.link.close()
+            self._end_daemon()
+            raise
+        self.watch = _watch(self.link, self.tasks, self.blocks) if self.blocks.is_strict else None
+        self.notifier = Notifier(self.link, self.tasks)
+        process.known.add(self)
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether calls can succeed: attached, the daemon lives, and this is not a fork's child."""
+        return not self.link.is_lost()
+
+    def why(self, status: int) -> str:
+        """Sentence for a status other than 0 that this thread got; an op that is not there may be on another board."""
+        text = self.tasks.why()
+        return f"{text} {self.stands_in}" if self.stands_in and status == Status.HB_DSP_UNKNOWN_COMMAND else text
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: keep no hold on the parent's lease nor on its private board."""
+        self.link.abandon_in_child()
+        self.tasks.abandon_in_child()
+        self.blocks.abandon_in_child()
+        self.notifier.abandon_in_child()
+        if self.daemon is not None:
+            os.close(self.daemon.lifeline)
+            self.daemon = None
+
+    def close(self) -> None:
+        """Detach, and end a private board. In a fork's child there is nothing to do: both are the parent's."""
+        if self._is_closed or self.link.fault == Status.HB_DSP_FORKED:
+            return
+        self._is_closed = True
+        process.known.discard(self)
+        if not self.link.is_lost():
+            self.link.request_ms = _PARTING_MS
+            self._release_left()
+            self.tasks.empty_released()
+            self.blocks.free_abandoned()
+            self.link.part()  # first: a call would write parameters into pages that are private
+            self.blocks.keep_views()
+            if self.watch is not None:
+                self.watch.tell_written_after_free()
+            self.blocks.free_managed()
+            if self.daemon is not None:
+                self._tell_findings()
+        self.link.detach()
+        self.blocks.keep_views()
+        self.notifier.close()
+        if self.watch is not None:
+            self.watch.close()
+        self.tasks.close()
+        self.link.close()
+        self._end_daemon()
+
+    def _release_left(self) -> None:
+        """Let go of ended tasks whose futures nobody asked: at an orderly end of the process they are no leak."""
+        live = set(self.tasks.live_handles())
+        for handle in live.intersection(self.futures.values()):
+            if self.tasks.has_ended(handle):
+                self.tasks.release(handle)
+
+    def _tell_findings(self) -> None:
+        """Log what a private board found: nobody can ask it afterwards."""
+        with contextlib.suppress(RequestRefusedError):
+            found = [one for one in self.link.request("status")["findings"] if one["kind"] in _UNTOLD]
+            for one in found:
+                import logging
+
+                logging.getLogger("hbrt").warning("%s: %s", one["kind"], one["text"])
+
+    def _end_daemon(self) -> None:
+        if self.daemon is not None:
+            os.close(self.daemon.lifeline)
+            with contextlib.suppress(ChildProcessError):  # someone else collected it
+                os.waitpid(self.daemon.pid, 0)
+            self.daemon = None
+
+
+def _link(paths: BoardPaths) -> Link:
+    if not isinstance(paths, RemoteBoard):
+        return Link(paths)
+    from arm_client.transport.remote_link import RemoteLink
+
+    return RemoteLink(paths)
+
+
+def _blocks(link: Link, tasks: Tasks) -> Blocks:
+    if not isinstance(link.paths, RemoteBoard):
+        return Blocks(link, tasks)
+    from arm_client.transport.remote_blocks import RemoteBlocks
+    from arm_client.transport.remote_link import RemoteLink
+
+    return RemoteBlocks(cast("RemoteLink", link), tasks)
+
+
+def _watch(link: Link, tasks: Tasks, blocks: Blocks) -> Watch:
+    from arm_client.strict.watch import Watch  # strict mode alone pays for it
+
+    return Watch(link, tasks, blocks)
+
+
+def _tasks(link: Link) -> Tasks:
+    if isinstance(link.paths, RemoteBoard):
+        from arm_client.transport.remote_link import RemoteLink
+        from arm_client.transport.remote_tasks import RemoteTasks
+
+        return RemoteTasks(cast("RemoteLink", link))
+    if not settings.is_relayed():
+        return Tasks(link)
+    from arm_client.transport.relay_tasks import RelayTasks
+
+    return RelayTasks(link)
+
+
+def default() -> Session:
+    """The process's default session; attaches on first use, or anew when the board was restarted.
+
+    A fork's child attaches anew to the board of its parent, a private one too: never to another.
+
+    Raises:
+        BoardError: no board runs and none may be started, or it does not start.
+    """
+    session = process.default
+    if session is not None and not session.link.fault:
+        return session
+    with process.lock:
+        if process.default is None or not process.default.is_usable:
+            process.default = _attach(_inherited_board())
+        return process.default
+
+
+def attached() -> Session:
+    """The session of the C names; attaches, or starts a private board, when there is none.
+
+    Raises:
+        RequestRefusedError: HB_DSP_NOT_RUNNING and why: no board runs and none may be started, or it does not start.
+    """
+    try:
+        return default()
+    except (BoardError, settings.BadSettingError) as error:
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
+    except OSError as error:  # no descriptor, process or memory left
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"The board cannot be attached to: {error}.") from None
+
+
+def acquire(board: str | None = None) -> Session:
+    """A session for one more user: the default one, or that of a named board (or its directory).
+
+    Raises:
+        BoardError: no such board runs, or it does not start.
+    """
+    with process.lock:
+        if board is None:
+            known = process.default
+            session = known if known is not None and known.is_usable else _attach(_inherited_board())
+        else:
+            session = _attach(board)
+        if process.default is None or process.default.link.fault:
+            process.default = session
+        session.users += 1
+        return session
+
+
+def release(session: Session) -> None:
+    """Undo ``acquire``; the last user's release detaches."""
+    with process.lock:
+        session.users -= 1
+        if session.users > 0:
+            return
+        if process.sessions.get(session.link.paths.path) is session:
+            del process.sessions[session.link.paths.path]
+        if process.default is session:
+            process.default = None
+    session.close()
+
+
+def _inherited_board() -> str | None:
+    """Directory of the board that this process's parent was attached to, in a fork's child; else None."""
+    session = process.default
+    is_forked = session is not None and session.link.fault == Status.HB_DSP_FORKED
+    return str(session.link.paths.path) if session is not None and is_forked else None
+
+
+def set_default(session: Session | None) -> Session | None:
+    """Make a session the one that the C names use; returns the one before."""
+    with process.lock:
+        before, process.default = process.default, session
+        return before
+
+
+def _attach(board: str | None) -> Session:
+    paths = board_paths(board)
+    session = process.sessions.get(paths.path)
+    if session is not None and session.is_usable:
+        return session
+    try:
+        session = Session(paths)
+    except NoDaemonError:
+        if board is not None or not settings.flag("HBRT_AUTOSTART"):
+            raise
+        session = None
+    if session is None:  # out of the handler: an error of the private board did not come from this one
+        session = _private()
+        session.stands_in = _whose_board_it_is(paths)
+        if not settings.is_default("HBRT_BOARD"):
+            _say_whose_board_it_is(paths, session.link.paths)
+    process.sessions[session.link.paths.path] = session
+    return session
+
+
+def _say_whose_board_it_is(wanted: BoardPaths, private: BoardPaths) -> None:
+    """Else who misspelt a board's name would look there for what happened here."""
+    import logging
+
+    logging.getLogger("hbrt").warning(
+        "Board %s of HBRT_BOARD does not run, so this program has a private one, %s. Start it with 'hbrt start', or "
+        "set HBRT_AUTOSTART=0 to have the program refused.",
+        wanted.name,
+        private.name,
+    )
+
+
+def _whose_board_it_is(wanted: BoardPaths) -> str:
+    """What a program that lacks an op is told: it may have been meant for a board that nobody started."""
+    from hbrt.control.daemon import how_to_name
+
+    image = settings.text("HBRT_IMAGE")
+    return (
+        f"No board {wanted.name} runs, so this program has a private one with "
+        f"{f'the image {image}' if image else 'the packaged ops alone'}: start yours with 'hbrt start --image "
+        f"FILE.py{how_to_name(wanted)}', or name the image in HBRT_IMAGE."
+    )
+
+
+def _private() -> Session:
+    """A board of this process's own, for its life."""
+    image = settings.text("HBRT_IMAGE")
+    return start_board(private_directory(), image=image or None, is_private=True)
+
+
+def start_board(
+    path: Path,
+    *,
+    image: str | None = None,
+    cores: int | None = None,
+    ddr_bytes: int | None = None,
+    is_private: bool = True,
+) -> Session:
+    """Start a daemon in a directory and attach to it.
+
+    Raises:
+        BoardError: it does not start; has the daemon's sentence, such as the image's traceback.
+    """
+    config = DaemonConfig(
+        directory=str(path),
+        image=str(Path(image).absolute()) if image else None,
+        cores=settings.integer("HBRT_CORES") if cores is None else cores,
+        ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
+        is_private=is_private,
+    )
+    paths = board_paths(str(path))
+    return Session(paths, launch(config))

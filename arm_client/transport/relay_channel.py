@@ -1,0 +1,217 @@
+"""The way to a board's relay: find one, start one, say who this process is, and hear of its end."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import select
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import zmq
+
+from hbrt.board.files import lock_holder
+from hbrt.board.paths import BoardPaths
+from hbrt.errors import BoardError, RequestRefusedError
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.relay import MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode, encode
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+
+PROGRAM = "dsp_relay_server"
+START_SECONDS = 30.0
+WELCOME_SECONDS = 10.0
+LOOK_MS = 50
+RECONNECT_MS = 5
+MOST_UNREAD = 8192  # frames each way; more than the tasks that one process may have under way
+_TRIES = 3
+# Plain integers: pyzmq's are members of enums, and this is the hot path.
+_EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
+
+
+class RelayChannel:
+    """A connection to a relay that has welcomed this process. One thread at a time may use it.
+
+    A thread of the channel's own hears of the relay: its last words, its end, its silence.
+    """
+
+    def __init__(
+        self, context: zmq.Context[Any], socket: zmq.Socket[bytes], tasks: zmq.Socket[bytes], pid: int, ticket: int
+    ) -> None:
+        self._context = context
+        self._socket = socket
+        self._tasks = tasks
+        self.pid = pid
+        self.ticket = ticket  # what a SUBMIT shows
+        self._pidfd = os.pidfd_open(pid)
+        self._closing = os.eventfd(0, os.EFD_CLOEXEC)
+        self._lock = threading.Lock()
+        self._has_descriptors = True
+        self._watcher: threading.Thread | None = None
+        self.fd = int(socket.getsockopt(zmq.FD))
+        self.send = socket.send
+        # The C part's own method: the one over it only sorts out options that are not used here.
+        self.submit: Callable[[bytes, int], object] = super(zmq.Socket, tasks).send
+        self._get, self._recv = socket.getsockopt, socket.recv
+
+    def take(self) -> bytes | None:
+        """One frame that has come, or None."""
+        return self._recv(_NOBLOCK) if self._get(_EVENTS) & _POLLIN else None  # type: ignore[operator]
+
+    def watch(self, on_death: Callable[[], None], on_look: Callable[[], None], beat_seconds: float) -> None:
+        """From now on, have a thread of its own call back, until the channel is closed.
+
+        Args:
+            on_death: Called once, when the relay's process has ended.
+            on_look: Called when something may have come, and after ``beat_seconds`` without it.
+            beat_seconds: A send may take the sign that something has come: it is found then.
+        """
+        arguments = (on_death, on_look, beat_seconds * 1000)
+        self._watcher = threading.Thread(target=self._watch, args=arguments, name="hbrt-relay", daemon=True)
+        self._watcher.start()
+
+    def _watch(self, on_death: Callable[[], None], on_look: Callable[[], None], beat_ms: float) -> None:
+        poller = select.poll()
+        for fd in (self._pidfd, self._closing, self.fd):
+            poller.register(fd, select.POLLIN)
+        while True:
+            events = dict(poller.poll(beat_ms))
+            if self._closing in events:
+                break
+            if self._pidfd in events:
+                on_death()
+                break
+            on_look()
+        self._close_descriptors()
+
+    def close(self, linger_ms: int = 0) -> None:
+        """Close the connection; what is unsent gets ``linger_ms``."""
+        self._tasks.close(0)
+        self._socket.close(linger_ms)
+        self._context.term()
+        with self._lock:
+            if self._has_descriptors:
+                os.eventfd_write(self._closing, 1)
+        if self._watcher is None:
+            self._close_descriptors()
+        elif self._watcher is not threading.current_thread():
+            self._watcher.join()
+
+    def _close_descriptors(self) -> None:
+        with self._lock:
+            self._has_descriptors = False
+            os.close(self._pidfd)
+            os.close(self._closing)
+
+
+def open_channel(link: Link) -> RelayChannel:
+    """A channel to the relay of a board, which is started when none runs.
+
+    Raises:
+        RequestRefusedError: none can be started, or it refuses this process; HB_DSP_RELAY_LOST or its own status.
+    """
+    for _ in range(_TRIES):
+        if _holder(link.paths) is None:
+            _start(link.paths)
+        channel = _connect(link)
+        if channel is not None:
+            return channel
+    raise RequestRefusedError(
+        Status.HB_DSP_RELAY_LOST,
+        f"The relay of board {link.paths.name} ended {_TRIES} times before it answered; see 'hbrt log'.",
+    )
+
+
+def _holder(paths: BoardPaths) -> int | None:
+    try:
+        return lock_holder(paths.relay_lock)
+    except BoardError as error:
+        raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, str(error)) from None
+
+
+def _connect(link: Link) -> RelayChannel | None:
+    """A channel to the relay that runs; None when it ended before it answered."""
+    context: zmq.Context[Any] = zmq.Context(io_threads=1)
+    socket = context.socket(zmq.DEALER)
+    tasks = context.socket(zmq.PUSH)
+    channel = None
+    try:
+        socket.linger = 0
+        socket.maxmsgsize = MAX_FRAME_BYTES
+        socket.reconnect_ivl = RECONNECT_MS  # a relay that starts has its lock before its socket
+        socket.sndhwm = socket.rcvhwm = MOST_UNREAD
+        socket.connect(link.paths.relay_endpoint)
+        nonce = secrets.token_hex(16)
+        socket.send(encode(Kind.HELLO, link.client_id, nonce, link.proof(nonce)))
+        welcome = _await_welcome(link, socket)
+        if welcome is not None:
+            tasks.sndhwm = MOST_UNREAD
+            tasks.connect(link.paths.relay_tasks_endpoint)
+            channel = RelayChannel(context, socket, tasks, *welcome)
+    except ProcessLookupError:
+        pass  # it ended right after its welcome
+    finally:
+        if channel is None:
+            tasks.close(0)
+            socket.close()
+            context.term()
+    return channel
+
+
+def _await_welcome(link: Link, socket: zmq.Socket[bytes]) -> tuple[int, int] | None:
+    """Process of the relay and the ticket that it gave; None when it ended before it answered."""
+    deadline = time.monotonic() + WELCOME_SECONDS
+    while time.monotonic() < deadline:
+        if socket.poll(LOOK_MS):
+            try:
+                kind, fields = decode(socket.recv(), RELAY_SAYS)
+            except MalformedMessageError as error:
+                raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay's welcome: {error}") from None
+            if kind == Kind.WELCOME:
+                return fields[0], fields[1]
+            if kind == Kind.REFUSED:
+                raise RequestRefusedError(fields[0], f"The relay of board {link.paths.name} refused: {fields[1]}")
+            return None
+        if link.is_lost():
+            raise RequestRefusedError(link.fault, link.why_faulty())
+        if _holder(link.paths) is None:
+            return None
+    raise RequestRefusedError(
+        Status.HB_DSP_RELAY_LOST,
+        f"The relay of board {link.paths.name} (process {_holder(link.paths)}) did not answer within "
+        f"{WELCOME_SECONDS:g} s; end that process, and the next call starts a new one.",
+    )
+
+
+def _start(paths: BoardPaths) -> None:
+    """Start a relay, or find that another process has just done so."""
+    found = shutil.which(PROGRAM)
+    root = str(Path(__file__).resolve().parents[2])
+    program = f"import sys; sys.path.append({root!r}); from dsp_server.commands.relay import main; main()"
+    command = [found] if found else [sys.executable, "-P", "-c", program]
+    try:
+        done = subprocess.run(
+            [*command, "--board", str(paths.path), "--detach"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            timeout=START_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RequestRefusedError(
+            Status.HB_DSP_RELAY_LOST, f"The relay {command[0]} does not start: {error}."
+        ) from None
+    if done.returncode:
+        why = done.stderr.decode("utf-8", "replace").strip()
+        raise RequestRefusedError(
+            Status.HB_DSP_RELAY_LOST, f"The relay of board {paths.name} does not start ({command[0]}). {why}".strip()
+        )

@@ -1,0 +1,315 @@
+"""The life of a task on the caller's side in relay mode: as ``hbrt.attach.tasks``, but a relay queues it.
+
+The slots are this process's own, as in direct mode. Submitting writes the descriptor into one, marks it SENT, and sends
+the descriptor to the relay, which makes the slot READY. From there on all is as in direct mode: the core rings this
+process, which waits, reads and releases by itself.
+
+A relay that dies is noticed by its process's end, one that hangs by a beat that it does not answer; either way every
+task under way ends as HB_DSP_RELAY_LOST at once, and the next submission finds or starts another relay. The handle of a
+task that was lost this way leaves the slot, which is taken back like that of a released task, and is remembered apart.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import struct
+import threading
+import time
+from os import eventfd_write
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+import zmq
+
+from arm_client.transport.relay_channel import RelayChannel, open_channel
+from hbrt.attach.tasks import Tasks
+from hbrt.ddr.layout import ACTIVITY_OFFLINE, SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.errors import RequestRefusedError
+from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer, State
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+
+BEAT_SECONDS = 1.0
+LOST_SECONDS = 10.0
+BYE_LINGER_MS = 200
+_SLOT_BITS = 12
+_EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
+_NOBLOCK = int(zmq.NOBLOCK)
+_REQUEST_BYTES = SUBMISSION.size
+_NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # what a SUBMIT has before its REQUEST
+_TRIES = 2
+
+
+class _Lost:
+    """The end of tasks that a relay took along."""
+
+    __slots__ = ("answer", "status", "why")
+
+    def __init__(self, status: int, why: str) -> None:
+        self.status = status
+        self.why = why
+        self.answer = Answer(-1, status, len(why.encode()), 0, 0, 0, monotonic_ns(), 0)
+
+
+class RelayTasks(Tasks):
+    """The tasks of this process on one board, queued by its relay."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link)
+        self._channel: RelayChannel | None = None
+        self._parents: RelayChannel | None = None
+        # The channel, and which handles it carries; a signal's handler may submit in the middle of a submission.
+        self._io = threading.RLock()
+        self._opening = threading.Lock()
+        self._heard_at = 0.0
+        self._pinged_at = 0.0  # 0 when no beat is owed
+        self._lost: dict[int, _Lost] = {}  # by handle, until it is released
+
+    # -- submit
+
+    def submit(  # noqa: C901, PLR0912, PLR0915 - the hot path, as in hbrt.attach.tasks
+        self,
+        cmd: int,
+        priority: int,
+        core_mask: int,
+        custom_id: int,
+        input_phy: int,
+        input_bytes: int,
+        output_phy: int,
+        output_bytes: int,
+    ) -> int:
+        """Hand a task to the relay; as ``Tasks.submit``. HB_DSP_RELAY_LOST when no relay can be had."""
+        targets = self._targets.get(core_mask)
+        if targets is None or self._link.fault:
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
+        known = self._known
+        if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
+            refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
+                "output", output_phy, output_bytes
+            )
+            if refused:
+                return refused
+        mm = self._map
+        for activity, _ in targets[1]:
+            if mm[activity] != ACTIVITY_OFFLINE:
+                break
+        else:
+            return self._say_no_core()
+        if self._channel is None and (refused := self._connect()):
+            return refused
+        sequence = monotonic_ns()
+        if sequence <= self._sequence:
+            sequence = self._sequence + 1
+        self._sequence = sequence
+        us = self._client_id
+        blocks = (input_phy, input_bytes, output_phy, output_bytes)
+        try:
+            request = SUBMISSION.pack(sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
+        except struct.error:
+            return self._refuse_submit(cmd, priority, core_mask, custom_id)
+        try:
+            slot = self._free.pop()
+        except IndexError:
+            slot = self._more_slots()
+            if slot < 0:
+                return slot
+        self._serial += 1
+        handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
+        record = self._records + slot * SLOT_RECORD_BYTES
+        mm[record : record + _REQUEST_BYTES] = request
+        try:
+            for _ in range(_TRIES):
+                with self._io:
+                    channel = self._channel
+                    if channel is not None:
+                        self._handles[slot] = handle
+                        mm[self._states + slot] = _SENT
+                        try:
+                            channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
+                        except zmq.ZMQError:
+                            self._handles[slot] = 0
+                        else:
+                            return handle
+                if channel is not None:
+                    self._drop(slot)  # no message of it is under way, but its state was SENT
+                    self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
+                    break
+                if refused := self._connect():  # it was lost while this thread came here
+                    self._free.append(slot)
+                    return refused
+            else:
+                self._free.append(slot)
+        except BaseException:
+            if self._handles[slot] == handle:
+                self.release(handle)  # a signal's handler has raised: nobody will ever know this handle
+            raise
+        return self._say(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
+
+    # -- the relay
+
+    @property
+    def relay_pid(self) -> int | None:
+        """Process of the relay that gets the tasks; None when there is none now."""
+        channel = self._channel
+        return None if channel is None else channel.pid
+
+    def _connect(self) -> int:
+        """Have a channel to a relay that lives; finds or starts one. 0, or the status why there is none to be had."""
+        with self._opening:
+            if self._channel is not None:
+                return 0
+            try:
+                channel = open_channel(self._link)
+            except RequestRefusedError as error:
+                return self._say(error.status, str(error))
+            with self._io:
+                self._pinged_at, self._heard_at = 0.0, time.monotonic()
+                self._channel = channel
+            channel.watch(lambda: self._on_death(channel), lambda: self._on_look(channel), BEAT_SECONDS)
+            return 0
+
+    def _take_in(self, channel: RelayChannel) -> bool:
+        """Take in one frame of the relay; False when none has come, or it lets this process go."""
+        with self._io:
+            raw = channel.take() if self._channel is channel else None
+        if raw is None:
+            return False
+        self._heard_at, self._pinged_at = time.monotonic(), 0.0
+        try:
+            kind, fields = decode(raw, RELAY_SAYS)
+        except MalformedMessageError as error:
+            self._lose(channel, Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
+            return False
+        if kind == Kind.END:
+            eventfd_write(self._link.doorbell, 1)  # who waits looks into the slot
+        elif kind in {Kind.GONE, Kind.REFUSED}:
+            is_board_lost = kind == Kind.GONE and fields[0] == Status.HB_DSP_BOARD_LOST
+            status = Status.HB_DSP_BOARD_LOST if is_board_lost else Status.HB_DSP_RELAY_LOST
+            self._lose(channel, status, f"The relay has let go of this process. {fields[1]}")
+            return False
+        return True
+
+    def _on_look(self, channel: RelayChannel) -> None:
+        """By the channel's thread: hear the relay; ask a silent one for a sign of life, and give a dead one up."""
+        while self._take_in(channel):
+            pass
+        now = time.monotonic()
+        if self._pinged_at:
+            if now - self._pinged_at > LOST_SECONDS:
+                why = f"The relay (process {channel.pid}) has given no sign of life for {LOST_SECONDS:g} s."
+                self._lose(channel, Status.HB_DSP_RELAY_LOST, why)
+        elif now - self._heard_at >= BEAT_SECONDS and self._has_tasks():
+            with self._io:
+                if self._channel is channel:
+                    self._pinged_at = now
+                    with contextlib.suppress(zmq.ZMQError):  # it takes no more: its silence says so in time
+                        channel.send(encode(Kind.PING, 0), _NOBLOCK)
+
+    def _has_tasks(self) -> bool:
+        mm, states = self._map, self._states
+        return any(handle and mm[states + slot] < _DONE for slot, handle in enumerate(self._handles))
+
+    def _on_death(self, channel: RelayChannel) -> None:
+        while self._take_in(channel):
+            pass  # its last words
+        self._lose(
+            channel,
+            Status.HB_DSP_RELAY_LOST,
+            f"The relay of board {self._link.paths.name} (process {channel.pid}) has gone, and the task with it; the "
+            "board goes on, and the next call starts or finds a new relay.",
+        )
+
+    def _lose(self, channel: RelayChannel, status: int, why: str) -> None:
+        """End every task under way, since nobody says any more what the relay did with it."""
+        if status == Status.HB_DSP_BOARD_LOST:
+            self._link.lose()
+        elif self._link.is_lost():
+            status, why = self._link.fault, self._link.why_faulty()
+        end, slots = _Lost(status, why), []
+        with self._io:
+            if self._channel is not channel:
+                return
+            self._channel = None
+            for slot, handle in enumerate(self._handles):
+                if handle and self._map[self._states + slot] < _DONE:
+                    self._lost[handle] = end
+                    self._handles[slot] = 0
+                    slots.append(slot)
+        eventfd_write(self._link.doorbell, 1)
+        for slot in slots:
+            if not self._link.fault:
+                self._drop(slot)  # after the callers heard: a relay that was stopped may hold the claim lock
+        channel.close()
+
+    # -- wait, look, release
+
+    def finish(self, handle: int) -> int:
+        """Wait for a task, and release it when it has succeeded; as ``Tasks.finish``."""
+        return self.wait(handle, 0) or self.release(handle)
+
+    def state(self, handle: int) -> State | None:
+        """State of a task, None when the handle is not a live one; one on its way to the relay is READY."""
+        state = super().state(handle)
+        if state is None and handle in self._lost:
+            return State.LOST
+        return State.READY if state is State.SENT else state
+
+    def answer(self, handle: int) -> Answer:
+        """Core, result, times and cycles of a task."""
+        lost = self._lost.get(handle)
+        return super().answer(handle) if lost is None else lost.answer
+
+    def text(self, handle: int) -> str:
+        """Text that a failed task's core, or the end of its relay, left."""
+        lost = self._lost.get(handle)
+        return super().text(handle) if lost is None else lost.why
+
+    def release(self, handle: int) -> int:
+        """Let a task go; as ``Tasks.release``."""
+        slot = handle & SLOT_COUNT - 1
+        with self._io:  # or a relay's end would take the same slot back
+            is_live = self._handles[slot] == handle
+            if is_live:
+                self._handles[slot] = 0
+        if not is_live:
+            return self._refuse_handle(handle) if self._lost.pop(handle, None) is None else 0
+        if self._link.fault:
+            return 0
+        at, mm = self._states + slot, self._map
+        if mm[at] >= _DONE:
+            mm[at] = _EMPTY
+            self._free.append(slot)
+        else:
+            self._drop(slot)
+        return 0
+
+    def live_handles(self) -> list[int]:
+        """Handles that were not released."""
+        return super().live_handles() + list(self._lost)
+
+    def _refuse_handle(self, handle: int) -> int:
+        lost = self._lost.get(handle)
+        return super()._refuse_handle(handle) if lost is None else self._say(lost.status, lost.why)
+
+    def close(self) -> None:
+        """Say goodbye to the relay, and close what this object opened."""
+        with self._io:
+            channel, self._channel = self._channel, None
+            if channel is not None:
+                with contextlib.suppress(zmq.ZMQError):  # a relay that takes no more hears of it from the daemon
+                    channel.send(encode(Kind.BYE), _NOBLOCK)
+        if channel is not None:
+            channel.close(BYE_LINGER_MS)
+        self._lost.clear()
+        super().close()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: as ``Tasks.abandon_in_child``; the channel is the parent's."""
+        super().abandon_in_child()
+        self._lost.clear()
+        self._io, self._opening = threading.RLock(), threading.Lock()
+        self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

@@ -1,0 +1,32 @@
+"""Memory of a board on another machine, as calls use it: as ``Blocks``, but a flush moves bytes over the network."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arm_client.memory.blocks import Blocks
+from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
+
+if TYPE_CHECKING:
+    from arm_client.transport.remote_link import RemoteLink
+    from hbrt.attach.tasks import Tasks
+
+
+class RemoteBlocks(Blocks):
+    """As ``Blocks``, on a board of another machine: a flush moves bytes, of memory that is not cached, too."""
+
+    def __init__(self, link: RemoteLink, tasks: Tasks) -> None:
+        super().__init__(link, tasks)
+        self._remote = link
+
+    def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
+        """CLEAN sends what this process wrote and waits until the board has it; INVALIDATE fetches what changed there.
+
+        Raises:
+            RequestRefusedError: as ``Blocks.flush``; HB_DSP_RELAY_LOST or HB_DSP_BOARD_LOST when the way is gone.
+        """
+        if flag == HB_SYS_MEM_CACHE_INVALIDATE and (block := self.holding(phy_addr)) is not None:
+            self._remote.pull(block.phy_addr, block.size_bytes)
+        super().flush(phy_addr, size_bytes, flag)
+        if flag == HB_SYS_MEM_CACHE_CLEAN:
+            self._remote.push(phy_addr)

@@ -1,0 +1,184 @@
+"""The connection to a board's relay on another machine, and the thread that keeps it.
+
+The thread alone uses the sockets: it sends what others put, hands over what comes, and tells of the connection's end,
+which ZeroMQ finds by its heartbeats, also while this program computes and no Python runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import zmq
+
+from arm_client.cabi.last_error import RequestRefusedError
+from hbrt.board.paths import RemoteBoard
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.frames import Message
+from hbrt.protocol.remote import BEAT_SECONDS, RELAY_SAYS, Kind, decode, encode
+from hbrt.remote.connection import Dialled
+from hbrt.remote.send_window import Job, Pump
+from hbrt.status import Status
+
+WELCOME_SECONDS = 15.0  # longer than the relay waits for a daemon that hangs: so it can say so
+CLOCK_SAMPLES = 4
+SILENT_BEATS = 10  # without a word, until the relay counts as lost: it hangs, though its machine answers
+BYE_LINGER_MS = 500
+_NOBLOCK = int(zmq.NOBLOCK)
+
+
+class RemoteChannel:
+    """A connection to a relay.
+
+    Args:
+        board: Whose relay.
+        program: What this program is called, as the board shows it.
+
+    Raises:
+        RequestRefusedError: there is none at that address, or it does not let this program in; says why.
+    """
+
+    def __init__(self, board: RemoteBoard, program: str) -> None:
+        self._board = board
+        self._dialled = Dialled(board)
+        self._socket = self._dialled.socket
+        self._outbox: deque[Job] = deque()
+        self._pump = Pump()
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
+        self._is_closing = False
+        self._thread: threading.Thread | None = None
+        try:
+            self.welcome = self._greet(program)
+            self.clock_ns = self._compare_clocks()
+        except BaseException:
+            self._end(0)
+            raise
+
+    def start(self, on_message: Callable[[Message], None], on_lost: Callable[[int, str], None]) -> None:
+        """From now on, hand over what comes, and tell once of the end, in a thread of its own."""
+        self._thread = threading.Thread(target=self._run, args=(on_message, on_lost), name="hbrt-remote", daemon=True)
+        self._thread.start()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a finalizer that asked for something here, and now, might wait for itself."""
+        return self._thread is threading.current_thread() or self._bell_lock.locked()
+
+    def send(self, frame: bytes) -> None:
+        """Have a frame sent, in the order of the calls; any thread."""
+        self.put(iter([(0, frame)]))
+
+    def put(self, job: Job) -> None:
+        """Have the frames of a job made, by the thread of this connection, and sent; any thread."""
+        self._outbox.append(job)
+        with self._bell_lock:
+            if self._bell >= 0:  # else the thread has ended, and has told so
+                os.eventfd_write(self._bell, 1)
+
+    def close(self) -> None:
+        """Say goodbye, and end the thread; what is unsent gets BYE_LINGER_MS."""
+        self._is_closing = True
+        self.send(encode(Kind.BYE))
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+
+    # -- coming in
+
+    def _greet(self, program: str) -> list[Any]:
+        self._dialled.say(encode(Kind.HELLO, program[:64], os.getpid()))
+        kind, fields = self._dialled.hear(WELCOME_SECONDS)
+        if kind == Kind.WELCOME:
+            return fields
+        if kind in {Kind.REFUSED, Kind.GONE}:
+            raise RequestRefusedError(fields[0], f"The relay at {self._board.name} refused this program: {fields[1]}")
+        raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not say welcome.")
+
+    def _compare_clocks(self) -> int:
+        """Nanoseconds that the board's monotonic clock is ahead of this machine's, by the quickest of some answers."""
+        found: list[tuple[int, int]] = []
+        for number in range(CLOCK_SAMPLES):
+            sent_ns = time.monotonic_ns()
+            self._dialled.say(encode(Kind.CLOCK, number))
+            kind, fields = self._dialled.hear(WELCOME_SECONDS)
+            if kind != Kind.NOW:
+                raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")
+            back_ns = time.monotonic_ns()
+            found.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
+        return min(found)[1]
+
+    # -- the thread
+
+    def _run(self, on_message: Callable[[Message], None], on_lost: Callable[[int, str], None]) -> None:
+        status, why = int(Status.HB_DSP_RELAY_LOST), ""
+        try:
+            why = self._talk(on_message)
+        except RequestRefusedError as error:
+            status, why = int(error.status), str(error)
+        except MalformedMessageError as error:
+            why = f"The relay at {self._board.name} broke the protocol. {error}"
+        except Exception as error:  # noqa: BLE001 - whoever waits must not wait for a thread that has failed
+            import traceback
+
+            traceback.print_exc()
+            why = f"The connection to {self._board.name} failed, which is a defect of hbrt: {error!r}"
+        finally:
+            on_lost(status, why)
+            self._end(BYE_LINGER_MS if self._is_closing else 0)
+
+    def _talk(  # noqa: C901 - one loop
+        self, on_message: Callable[[Message], None]
+    ) -> str:
+        """Send and receive until the end; returns why it came."""
+        socket, monitor, bell = self._socket, self._dialled.monitor, self._bell
+        poller = zmq.Poller()
+        for source in (socket, monitor, bell):
+            poller.register(source, zmq.POLLIN)
+        silent = 0
+        while True:
+            ready = dict(poller.poll(int(BEAT_SECONDS * 1000)))
+            # Beats without a word, not seconds: a program that was stopped meanwhile has not listened.
+            silent = 0 if socket in ready else silent + (not ready)
+            if bell in ready:
+                with contextlib.suppress(BlockingIOError):
+                    os.eventfd_read(bell)
+                while self._outbox:
+                    self._pump.add(self._outbox.popleft())
+            with contextlib.suppress(zmq.Again):
+                while True:
+                    self._take_in(decode(socket.recv(_NOBLOCK), RELAY_SAYS), on_message)
+            try:
+                for frame in self._pump.frames():
+                    socket.send(frame, _NOBLOCK)
+            except zmq.Again:
+                return self._gone()
+            if self._is_closing:
+                return "This process has detached."
+            if monitor in ready:
+                return self._gone()
+            if silent >= SILENT_BEATS:
+                return f"The relay at {self._board.name} gave no sign of life for {SILENT_BEATS * BEAT_SECONDS:g} s."
+
+    def _take_in(self, message: Message, on_message: Callable[[Message], None]) -> None:
+        kind, fields = message
+        if kind == Kind.TAKEN:
+            self._pump.on_taken(fields[0])
+        elif kind in {Kind.GONE, Kind.REFUSED}:
+            raise RequestRefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
+        on_message(message)
+        if kind in {Kind.DATA, Kind.REPLY} and fields[0]:
+            self._socket.send(encode(Kind.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it
+
+    def _gone(self) -> str:
+        return f"The relay at {self._board.name} has gone, or cannot be reached any more; connect again."
+
+    def _end(self, linger_ms: int) -> None:
+        self._dialled.close(linger_ms)
+        with self._bell_lock:
+            os.close(self._bell)
+            self._bell = -1

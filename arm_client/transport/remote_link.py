@@ -1,0 +1,304 @@
+"""The attachment to a board on another machine: as ``hbrt.attach.link``, over a relay.
+
+This process has a DDR of its own, laid out like the board's, so that addresses mean the same on both machines and
+``virAddr`` is real memory. What concerns that memory is done by the connection's thread, in the order in which it is
+decided here and there: requests, changed bytes, submissions and ends need no other order than that of the messages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.transport.remote_channel import RemoteChannel
+from arm_client.transport.remote_memory import RemoteMemory
+from hbrt.attach.link import Link, program_name
+from hbrt.board.paths import RemoteBoard
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
+from hbrt.errors import BoardError
+from hbrt.mailbox.table import Mailbox
+from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
+from hbrt.protocol.frames import Message
+from hbrt.protocol.remote import Kind, encode
+from hbrt.remote.send_window import Job
+from hbrt.remote.shadow import Change
+from hbrt.status import Status
+
+_SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
+
+
+class _Question:
+    """Something that the relay answers: who waits, and what the connection's thread does first."""
+
+    def __init__(self, on_answer: Callable[[Any], Any] | None) -> None:
+        self.has_come = threading.Event()
+        self.answer: Any = None
+        self.on_answer = on_answer
+
+
+class RemoteLink(Link):
+    """This process's attachment to a board of another machine."""
+
+    def __init__(self, paths: RemoteBoard) -> None:
+        """Attach.
+
+        Raises:
+            BoardError: no relay listens there, or it refuses this process.
+        """
+        try:
+            channel = RemoteChannel(paths, program_name())
+        except RequestRefusedError as error:
+            raise BoardError(str(error)) from None
+        self.paths = paths
+        self._channel = channel
+        self.client_id, activity, heap_bytes, self.daemon_pid, self.relay_pid, _ = channel.welcome
+        self.core_count = len(activity)
+        undo = contextlib.ExitStack()
+        try:
+            self.ddr = Ddr.create(heap_bytes, self.core_count)
+            undo.callback(self.ddr.close)
+            self.memory = RemoteMemory(self.ddr, self.client_id)
+        except (LayoutError, OSError) as error:
+            undo.close()
+            channel.start(lambda _: None, lambda *_: None)
+            channel.close()
+            raise BoardError(f"A copy of the memory of {paths.name} cannot be made here: {error}") from None
+        self.mailbox = Mailbox(self.ddr)
+        self.first_slots = []
+        self.doorbell = os.eventfd(0, os.EFD_CLOEXEC)
+        self.core_doorbells = [-1] * self.core_count  # cores are rung on their own machine
+        self.urgent_bells = []
+        self.lease, self._lease_end = socket.socketpair()  # hangs up when the connection is gone
+        self.fault = 0
+        self.on_end: Callable[[bytes, bytes], None] = lambda *_: None
+        self._why = ""
+        self._pid = os.getpid()
+        self._lock = threading.Lock()
+        self._next_id = 0
+        self._questions: dict[int, _Question] = {}
+        self._clocks = deque([(1 << 62, channel.clock_ns)], _SAMPLES)
+        self._note_cores(activity)
+        channel.start(self._on_message, self._on_lost)
+
+    # -- requests
+
+    @property
+    def is_asking(self) -> bool:
+        """As ``Link.is_asking``; and whether this is the thread that answers requests, or a lock of it is held."""
+        return super().is_asking or self._channel.is_busy or self.memory.is_locked
+
+    def request(self, verb: str, **args: Any) -> Any:
+        """Ask the daemon, by way of the relay; as ``Link.request``."""
+        phy_addr = args.get("phy", 0)
+
+        def job(number: int) -> Job:
+            if verb in {"free", "unregister"}:
+                # Whoever else uses the block then has all bytes, and the board finds overruns.
+                yield from self._changes(phy_addr)
+                self.memory.leave(phy_addr, is_owned=verb == "free")
+            yield 0, encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))
+
+        def on_answer(reply: ControlReply) -> Any:
+            is_good = not reply.status
+            if verb == "free":
+                self.memory.on_free(phy_addr, is_gone=is_good)
+            elif verb == "unregister":
+                self.memory.on_unregister(phy_addr, is_gone=is_good)
+            elif is_good and verb == "alloc":
+                self.memory.on_alloc(reply.data, args["size"])
+            elif is_good and verb == "register":
+                base, size_bytes, owner = reply.data
+                self.memory.on_register(base, size_bytes, owner)
+                return reply._replace(data=base)
+            return reply
+
+        try:
+            encode_request(ControlRequest(0, verb, args))  # refuses here what the schema refuses
+        except (ValueError, OverflowError) as error:
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+        data = _data_of(self.ask(job, on_answer, verb))
+        if verb == "register":
+            self.pull(data, 0)
+        return data
+
+    def ask(self, job: Callable[[int], Job], on_answer: Callable[[Any], Any] | None = None, what: str = "") -> Any:
+        """Have the frames of ``job(number)`` sent and wait for the answer to that number.
+
+        Args:
+            job: Makes the frames; run by the connection's thread.
+            on_answer: Turns the answer into what is returned; run there, before anything else that comes.
+            what: For the sentence when none comes.
+
+        Raises:
+            RequestRefusedError: the way to the board is gone, or no answer came in time.
+        """
+        question = _Question(on_answer)
+        with self._lock:
+            self._next_id += 1
+            number = self._next_id
+            self._questions[number] = question
+        if not self.fault or self.is_parting:
+            self._channel.put(job(number))
+            question.has_come.wait(self.request_ms / 1000)
+        self._questions.pop(number, None)
+        if question.answer is not None:
+            return question.answer
+        if self.fault:
+            raise RequestRefusedError(self.fault, self.why_faulty())
+        raise RequestRefusedError(
+            Status.HB_DSP_TIMEOUT,
+            f"The relay at {self.paths.name} did not answer {what!r} within {self.request_ms // 1000} s.",
+        )
+
+    def pull(self, phy_addr: int, size_bytes: int) -> None:
+        """Fetch what changed on the board in the block that holds a range.
+
+        Raises:
+            RequestRefusedError: this process does not hold it (any more), or the way to the board is gone.
+        """
+
+        def job(number: int) -> Job:
+            yield 0, encode(Kind.PULL, number, phy_addr, size_bytes)
+
+        _data_of(self.ask(job, what="pull"))
+
+    def push(self, phy_addr: int) -> None:
+        """Send what this process wrote into the block that holds an address; returns when the board has it.
+
+        Raises:
+            RequestRefusedError: the way to the board is gone.
+        """
+
+        def job(number: int) -> Job:
+            yield from self._changes(phy_addr)
+            yield 0, encode(Kind.CHECK, number, "", 0, 0)
+
+        _data_of(self.ask(job, what="push"))
+
+    def check(self, what: str, phy_addr: int, size_bytes: int) -> tuple[int, str]:
+        """Status and sentence with which the board would refuse a block of a submission; 0 when it would not."""
+
+        def job(number: int) -> Job:
+            yield 0, encode(Kind.CHECK, number, what, phy_addr, size_bytes)
+
+        reply = self.ask(job, what="check")
+        return reply.status, reply.text
+
+    def submit(self, raw: bytes) -> None:
+        """Send a task, after the bytes that this process wrote since the last one."""
+
+        def job() -> Job:
+            yield from self._changes()
+            yield 0, encode(Kind.SUBMIT, raw)
+
+        self._channel.put(job())
+
+    def to_local_ns(self, board_ns: int) -> int:
+        """A time of the board's monotonic clock by the clock of this machine; 0 stays 0."""
+        return max(1, board_ns - min(self._clocks)[1]) if board_ns else 0
+
+    def _changes(self, phy_addr: int = 0) -> Iterator[tuple[int, bytes]]:
+        for number, address, change in self.memory.changes(phy_addr):
+            yield number, encode(Kind.PUSH, number, address, *change)
+
+    # -- the connection's thread
+
+    def _on_message(self, message: Message) -> None:
+        kind, fields = message
+        if kind == Kind.END:
+            self.on_end(fields[0], fields[1])
+        elif kind == Kind.DATA:
+            _, seen, phy_addr, *change = fields
+            self.memory.on_data(seen, phy_addr, Change(*change))
+        elif kind == Kind.TAKEN:
+            self.memory.on_taken(fields[0])
+        elif kind == Kind.REPLY:
+            reply = decode_reply(fields[1])
+            self._answer(reply.id, reply)
+        elif kind == Kind.STATE:
+            self._answer(fields[0], fields[2])
+        elif kind == Kind.BEAT:
+            self._note_cores(fields[0])
+            self._channel.send(encode(Kind.CLOCK, time.monotonic_ns()))
+        elif kind == Kind.NOW:
+            sent_ns, back_ns = fields[0], time.monotonic_ns()
+            self._clocks.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
+
+    def _answer(self, number: int, answer: Any) -> None:
+        question = self._questions.get(number)
+        if question is not None:
+            question.answer = question.on_answer(answer) if question.on_answer is not None else answer
+            question.has_come.set()
+
+    def _note_cores(self, activity: bytes) -> None:
+        layout = self.ddr.layout
+        for core, doing in enumerate(activity[: self.core_count]):
+            self.ddr.map[layout.core(core) + CORE_ACTIVITY] = doing
+
+    def _on_lost(self, status: int, why: str) -> None:
+        self._why = self._why or why
+        self.is_parting = False
+        self.fault = self.fault or status
+        self._lease_end.close()
+        for question in list(self._questions.values()):
+            question.has_come.set()
+        os.eventfd_write(self.doorbell, 1)
+
+    # -- life
+
+    def proof(self, nonce: str) -> str:
+        """There is no local relay to prove anything to.
+
+        Raises:
+            RequestRefusedError: always.
+        """
+        raise RequestRefusedError(Status.HB_DSP_PERMISSION, f"{nonce!r}: a remote program holds no lease here.")
+
+    def watch_lease(self) -> None:
+        """Nothing to do: the connection's thread rings the doorbell when the board goes."""
+
+    def lose(self) -> None:
+        """Note that the connection is gone."""
+        self.fault = self.fault or Status.HB_DSP_RELAY_LOST
+
+    def is_lost(self) -> bool:
+        """Whether the connection is gone."""
+        return bool(self.fault)
+
+    def why_faulty(self) -> str:
+        """Sentence for ``fault``."""
+        if self.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
+            return super().why_faulty()
+        return self._why or f"The connection to {self.paths.name} is gone; connect again."
+
+    def close(self) -> None:
+        """Detach: the relay lets go of this process's lease."""
+        self.is_parting = False
+        self.detach()
+        self._channel.close()
+        self.on_end = lambda *_: None  # no cycle: the copy of the board's memory goes now, not when the collector comes
+        self.memory.close()
+        self.lease.close()
+        self.ddr.close()
+        os.close(self.doorbell)
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: as ``Link.abandon_in_child``; the connection and its thread are the parent's."""
+        self.fault = Status.HB_DSP_FORKED
+        self._lock = threading.Lock()
+        self.lease.close()
+        self._lease_end.close()
+
+
+def _data_of(reply: ControlReply) -> Any:
+    if reply.status:
+        raise RequestRefusedError(reply.status, reply.text)
+    return reply.data

@@ -1,0 +1,166 @@
+"""A remote board's memory as this process has it: a copy, whose changed bytes move up and down.
+
+``arm_client.transport.remote_blocks`` is what the calls use.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from collections.abc import Iterator
+
+from hbrt.ddr.file import Ddr, DdrTables
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.remote.shadow import Bits, Change
+from hbrt.remote.shadow_memory import Holdings, ShadowMemory
+
+
+class RemoteMemory:
+    """The copy of a board's memory, its tables, and what of it is on its way.
+
+    The connection's thread alone calls it; other threads read the tables.
+
+    Args:
+        ddr: A DDR of this process's own, laid out like the board's.
+        client_id: This process on the board.
+    """
+
+    def __init__(self, ddr: Ddr, client_id: int) -> None:
+        self._ddr = Ddr(os.dup(ddr.fd))  # all of the file, where the process's own mapping has private pages
+        self._client_id = client_id
+        try:
+            self._tables = DdrTables(self._ddr)
+            self._shadow = ShadowMemory(self._ddr)
+        except OSError:
+            self._ddr.close()
+            raise
+        self._holdings = Holdings(ddr.layout.phy_end)
+        self._ids: dict[int, int] = {}  # block -> its record in the tables
+        self._free_ids: list[int] = []
+        self._owners: dict[int, int] = {}
+        self._leaving: set[int] = set()  # blocks that are being freed: their bytes have gone up for the last time
+        self._lock = threading.Lock()
+        self._pushed = 0  # number of the last PUSH
+        self._under_way: deque[tuple[int, int, Bits]] = deque()  # PUSH that was not taken yet: number, address, bits
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
+        return self._lock.locked() or self._shadow.lock.locked()
+
+    # -- what this process holds
+
+    def on_alloc(self, phy_addr: int, size_bytes: int) -> None:
+        """The board has given this process a block."""
+        with self._lock:
+            self._add(phy_addr, size_bytes, self._client_id, is_owned=True)
+
+    def on_register(self, phy_addr: int, size_bytes: int, owner: int) -> None:
+        """The board has let this process use a block, of ``owner``."""
+        with self._lock:
+            self._add(phy_addr, size_bytes, owner, is_owned=False)
+
+    def on_free(self, phy_addr: int, *, is_gone: bool) -> None:
+        """The board has answered to freeing a block; ``is_gone`` when it did."""
+        with self._lock:
+            if is_gone and phy_addr in self._owners:
+                self._owners[phy_addr] = 0
+                self._drop(phy_addr, is_owned=True)
+            self._leaving.discard(phy_addr)
+
+    def on_unregister(self, phy_addr: int, *, is_gone: bool) -> None:
+        """As ``on_free``, for one registration of the block that holds an address."""
+        with self._lock:
+            found = self._holdings.find(phy_addr, 0)
+            if found is None:
+                return
+            if is_gone:
+                self._drop(found[0], is_owned=False)
+            self._leaving.discard(found[0])
+
+    def _add(self, phy_addr: int, size_bytes: int, owner: int, *, is_owned: bool) -> None:
+        held = self._holdings.hold(phy_addr, size_bytes, is_owned=is_owned)
+        number = self._ids.get(phy_addr)
+        if number is None:
+            number = self._free_ids.pop() if self._free_ids else len(self._ids) + 1
+            self._ids[phy_addr], self._owners[phy_addr] = number, owner
+            self._tables.add(number, phy_addr, size_bytes, _pages(size_bytes), owner)
+        self._tables.set_owner(number, self._owners[phy_addr], (self._client_id,) if held.registrations else ())
+
+    def _drop(self, phy_addr: int, *, is_owned: bool) -> None:
+        found = self._holdings.find(phy_addr, 0)
+        if found is None or found[0] != phy_addr:
+            return
+        held = self._holdings.let_go(phy_addr, is_owned=is_owned)
+        if held is not None:
+            sharers = (self._client_id,) if held.registrations else ()
+            self._tables.set_owner(self._ids[phy_addr], self._owners[phy_addr], sharers)
+            return
+        size, extent = found[1].size_bytes, found[1].extent
+        self._tables.remove(phy_addr, _pages(size))
+        self._tables.drop_pages(phy_addr, extent)
+        self._shadow.forget(phy_addr, extent)
+        self._free_ids.append(self._ids.pop(phy_addr))
+        del self._owners[phy_addr]
+
+    # -- what moves
+
+    def changes(self, phy_addr: int = 0) -> Iterator[tuple[int, int, Change]]:
+        """What this process has written: number, address and bytes, for PUSH.
+
+        Args:
+            phy_addr: Only of the block that holds this address; 0 for all blocks.
+        """
+        with self._lock:
+            found = self._holdings.find(phy_addr, 0) if phy_addr else None
+            blocks = self._holdings.all() if not phy_addr else [found] if found else []
+        for start, held in blocks:
+            with self._lock:
+                is_ours = start not in self._leaving and self._holdings.find(start, held.extent) is not None
+            if is_ours:
+                for address, change, number in self._shadow.changes(start, held.extent, self._note):
+                    yield number, address, change
+
+    def leave(self, phy_addr: int, *, is_owned: bool) -> None:
+        """A block is about to be freed (or unregistered): nothing of it goes up any more, if that is the end of it."""
+        with self._lock:
+            found = self._holdings.find(phy_addr, 0)
+            if found is None:
+                return
+            start, held = found
+            rest = held.registrations if is_owned else int(held.is_owned) + held.registrations - 1
+            if rest <= 0:
+                self._leaving.add(start)
+
+    def on_data(self, seen: int, phy_addr: int, change: Change) -> None:
+        """Bytes that changed on the board, which had taken in the pushes up to ``seen``.
+
+        Raises:
+            MalformedMessageError: not bytes of the heap.
+        """
+
+        def newer() -> list[tuple[int, Bits]]:
+            return [(address, bits) for number, address, bits in self._under_way if number > seen]
+
+        self._shadow.merge(phy_addr, change, newer)
+
+    def on_taken(self, number: int) -> None:
+        """The board has taken in the pushes up to a number."""
+        with self._shadow.lock:
+            while self._under_way and self._under_way[0][0] <= number:
+                self._under_way.popleft()
+
+    def close(self) -> None:
+        """Give the base and the mapping back."""
+        self._shadow.close()
+        self._ddr.close()
+
+    def _note(self, phy_addr: int, bits: Bits) -> int:
+        self._pushed += 1
+        self._under_way.append((self._pushed, phy_addr, bits))
+        return self._pushed
+
+
+def _pages(size_bytes: int) -> int:
+    return -(-size_bytes // PAGE_BYTES) * PAGE_BYTES

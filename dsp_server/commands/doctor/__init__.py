@@ -1,0 +1,1 @@
+"""``hbrt doctor``: one file for each group of checks."""

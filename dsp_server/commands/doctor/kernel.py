@@ -1,0 +1,183 @@
+"""What ``hbrt doctor`` asks of the kernel: CPUs, the things that a board is made of, and room."""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import re
+import resource
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from dsp_server.commands.doctor.checks import Check, Level
+from hbrt import settings
+from hbrt.board.files import take_lock
+from hbrt.board.launch import FEWEST_FDS
+from hbrt.board.paths import BoardPaths, home
+from hbrt.ddr.claim_lock import ClaimLock
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.errors import BoardBusyError
+from hbrt.settings import format_size
+
+FEW_DESCRIPTORS = 256
+LITTLE_DISK_BYTES = 64 << 20
+_SHM = Path("/dev/shm")  # noqa: S108 - only looked at
+
+
+def kernel() -> Iterator[Check]:
+    """CPUs, and the things of the kernel that a board is made of."""
+    usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
+    cpus = f"{usable} of {present} may be used"
+    if usable == 1:
+        advice = "A board works on one CPU: its processes then take turns, and nobody looks before it sleeps."
+        yield Check("CPUs", Level.WARN, cpus, advice)
+    else:
+        yield Check("CPUs", Level.OK, cpus)
+    for name, probe, missing in (
+        ("memfd", _probe_memfd, "The DDR of a board is a memfd: Linux 3.17 or newer; a sandbox may forbid it."),
+        ("eventfd", _probe_eventfd, "Doorbells are eventfds; a sandbox may forbid them."),
+        ("pidfd", _probe_pidfd, "Cores are watched by pidfd: Linux 5.4 or newer; a sandbox may forbid it."),
+        (
+            "claim lock",
+            _probe_claim_lock,
+            "Cores claim tasks under a robust mutex in shared memory: a C library and a kernel with futexes.",
+        ),
+        (
+            "board lock",
+            _probe_lock,
+            "One daemon a board needs file locks in the boards' home: choose another HBRT_HOME.",
+        ),
+    ):
+        yield _probed(name, probe, missing)
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < FEW_DESCRIPTORS:
+        level = Level.FAIL if soft < FEWEST_FDS else Level.WARN
+        yield Check(
+            "descriptors", level, f"{soft} a process", "Raise it with 'ulimit -n 1024': each client takes some."
+        )
+    else:
+        yield Check("descriptors", Level.OK, f"{soft} a process")
+
+
+def _probed(name: str, probe: Callable[[], str], missing: str) -> Check:
+    try:
+        return Check(name, Level.OK, probe())
+    except OSError as error:
+        return Check(name, Level.FAIL, f"{error.strerror or error}", missing)
+
+
+def _probe_memfd() -> str:
+    size = settings.size_bytes("HBRT_DDR")
+    fd = os.memfd_create("hbrt-doctor", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(fd, size)
+    finally:
+        os.close(fd)
+    return f"one of {format_size(size)} can be made"
+
+
+def _probe_eventfd() -> str:
+    fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+    try:
+        os.eventfd_write(fd, 1)
+        os.eventfd_read(fd)
+    finally:
+        os.close(fd)
+    return "works"
+
+
+def _probe_pidfd() -> str:
+    os.close(os.pidfd_open(os.getpid()))
+    return "works"
+
+
+def _probe_claim_lock() -> str:
+    """A holder that dies, however it dies, must let the lock of a board's task table go."""
+    fd = os.memfd_create("hbrt-doctor", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(fd, PAGE_BYTES)
+        lock = ClaimLock(mmap.mmap(fd, PAGE_BYTES))
+    finally:
+        os.close(fd)
+    lock.initialise()
+    pid = os.fork()
+    if pid == 0:
+        os._exit(lock.try_acquire(lock.handle))
+    _, status = os.waitpid(pid, 0)
+    refusal = lock.try_acquire(lock.handle)
+    if status or refusal != errno.EOWNERDEAD:
+        raise OSError("it stays taken when its holder dies")
+    lock.acquire_slowly(refusal)
+    lock.release(lock.handle)
+    return "goes on when its holder dies"
+
+
+def _probe_lock() -> str:
+    """The lock of a board's daemon, in the boards' home; nearest directory that is there when the home is not."""
+    place = _nearest(home())
+    with tempfile.TemporaryDirectory(prefix=".doctor-", dir=place) as directory:
+        paths = BoardPaths(Path(directory))
+        held = take_lock(paths)
+        try:
+            os.close(take_lock(paths))
+        except BoardBusyError:
+            return f"excludes, in {place}"
+        finally:
+            os.close(held)
+    raise OSError("two holders had one lock")
+
+
+def memory() -> Iterator[Check]:
+    """Room for the DDR, and how the kernel backs it: information, since the DDR takes only what is touched."""
+    available = _meminfo().get("MemAvailable", 0)
+    wanted = settings.size_bytes("HBRT_DDR")
+    found = f"{format_size(available)} available; a board's DDR of {format_size(wanted)} takes what is touched"
+    yield Check("memory", Level.OK, found)
+    if _SHM.is_dir():
+        yield Check(str(_SHM), Level.OK, f"{_free(_SHM)}; not used: the DDR is a memfd, which it does not limit")
+    else:
+        yield Check(str(_SHM), Level.OK, "not there, and not needed: the DDR is a memfd")
+    place = _nearest(home())
+    disk = shutil.disk_usage(place)
+    if disk.free < LITTLE_DISK_BYTES:
+        advice = f"Boards keep sockets and logs in {place}: make room, or set HBRT_HOME."
+        yield Check("disk", Level.WARN, _free(place), advice)
+    else:
+        yield Check("disk", Level.OK, _free(place))
+    pages = Path("/sys/kernel/mm/transparent_hugepage")
+    chosen = {name: _chosen(pages / name) for name in ("enabled", "shmem_enabled")}
+    yield Check(
+        "huge pages", Level.OK, f"transparent: {chosen['enabled']}, for shared memory: {chosen['shmem_enabled']}"
+    )
+
+
+def _nearest(place: Path) -> Path:
+    """The directory itself, or the nearest one above it that is there."""
+    while not place.is_dir():
+        place = place.parent
+    return place
+
+
+def _meminfo() -> dict[str, int]:
+    try:
+        lines = Path("/proc/meminfo").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return {}
+    return {name: int(rest.split()[0]) * 1024 for name, _, rest in (line.partition(":") for line in lines)}
+
+
+def _free(path: Path) -> str:
+    usage = shutil.disk_usage(path)
+    return f"{format_size(usage.free)} of {format_size(usage.total)} free at {path}"
+
+
+def _chosen(path: Path) -> str:
+    """The word in brackets of a file such as ``always [madvise] never``."""
+    try:
+        match = re.search(r"\[(\w+)\]", path.read_text(encoding="ascii"))
+    except OSError:
+        return "unknown"
+    return match[1] if match else "unknown"

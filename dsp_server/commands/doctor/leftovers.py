@@ -1,0 +1,113 @@
+"""The boards of this user: who runs and how its cores are, and what dead daemons left."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from dsp_server.commands.doctor.checks import Check, Level
+from dsp_server.process.proc_state import STOPPED, state_of
+from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_files, take_lock
+from hbrt.board.paths import BoardPaths, home, is_private_name
+from hbrt.control.ask import ask
+from hbrt.control.daemon import how_to_name
+from hbrt.errors import BoardError, NotRunningError, RefusedError
+from hbrt.status import Status
+
+ANSWER_SECONDS = 5.0
+
+
+def boards(*, clean: bool) -> Iterator[Check]:
+    """The home of the boards and each board in it; with ``clean``, what dead ones left is removed."""
+    place = home()
+    try:
+        found = boards_in(place)
+        yield _mode("boards", place)
+    except FileNotFoundError:
+        yield Check("boards", Level.OK, f"none yet; {place} is made by the first start")
+        return
+    except OSError as error:
+        yield Check("boards", Level.FAIL, f"{place}: {error.strerror}", "Set HBRT_HOME to a directory of yours.")
+        return
+    for paths in found:
+        with contextlib.suppress(FileNotFoundError):  # it ended while we looked
+            yield from _board(paths, clean=clean)
+
+
+def _mode(name: str, path: Path) -> Check:
+    info = path.lstat()
+    mode = stat.S_IMODE(info.st_mode)
+    found = f"{path}, user {info.st_uid}, mode {mode:o}"
+    if info.st_uid != os.getuid():
+        return Check(name, Level.WARN, found, "It is another user's: set HBRT_HOME to a directory of yours.")
+    return Check(name, Level.OK, found)
+
+
+def _board(paths: BoardPaths, *, clean: bool) -> Iterator[Check]:
+    name = f"board {paths.name}"
+    try:
+        pid = daemon_pid(paths)
+    except BoardError as error:
+        yield Check(name, Level.FAIL, "its directory is refused", str(error))
+        return
+    shown = _mode(name, paths.path).found
+    if pid is None:
+        yield _offline(paths, shown, clean=clean)
+    elif state_of(pid) in STOPPED:
+        yield Check(
+            name,
+            Level.FAIL,
+            f"its daemon process {pid} is stopped, by a signal (SIGSTOP) or a debugger; {shown}",
+            f"'kill -CONT {pid}' lets it go on.",
+        )
+    else:
+        yield from _running(paths, pid, shown)
+
+
+def _running(paths: BoardPaths, pid: int, shown: str) -> Iterator[Check]:
+    """A board that has a daemon, and each of its cores that is not well."""
+    name = f"board {paths.name}"
+    try:
+        status = ask(paths, "status", ANSWER_SECONDS)
+    except RefusedError as error:
+        if error.status == Status.HB_DSP_TIMEOUT:
+            advice = f"'hbrt log{how_to_name(paths)}' may say why; 'hbrt stop{how_to_name(paths)}' ends it."
+            yield Check(name, Level.FAIL, f"daemon process {pid} does not answer; {shown}", advice)
+            return
+        yield Check(name, Level.OK, f"ended meanwhile; {shown}")
+        return
+    except NotRunningError:
+        yield Check(name, Level.OK, f"ended meanwhile; {shown}")
+        return
+    yield Check(name, Level.OK, f"running, daemon process {pid}; {shown}")
+    for core in status["cores"]:
+        if core["health"] == "ok" or core["next"]:
+            continue
+        # A core that somebody stopped is as they want it.
+        level = Level.WARN if core["health"] == "offline" else Level.FAIL
+        advice = f"'hbrt restart --core {core['core']}{how_to_name(paths)}' starts it again."
+        yield Check(f"{name} core {core['core']}", level, core["problem"].rstrip("."), advice)
+
+
+def _offline(paths: BoardPaths, shown: str, *, clean: bool) -> Check:
+    """A board that has no daemon; with ``clean``, what it left is removed."""
+    name = f"board {paths.name}"
+    is_private = is_private_name(paths.name)
+    left = [path.name for path in (*leftovers(paths), *([paths.log] if is_private else [])) if path.exists()]
+    if not left:
+        return Check(name, Level.OK, f"offline; {shown}")
+    if not clean:
+        found = f"its daemon has died and left {', '.join(left)}; {shown}"
+        return Check(name, Level.WARN, found, "Run 'hbrt doctor --clean' to remove it.")
+    try:
+        lock = take_lock(paths)
+    except BoardError as error:
+        return Check(name, Level.OK, f"was started meanwhile: {error}")
+    try:
+        removed = remove_files(paths, keep_log=not is_private)
+    finally:
+        os.close(lock)
+    return Check(name, Level.OK, f"removed {', '.join(path.name for path in removed)}")

@@ -1,0 +1,1 @@
+"""The process of a core: it loads an image, claims tasks, runs ops and answers."""

@@ -1,0 +1,103 @@
+"""What a core answers by itself: PING, the list of commands, unknown commands; and what an op's return value means."""
+
+from __future__ import annotations
+
+import struct
+import traceback
+
+from dsp_server.core.views import RangeRefused, Views
+from dsp_server.errors import ParameterError
+from dsp_server.hardware.tcm import OutOfTcm
+from dsp_server.registry import Registry, range_name
+from hbrt.cv.image import CvRuleError
+from hbrt.mailbox.table import Request
+from hbrt.status import Status
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
+
+_PACKAGED = "dsp_server.ops."
+_LISTING_HEADER = struct.Struct("<II")
+_LISTING_RECORD = struct.Struct("<II56s")
+
+
+def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[int, str]:
+    """Status and text for a command that no image registers: PING answers, BUTT lists, anything else is unknown.
+
+    Raises:
+        RangeRefused: the output block of BUTT is not usable.
+    """
+    if request.cmd == HB_DSP_RPC_CMD_PING:
+        return 0, ""
+    if request.cmd == HB_DSP_RPC_CMD_BUTT:
+        output = views.get(request.output_phy, request.output_bytes, request.client)
+        listing = pack_listing([(r.cmd, r.latency_us, r.name) for r in registry.listing()])
+        if len(output) < _LISTING_HEADER.size:
+            return Status.HB_DSP_INVALID_ARGUMENT, (
+                "Command 0xffff lists the registered commands into the output block; it needs at least "
+                f"{_LISTING_HEADER.size} bytes, {len(listing)} for all, and got {len(output)}."
+            )
+        size = min(len(listing), len(output))
+        output[:size] = listing[:size]
+        return 0, ""
+    known = ", ".join(f"{r.cmd:#x} {r.name}" for r in registry.listing())
+    return Status.HB_DSP_UNKNOWN_COMMAND, (
+        f"No op is registered for command {request.cmd:#x}. Registered are: {known or 'none'}."
+        f"{_missing_call(registry, request.cmd)}"
+    )
+
+
+def _missing_call(registry: Registry, cmd: int) -> str:
+    """What an image lacks whose packaged ops are missing: a macro of C does its work without parentheses."""
+    whose = range_name(cmd)
+    has_packaged = any(one.source.startswith(_PACKAGED) and range_name(one.cmd) == whose for one in registry.listing())
+    if whose not in {"nn", "cv"} or has_packaged:
+        return ""
+    return f" HB_DSP_REGISTER_{whose.upper()}_ALL(), called with its parentheses in main(), registers the packaged ops."
+
+
+def pack_listing(ops: list[tuple[int, int, str]]) -> bytes:
+    """Answer of BUTT: u32 count, u32 record bytes (64), then records {u32 cmd; u32 latency_us; char name[56]}."""
+    records = b"".join(_LISTING_RECORD.pack(cmd, latency, name.encode()[:55]) for cmd, latency, name in ops)
+    return _LISTING_HEADER.pack(len(ops), _LISTING_RECORD.size) + records
+
+
+def as_status(returned: object) -> int:
+    """What an op returned, as a C int.
+
+    Raises:
+        TypeError: not an integer. OverflowError: too large for a C int.
+    """
+    try:
+        value: int = returned.__index__()  # type: ignore[attr-defined]
+    except AttributeError:
+        raise TypeError(
+            f"The op returned {returned!r}; an op returns an int, 0 for success. Is a 'return 0' missing?"
+        ) from None
+    if not -(1 << 31) <= value < 1 << 31:
+        raise OverflowError(f"The op returned {value}, which does not fit a C int.")
+    return int(value)
+
+
+def is_refusal(error: BaseException) -> bool:
+    """Whether what an op raised says that the call is wrong, in a sentence for the caller; else the op is."""
+    return isinstance(error, (RangeRefused, ParameterError, CvRuleError))
+
+
+def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple[int, str]:
+    """Status and text for what an op raised: its own status for refused ranges and TCM, else a failed run.
+
+    Args:
+        error: What it raised. Of a refusal by a rule the text is a sentence, of a failure a traceback.
+        map_failure: Why its last mapping failed; empty when none did.
+        op: What to call it in that sentence, such as "softmax (command 0x400)".
+    """
+    if isinstance(error, RangeRefused):
+        return error.status, str(error)
+    if is_refusal(error):
+        return Status.HB_DSP_RUN_TASK_FAILED, f"{op} refused the call: {error} {map_failure}".rstrip()
+    # The op's own frames: the first is the core's.
+    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    text = "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
+    if map_failure:
+        text = f"{text}\n{map_failure}"
+    status = Status.HB_DSP_OUT_OF_TCM if isinstance(error, OutOfTcm) else Status.HB_DSP_RUN_TASK_FAILED
+    return status, text

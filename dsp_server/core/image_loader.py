@@ -1,0 +1,56 @@
+"""An image in a core: loading its snapshot under the file's own name, and running its ``main()``."""
+
+from __future__ import annotations
+
+import linecache
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from dsp_server.core.image_modules import import_from_text
+from hbrt.status import Status
+
+MODULE_NAME = "hbrt_image"
+
+
+class ImageError(ValueError):
+    """An image cannot be used; the message says which and why, ``status`` whether its path or what it does is wrong."""
+
+    status = Status.HB_DSP_RUN_TASK_FAILED
+
+    def __init__(self, sentence: str, status: Status | None = None) -> None:
+        super().__init__(sentence)
+        if status is not None:
+            self.status = status
+
+
+class ImageLateError(ImageError):
+    """An image had not come to ``hb_dsp_start`` when its time was over."""
+
+    status = Status.HB_DSP_TIMEOUT
+
+
+def load_and_run(snapshot: str, origin: str) -> None:
+    """Load the image's snapshot as the module it was written as, and call its ``main()``.
+
+    Raises:
+        ImageError: it has no callable ``main``. What the image itself raises passes through.
+    """
+    folder = str(Path(origin).parent)
+    sys.path.insert(0, folder)  # an image may import modules that lie beside it
+    import_from_text(folder)
+    module = ModuleType(MODULE_NAME)
+    module.__file__ = origin
+    sys.modules[MODULE_NAME] = module
+    source = Path(snapshot).read_text(encoding="utf-8")
+    # A traceback shows the lines that run, also when the file has changed since.
+    linecache.cache[origin] = (len(source), None, source.splitlines(keepends=True), origin)
+    code = compile(source, origin, "exec")
+    exec(code, module.__dict__)  # noqa: S102 - an image is the user's own program, run as the user
+    main = getattr(module, "main", None)
+    if not callable(main):
+        raise ImageError(
+            f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(), as the "
+            "file that 'hbrt op new NAME' writes does."
+        )
+    main()

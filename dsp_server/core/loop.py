@@ -1,0 +1,454 @@
+"""A core: wait, claim, run, answer.
+
+The loop follows hbrt/mailbox/schedule.py: a core that claimed a task says RUNNING and looks whether another core
+should be woken for what is left; one that found nothing says ASLEEP, looks once more, and waits for its doorbell.
+What a core's process is made of, and how it talks with the supervisor, is in core_process.py.
+"""
+
+from __future__ import annotations
+
+import select
+import signal
+import struct
+import threading
+from collections.abc import Callable
+from heapq import heappop, heappush
+from time import monotonic_ns
+
+from dsp_server import runtime
+from dsp_server.core import forked
+from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
+from dsp_server.core.fault_log import FaultLog
+from dsp_server.core.heartbeat import Beat, doorbells_in_use
+from dsp_server.core.views import Views
+from dsp_server.hardware import cycles, descriptors
+from dsp_server.hardware.cycles import CycleCounter
+from dsp_server.hardware.descriptors import Idma
+from dsp_server.hardware.tile_manager import TileManager
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import (
+    CLIENT_ASLEEP,
+    CLIENT_COUNT,
+    CLIENT_RECORD_BYTES,
+    CORE_ACTIVITY,
+    CORE_TASKS,
+    SLOT_RECORD_BYTES,
+)
+from hbrt.mailbox.doorbell import empty, has_room, ring
+from hbrt.mailbox.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, STALLED, Entry, core_to_chain, may_run
+from hbrt.mailbox.spin import Spinner, usable_cpus
+from hbrt.mailbox.table import (
+    ANSWER,
+    ANSWER_OFFSET,
+    CLAIM,
+    ORDER,
+    REQUEST,
+    REQUEST_CLIENT_AT,
+    RUN,
+    Answer,
+    Mailbox,
+    State,
+)
+
+ANNOUNCED = b"\1"
+PREEMPT_SIGNAL = signal.SIGUSR1
+SHORT_OP_NS = 20_000  # a ring may wait for an op that took no longer the last time
+MOST_OWED_NS = 50_000
+_READY = int(State.READY)
+_RUNNING = int(State.RUNNING)
+_DONE = int(State.DONE)
+_SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
+_FREE = frozenset({ASLEEP, LOOKING})
+_COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
+
+
+class Core:
+    """One virtual core over a board's DDR file.
+
+    Args:
+        index: Which core of the board this is.
+        ddr: The board's DDR.
+        doorbells: Every core's doorbell, an eventfd each.
+        urgent_bell: This core's bell for tasks that may interrupt what it runs.
+        control_fd: Becomes readable when the supervisor has something to say.
+        listen: Handles one message of the supervisor, without waiting; False when there is none.
+        client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
+    """
+
+    _ended_at_last_beat = -1  # tasks that had ended when the last beat found this core looking
+
+    def __init__(
+        self,
+        index: int,
+        ddr: Ddr,
+        doorbells: list[int],
+        urgent_bell: int,
+        control_fd: int,
+        listen: Callable[[], bool],
+        client_doorbells: dict[int, int],
+    ) -> None:
+        layout = ddr.layout
+        self.index, self._bit = index, 1 << index
+        self.is_stopping = False
+        self.tile_manager = runtime.context.tile_manager or TileManager()
+        self.counter = cycles.current()
+        self.idma = Idma(self.counter, self.tile_manager)
+        descriptors.install(self.idma)
+        self._map = ddr.map
+        self._ddr_bytes = ddr.bytes
+        self._layout = layout
+        self._mailbox = Mailbox(ddr)
+        self._claim_lock = self._mailbox.claim_lock
+        self._views = Views(ddr)
+        self._context = runtime.context
+        self._ops = runtime.context.registry.by_cmd
+        self._claim_ns = 0
+        self._queue: list[Entry] = []
+        self._states = layout.states
+        self._records = layout.records
+        self._announced = layout.announced(index)
+        self._announced_end = self._announced + layout.slot_count
+        self._record = layout.core(index)
+        self._activity = self._record + CORE_ACTIVITY
+        self._activities = [layout.core(core) + CORE_ACTIVITY for core in range(len(doorbells))]
+        self._others = [at for at in self._activities if at != self._activity]
+        self._doorbells = doorbells
+        self._client_doorbells = client_doorbells
+        self._urgent_bell = urgent_bell
+        self._listen = listen
+        self._main_thread = 0
+        self._is_in_op = self._is_nested = False
+        self._priority = 0  # of the task that runs
+        self._nested_cycles = 0
+        self._spare_engines: tuple[TileManager, CycleCounter, Idma] | None = None  # for the op that interrupts
+        self._spinner = Spinner()
+        self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
+        self._clients = layout.clients + CLIENT_ASLEEP
+        # Ends with the client table: an owner that there cannot be finds no byte here.
+        self._asleep = ddr.bytes[self._clients : layout.client(CLIENT_COUNT)]
+        self._epoll = select.epoll()
+        # Edge-triggered: every ring wakes once, and nobody has to read the counter.
+        self._epoll.register(doorbells[index], select.EPOLLIN | select.EPOLLET)
+        self._epoll.register(control_fd, select.EPOLLIN)
+        self._poll = self._epoll.poll
+        self._control_fd = control_fd
+        self._is_alone = usable_cpus() == 1
+        self._own, self._faults = forked.mark, FaultLog(runtime.DSP_ERR)
+        self._owed: set[int] = set()  # owners whose ring was put off
+        self._owed_since_ns = 0
+        self._is_rescan_due = False
+        self._not_rung: set[int] = set()  # owners that seemed awake when a task of theirs ended
+        self._tasks, self._busy_ns, self.counter.cycles = _COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
+
+    def serve(self) -> None:
+        """Serve tasks until ``is_stopping``."""
+        signal.signal(PREEMPT_SIGNAL, lambda *_: self._preempt())
+        self._main_thread = threading.get_ident()
+        Beat(self._ddr_bytes, self._record, self._look_again, self._urgent_bell, self._interrupt).start()
+        self._look_at_everything()
+        while not self.is_stopping:
+            slot = self._claim()
+            if slot < 0:
+                if self._owed:
+                    self._pay()
+                self._wait()
+            else:
+                self._run(slot)
+        self._count()  # the next process of this core goes on from here
+
+    # -- wait
+
+    def _wait(self) -> None:
+        """Look a little longer, then sleep until rung."""
+        mm, start, end = self._map, self._announced, self._announced_end
+        mm[self._activity] = LOOKING
+        if self._spinner.budget_ns and self._spinner.spin(lambda: mm.find(ANNOUNCED, start, end) >= 0):
+            return
+        self._count()
+        mm[self._activity] = ASLEEP
+        self._fence_in()
+        self._fence_out()
+        if mm.find(ANNOUNCED, start, end) < 0:
+            for fd, _ in self._poll(None, 2):
+                if fd == self._control_fd:
+                    self._listen()
+        mm[self._activity] = LOOKING
+        if self._is_rescan_due:
+            self._is_rescan_due = False
+            self._look_at_everything()
+
+    def _look_again(self) -> None:
+        """Once a beat, in the beat's thread: count, and see who sleeps although there is something for them."""
+        mm = self._map
+        self._count()
+        if mm[self._activity] == STALLED:  # the supervisor missed beats and had nobody ring this core; it beats again
+            mm[self._activity] = RUNNING if self._is_in_op else LOOKING
+            self._is_rescan_due = True
+            ring(self._doorbells[self.index])
+        if mm[self._activity] == ASLEEP and self._unseen():
+            self._is_rescan_due = True
+            empty(self._doorbells[self.index])  # a counter that somebody filled would take no ring
+            ring(self._doorbells[self.index])
+        self._free_stuck_ring()
+        is_any_core_free = any(mm[at] in _FREE for at in self._activities)
+        if not is_any_core_free and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
+            self._interrupt()  # an urgent bell may have been missed; a core that is free would be quicker
+        owners, self._not_rung = self._not_rung, set()
+        with doorbells_in_use:
+            for owner in owners:
+                doorbell = self._client_doorbells.get(owner)
+                # Also one that does not seem to sleep: whoever said that it rings may have been stopped before it did.
+                if doorbell is not None and has_room(doorbell):
+                    ring(doorbell)
+
+    def _free_stuck_ring(self) -> None:
+        """A client that has filled its own doorbell's counter must not keep this core waiting in its ring for ever."""
+        ended = self._tasks if self._map[self._activity] == LOOKING else -1
+        if ended >= 0 and ended == self._ended_at_last_beat:
+            with doorbells_in_use:
+                for doorbell in list(self._client_doorbells.values()):
+                    if not has_room(doorbell):
+                        empty(doorbell)
+        self._ended_at_last_beat = ended
+
+    def _count(self) -> None:
+        _COUNTERS.pack_into(
+            self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, self.counter.cycles + self._nested_cycles
+        )
+
+    def _unseen(self) -> list[int]:
+        """Slots that are READY for this core and not in its queue."""
+        known = {slot for _, slot in self._queue.copy()}
+        ready = (slot for slot in self._mailbox.slots_in(State.READY) if slot not in known)
+        return [slot for slot in ready if may_run(self.index, self._mailbox.request(slot).core_mask)]
+
+    def _look_at_everything(self) -> None:
+        """Find what is READY by its state byte: a task is never lost with its hint."""
+        for slot in self._unseen():
+            self._map[self._announced + slot] = 1
+
+    # -- claim
+
+    def _claim(self, worst: int = 0) -> int:
+        """Take the best task that this core may run; -1 when there is none.
+
+        Args:
+            worst: First part of the key of a task that is not too bad: 0 admits all priorities.
+        """
+        mm, queue, lock = self._map, self._queue, self._claim_lock
+        self._collect()
+        while queue and queue[0][0][0] <= worst:
+            (priority, _, sequence), slot = heappop(queue)
+            at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
+            if mm[at] != _READY:
+                continue  # another core was first: not worth the lock
+            if refusal := lock.try_acquire(lock.handle):
+                lock.acquire_slowly(refusal)
+            # The mask, too: what announced the slot to this core may have been an earlier task in it.
+            found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
+            if mm[at] == _READY and found == sequence and (not mask or mask & self._bit):
+                # The mark comes before the state: whoever finds RUNNING finds whose it is.
+                self._claim_ns = monotonic_ns()
+                CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, self._claim_ns)
+                mm[at] = _RUNNING
+                lock.release(lock.handle)
+                mm[self._activity] = RUNNING
+                self._priority = -priority
+                if self._others:
+                    self._chain()
+                return slot
+            lock.release(lock.handle)
+        return -1
+
+    def _collect(self) -> None:
+        """Queue what was announced to this core. An announce byte is cleared before the record is read."""
+        mm, start, end, queue = self._map, self._announced, self._announced_end, self._queue
+        at = mm.find(ANNOUNCED, start, end)
+        while at >= 0:
+            mm[at] = 0
+            slot = at - start
+            if mm[self._states + slot] == _READY:
+                record = self._records + slot * SLOT_RECORD_BYTES
+                sequence, custom_id, _, priority, _ = ORDER.unpack_from(mm, record)
+                # schedule.task_key without the call; nothing to order when the queue is empty
+                entry = ((-priority, custom_id, sequence), slot)
+                if queue:
+                    heappush(queue, entry)
+                else:
+                    queue.append(entry)
+            at = mm.find(ANNOUNCED, at + 1, end)
+
+    def _chain(self) -> None:
+        """Ring a sleeping core for a task that this one, now busy, leaves READY."""
+        mm = self._map
+        self._fence_in()
+        self._fence_out()
+        for at in self._others:
+            if mm[at] == ASLEEP:
+                if self._queue or mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
+                    self._ring_another()
+                return
+
+    def _ring_another(self) -> None:
+        mm = self._map
+        self._collect()
+        masks = (
+            ORDER.unpack_from(mm, self._layout.record(slot))[4]
+            for _, slot in self._queue
+            if mm[self._states + slot] == _READY
+        )
+        wake = core_to_chain(self.index, masks, [mm[at] for at in self._activities])
+        if wake is not None:
+            ring(self._doorbells[wake])
+
+    # -- run
+
+    def _run(self, slot: int) -> None:
+        """Run the op of a claimed slot and answer, whatever the op does short of ending the process."""
+        mm = self._map
+        record = self._records + slot * SLOT_RECORD_BYTES
+        context = self._context
+        cmd, owner, context.client_id = RUN.unpack_from(mm, record)
+        context.map_failure = ""
+        cycles_before = self.counter.cycles
+        text = ""
+        op = self._ops.get(cmd)
+        start_ns = done_ns = monotonic_ns()
+        try:
+            if self._owed and (op is None or op.last_ns > SHORT_OP_NS or start_ns - self._owed_since_ns > MOST_OWED_NS):
+                self._pay()
+            if op is None:
+                result, text = answer_builtin(context.registry, self._views, self._mailbox.request(slot))
+            else:
+                views = self._views.of(mm[record + REQUEST_CLIENT_AT : record + REQUEST.size])
+                function = op.op or op.resolve()
+                self._is_in_op = True
+                result = function(*views, self.tile_manager)
+                self._is_in_op = False
+                if not self._own[0]:
+                    forked.leave(f"{op.name} (command {cmd:#x})")
+                done_ns = monotonic_ns()
+                op.last_ns = done_ns - start_ns
+                if type(result) is not int or result:
+                    result = as_status(result)
+                    text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
+        except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
+            self._is_in_op = False
+            name = f"{'The core' if op is None else op.name} (command {cmd:#x})"
+            if not self._own[0]:
+                forked.leave(name, error)
+            result, text = explain(error, context.map_failure, name)
+            if not is_refusal(error):
+                self._faults.note(name, error, text)
+            done_ns = monotonic_ns()
+        if self.idma.queue or self.tile_manager.live_count:
+            self._sweep(cmd)
+        self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
+
+    def _interrupt(self) -> None:
+        """Have the main thread look whether something should interrupt its op."""
+        signal.pthread_kill(self._main_thread, PREEMPT_SIGNAL)
+
+    def _preempt(self) -> None:
+        """Run a task of priority 255 in the middle of an op of a lower one, which then goes on unharmed.
+
+        Called by a signal, between two bytecodes of the main thread; a long call into C ends first. The interrupting op
+        has a TCM, an iDMA engine and a cycle counter of its own. Depth 1: it is not interrupted itself.
+        """
+        # Otherwise the loop claims by priority anyway. Again and again: a bell that rings meanwhile finds this nested.
+        while self._own[0] and self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
+            self._collect()
+            if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
+                return
+            self._run_nested()
+
+    def _run_nested(self) -> None:
+        context = self._context
+        before = (self._claim_ns, context.client_id, context.map_failure, self._priority)
+        engines = (self.tile_manager, self.counter, self.idma)
+        self._is_in_op, self._is_nested = False, True
+        self._spare_engines = self._spare_engines or self._make_engines(*self.tile_manager.pool_bytes)
+        cycles_before, busy_ns_before = self._spare_engines[1].cycles, self._busy_ns
+        self._use_engines(*self._spare_engines)
+        try:
+            slot = self._claim(-PRIORITY_PREEMPT)
+            if slot >= 0:
+                self._run(slot)
+        finally:
+            self._nested_cycles += self.counter.cycles - cycles_before
+            self._busy_ns = busy_ns_before  # the interrupted op's time has this in it
+            self._use_engines(*engines)
+            self._claim_ns, context.client_id, context.map_failure, self._priority = before
+            self._is_in_op, self._is_nested = True, False
+            self._map[self._activity] = RUNNING
+
+    def _use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
+        self.tile_manager, self.counter, self.idma = tile_manager, counter, idma
+        cycles.install(counter)
+        descriptors.install(idma)
+
+    @staticmethod
+    def _make_engines(pool0_bytes: int, pool1_bytes: int) -> tuple[TileManager, CycleCounter, Idma]:
+        tile_manager, counter = TileManager(pool0_bytes, pool1_bytes), CycleCounter()
+        return tile_manager, counter, Idma(counter, tile_manager)
+
+    def _sweep(self, cmd: int) -> None:
+        """Say what an op left behind: descriptors never waited for, TCM never freed."""
+        for descriptor in self.idma.drain():
+            runtime.DSP_WARN(f"Command {cmd:#x} ended without waiting for an iDMA transfer: {descriptor}.")
+        for tile in self.tile_manager.reset():
+            runtime.DSP_WARN(f"Command {cmd:#x} did not free TCM: {tile}.")
+
+    # -- answer
+
+    def _answer(
+        self, slot: int, owner: int, result: int, text: str, start_ns: int, done_ns: int, spent_cycles: int
+    ) -> None:
+        """Publish what became of a task, say that this core looks again, and wake the owner if it sleeps."""
+        mm = self._map
+        at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
+        if result:
+            answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
+            self._mailbox.write_answer(slot, answer, text)
+            mm[self._states + slot] = State.FAILED
+        else:
+            ANSWER.pack_into(mm, at, self.index, 0, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
+            mm[self._states + slot] = _DONE
+        self._tasks += 1
+        self._busy_ns += done_ns - start_ns
+        # Before the owner wakes: what it submits next then finds a core that looks, and rings nobody.
+        mm[self._activity] = RUNNING if self._is_nested else LOOKING
+        self._fence_in()
+        self._fence_out()
+        asleep = owner * CLIENT_RECORD_BYTES
+        try:
+            sleeps = self._asleep[asleep]
+        except IndexError:
+            return  # whoever wrote the slot wrote nonsense: there is nobody to ring
+        if not sleeps:
+            self._not_rung.add(owner)
+        elif self._is_alone and self._queue:
+            self._owe(owner, done_ns)
+        else:
+            self._asleep[asleep] = 0  # rung: no other core need do so before it sleeps again
+            doorbell = self._client_doorbells.get(owner)
+            ring(self._late_doorbell(owner) if doorbell is None else doorbell)
+
+    def _owe(self, owner: int, now_ns: int) -> None:
+        """Put off a ring: on the only CPU, the woken caller would just stop this core in the middle of its queue."""
+        if not self._owed:
+            self._owed_since_ns = now_ns
+        self._owed.add(owner)
+
+    def _pay(self) -> None:
+        """Ring whom rings are owed to."""
+        owed, self._owed = self._owed, set()
+        for owner in owed:
+            self._map[self._clients + owner * CLIENT_RECORD_BYTES] = 0
+            ring(self._late_doorbell(owner))
+
+    def _late_doorbell(self, owner: int) -> int:
+        """A doorbell that the supervisor sent and this core has not read yet; -1 when its owner has gone."""
+        while owner not in self._client_doorbells and self._listen():
+            pass
+        return self._client_doorbells.get(owner, -1)

@@ -1,0 +1,171 @@
+"""The process that a core is: descriptors in fixed places, the supervisor's messages, the image, its end."""
+
+from __future__ import annotations
+
+import ctypes
+import faulthandler
+import os
+import signal
+import socket
+import sys
+import traceback
+from pathlib import Path
+from typing import NoReturn
+
+from dsp_server import runtime
+from dsp_server.core import forked, image_loader
+from dsp_server.core.heartbeat import doorbells_in_use
+from dsp_server.core.image_loader import ImageError, load_and_run
+from dsp_server.core.loop import Core
+from dsp_server.process.process_title import set_title
+from hbrt.ddr.file import Ddr
+from hbrt.protocol import control
+
+CONTROL_FD = 3
+DDR_FD = 4
+URGENT_FD = 5
+TRACE_FD = 6
+FIRST_DOORBELL_FD = 7
+_PR_SET_PDEATHSIG = 1
+
+
+class CoreProcess:
+    """This process as a core of a board."""
+
+    def __init__(self, index: int, core_count: int, board: str) -> None:
+        self.index = index
+        self._board = board
+        self.control = socket.socket(fileno=CONTROL_FD)
+        try:
+            self.ddr = Ddr(DDR_FD)
+        except OSError as error:
+            self.give_up(
+                f"The process of core {index} cannot map the DDR: {error.strerror}. A limit of memory ('ulimit -v') "
+                "must leave room for all of it; start the board with less, with --ddr or HBRT_DDR."
+            )
+        self.doorbells = list(range(FIRST_DOORBELL_FD, FIRST_DOORBELL_FD + core_count))
+        self.client_doorbells: dict[int, int] = {}
+        self.core: Core | None = None
+        self._may_go = False
+        self._is_stopping = False
+
+    def serve(self) -> NoReturn:
+        """Announce the image's commands, wait for the word to go, then serve until stopped. hb_dsp_start comes here."""
+        if not forked.mark[0]:
+            forked.leave("The image's main()", came="called hb_dsp_start(). ")
+        ops = [[r.cmd, r.name, r.source, r.latency_us] for r in runtime.context.registry.listing()]
+        self.control.send(control.pack(event="ready", ops=ops, files=_image_files()))
+        set_title(f"core {self.index}", self._board)
+        while not (self._may_go or self._is_stopping):
+            self.listen(wait=True)
+        if not self._is_stopping:
+            self.core = Core(
+                self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells
+            )
+            self.core.is_stopping = self._is_stopping
+            self.core.serve()
+        os._exit(0)
+
+    def give_up(self, problem: str) -> NoReturn:
+        """Tell the supervisor why this process is no core, and end."""
+        if not forked.mark[0]:
+            forked.leave("The image's main()", came=f"came to this end:\n{problem}\n")
+        self.control.send(control.pack(event="broken", text=problem[-control.MAX_REQUEST_BYTES // 2 :]))
+        os._exit(1)
+
+    def stop(self) -> None:
+        """End after the task that runs."""
+        self._is_stopping = True
+        if self.core is not None:
+            self.core.is_stopping = True
+
+    def listen(self, *, wait: bool = False) -> bool:
+        """Handle one message of the supervisor; False when there is none. Its end is this process's end."""
+        try:
+            raw, fds, _, _ = socket.recv_fds(
+                self.control, control.MAX_REQUEST_BYTES, 1, 0 if wait else socket.MSG_DONTWAIT
+            )
+        except BlockingIOError:
+            return False
+        if not raw:
+            os._exit(0)
+        message = control.unpack_map(raw, control.MAX_REQUEST_BYTES)
+        event = message.get("event")
+        if event == "client":
+            self._forget(message["client"])
+            self.client_doorbells[message["client"]] = fds[0]
+        elif event == "gone":
+            self._forget(message["client"])
+        elif event == "go":
+            self._may_go = True
+        elif event == "stop":
+            self.stop()
+        return True
+
+    def _forget(self, client: int) -> None:
+        doorbell = self.client_doorbells.pop(client, None)
+        if doorbell is not None:
+            with doorbells_in_use:
+                os.close(doorbell)
+
+
+def _image_files() -> list[str]:
+    """Python files that this process loaded from the image's own directory (for --reload)."""
+    folder = sys.path[0] + os.sep
+    files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
+    return sorted({path for path in files if path and path.startswith(folder)})
+
+
+def _end_with(supervisor: int) -> None:
+    """Die with the supervisor, however it dies."""
+    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != supervisor:
+        os._exit(0)  # it died before the call above
+
+
+def _told_from_the_image_on(error: BaseException) -> str:
+    """The traceback of an image that did not load, without what called it."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename in {__file__, image_loader.__file__}:
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
+
+
+def _refuse_breakpoint(*_: object, **__: object) -> None:
+    """What breakpoint() does in an op when PYTHONBREAKPOINT names nothing: pdb would end the op without saying why.
+
+    Raises:
+        RuntimeError: always; has the ways that there are.
+    """
+    raise RuntimeError(
+        "breakpoint() needs a terminal, and a core has none. Start the board with --watchdog 0 and a debugger that is "
+        "reached otherwise in the environment, such as PYTHONBREAKPOINT=remote_pdb.set_trace; or call the op without a "
+        "board, op(memoryview(...), memoryview(...), TileManager()), under pdb."
+    )
+
+
+def main() -> NoReturn:
+    """Entry of the process: ``index core_count supervisor snapshot origin``."""
+    index, core_count, supervisor = (int(argument) for argument in sys.argv[1:4])
+    snapshot, origin = sys.argv[4:6]
+    _end_with(supervisor)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
+    # Where this process was, when it dies in C or is about to be killed for taking too long.
+    faulthandler.enable(file=TRACE_FD, all_threads=False)
+    faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
+    forked.be_the_core(signal.SIGUSR2)
+    process = CoreProcess(index, core_count, Path(snapshot).parent.name)
+    signal.signal(signal.SIGTERM, lambda *_: process.stop())
+    runtime.context.index = index
+    runtime.context.ddr = process.ddr
+    runtime.context.serve = process.serve
+    if not os.environ.get("PYTHONBREAKPOINT"):
+        sys.breakpointhook = _refuse_breakpoint
+    try:
+        load_and_run(snapshot, origin)
+        problem = f"main() of {origin} returned; it must end with hb_dsp_start(), which never returns."
+    except ImageError as error:
+        problem = str(error)
+    except BaseException as error:  # noqa: BLE001 - whatever an image does is reported, never lost
+        problem = _told_from_the_image_on(error)
+    process.give_up(problem)

@@ -1,0 +1,82 @@
+"""Views of RPC blocks: checked against the live blocks that the caller may use, and remembered while they hold.
+
+A check costs a few table look-ups. Views that were granted are granted again as long as the tables have not changed:
+their generation, in the header of the DDR file, is what it was.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import TypeAlias
+
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import TABLES_GENERATION
+from hbrt.mailbox.table import RPC_ALIGNMENT
+from hbrt.status import Status
+
+MOST_REMEMBERED = 4096
+_GENERATION_END = TABLES_GENERATION + 8
+_ADDRESSES = struct.Struct("<IQQQQ")  # client, input address and bytes, output address and bytes
+_EMPTY = memoryview(bytearray())  # writable, as every view is: `output[:] = x` of nothing is good
+
+Pair: TypeAlias = tuple[memoryview, memoryview]
+
+
+class RangeRefused(Exception):
+    """A range that a task may not use: its status and the sentence."""
+
+    def __init__(self, status: Status, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+class Views:
+    """Views that one core grants to the tasks it runs."""
+
+    def __init__(self, ddr: Ddr) -> None:
+        self._ddr = ddr
+        self._map = ddr.map
+        self._generation = b""
+        self._granted: dict[bytes, Pair] = {}
+
+    def of(self, addresses: bytes) -> Pair:
+        """Input and output of a task.
+
+        Args:
+            addresses: The request's bytes from its client on (see hbrt.mailbox.table.REQUEST_CLIENT_AT).
+
+        Returns:
+            Writable bytes of the two blocks; empty for no block (address and size 0).
+
+        Raises:
+            RangeRefused: not inside one live block, not the client's, or not aligned.
+        """
+        generation = self._map[TABLES_GENERATION:_GENERATION_END]
+        if generation != self._generation or len(self._granted) >= MOST_REMEMBERED:
+            self._granted.clear()
+            self._generation = generation
+        granted = self._granted.get(addresses)
+        if granted is None:
+            client, in_phy, in_bytes, out_phy, out_bytes = _ADDRESSES.unpack(addresses)
+            granted = (self.get(in_phy, in_bytes, client), self.get(out_phy, out_bytes, client))
+            self._granted[addresses] = granted
+        return granted
+
+    def get(self, phy_addr: int, size_bytes: int, client: int) -> memoryview:
+        """Writable bytes of one RPC block, looked up in the tables; raises as ``of``."""
+        ddr = self._ddr
+        if not size_bytes and not phy_addr:
+            return _EMPTY
+        if not ddr.contains(phy_addr, size_bytes):
+            raise RangeRefused(Status.HB_DSP_INVALID_ADDRESS, ddr.explain(phy_addr, size_bytes))
+        if not ddr.may_use(phy_addr, client):
+            raise RangeRefused(
+                Status.HB_DSP_INVALID_ADDRESS,
+                f"The block at {phy_addr:#x} is not client {client}'s; register it first (hbSysRegisterMem).",
+            )
+        if phy_addr % RPC_ALIGNMENT:
+            raise RangeRefused(
+                Status.HB_DSP_UNALIGNED_ADDRESS,
+                f"The RPC block at {phy_addr:#x} does not start at a multiple of {RPC_ALIGNMENT} bytes.",
+            )
+        return ddr.view(phy_addr, size_bytes)

@@ -1,0 +1,207 @@
+"""Control requests: who may ask what, and what each verb answers. Every request gets one reply."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+from dsp_server.clients import Client, Clients, NoRoomError
+from dsp_server.core.image_loader import ImageError
+from dsp_server.daemon.report import Report
+from dsp_server.lifecycle.core_state import CoreStateError
+from dsp_server.lifecycle.image_change import Done
+from dsp_server.lifecycle.lifecycle import Lifecycle
+from dsp_server.memory.owners import Memory, MemoryRefusedError
+from dsp_server.process.journal import Journal, Repeats
+from hbrt.errors import RequestRefusedError
+from hbrt.protocol import control
+from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError
+from hbrt.status import Status
+
+
+class Pending(NamedTuple):
+    """A request whose answer comes later."""
+
+    identity: bytes
+    request_id: int
+
+
+_LATER = object()
+_Verb: TypeAlias = Callable[[ControlRequest, Pending], Any]
+
+
+class Control:
+    """Answers control requests.
+
+    Args:
+        clients: Leases, whose tokens are checked.
+        memory: The DDR.
+        lifecycle: The cores.
+        report: What there is to see.
+        journal: Gets a line on every malformed message.
+        reply: Sends bytes to a peer, by its identity.
+        settle_soon: Called when freed memory may wait for a running task.
+        end: Ends the board.
+    """
+
+    def __init__(
+        self,
+        clients: Clients,
+        memory: Memory,
+        lifecycle: Lifecycle,
+        report: Report,
+        journal: Journal,
+        reply: Callable[[bytes, bytes], None],
+        settle_soon: Callable[[], None],
+        end: Callable[[], None],
+    ) -> None:
+        self._clients = clients
+        self._memory = memory
+        self._lifecycle = lifecycle
+        self._report = report
+        self._journal = journal
+        self._malformed = Repeats()
+        self._reply = reply
+        self._settle_soon = settle_soon
+        self._end = end
+        self._verbs: dict[str, _Verb] = {
+            "alloc": lambda r, _: memory.alloc(r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"])),
+            "free": lambda r, _: self._let_go(memory.free, r),
+            "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
+            "unregister": lambda r, _: self._let_go(memory.unregister, r),
+            "unclean": lambda r, _: self._unclean(r),
+            "shared": lambda r, _: self._shared(r),
+            "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
+            "vouch": lambda r, _: self._vouch(r),
+            "status": lambda _r, _: report.status(),
+            "ops": lambda _r, _: report.ops(),
+            "mem": lambda r, _: {"summary": memory.summary(), "blocks": memory.listing(r.args["most"])},
+            "stop": lambda _r, _: end(),
+            "restart": self._restart,
+            "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
+            "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
+            "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
+        }
+
+    def handle(self, frames: list[bytes]) -> None:
+        """Answer one message of the ROUTER socket; nonsense gets a refusal and the connection goes on."""
+        identity, *rest = frames
+        try:
+            request = control.decode_request(_one(rest))
+        except MalformedMessageError as error:
+            if (suffix := self._malformed.suffix(identity, time.monotonic())) is not None:
+                self._journal.say(f"Refused a malformed control message: {error}{suffix}")
+            self._send(identity, ControlReply(0, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
+            return
+        pending = Pending(identity, request.id)
+        try:
+            data = self._verbs[request.verb](request, pending)
+        except (RequestRefusedError, MemoryRefusedError, ImageError) as error:
+            self._answer(pending, error.status, str(error))
+        except NoRoomError as error:
+            self._answer(pending, Status.HB_DSP_TASK_NUM_EXCEED_LIMIT, str(error))
+        except CoreStateError as error:
+            self._answer(pending, Status.HB_DSP_INVALID_ARGUMENT, str(error))
+        except Exception:  # noqa: BLE001 - a defect in one verb must not end everybody's board
+            import traceback
+
+            self._journal.find("defect", f"{request.verb} failed in the daemon:\n{traceback.format_exc()}")
+            text = f"{request.verb} failed in the daemon, which is a defect of it; 'hbrt log' has the traceback."
+            self._answer(pending, Status.HB_SYS_NOT_RUNNING, text)
+        else:
+            if data is not _LATER:
+                self._answer(pending, Status.HB_SYS_SUCCESS, "", data)
+
+    def _answer(self, pending: Pending, status: int, text: str, data: Any = None) -> None:
+        self._send(pending.identity, ControlReply(pending.request_id, int(status), text, data))
+
+    def _send(self, identity: bytes, reply: ControlReply) -> None:
+        try:
+            raw = control.encode_reply(reply)
+        except ValueError as error:
+            raw = control.encode_reply(ControlReply(reply.id, Status.HB_SYS_INVALID_ARGUMENT, str(error)))
+        self._reply(identity, raw)
+
+    def _lease(self, request: ControlRequest) -> Client:
+        import hmac  # loads what a start need not wait for
+
+        client = self._clients.by_id.get(request.client)
+        if client is None or client.has_gone or not hmac.compare_digest(client.token, request.token):
+            raise RequestRefusedError(
+                Status.HB_DSP_PERMISSION,
+                f"{request.verb} is for attached clients; client {request.client} is not attached with that token.",
+            )
+        return client
+
+    def _vouch(self, request: ControlRequest) -> dict[str, Any]:
+        """Tell one client whether who claims to be another one is: process id and name of that other one."""
+        import hmac
+
+        self._lease(request)
+        peer, args = self._clients.by_id.get(request.args["peer"]), request.args
+        if (
+            peer is None
+            or peer.has_gone
+            or not hmac.compare_digest(control.lease_proof(peer.token, args["nonce"]).encode(), args["proof"].encode())
+        ):
+            raise RequestRefusedError(
+                Status.HB_DSP_PERMISSION,
+                f"Client {args['peer']} is not attached with the token that was shown; connect anew.",
+            )
+        return {"pid": peer.pid, "name": peer.name}
+
+    def _unclean(self, request: ControlRequest) -> None:
+        """Keep what a client in strict mode found out about itself; the daemon sees no CPU's cache."""
+        client, args = self._lease(request), request.args
+        if "params" in args:
+            place = f"{args['phy']:#x}, whose address stands at offset {args.get('at', 0)} of its input block "
+            gave = f"gave a task the memory at {place}{args['params']:#x}"
+        else:
+            way = "write" if args.get("is_output") else "read"
+            gave = f"gave a task {args['phy']:#x}+{args['size']:#x} to {way}"
+        self._journal.find(
+            "missing-clean",
+            f"Process {client.pid} ({client.name}) {gave}, with {args['count']} bytes that its CPU changed and did not "
+            "clean (hbSysFlushMem, HB_SYS_MEM_CACHE_CLEAN).",
+        )
+
+    def _shared(self, request: ControlRequest) -> None:
+        """As ``_unclean``, of memory that two unfinished tasks of one client use; which they use it, only it knows."""
+        client, args = self._lease(request), request.args
+        use, earlier = (control.MEMORY_USES[args[name]] for name in ("use", "earlier_use"))
+        self._journal.find(
+            "shared-block",
+            f"Process {client.pid} ({client.name}) submitted a task of command {args['cmd']:#x} that {use} "
+            f"{args['phy']:#x}+{args['size']:#x}, which its task of command {args['earlier_cmd']:#x} that had not "
+            f"ended {earlier}.",
+        )
+
+    def _let_go(self, let_go: Callable[[int, int], None], request: ControlRequest) -> None:
+        let_go(request.args["phy"], self._lease(request).id)
+        if self._memory.is_waiting:
+            self._settle_soon()
+
+    def _recovery(self, enabled: int | None) -> bool:
+        if enabled is not None:
+            self._lifecycle.is_recovering = bool(enabled)
+            self._journal.say(f"Recovery of crashed cores is {'enabled' if enabled else 'disabled'}.")
+        return self._lifecycle.is_recovering
+
+    def _restart(self, request: ControlRequest, pending: Pending) -> object:
+        args = request.args
+        load_seconds = args["load_ms"] / 1000 if "load_ms" in args else None
+        return self._later(
+            self._lifecycle.restart, pending, args.get("core", -1), args.get("image") or None, load_seconds=load_seconds
+        )
+
+    def _later(self, ask: Callable[..., None], pending: Pending, *args: Any, **options: Any) -> object:
+        done: Done = lambda status, text: self._answer(pending, status, text)  # noqa: E731
+        ask(*args, done=done, **options)
+        return _LATER
+
+
+def _one(frames: list[bytes]) -> bytes:
+    if len(frames) != 1:
+        raise MalformedMessageError(f"A request is one frame; {len(frames)} came.")
+    return frames[0]

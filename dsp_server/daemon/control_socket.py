@@ -1,0 +1,107 @@
+"""The daemon's ZeroMQ socket: messages in and out, and no more connections than the daemon can hold."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import struct
+from collections.abc import Callable
+
+import zmq
+
+from dsp_server.process.event_loop import Loop, Timer
+from dsp_server.process.journal import Journal
+from hbrt.board.paths import BoardPaths
+from hbrt.protocol import control
+
+# A little more than a request may have: up to here a sender is told what is wrong, beyond it ZeroMQ hangs up.
+RECEIVE_BYTES = 16 * control.MAX_REQUEST_BYTES
+# Per peer; one that asks and does not read loses the rest. Far more than are ever under way: ZeroMQ counts what was
+# read some milliseconds late, and drops what seems to be too much.
+QUEUED_REPLIES = 1000
+LINGER_MS = 200
+REOPEN_SECONDS = 0.2
+_EVENT = struct.Struct("=HI")  # of the socket monitor: what happened, to which descriptor
+
+
+class ControlSocket:
+    """A ROUTER socket in the daemon's loop."""
+
+    def __init__(self, paths: BoardPaths, loop: Loop, journal: Journal) -> None:
+        self._paths = paths
+        self._loop = loop
+        self._journal = journal
+        self._handle: Callable[[list[bytes]], None] = lambda _frames: None
+        self._context = zmq.Context(io_threads=1)
+        self._socket = self._context.socket(zmq.ROUTER)
+        self._socket.linger = LINGER_MS
+        self._socket.maxmsgsize = RECEIVE_BYTES
+        self._socket.sndhwm = QUEUED_REPLIES
+        # libzmq aborts the process when accept() finds no descriptor left. So its file is hidden for a while when a new
+        # connection's descriptor shows by its number that half are in use: nobody finds the socket then, and who is
+        # connected stays connected. (Unbinding would hang up on them, and lose their replies.)
+        self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED)
+        self._highest_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
+        self._is_hidden = False
+        self._drain: Timer | None = None
+        self._socket.bind(paths.control_endpoint)
+        paths.control.chmod(0o600)
+
+    def open(self, handle: Callable[[list[bytes]], None]) -> None:
+        """Give every message to ``handle``."""
+        self._handle = handle
+        self._loop.watch(int(self._socket.fd), self._on_messages)
+        self._loop.watch(int(self._monitor.fd), self._on_connections)
+        self._on_messages()
+        self._on_connections()
+
+    def reply(self, identity: bytes, raw: bytes) -> None:
+        """Send to a peer; one that has gone or does not read loses it."""
+        with contextlib.suppress(zmq.ZMQError):
+            self._socket.send_multipart([identity, raw], zmq.NOBLOCK)
+        # The socket's descriptor tells of a change once. A send may have taken note of messages that came in, so that
+        # nobody will be told of them.
+        if self._drain is None or not self._drain.is_waiting:
+            self._drain = self._loop.later(0.0, self._on_messages)
+
+    def close(self) -> None:
+        """Send what waits, hang up, and take the socket's file away."""
+        self._loop.unwatch(int(self._socket.fd))
+        self._loop.unwatch(int(self._monitor.fd))
+        self._socket.disable_monitor()
+        self._monitor.close()
+        self._socket.close()
+        self._context.term()
+
+    def _on_messages(self) -> None:
+        while True:
+            try:
+                frames = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            self._handle(frames)
+
+    def _on_connections(self) -> None:
+        while True:
+            try:
+                event = self._monitor.recv_multipart(zmq.NOBLOCK)[0]
+            except zmq.Again:
+                return
+            _, fd = _EVENT.unpack(event)
+            if fd > self._highest_fd and not self._is_hidden:
+                self._journal.say(f"Descriptor {fd} is in use: no more control connections until some have ended.")
+                self._paths.control.rename(self._paths.hidden_control)
+                self._is_hidden = True
+                self._loop.later(REOPEN_SECONDS, self._reopen)
+
+    def _reopen(self) -> None:
+        with contextlib.suppress(OSError):
+            fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            os.close(fd)
+            if fd <= self._highest_fd:
+                self._paths.hidden_control.rename(self._paths.control)
+                self._is_hidden = False
+                self._journal.say("Control connections are accepted again.")
+                return
+        self._loop.later(REOPEN_SECONDS, self._reopen)

@@ -1,0 +1,139 @@
+"""The process of a board's daemon: its signals, its limits, the board's lock and files, and what its starter hears."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from dsp_server.core.image_loader import ImageError
+from dsp_server.daemon.supervisor import Stop, Supervisor, origin_of
+from dsp_server.lifecycle.snapshots import read_image
+from dsp_server.process.end_signals import ended_by_signals
+from dsp_server.process.event_loop import Loop
+from dsp_server.process.fd_limit import raise_descriptor_limit
+from dsp_server.process.process_title import set_title
+from hbrt import settings
+from hbrt.board.files import leftovers, remove_files, take_lock
+from hbrt.board.launch import DaemonConfig, check_descriptors
+from hbrt.board.paths import BoardPaths
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import LayoutError
+from hbrt.errors import BoardError, WrongUseError
+from hbrt.settings import BadSettingError
+from hbrt.status import Status
+
+CORE_SETTINGS = ("HBRT_NN_PATH", "HBRT_SPIN_US")  # the cores' processes read them
+
+
+def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
+    """Be the daemon of a board until told to end.
+
+    Args:
+        config: What to serve.
+        on_running: Called once, when the board runs, with the names of files that a dead daemon had left.
+        lifeline_fd: Its end of file ends a private board, and any board that has not come to run; -1 for none.
+
+    Raises:
+        BoardError: the board's directory, its state or the limit of descriptors forbids it.
+        ImageError: the image does not load.
+        LayoutError: the number of cores or the size of the DDR is out of range. BadSettingError: a setting's value is.
+    """
+    raise_descriptor_limit()
+    check_descriptors()
+    settings.check(*CORE_SETTINGS)
+    paths = BoardPaths(Path(config.directory))
+    # What can be wrong with the request is found before there is something to take away again.
+    read_image(origin_of(config))
+    ddr = Ddr.create(config.ddr_bytes, config.cores)
+    loop, stop = Loop(), Stop()
+    with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as removed:
+        if lifeline_fd >= 0:
+            loop.watch(lifeline_fd, stop.ask)
+        supervisor = Supervisor(config, paths, ddr, loop, stop)
+        try:
+            for name in removed:
+                supervisor.journal.say(f"Removed what an earlier daemon left: {name}.")
+            try:
+                supervisor.open()
+            except (BoardError, ImageError) as error:
+                first, *trace = str(error).splitlines()  # whoever starts it is told all
+                supervisor.journal.say(f"Board {paths.name} did not start. {' '.join((first, *trace[-1:]))}")
+                raise
+            if not config.is_private:
+                loop.unwatch(lifeline_fd)
+            supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")
+            on_running(removed)
+            set_title("daemon", paths.name)
+            supervisor.run()
+        finally:
+            supervisor.close()
+
+
+def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -1) -> int:
+    """``serve`` for a process that another one waits for; returns an exit code.
+
+    Args:
+        config: What to serve.
+        ready_fd: Gets one JSON line ``{ok, status, text, removed}`` when the board runs or cannot; see
+            hbrt.board.launch.
+        lifeline_fd: As for ``serve``.
+    """
+
+    def announce(**fields: Any) -> None:
+        nonlocal ready_fd
+        fd, ready_fd = ready_fd, -1
+        if fd >= 0:
+            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+                os.write(fd, json.dumps(fields).encode())
+            os.close(fd)
+
+    try:
+        serve(config, lambda removed: announce(ok=True, removed=removed), lifeline_fd)
+    except (BoardError, ImageError, LayoutError, BadSettingError) as error:
+        announce(ok=False, status=int(_status_of(error)), text=str(error))
+        return 3
+    except Exception:
+        import traceback  # the log of a private board, with the same text, goes with the board
+
+        announce(ok=False, status=int(Status.HB_SYS_NOT_RUNNING), text=traceback.format_exc())
+        raise
+    return 0
+
+
+@contextlib.contextmanager
+def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
+    """Hold the board's lock; gives the names of files that a dead daemon had left, and removes all files at the end."""
+    lock_fd = take_lock(paths)
+    try:
+        removed = []
+        for path in leftovers(paths):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise BoardError(f"{path} is in the way of the board: {error.strerror}. Remove it.") from None
+            removed.append(path.name)
+        yield removed
+    finally:
+        remove_files(paths, keep_log=keep_log)
+        os.close(lock_fd)
+
+
+def _status_of(error: BoardError | ImageError | LayoutError | BadSettingError) -> Status:
+    if isinstance(error, ImageError):
+        return error.status
+    is_wrong_use = isinstance(error, (WrongUseError, LayoutError, BadSettingError))
+    return Status.HB_SYS_INVALID_ARGUMENT if is_wrong_use else Status.HB_SYS_NOT_RUNNING
+
+
+def main() -> None:
+    """Entry of a launched daemon: ``config ready_fd lifeline_fd`` (see hbrt.board.launch)."""
+    config = DaemonConfig(**json.loads(sys.argv[1]))
+    ready_fd, lifeline_fd = int(sys.argv[2]), int(sys.argv[3])
+    for fd in (ready_fd, lifeline_fd):
+        os.set_inheritable(fd, False)
+    sys.exit(serve_and_announce(config, ready_fd, lifeline_fd))

@@ -1,0 +1,59 @@
+"""A daemon that stays in its terminal: ``dsp_server``, and ``hbrt start --foreground``."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from dsp_server.daemon.daemon import serve
+from hbrt.board.files import make_directory
+from hbrt.board.launch import DaemonConfig, open_log
+from hbrt.board.log_file import Follower
+from hbrt.board.paths import BoardPaths
+
+
+def serve_in_foreground(config: DaemonConfig, on_running: Callable[[list[str]], None]) -> None:
+    """Be the daemon in this process until Ctrl-C, SIGTERM or ``hbrt stop``; what is logged is shown on stderr as well.
+
+    Args:
+        config: What to serve.
+        on_running: Called once, when the board runs, with the names of files that a dead daemon had left.
+
+    Raises:
+        BoardError, ImageError, LayoutError, BadSettingError: as ``serve``.
+    """
+    paths = BoardPaths(Path(config.directory))
+    make_directory(paths)
+    log = open_log(paths)
+    # The cores write to the file alone: a terminal that does not read (Ctrl-S) must not stop the board.
+    follower = Follower(paths.log)
+    follower.skip_to_end()
+    terminal = os.dup(2)
+    os.dup2(log, 2)
+    os.close(log)
+    has_ended = threading.Event()
+    thread = threading.Thread(target=_show, args=(follower, terminal, has_ended), daemon=True)
+    thread.start()
+    try:
+        serve(config, on_running)
+    finally:
+        has_ended.set()
+        thread.join(timeout=1.0)
+        os.dup2(terminal, 2)
+        os.close(terminal)
+        follower.close()
+
+
+def _show(follower: Follower, terminal: int, has_ended: threading.Event) -> None:
+    """Write to the terminal what comes into the log, and at the end the rest."""
+    while True:
+        is_last = has_ended.wait(Follower.LOOK_SECONDS)
+        try:
+            for chunk in follower.read():
+                os.write(terminal, chunk)
+        except OSError:
+            return  # the terminal has gone; the log has it all
+        if is_last:
+            return

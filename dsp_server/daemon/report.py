@@ -1,0 +1,176 @@
+"""What ``hbrt status`` and ``hbrt ops`` show: the board as plain data."""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from dsp_server.clients import Client, Clients
+from dsp_server.lifecycle import health
+from dsp_server.lifecycle.core_state import CRASHED, OFFLINE, RUNNING, BoardCore
+from dsp_server.lifecycle.health import CoreHealth
+from dsp_server.lifecycle.lifecycle import Lifecycle
+from dsp_server.memory.owners import Memory
+from dsp_server.process.journal import Journal
+from dsp_server.registry import range_name
+from hbrt.board.paths import BoardPaths
+from hbrt.ddr.layout import SLOT_COUNT
+from hbrt.mailbox.table import Mailbox, State
+
+
+class Report:
+    """Reads the parts of a board; changes nothing."""
+
+    def __init__(
+        self,
+        paths: BoardPaths,
+        mailbox: Mailbox,
+        clients: Clients,
+        memory: Memory,
+        lifecycle: Lifecycle,
+        journal: Journal,
+    ) -> None:
+        self._paths = paths
+        self._mailbox = mailbox
+        self._clients = clients
+        self._memory = memory
+        self._lifecycle = lifecycle
+        self._journal = journal
+        self._started_at = time.time()
+
+    def status(self) -> dict[str, Any]:
+        """The whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
+        cores = self._lifecycle.cores
+        states = self._mailbox.slots_in
+        now_ns = time.monotonic_ns()
+        beats = [core.health(now_ns) for core in cores]
+        running = self._running(now_ns)
+        clients = [client for client in self._clients.by_id.values() if not client.has_gone]
+        return {
+            "board": self._paths.name,
+            "directory": str(self._paths.path),
+            "state": self.state(),
+            "pid": os.getpid(),
+            "uptime_s": time.time() - self._started_at,
+            "image": str(cores[0].image.origin),
+            "image_error": self._lifecycle.image_error,
+            "healthy": health.of_board(beats),
+            "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
+            "cores": [
+                {
+                    **_core(core),
+                    "health": beat.word,
+                    "beat_age_s": beat.beat_age_s,
+                    "problem": _problem(core, beat, running),
+                }
+                for core, beat in zip(cores, beats, strict=True)
+            ],
+            "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
+            "oldest_waiting": self._oldest_waiting(now_ns),
+            "longest_running": running[0] if running else None,
+            "slots": {
+                "total": SLOT_COUNT,
+                "leased": sum(len(client.slots) for client in clients),
+                "free": self._clients.free_slots,
+            },
+            "memory": self._memory.summary(),
+            "clients": [self._client(client) for client in clients],
+            "findings": list(self._journal.findings),
+        }
+
+    def _oldest_waiting(self, now_ns: int) -> dict[str, Any] | None:
+        """The task that has waited the longest for a core, or for a relay: what starves, when anything does."""
+        waiting = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.SENT, State.READY)]
+        if not waiting:
+            return None
+        oldest = min(waiting, key=lambda request: request.sequence)
+        return {
+            "age_s": max(0, now_ns - oldest.sequence) / 1e9,
+            "cmd": oldest.cmd,
+            "priority": oldest.priority,
+            "custom_id": oldest.custom_id,
+            "client": oldest.client,
+        }
+
+    def _running(self, now_ns: int) -> list[dict[str, Any]]:
+        """The tasks that cores run, the longest first: what hangs, when anything does."""
+        cores = [core for core in self._lifecycle.cores if core.child]
+        names = {core.index: {row[0]: row[1] for row in core.child.ops} for core in cores if core.child}
+        slots = self._mailbox.slots_in(State.RUNNING)
+        running = [(self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
+        # A claim before the submission, whose time the sequence is, is that of an earlier task in the slot.
+        of_now = [(task, on) for task, on in running if on.core in names and task.sequence <= on.claim_ns <= now_ns]
+        return [
+            {
+                "age_s": (now_ns - on.claim_ns) / 1e9,
+                "cmd": task.cmd,
+                "name": names[on.core].get(task.cmd, ""),
+                "core": on.core,
+                "client": task.client,
+            }
+            for task, on in sorted(of_now, key=lambda one: one[1].claim_ns)
+        ]
+
+    def state(self) -> str:
+        """State of the board: running while a core is, else crashed when one is, else offline."""
+        states = {core.state for core in self._lifecycle.cores}
+        return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
+
+    def ops(self) -> list[dict[str, Any]]:
+        """The commands, each with the cores that serve it: cores may run different images."""
+        serving: dict[tuple[int, str, str, int], list[int]] = {}
+        for core in self._lifecycle.cores:
+            for cmd, name, source, latency_us in core.child.ops if core.child else ():
+                serving.setdefault((cmd, name, source, latency_us), []).append(core.index)
+        return [
+            {
+                "cmd": cmd,
+                "name": name,
+                "range": range_name(cmd),
+                "source": source,
+                "latency_us": latency_us,
+                "cores": cores,
+            }
+            for (cmd, name, source, latency_us), cores in sorted(serving.items())
+        ]
+
+    def _client(self, client: Client) -> dict[str, Any]:
+        blocks, size_bytes = self._memory.owned(client.id)
+        return {
+            "id": client.id,
+            "pid": client.pid,
+            "name": client.name,
+            "age_s": time.time() - client.attached_at,
+            "blocks": blocks,
+            "bytes": size_bytes,
+            "slots": len(client.slots),
+            "tasks": sum(self._mailbox.map[self._mailbox.states + slot] != State.EMPTY for slot in client.slots),
+        }
+
+
+def _core(core: BoardCore) -> dict[str, Any]:
+    return {
+        "core": core.index,
+        "state": core.state,
+        "pid": core.child.pid if core.child else None,
+        # The process that is to take over: loading its image, or ready and waiting for the end of a task.
+        "next": {"pid": core.candidate.pid, "phase": core.candidate.phase.value} if core.candidate else None,
+        "epoch": core.epoch,
+        "crashes": core.crashes,
+        "last_crash": core.last_crash,
+        "image": str(core.image.origin),
+        **core.counters(),
+    }
+
+
+def _problem(core: BoardCore, beat: CoreHealth, running: list[dict[str, Any]]) -> str:
+    ops = [f"{task['name'] or 'an op'} (command {task['cmd']:#x})" for task in running if task["core"] == core.index]
+    return health.problem(
+        f"Core {core.index}{f' (process {core.child.pid})' if core.child else ''}",
+        beat,
+        ops[-1] if ops else "",  # of two, one has interrupted the other
+        core.last_crash,
+        is_stopped=beat.word == "stalled" and core.is_stopped,
+        comes_back=core.is_wanted,
+    )

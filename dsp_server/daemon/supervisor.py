@@ -1,0 +1,144 @@
+"""A board: its parts, made, joined, and run until told to end. The process around it is in daemon.py.
+
+One thread, one loop. Clients attach over a Unix socket whose connection is their lease; everything else is a control
+request over ZeroMQ. The path of a task does not come by here: the supervisor acts on tasks only when someone died.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from dsp_server.clients import Clients
+from dsp_server.core.image_loader import ImageError, ImageLateError
+from dsp_server.daemon.control import Control
+from dsp_server.daemon.leases import Leases
+from dsp_server.daemon.log_bound import LogBound
+from dsp_server.daemon.reload import Reloader
+from dsp_server.daemon.report import Report
+from dsp_server.lifecycle.core_state import BoardCore
+from dsp_server.lifecycle.lifecycle import Lifecycle
+from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
+from dsp_server.lifecycle.task_ends import Settler
+from dsp_server.lifecycle.watchdog import Watchdog
+from dsp_server.memory.owners import Memory
+from dsp_server.process.event_loop import Loop
+from dsp_server.process.journal import Journal
+from hbrt import settings
+from hbrt.board.launch import DaemonConfig
+from hbrt.board.paths import BoardPaths
+from hbrt.ddr.file import Ddr
+from hbrt.errors import BoardError
+from hbrt.mailbox.table import Mailbox, State
+from hbrt.status import Status
+
+
+class Stop:
+    """Whether somebody asked the board to end: a signal, a request, the end of its starter."""
+
+    def __init__(self) -> None:
+        self.is_asked = False
+
+    def ask(self) -> None:
+        """Have the board end soon."""
+        self.is_asked = True
+
+
+def origin_of(config: DaemonConfig) -> Path:
+    """Image file that a board was asked to run."""
+    return Path(config.image).absolute() if config.image else DEFAULT_IMAGE
+
+
+class Supervisor:
+    """A board: its parts, joined. The caller holds the board's lock and removes its files in the end."""
+
+    def __init__(self, config: DaemonConfig, paths: BoardPaths, ddr: Ddr, loop: Loop, stop: Stop) -> None:
+        self.loop = loop
+        self.stop = stop
+        self.journal = Journal(os.dup(2))
+        self.mailbox = Mailbox(ddr)
+        self.clients = Clients(self.mailbox)
+        self.memory = Memory(ddr, self.mailbox, self.clients, self.journal.find)
+        self.settler = Settler(self.mailbox, self.clients)
+        snapshots = Snapshots(paths.path)
+        image = snapshots.take(origin_of(config))
+        cores = [BoardCore(index, ddr, image) for index in range(config.cores)]
+        self.lifecycle = Lifecycle(
+            cores, self.loop, self.journal, ddr.fd, self.clients, self.settler, snapshots, config.load_seconds
+        )
+        fleet = self.lifecycle.fleet
+        self._outcome: list[tuple[Status, str]] = []
+        self.lifecycle.start_all(lambda status, text: self._outcome.append((status, text)))
+
+        from dsp_server.daemon.control_socket import ControlSocket  # ZeroMQ loads while the cores' interpreters do
+
+        self.leases = Leases(
+            paths,
+            self.loop,
+            self.journal,
+            self.clients,
+            self.memory,
+            [ddr.fd, *fleet.doorbells, *fleet.urgent_bells],
+            fleet.tell_of,
+            fleet.tell_gone,
+        )
+        self.control_socket = ControlSocket(paths, self.loop, self.journal)
+        report = Report(paths, self.mailbox, self.clients, self.memory, self.lifecycle, self.journal)
+        self.control = Control(
+            self.clients,
+            self.memory,
+            self.lifecycle,
+            report,
+            self.journal,
+            self.control_socket.reply,
+            self.leases.settle_soon,
+            stop.ask,
+        )
+        self.control_socket.open(self.control.handle)
+        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
+        self.watchdog = Watchdog(self.mailbox, self.settler, cores, self.loop, self.journal, watchdog_ms)
+        self.lifecycle.is_recovering = config.is_recovering
+        self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
+        self.log_bound = LogBound(paths.log, self.loop, self.journal, settings.size_bytes("HBRT_LOG"))
+        self._name = paths.name
+
+    def open(self) -> None:
+        """Returns when all cores run; clients come in from then on.
+
+        Raises:
+            ImageError: the image did not load on a core; has its traceback. ImageLateError: it took too long.
+            BoardError: the daemon was told to end before the board ran, or a core's process cannot be started.
+        """
+        while not self._outcome and not self.stop.is_asked:
+            self.loop.step()
+        if self.stop.is_asked:
+            raise BoardError("It was told to end before its cores ran.")
+        status, text = self._outcome[0]
+        for kind in (ImageError, ImageLateError):
+            if status == kind.status:
+                raise kind(text)
+        if status:
+            raise BoardError(text)
+        # From here on many lean on this process: a defect in one handler is a finding, not everybody's end.
+        self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
+        self.leases.open()
+        self.watchdog.open()
+        self.log_bound.look()
+        if self.reloader is not None:
+            self.reloader.open()
+
+    def run(self) -> None:
+        """Serve until told to end."""
+        while not self.stop.is_asked:
+            self.loop.step()
+
+    def close(self) -> None:
+        """Lose what is queued, end the cores after their tasks, close every lease and socket."""
+        self.leases.shut()
+        self.settler.lose(State.SENT, State.READY)
+        self.lifecycle.close()
+        self.settler.lose(State.SENT, State.READY, State.RUNNING)
+        self.leases.close()
+        self.control_socket.close()
+        self.journal.say(f"Board {self._name} is offline.")
+        self.loop.close()

@@ -1,0 +1,61 @@
+"""The gate's life as a process: it ends with its board, or when told to.
+
+It is a process of its own, apart from the relay of this machine's programs: whatever passes here, and however much,
+that relay's calls do not wait for it, and one that a program started by itself does not stand in the way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+from dsp_server.gateway.gateway import Gate
+from dsp_server.gateway.listening import Listen
+from dsp_server.process.end_signals import ended_by_signals
+from dsp_server.process.fd_limit import raise_descriptor_limit
+from dsp_server.process.process_title import set_title
+from dsp_server.relay import PROGRAM
+from dsp_server.relay.serve import detach, say
+from hbrt.attach.link import Link
+from hbrt.board.paths import BoardPaths
+from hbrt.errors import BoardError
+
+
+def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) -> None:
+    """Let programs of other machines in, until told to end or the board ends.
+
+    Args:
+        paths: The board.
+        listen: Where, and for whom.
+        on_running: Called once with the endpoint, when it serves.
+
+    Raises:
+        BoardError: it cannot listen there; no daemon serves the board, or it refused.
+    """
+    raise_descriptor_limit()
+    link = Link(paths, PROGRAM)
+    try:
+        gate = Gate(link, listen, say)
+        try:
+            with ended_by_signals(gate, gate.stop):
+                say(f"The relay listens at {gate.endpoint}, {'with' if listen.keys else 'without'} keys.")
+                on_running(gate.endpoint)
+                set_title("gateway", paths.name)
+                gate.run()
+        finally:
+            gate.close()
+    finally:
+        link.close()
+
+
+def start_detached(paths: BoardPaths, listen: Listen) -> tuple[int, str]:
+    """Start a gate that goes on without this terminal; returns its process id and its endpoint when it serves.
+
+    Raises:
+        BoardError: it did not come to serve; has its own sentence.
+    """
+    pid, word = detach(paths, lambda announce: serve(paths, listen, announce))
+    if word.startswith("tcp://"):
+        return pid, word
+    os.waitpid(pid, 0)
+    raise BoardError(word or f"The relay of board {paths.name} ended before it served; see 'hbrt log'.")

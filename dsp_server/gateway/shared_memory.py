@@ -1,0 +1,112 @@
+"""The board's side of a remote program's memory: which blocks it may touch, and what of them is to be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from hbrt.attach.link import Link
+from hbrt.attach.tasks import Tasks
+from hbrt.errors import RequestRefusedError
+from hbrt.protocol.control import ControlRequest, MalformedMessageError
+from hbrt.protocol.remote import Kind, encode
+from hbrt.remote.shadow import Change
+from hbrt.remote.shadow_memory import Holdings, ShadowMemory
+from hbrt.status import Status
+
+
+class DeputyMemory:
+    """The blocks that a deputy holds for its program; only these are ever read or written for it.
+
+    Args:
+        link: The deputy's own attachment, whose lease the blocks hang on.
+        tasks: Its tasks, which are told of its blocks.
+        next_number: Gives the number of the next DATA.
+    """
+
+    def __init__(self, link: Link, tasks: Tasks, next_number: Callable[[], int]) -> None:
+        self._link = link
+        self._tasks = tasks
+        self._holdings = Holdings(link.ddr.layout.phy_end)
+        self._shadow = ShadowMemory(link.ddr)
+        self._next_number = next_number
+        self._seen = 0  # number of the last PUSH that was taken in
+
+    def ask(self, request: ControlRequest) -> object:
+        """Do a control request that concerns memory; returns what the program is told.
+
+        Raises:
+            RequestRefusedError: the daemon refused it.
+        """
+        data = self._link.request(request.verb, **request.args)
+        phy_addr = request.args.get("phy", 0)
+        if request.verb == "alloc":
+            self._holdings.hold(data, request.args["size"], is_owned=True)
+            self._tasks.remember_block(data, request.args["size"])
+        elif request.verb == "register":
+            return self._on_register(data)
+        elif request.verb == "free":
+            self._tasks.forget_block(phy_addr)
+            self._let_go(phy_addr, is_owned=True)
+        elif request.verb == "unregister":
+            found = self._holdings.find(phy_addr, 0)
+            if found is not None:
+                self._let_go(found[0], is_owned=False)
+        return data
+
+    def push(self, number: int, phy_addr: int, change: Change) -> None:
+        """Take bytes of the program in.
+
+        Raises:
+            MalformedMessageError: not the next number, or not inside one block that the program holds.
+        """
+        if number != self._seen + 1:
+            raise MalformedMessageError(f"PUSH {number} came after PUSH {self._seen}.")
+        if self._holdings.find(phy_addr, change.size_bytes) is None:
+            raise MalformedMessageError(
+                f"The range {phy_addr:#x}+{change.size_bytes:#x} of a PUSH is not inside one block of its program."
+            )
+        self._shadow.accept(phy_addr, change)
+        self._seen = number
+
+    def pull(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
+        """DATA for what changed in the pages of a range: number and frame.
+
+        Raises:
+            RequestRefusedError: the range is not inside one block that the program holds.
+        """
+        found = self._holdings.find(phy_addr, size_bytes)
+        if found is None:
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"The range {phy_addr:#x}+{size_bytes:#x} is not inside one block of this process.",
+            )
+        return self._data(found[0], found[1].extent)
+
+    def everything(self) -> Iterator[tuple[int, bytes]]:
+        """DATA for what changed in all blocks of the program: number and frame. One let go meanwhile is left out."""
+        for phy_addr, held in self._holdings.all():
+            if self._holdings.find(phy_addr, held.extent) is not None:
+                yield from self._data(phy_addr, held.extent)
+
+    def close(self) -> None:
+        """Give the base back; the blocks go with the lease."""
+        self._shadow.close()
+
+    def _data(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
+        for address, change, seen in self._shadow.changes(phy_addr, size_bytes, lambda *_: self._seen):
+            number = self._next_number()
+            yield number, encode(Kind.DATA, number, seen, address, *change)
+
+    def _on_register(self, base: int) -> object:
+        entry = self._link.ddr.block_at(base)
+        if entry is None:
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED, f"The block at {base:#x} was freed while it was being registered."
+            )
+        self._holdings.hold(base, entry.size_bytes, is_owned=False)
+        return [base, entry.size_bytes, entry.owner]
+
+    def _let_go(self, phy_addr: int, *, is_owned: bool) -> None:
+        found = self._holdings.find(phy_addr, 0)
+        if found is not None and self._holdings.let_go(phy_addr, is_owned=is_owned) is None:
+            self._shadow.forget(phy_addr, found[1].extent)

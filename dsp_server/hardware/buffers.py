@@ -1,0 +1,55 @@
+"""What the tile manager and the iDMA need to know of a buffer: its bytes, its address, who asked for it."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+    from numpy.typing import NDArray
+
+    BufferLike: TypeAlias = ReadableBuffer | NDArray[Any]
+
+# The caller of an allocation or a transfer is the first frame outside these.
+_NOT_CALLERS = {"contextlib"} | {
+    f"dsp_server.hardware.{name}" for name in ("buffers", "descriptors", "idma", "frame", "tile_manager")
+}
+
+
+def bytes_view(buffer: BufferLike) -> memoryview:
+    """A flat view of the buffer's bytes.
+
+    Raises:
+        TypeError: not a buffer, or its bytes are not contiguous.
+        ValueError: a memoryview that was released.
+    """
+    view = memoryview(cast("ReadableBuffer", buffer))  # numpy's types hide that an array is one
+    if view.format == "B" and view.ndim == 1:
+        if not view.contiguous:
+            raise TypeError("the buffer's bytes are not contiguous")
+        return view
+    if view.nbytes == 0:
+        return memoryview(bytearray())
+    return view.cast("B")
+
+
+def address_of(view: memoryview) -> int:
+    """The process's own address of the first byte; 0 for an empty view."""
+    if not view.nbytes:
+        return 0
+    if not view.readonly:
+        return ctypes.addressof(ctypes.c_char.from_buffer(view))
+    import numpy as np
+
+    address: int = np.frombuffer(view, np.uint8).__array_interface__["data"][0]
+    return address
+
+
+def caller_line() -> str:
+    """`file:line` of the op's code that called into this package."""
+    frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files: thousands of times slower
+    while frame.f_back is not None and frame.f_globals.get("__name__") in _NOT_CALLERS:
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"

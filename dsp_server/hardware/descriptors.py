@@ -1,0 +1,286 @@
+"""The iDMA engine: descriptors in, bytes moved later, one after another.
+
+A transfer is asynchronous on the chip, and a program that uses the data before it has waited is wrong
+there. So here, too, the bytes move only when a descriptor completes: when it is waited for, or polled after
+its modelled end, together with all that were issued before it. An op that never waits sees the old bytes.
+
+Modelled time: the engine works on one descriptor at a time, in the order of issue, while the core computes;
+see `cycles.py` for the costs. A poll that finds a descriptor not done advances the clock a little, so a
+loop of polls ends.
+
+Source: the calls' shapes and in-order polling: DSP development manual (J5); Halide's xtensa runtime.
+Emulator: error codes, queue depth, costs and the moment at which bytes move are its choice. A transfer across
+the border of DRAM0 and DRAM1, an error on the chip, cannot be expressed: each bank is a buffer of its own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from dsp_server.hardware import cycles
+from dsp_server.hardware.buffers import address_of, bytes_view, caller_line
+from dsp_server.hardware.cycles import IDMA_ISSUE_CYCLES, IDMA_POLL_CYCLES, CycleCounter, idma_cycles
+from dsp_server.hardware.transfers import (
+    IdmaError,
+    QueueFull,
+    Shape,
+    UnknownHandle,
+    checked_copy,
+    checked_copy_2d,
+    move_rows,
+)
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.buffers import BufferLike
+    from dsp_server.hardware.tile_manager import TileManager
+
+QUEUE_DEPTH: Final = 64
+
+
+class Descriptor(NamedTuple):
+    """A transfer that was issued; `end_cycle` is its modelled end, `where` the line that issued it."""
+
+    handle: int
+    dst: memoryview
+    src: memoryview
+    size_bytes: int
+    shape: Shape | None
+    end_cycle: int
+    where: str
+
+    def __str__(self) -> str:
+        rows = f" in {self.shape.num_rows} rows" if self.shape else ""
+        return f"descriptor {self.handle}, {self.size_bytes} bytes{rows}, issued at {self.where or 'a frame'}"
+
+
+class Idma:
+    """One core's iDMA engine and its queue.
+
+    Args:
+        counter: The core's cycle counter; None takes `cycles.current()` at each call.
+        tile_manager: The core's TCM, to count bank conflicts; None counts none.
+        depth: Descriptors that may be outstanding.
+    """
+
+    def __init__(
+        self,
+        counter: CycleCounter | None = None,
+        tile_manager: TileManager | None = None,
+        *,
+        depth: int = QUEUE_DEPTH,
+    ) -> None:
+        self._counter = counter
+        self.tile_manager = tile_manager
+        self.depth = depth
+        self.last_error = ""
+        self.queue: deque[Descriptor] = deque()
+        self._last_handle = 0
+        self._busy_until = 0
+
+    @property
+    def counter(self) -> CycleCounter:
+        """The cycle counter that transfers are timed by."""
+        return self._counter or cycles.current()
+
+    @property
+    def outstanding(self) -> int:
+        """Descriptors that have not completed. Costs no modelled time."""
+        return len(self.queue)
+
+    def copy(self, dst: BufferLike, src: BufferLike, size_bytes: int | None = None) -> int:
+        """Queue a copy of `size_bytes` from the start of `src` to the start of `dst`.
+
+        Args:
+            dst: Contiguous writable buffer of any item type, in DDR or TCM.
+            src: Contiguous buffer; its bytes are read when the descriptor completes.
+            size_bytes: Length; None when both have the same.
+
+        Returns:
+            The descriptor's handle, 1 or more.
+
+        Raises:
+            BadTransfer: a size beyond either buffer, buffers that overlap, or a buffer that cannot be used.
+            QueueFull: wait for some first.
+        """
+        to, from_ = checked_copy(dst, src, size_bytes)
+        return self.enqueue(to, from_, where=caller_line())
+
+    def copy_2d(
+        self,
+        dst: BufferLike,
+        src: BufferLike,
+        row_bytes: int,
+        num_rows: int,
+        *,
+        src_pitch_bytes: int,
+        dst_pitch_bytes: int,
+    ) -> int:
+        """Queue a copy of `num_rows` rows of `row_bytes`; pitches are in bytes, never in elements.
+
+        Returns:
+            The descriptor's handle, 1 or more.
+
+        Raises:
+            BadTransfer: as `copy`, or a pitch shorter than a row.
+            QueueFull: wait for some first.
+        """
+        asked = Shape(row_bytes, num_rows, src_pitch_bytes, dst_pitch_bytes)
+        to, from_, shape = checked_copy_2d(dst, src, asked)
+        return self.enqueue(to, from_, shape, caller_line())
+
+    def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
+        """Queue views that were checked already: for loops over tiles, which check once.
+
+        Without a shape both are of one length, and flat.
+
+        Raises:
+            QueueFull: wait for some first.
+        """
+        queue = self.queue
+        if len(queue) >= self.depth:
+            raise QueueFull(
+                f"{len(queue)} iDMA descriptors are outstanding, which is all the queue holds: wait for some first."
+            )
+        size_bytes, num_rows = (dst.nbytes, 1) if shape is None else (shape[0] * shape[1], shape[1])
+        counter = self._counter or cycles.current()
+        counter.cycles += IDMA_ISSUE_CYCLES
+        end_cycle = max(counter.cycles, self._busy_until) + idma_cycles(size_bytes, num_rows)
+        self._busy_until = end_cycle
+        self._last_handle = handle = self._last_handle + 1
+        queue.append(Descriptor(handle, dst, src, size_bytes, shape, end_cycle, where))
+        return handle
+
+    def desc_done(self, handle: int) -> bool:
+        """Poll: True when the descriptor's modelled end has passed, and then its bytes have moved.
+
+        Raises:
+            UnknownHandle: no descriptor has had it.
+        """
+        end_cycle = self._end_cycle(handle)
+        if end_cycle is None:
+            return True
+        counter = self.counter
+        if counter.cycles < end_cycle:
+            counter.charge(IDMA_POLL_CYCLES)
+            return False
+        self._complete_through(handle)
+        return True
+
+    def wait(self, handle: int) -> None:
+        """Let modelled time pass until the descriptor, and all issued before it, are done.
+
+        Raises:
+            UnknownHandle: no descriptor has had it.
+        """
+        queue = self.queue
+        at = handle - self._last_handle + len(queue) - 1  # as in _end_cycle, for waits are what ops do most
+        if not 0 <= at < len(queue):
+            self._end_cycle(handle)
+            return
+        (self._counter or cycles.current()).advance_to(queue[at].end_cycle)
+        for _ in range(at + 1):
+            _, dst, src, _, shape, _, _ = queue.popleft()
+            if shape is None:
+                dst[:] = src
+            else:
+                move_rows(dst, src, shape)
+
+    def wait_all(self) -> None:
+        """Wait for every outstanding descriptor."""
+        if self.queue:
+            self.wait(self._last_handle)
+
+    def poll(self) -> int:
+        """Complete what has reached its modelled end; return how many are outstanding, which costs a poll."""
+        now = self.counter.cycles
+        while self.queue and self.queue[0].end_cycle <= now:
+            self._move(self.queue.popleft())
+        if self.queue:
+            self.counter.charge(IDMA_POLL_CYCLES)
+        return len(self.queue)
+
+    @property
+    def busy_until(self) -> int:
+        """The modelled cycle at which the engine has done all that was issued."""
+        return self._busy_until
+
+    def account(self, now: int, busy_until: int, issued: int) -> None:
+        """Take over the clock of a compiled frame, which issued so many descriptors and moved their bytes itself.
+
+        Only while nothing is outstanding: handles in the queue follow one another.
+        """
+        self.counter.advance_to(now)
+        self._busy_until = max(self._busy_until, busy_until)
+        self._last_handle += issued
+
+    def drain(self) -> list[Descriptor]:
+        """Complete and return what nobody has waited for: a core calls it at the end of an op.
+
+        The records' views are empty, so that they keep no memory mapped.
+        """
+        nothing = memoryview(b"")
+        forgotten = [descriptor._replace(dst=nothing, src=nothing) for descriptor in self.queue]
+        self.wait_all()
+        return forgotten
+
+    def note_compute(self, *buffers: BufferLike) -> None:
+        """Say that the core now computes on these buffers: transfers in flight in their banks are conflicts.
+
+        The chip's banks serve one access at a time, so ping and pong belong in different banks. Counted in
+        `TileManager.bank_conflicts`.
+        """
+        tm = self.tile_manager
+        if tm is None or not self.queue:
+            return
+        banks = {tm.bank_at(address_of(bytes_view(buffer))) for buffer in buffers} - {None}
+        now = self.counter.cycles
+        for descriptor in self.queue:
+            if descriptor.end_cycle > now:
+                for view in (descriptor.dst, descriptor.src):
+                    bank = tm.bank_at(address_of(view))
+                    if bank is not None and bank in banks:
+                        tm.bank_conflicts[bank] += 1
+
+    def status_of(self, call: Callable[[], int]) -> int:
+        """C's habit: what `call` returns, or the code of the IdmaError it raises, with the sentence kept."""
+        try:
+            return call()
+        except IdmaError as error:
+            self.last_error = str(error)
+            return error.code
+
+    def _end_cycle(self, handle: int) -> int | None:
+        """Modelled end of an outstanding descriptor; None when it has completed."""
+        if not 0 < handle <= self._last_handle:
+            raise UnknownHandle(f"{handle} is no iDMA handle: pass what the copy returned, unless that was negative.")
+        at = handle - (self._last_handle - len(self.queue)) - 1  # handles in the queue follow one another
+        return self.queue[at].end_cycle if at >= 0 else None
+
+    def _complete_through(self, handle: int) -> None:
+        queue = self.queue
+        while queue and queue[0].handle <= handle:
+            self._move(queue.popleft())
+
+    @staticmethod
+    def _move(descriptor: Descriptor) -> None:
+        if descriptor.shape is None:
+            descriptor.dst[:] = descriptor.src
+        else:
+            move_rows(descriptor.dst, descriptor.src, descriptor.shape)
+
+
+_current = Idma()
+
+
+def current() -> Idma:
+    """The engine of this process's core; there is one, so that an op can be run with no core around it."""
+    return _current
+
+
+def install(idma: Idma) -> Idma:
+    """Make `idma` the current engine and return the one before it, as a core does for an op that interrupts another."""
+    global _current
+    before, _current = _current, idma
+    return before

@@ -1,0 +1,109 @@
+"""iDMA as an op sees it: the C names over this core's engine, and one place to take all the rest from.
+
+The engine is `descriptors.py`, the rules of a transfer `transfers.py`, the frames `frame.py`. The C
+names act on `current()`, return a negative code where C would, and leave a sentence for `idma_last_error`.
+Methods of `Idma`, and `ping_pong`, raise instead.
+
+Source: destination first, a handle as the result, the names of the 2-D call's arguments, IDMA_OK, the
+number of outstanding descriptors: Halide's xtensa runtime and the DSP development manual (J5). Emulator:
+the negative codes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dsp_server.hardware.descriptors import QUEUE_DEPTH, Descriptor, Idma, current, install
+from dsp_server.hardware.frame import TILE_SIZE, hb_dsp_ping_pong_frame, ping_pong
+from dsp_server.hardware.transfers import (
+    IDMA_ERR_BAD_TRANSFER,
+    IDMA_ERR_QUEUE_FULL,
+    IDMA_ERR_UNKNOWN_HANDLE,
+    IDMA_OK,
+    BadTransfer,
+    IdmaError,
+    QueueFull,
+    UnknownHandle,
+)
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.buffers import BufferLike
+
+__all__ = [
+    "IDMA_ERR_BAD_TRANSFER",
+    "IDMA_ERR_QUEUE_FULL",
+    "IDMA_ERR_UNKNOWN_HANDLE",
+    "IDMA_OK",
+    "QUEUE_DEPTH",
+    "TILE_SIZE",
+    "BadTransfer",
+    "Descriptor",
+    "Idma",
+    "IdmaError",
+    "QueueFull",
+    "UnknownHandle",
+    "current",
+    "hb_dsp_ping_pong_frame",
+    "idma_buffer_status",
+    "idma_copy_2d_desc",
+    "idma_copy_desc",
+    "idma_desc_done",
+    "idma_last_error",
+    "install",
+    "ping_pong",
+]
+
+
+def idma_copy_desc(dst: BufferLike, src: BufferLike, size_bytes: int, flags: int = 0) -> int:
+    """Queue a copy. `flags` are the chip's interrupt flags, without effect here.
+
+    Returns:
+        A handle of 1 or more; IDMA_ERR_BAD_TRANSFER, IDMA_ERR_QUEUE_FULL.
+    """
+    del flags
+    idma = current()
+    return idma.status_of(lambda: idma.copy(dst, src, size_bytes))
+
+
+def idma_copy_2d_desc(
+    dst: BufferLike,
+    src: BufferLike,
+    row_bytes: int,
+    flags: int,
+    num_rows: int,
+    src_pitch_bytes: int,
+    dst_pitch_bytes: int,
+) -> int:
+    """Queue a copy of rows. Pitches in bytes, `flags` as for `idma_copy_desc`.
+
+    Returns:
+        A handle of 1 or more; IDMA_ERR_BAD_TRANSFER, IDMA_ERR_QUEUE_FULL.
+    """
+    del flags
+    idma = current()
+    return idma.status_of(
+        lambda: idma.copy_2d(
+            dst,
+            src,
+            row_bytes,
+            num_rows,
+            src_pitch_bytes=src_pitch_bytes,
+            dst_pitch_bytes=dst_pitch_bytes,
+        )
+    )
+
+
+def idma_desc_done(handle: int) -> int:
+    """Poll: 1 when the transfer is done and its bytes have moved, 0 when not yet, IDMA_ERR_UNKNOWN_HANDLE."""
+    idma = current()
+    return idma.status_of(lambda: int(idma.desc_done(handle)))
+
+
+def idma_buffer_status() -> int:
+    """Poll: how many descriptors are outstanding once those whose time has come are done; 0 is IDMA_OK."""
+    return current().poll()
+
+
+def idma_last_error() -> str:
+    """The sentence of the last call that returned a negative code. The emulator's own; the chip has none."""
+    return current().last_error

@@ -1,0 +1,117 @@
+"""One bank of TCM: first fit over its bytes, what lies where, and what is refused.
+
+Source: two banks of 128 KiB, DRAM0 and DRAM1, about 103 KiB of each usable: DSP sample guide and DSP
+development manual (J5). Emulator: the banks' addresses, 64 bytes as the default alignment and first fit are
+its choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from operator import index
+from typing import Final, NamedTuple
+
+from dsp_server.hardware.buffers import address_of
+
+BANK_RAW_BYTES: Final = 128 * 1024
+BANK_USABLE_BYTES: Final = 103 * 1024
+TCM_BASES: Final = (0x3FFC_0000, 0x3FFE_0000)
+"""Where DRAM0 and DRAM1 lie in the core's address space: what alignment is relative to."""
+DEFAULT_ALIGN: Final = 64
+
+
+class Tile(NamedTuple):
+    """A buffer in TCM: bank, place, size, alignment, and the line of code that allocated it."""
+
+    bank: int
+    offset_bytes: int
+    size_bytes: int
+    align: int
+    where: str
+
+    @property
+    def tcm_addr(self) -> int:
+        """Its address on the core."""
+        return TCM_BASES[self.bank] + self.offset_bytes
+
+    def __str__(self) -> str:
+        return f"{self.size_bytes} bytes at 0x{self.tcm_addr:x} in bank {self.bank} from {self.where}"
+
+
+class TcmError(Exception):
+    """Root of what the tile manager refuses."""
+
+
+class BadTile(TcmError, ValueError):
+    """A size, colour or alignment that no buffer can have, or a buffer that is not the tile manager's."""
+
+
+class OutOfTcm(TcmError):
+    """No room in the bank. Carries `asked_bytes`, `bank` (None: any), `free_bytes`, `largest_free_bytes`."""
+
+    def __init__(self, asked_bytes: int, bank: int | None, free_bytes: int, largest_free_bytes: int) -> None:
+        self.asked_bytes, self.bank = asked_bytes, bank
+        self.free_bytes, self.largest_free_bytes = free_bytes, largest_free_bytes
+        place = "either TCM bank" if bank is None else f"TCM bank {bank}"
+        super().__init__(
+            f"{asked_bytes} bytes do not fit {place}: {free_bytes} are free, {largest_free_bytes} in one "
+            "piece. Use smaller tiles, or free a buffer first."
+        )
+
+
+class Bank:
+    """One bank's bytes and its live buffers by offset."""
+
+    def __init__(self, size_bytes: int) -> None:
+        self.memory = memoryview(bytearray(size_bytes))
+        self.address = address_of(self.memory)
+        self.live: dict[int, tuple[Tile, memoryview]] = {}  # in order of offset
+        self.used_bytes = 0
+        self.peak_bytes = 0
+
+    def gaps(self, align: int) -> Iterator[tuple[int, int]]:
+        """Free (offset, size) with aligned offsets, lowest first."""
+        start = 0
+        for tile, _ in self.live.values():
+            if start < tile.offset_bytes:
+                yield start, tile.offset_bytes - start
+            start = -(-(tile.offset_bytes + tile.size_bytes) // align) * align
+        if start < self.memory.nbytes:
+            yield start, self.memory.nbytes - start
+
+    def largest_free_bytes(self, align: int = DEFAULT_ALIGN) -> int:
+        """The largest buffer of that alignment that would fit."""
+        return max((size for _, size in self.gaps(align)), default=0)
+
+    def add(self, tile: Tile) -> memoryview:
+        """Record a buffer in a gap and return its bytes."""
+        view = self.memory[tile.offset_bytes : tile.offset_bytes + tile.size_bytes]
+        is_last = not self.live or next(reversed(self.live)) < tile.offset_bytes
+        self.live[tile.offset_bytes] = (tile, view)
+        if not is_last:
+            self.live = dict(sorted(self.live.items()))
+        self.used_bytes += tile.size_bytes
+        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
+        return view
+
+    def remove(self, offset_bytes: int) -> Tile:
+        """Forget a buffer and release its view, so that a use after free raises."""
+        tile, view = self.live.pop(offset_bytes)
+        self.used_bytes -= tile.size_bytes
+        with suppress(BufferError):  # a numpy array over it still lives, and keeps reading these bytes
+            view.release()
+        return tile
+
+
+def checked(size_bytes: int, align: int) -> tuple[int, int]:
+    """Size and alignment as int. Raises BadTile when a buffer can have no such size or alignment."""
+    try:
+        size_bytes, align = index(size_bytes), index(align)
+    except TypeError:
+        raise BadTile(f"Size {size_bytes!r} and alignment {align!r} must be whole numbers of bytes.") from None
+    if size_bytes <= 0:
+        raise BadTile(f"A TCM buffer of {size_bytes} bytes cannot be allocated: ask for at least 1 byte.")
+    if align <= 0 or align & (align - 1):
+        raise BadTile(f"An alignment of {align} bytes is no power of two: use one, such as {DEFAULT_ALIGN}.")
+    return size_bytes, align

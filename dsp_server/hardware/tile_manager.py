@@ -1,0 +1,256 @@
+"""TCM, the core's local memory: two banks, each with its allocator, and the vendor's calls over them.
+
+`xvAllocateBuffer` and its kind keep C's habits: they return an error value and leave a sentence for
+`xvGetErrorInfo`. `TileManager.allocate`, `free` and `tile` keep Python's: they raise. Both act on the same
+buffers. A buffer is a writable memoryview over its bank, so an op cannot write past it, and after `free` it
+is released: a later access raises.
+
+Source: the calls' shapes and the colours' names: DSP development manual (J5).
+Emulator: error values and the colours' numbers are its choice. A new buffer holds what its last user left
+there, as on the chip.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from typing import TYPE_CHECKING, Final, Literal
+
+from dsp_server.hardware.buffers import address_of, bytes_view, caller_line
+from dsp_server.hardware.tcm import (
+    BANK_RAW_BYTES,
+    BANK_USABLE_BYTES,
+    DEFAULT_ALIGN,
+    TCM_BASES,
+    BadTile,
+    Bank,
+    OutOfTcm,
+    TcmError,
+    Tile,
+    checked,
+)
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.buffers import BufferLike
+
+__all__ = [
+    "BANK_RAW_BYTES",
+    "BANK_USABLE_BYTES",
+    "TCM_BASES",
+    "XVTM_ERROR",
+    "XVTM_FREE_ERROR",
+    "XVTM_SUCCESS",
+    "XV_MEM_BANK_COLOR_0",
+    "XV_MEM_BANK_COLOR_1",
+    "XV_MEM_BANK_COLOR_ANY",
+    "BadTile",
+    "OutOfTcm",
+    "TcmError",
+    "Tile",
+    "TileManager",
+    "XvtmError",
+    "xvAllocateBuffer",
+    "xvFreeBuffer",
+    "xvGetErrorInfo",
+]
+
+XV_MEM_BANK_COLOR_0: Final = 0
+XV_MEM_BANK_COLOR_1: Final = 1
+XV_MEM_BANK_COLOR_ANY: Final = 0xFF
+
+XVTM_SUCCESS: Final = 0
+XVTM_FREE_ERROR: Final = -1
+
+FREED_HISTORY: Final = 32
+
+
+class XvtmError(Enum):
+    """The error value of `xvAllocateBuffer`: one object, false, so `if not buffer:` reads as in C."""
+
+    ERROR = 0
+
+    def __bool__(self) -> Literal[False]:
+        return False
+
+    def __repr__(self) -> str:
+        return "XVTM_ERROR"
+
+
+XVTM_ERROR: Final = XvtmError.ERROR
+
+
+class TileManager:
+    """The two TCM banks of a core.
+
+    Args:
+        pool0_bytes: Usable bytes of bank 0, at most 128 KiB.
+        pool1_bytes: Usable bytes of bank 1, at most 128 KiB.
+
+    Raises:
+        BadTile: a pool larger than its bank, or negative.
+    """
+
+    def __init__(self, pool0_bytes: int = BANK_USABLE_BYTES, pool1_bytes: int = BANK_USABLE_BYTES) -> None:
+        for bank, size_bytes in enumerate((pool0_bytes, pool1_bytes)):
+            if not 0 <= size_bytes <= BANK_RAW_BYTES:
+                raise BadTile(
+                    f"A pool of {size_bytes} bytes does not fit TCM bank {bank}: use 0 to {BANK_RAW_BYTES} bytes."
+                )
+        self._banks = (Bank(pool0_bytes), Bank(pool1_bytes))
+        self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
+        self.live_count = 0  # buffers that live; a core reads it after every op
+        self.last_error = ""
+        self.bank_conflicts = [0, 0]
+        """Per bank, transfers seen in flight while the op computed in it (see `Idma.note_compute`)."""
+
+    def allocate(self, size_bytes: int, color: int = XV_MEM_BANK_COLOR_ANY, align: int = DEFAULT_ALIGN) -> memoryview:
+        """A writable view of `size_bytes` in the bank that `color` names: the first place that fits.
+
+        Args:
+            size_bytes: Its length, at least 1.
+            color: XV_MEM_BANK_COLOR_0, _1, or _ANY: bank 0 when it has room, else bank 1.
+            align: A power of two that divides its address on the core.
+
+        Raises:
+            OutOfTcm: no free piece is large enough; says asked, bank, free, largest.
+            BadTile: an argument is wrong.
+        """
+        size_bytes, align = checked(size_bytes, align)
+        for bank in self._banks_of(color):
+            for offset_bytes, free_bytes in self._banks[bank].gaps(align):
+                if size_bytes <= free_bytes:
+                    tile = Tile(bank, offset_bytes, size_bytes, align, caller_line())
+                    self.live_count += 1
+                    return self._banks[bank].add(tile)
+        asked_of = [self._banks[bank] for bank in self._banks_of(color)]
+        raise OutOfTcm(
+            size_bytes,
+            color if len(asked_of) == 1 else None,
+            sum(bank.memory.nbytes - bank.used_bytes for bank in asked_of),
+            max(bank.largest_free_bytes(align) for bank in asked_of),
+        )
+
+    def free(self, buffer: BufferLike) -> None:
+        """Give back a whole buffer: the view, or an array over all of it.
+
+        Raises:
+            BadTile: freed already, a part of a buffer, or not in TCM; says which.
+        """
+        try:
+            view = bytes_view(buffer)
+        except ValueError:
+            raise BadTile("This TCM buffer was freed already: free each one once.") from None
+        except TypeError as error:
+            raise BadTile(f"{type(buffer).__name__} is no TCM buffer: {error}.") from None
+        bank, offset_bytes = self._place_of(view)
+        live = self._banks[bank].live.get(offset_bytes)
+        if live is None or live[0].size_bytes != view.nbytes:
+            raise BadTile(self._why_not_live(bank, offset_bytes, view.nbytes))
+        del view
+        self._freed.append(self._banks[bank].remove(offset_bytes))
+        self.live_count -= 1
+
+    @contextmanager
+    def tile(
+        self, size_bytes: int, color: int = XV_MEM_BANK_COLOR_ANY, align: int = DEFAULT_ALIGN
+    ) -> Iterator[memoryview]:
+        """As `allocate`, and freed at the end of the `with` block."""
+        view = self.allocate(size_bytes, color, align)
+        try:
+            yield view
+        finally:
+            self.free(view)
+
+    def live(self) -> list[Tile]:
+        """Every live buffer, by bank and offset."""
+        return [tile for bank in self._banks for tile, _ in bank.live.values()]
+
+    def reset(self) -> list[Tile]:
+        """Free everything and return what was still live: after an op, what it leaked. Peaks stay."""
+        leaked = self.live()
+        for tile in leaked:
+            self._freed.append(self._banks[tile.bank].remove(tile.offset_bytes))
+        self.live_count = 0
+        return leaked
+
+    def largest_free_bytes(self, bank: int, align: int = DEFAULT_ALIGN) -> int:
+        """The largest buffer of that alignment that the bank would grant now."""
+        return self._banks[bank].largest_free_bytes(align)
+
+    @property
+    def pool_bytes(self) -> tuple[int, int]:
+        """Usable bytes per bank."""
+        return self._banks[0].memory.nbytes, self._banks[1].memory.nbytes
+
+    @property
+    def used_bytes(self) -> tuple[int, int]:
+        """Bytes of live buffers per bank."""
+        return self._banks[0].used_bytes, self._banks[1].used_bytes
+
+    @property
+    def peak_bytes(self) -> tuple[int, int]:
+        """The most that was live at once per bank, since the start or `clear_statistics`."""
+        return self._banks[0].peak_bytes, self._banks[1].peak_bytes
+
+    def clear_statistics(self) -> None:
+        """Count peaks and bank conflicts from now on."""
+        self.bank_conflicts = [0, 0]
+        for bank in self._banks:
+            bank.peak_bytes = bank.used_bytes
+
+    def bank_at(self, address: int) -> int | None:
+        """The bank that holds the byte at an address of this process (`address_of` a view); None in DDR."""
+        for bank, pool in enumerate(self._banks):
+            if pool.address <= address < pool.address + pool.memory.nbytes:
+                return bank
+        return None
+
+    def _banks_of(self, color: int) -> tuple[int, ...]:
+        if color == XV_MEM_BANK_COLOR_ANY:
+            return 0, 1
+        if color in (XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1):
+            return (color,)
+        raise BadTile(f"{color!r} is no bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY.")
+
+    def _place_of(self, view: memoryview) -> tuple[int, int]:
+        address = address_of(view)
+        bank = self.bank_at(address)
+        if bank is None:
+            raise BadTile(f"A buffer of {view.nbytes} bytes that is not in TCM cannot be freed there.")
+        return bank, address - self._banks[bank].address
+
+    def _why_not_live(self, bank: int, offset_bytes: int, size_bytes: int) -> str:
+        what = f"{size_bytes} bytes at 0x{TCM_BASES[bank] + offset_bytes:x} in TCM bank {bank}"
+        for tile in self.live():
+            if tile.bank == bank and 0 <= offset_bytes - tile.offset_bytes < tile.size_bytes:
+                return f"{what} are a part of a buffer ({tile}): free the whole buffer."
+        for tile in reversed(self._freed):
+            if tile.bank == bank and 0 <= offset_bytes - tile.offset_bytes < tile.size_bytes:
+                return f"{what} were freed already (they were {tile}): free each buffer once."
+        return f"{what} were never allocated: free what xvAllocateBuffer returned."
+
+
+def xvAllocateBuffer(tm: TileManager, size: int, color: int, align: int) -> memoryview | XvtmError:
+    """A writable view of `size` bytes of TCM, or XVTM_ERROR; then `xvGetErrorInfo` says why."""
+    try:
+        return tm.allocate(size, color, align)
+    except TcmError as error:
+        tm.last_error = str(error)
+        return XVTM_ERROR
+
+
+def xvFreeBuffer(tm: TileManager, buffer: BufferLike) -> int:
+    """Give a buffer back: 0, or XVTM_FREE_ERROR; then `xvGetErrorInfo` says why."""
+    try:
+        tm.free(buffer)
+    except TcmError as error:
+        tm.last_error = str(error)
+        return XVTM_FREE_ERROR
+    return XVTM_SUCCESS
+
+
+def xvGetErrorInfo(tm: TileManager) -> str:
+    """The sentence of the last call that failed; empty when none has."""
+    return tm.last_error

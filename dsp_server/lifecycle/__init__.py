@@ -1,0 +1,1 @@
+"""The lives of cores: starting, watching, restarting, changing the image, ending."""

@@ -1,0 +1,252 @@
+"""One process of a core as the supervisor holds it: how it is started, talked with, ended and collected."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import signal
+import socket
+import sys
+import time
+from collections import deque
+from enum import Enum
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from dsp_server.lifecycle.fault_trace import op_lines
+from dsp_server.lifecycle.fork_core import fork_core, is_young
+from dsp_server.lifecycle.snapshots import Image
+from dsp_server.process.event_loop import Loop, Timer
+from hbrt.protocol import control as wire
+
+STOP_GRACE_SECONDS = 3.0
+_HIGH_FD = 100
+_RETRY_SECONDS = 0.1
+_TRACE_BYTES = 16 * 1024
+_MESSAGE_BYTES = wire.MAX_REQUEST_BYTES * 16
+OpRow: TypeAlias = tuple[int, str, str, int]
+
+
+class Phase(Enum):
+    """How far a core's process has come."""
+
+    LOADING = "loading"
+    READY = "ready"  # the image is loaded; it claims nothing until it is told to go
+    SERVING = "serving"
+
+
+class _Unsent(NamedTuple):
+    raw: bytes
+    client_id: int
+    doorbell: int | None
+
+
+class CoreChild:
+    """One process of a core: a candidate until it is told to go, then the core itself until it ends."""
+
+    def __init__(self, index: int, pid: int, control: socket.socket, trace_fd: int, image: Image, loop: Loop) -> None:
+        control.setblocking(False)
+        self.index = index
+        self.pid = pid
+        self.pidfd = os.pidfd_open(pid)
+        self.control = control
+        self.image = image
+        self.phase = Phase.LOADING
+        self.served_since = 0.0
+        self.tasks_before = 0  # the core's count when this process began to serve
+        self.is_ending = False  # it was asked to
+        self.problem = ""  # why its image did not load, or what else it said before it ended
+        self.is_late = False  # its image took too long to load
+        self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task that took too long
+        self.trace = ""  # where it was when it died, as faulthandler wrote it
+        self._trace_fd = trace_fd
+        self._was_killed = False  # its task did not end within the grace
+        self.ops: list[OpRow] = []
+        self.files: list[str] = []
+        self.timer: Timer | None = None  # until when it must have loaded, or ended
+        self._loop = loop
+        self._unsent: deque[_Unsent] = deque()
+
+    def send(self, **fields: Any) -> None:
+        """Tell the process something; what it has no room for goes when it reads again. A dead one does not listen."""
+        self._send(_Unsent(wire.pack(**fields), 0, None))
+
+    def send_doorbell(self, client_id: int, doorbell: int) -> None:
+        """Hand over a client's doorbell; it must stay open until ``forget_client``."""
+        self._send(_Unsent(wire.pack(event="client", client=client_id), client_id, doorbell))
+
+    def forget_client(self, client_id: int) -> None:
+        """Have the process close a client's doorbell, or never get it when it has not yet read of it."""
+        told = [message for message in self._unsent if message.client_id == client_id]
+        for message in told:
+            self._unsent.remove(message)
+        if not told:
+            self.send(event="gone", client=client_id)
+
+    def _send(self, message: _Unsent) -> None:
+        self._unsent.append(message)
+        if len(self._unsent) == 1:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send what waits, in order. A core that runs a long op does not read, and must not stop the daemon."""
+        while self._unsent:
+            raw, _, doorbell = self._unsent[0]
+            try:
+                socket.send_fds(self.control, [raw], [] if doorbell is None else [doorbell])
+            except BlockingIOError:
+                self._loop.when_writable(self.control.fileno(), self._flush)
+                return
+            except OSError as error:
+                if error.errno == errno.ETOOMANYREFS:  # this user has too many descriptors under way
+                    self._loop.later(_RETRY_SECONDS, self._flush)
+                else:
+                    self._unsent.clear()  # it has ended
+                return
+            self._unsent.popleft()
+
+    def receive(self) -> dict[str, Any] | None:
+        """One message of the process; empty when it has closed its end, None when there is none."""
+        try:
+            try:
+                raw = self.control.recv(_MESSAGE_BYTES)
+            except ConnectionResetError:
+                # It ended without reading what we sent. The kernel tells that first; what it said is still there.
+                raw = self.control.recv(_MESSAGE_BYTES)
+            return wire.unpack_map(raw, _MESSAGE_BYTES) if raw else {}
+        except BlockingIOError:
+            return None
+        except OSError:
+            return {}
+        except wire.MalformedMessageError as error:
+            return {"event": "broken", "text": f"Core {self.index} sent nonsense: {error}"}
+
+    def go(self, tasks_before: int) -> None:
+        """Let the process claim tasks."""
+        self.phase = Phase.SERVING
+        self.served_since = time.monotonic()
+        self.tasks_before = tasks_before
+        self.send(event="go")
+
+    def end(self) -> None:
+        """Ask the process to end after its task, and see to it; one that holds no task ends at once."""
+        if self.is_ending:
+            return
+        self.is_ending = True
+        if self.timer is not None:
+            self.timer.cancel()
+        if self.phase is not Phase.SERVING:
+            self.signal(signal.SIGKILL)
+            return
+        self.send(event="stop")
+        self.signal(signal.SIGTERM)
+        self.timer = self._loop.later(STOP_GRACE_SECONDS, self._end_of_grace)
+
+    def be_ready(self, message: dict[str, Any]) -> bool:
+        """Note that the image is loaded, and what it registered; False, and the end, for a senseless message."""
+        try:
+            self.ops = [(int(cmd), str(name), str(source), int(us)) for cmd, name, source, us in message["ops"]]
+            self.files = [str(path) for path in message["files"]]
+        except (KeyError, TypeError, ValueError) as error:
+            self.fail(f"Core {self.index} sent nonsense: {error!r}.")
+            return False
+        if self.phase is not Phase.LOADING:
+            return False
+        self.phase = Phase.READY
+        if self.timer is not None:
+            self.timer.cancel()
+        return True
+
+    def give_up(self, load_seconds: float) -> None:
+        """End a process whose image took too long to load."""
+        self.is_late = True
+        self.fail(
+            f"It was still loading on core {self.index} after {load_seconds:g} s and was given up. "
+            "Does it loop before hb_dsp_start()? A longer limit: --timeout SECONDS."
+        )
+
+    def fail(self, problem: str) -> None:
+        """End a process that said, or showed, that it cannot go on."""
+        self.problem = self.problem or problem
+        self.signal(signal.SIGKILL)
+
+    def _end_of_grace(self) -> None:
+        self._was_killed = True
+        self.signal(signal.SIGKILL)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to this process and to no other, whatever its pid is by now."""
+        if self.pidfd < 0:
+            return  # it has ended and was collected
+        with contextlib.suppress(ProcessLookupError):
+            signal.pidfd_send_signal(self.pidfd, number)
+
+    def name_of(self, cmd: int) -> str:
+        """Name of a command's op."""
+        return next((name for number, name, _, _ in self.ops if number == cmd), "an unregistered command")
+
+    def budget_us(self, cmd: int) -> int:
+        """Latency budget of a command's op in microseconds, 0 when it has none."""
+        return next((latency_us for number, _, _, latency_us in self.ops if number == cmd), 0)
+
+    def reap(self) -> str:
+        """Collect the dead process and close what it had; says how it ended."""
+        self.trace = op_lines(os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip())
+        os.close(self._trace_fd)
+        if self.timer is not None:
+            self.timer.cancel()
+        _, wait_status = os.waitpid(self.pid, 0)
+        os.close(self.pidfd)
+        self.pidfd = -1
+        self.control.close()
+        if self._was_killed:
+            return f"was stopped, and killed when its task had not ended after {STOP_GRACE_SECONDS:.0f} s,"
+        if self.problem:
+            return f"failed ({self.problem.splitlines()[-1]})"
+        if os.WIFSIGNALED(wait_status):
+            number = os.WTERMSIG(wait_status)
+            return f"was ended by signal {number} ({signal.Signals(number).name})"
+        return f"exited with code {os.WEXITSTATUS(wait_status)}"
+
+
+def spawn(
+    index: int, ddr_fd: int, doorbells: list[int], urgent_bell: int, image: Image, log_fd: int, loop: Loop
+) -> CoreChild:
+    """Start a process for a core, with its descriptors in the places it expects: a new interpreter, or as good as one.
+
+    Raises:
+        OSError: no process or descriptor left.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    trace_fd = os.memfd_create("hbrt-trace", os.MFD_CLOEXEC)
+    opened = [theirs.fileno()]
+    try:
+        # Out of the way first: the places 3, 4, 5... may hold descriptors that are sources here.
+        wanted = (theirs.fileno(), ddr_fd, urgent_bell, trace_fd, *doorbells, log_fd)
+        opened.extend(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in wanted)
+        opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        _, *sources, log, null = opened
+        places = [null, log, log, *sources]
+        arguments = [str(index), str(len(doorbells)), str(os.getpid()), str(image.snapshot), str(image.origin)]
+        pid = fork_core(places, arguments) if is_young() else _start_interpreter(places, arguments)
+    except BaseException:
+        ours.close()
+        os.close(trace_fd)
+        raise
+    finally:
+        theirs.detach()
+        for fd in opened:
+            os.close(fd)
+    return CoreChild(index, pid, ours, trace_fd, image, loop)
+
+
+def _start_interpreter(places: list[int], arguments: list[str]) -> int:
+    root = str(Path(__file__).resolve().parents[2])
+    find = f"import sys; {root!r} in sys.path or sys.path.append({root!r})"
+    program = f"{find}; from dsp_server.core.process import main; main()"
+    argv = [sys.executable, "-P", "-u", "-c", program, *arguments]
+    actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(places)]
+    # A process group of its own: the terminal's Ctrl-C is the daemon's to handle.
+    return os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)

@@ -1,0 +1,95 @@
+"""Images: Python files with a ``main()``. A core runs a snapshot of one, under the file's own name."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+from dsp_server.core.image_loader import ImageError
+from hbrt.board import private_files
+from hbrt.status import Status
+
+DEFAULT_IMAGE = Path(__file__).parents[1] / "images" / "default.py"
+
+
+class Image(NamedTuple):
+    """An image as it was at one moment: where it came from, and the copy of its text that cores load."""
+
+    origin: Path
+    snapshot: Path
+    taken_at: float  # wall-clock seconds, before the file was read
+
+
+class Snapshots:
+    """The copies of image files that a board's cores load, so that one that starts later runs what the others run."""
+
+    def __init__(self, directory: Path) -> None:
+        """Keep them in ``directory``, which is this board's alone."""
+        self._directory = directory
+        self._count = 0
+        self._kept: set[Path] = set()
+
+    def take(self, origin: Path) -> Image:
+        """Copy an image file as it is now.
+
+        Raises:
+            ImageError: it cannot be read, or is not Python.
+        """
+        taken_at = time.time()
+        source = read_image(origin)
+        self._count += 1
+        path = self._directory / f"image-{self._count}.py"
+        try:
+            fd = private_files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+            with os.fdopen(fd, "w", encoding="utf-8") as file:
+                file.write(source)
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            why = f"The image {origin} cannot be copied to {path}: {error.strerror}."
+            raise ImageError(why, Status.HB_SYS_NOT_RUNNING) from None  # no fault of the image: a full disk, for one
+        self._kept.add(path)
+        return Image(origin, path, taken_at)
+
+    def keep(self, images: set[Image]) -> None:
+        """Remove the copies of all other images."""
+        for path in self._kept - {image.snapshot for image in images}:
+            path.unlink(missing_ok=True)
+            self._kept.discard(path)
+
+
+def read_image(path: Path) -> str:
+    """Source of an image file.
+
+    Raises:
+        ImageError: no such file, not a regular one, not readable, or not Python; a syntax error names its line.
+    """
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
+            raise ImageError(f"The image {path} is not a file.", Status.HB_DSP_INVALID_ARGUMENT)
+        source = path.read_text(encoding="utf-8")
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise ImageError(f"The image {path} cannot be read: {why}.", Status.HB_DSP_INVALID_ARGUMENT) from None
+    except UnicodeDecodeError as error:
+        raise ImageError(f"The image {path} is not UTF-8 text: {error}.") from None
+    try:
+        compile(source, str(path), "exec")
+    except SyntaxError as error:
+        raise ImageError(
+            f"The image {path}, line {error.lineno}, is not valid Python: {error.msg}.{_shown(error)}"
+        ) from None
+    except (ValueError, RecursionError, MemoryError) as error:
+        why = str(error) or type(error).__name__
+        raise ImageError(f"The image {path} is not valid Python: {why}.") from None
+    return source
+
+
+def _shown(error: SyntaxError) -> str:
+    """The line with the mistake and a mark below it, as Python shows them; nothing when it has no line."""
+    import traceback
+
+    lines = traceback.format_exception_only(error)[1:-1]  # without the file's name and the message
+    return "".join(f"\n{line.rstrip()}" for line in lines)

@@ -1,0 +1,98 @@
+"""Ending tasks for those who cannot any more: a core that died, cores that will never run them, a board that stops."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from dsp_server.clients import Clients
+from dsp_server.lifecycle.child import CoreChild
+from hbrt.mailbox.schedule import ASLEEP
+from hbrt.mailbox.table import Actor, Mailbox, State
+from hbrt.status import Status
+
+
+class Settler:
+    """The supervisor's hand on the task table."""
+
+    def __init__(self, mailbox: Mailbox, clients: Clients) -> None:
+        self._mailbox = mailbox
+        self._clients = clients
+
+    def lose_running(self, child: CoreChild, how: str) -> list[str]:
+        """End the tasks that a dead core ran; returns a sentence on each."""
+        lost = []
+        for slot in self._mailbox.slots_in(State.RUNNING):
+            if self._mailbox.answer(slot).core == child.index:
+                request = self._mailbox.request(slot)
+                op = f"{child.name_of(request.cmd)} (command {request.cmd:#x})"
+                if child.overdue is not None and child.overdue[:2] == (slot, request.sequence):
+                    text = (
+                        f"{op} outlived its time limit of {child.overdue[2] / 1e6:g} ms; core {child.index} was ended."
+                    )
+                    end, status = State.TIMED_OUT, Status.HB_DSP_WATCHDOG
+                else:
+                    text = f"Core {child.index} (process {child.pid}) {how} while it ran {op}."
+                    end, status = State.LOST, Status.HB_DSP_CORE_LOST
+                if self._end(slot, status, f"{text}\n{child.trace}".rstrip(), end):
+                    lost.append(text)
+        self._clients.ring_all()  # it may have ended a task, and died before it rang
+        return lost
+
+    def lose_phantom(self, slot: int, activities: Mapping[int, int]) -> bool:
+        """End a task that says RUNNING and that no core runs: something other than a core wrote its state.
+
+        Args:
+            slot: Whose slot.
+            activities: Offset of the activity byte of each core that has a process.
+        """
+        mailbox = self._mailbox
+        # A core says LOOKING before it takes this lock to claim, marks the slot before it says RUNNING, and says ASLEEP
+        # only after its task has ended: under the lock the three fit together.
+        with mailbox.claim_lock:
+            activity_at = activities.get(mailbox.answer(slot).core)
+            runs = activity_at is not None and mailbox.map[activity_at] != ASLEEP
+            is_phantom = mailbox.map[mailbox.states + slot] == State.RUNNING and not runs
+            sequence = mailbox.request(slot).sequence
+        text = "No core runs the task, although its slot says so: something other than a core wrote there."
+        return is_phantom and self._end(slot, Status.HB_DSP_CORE_LOST, text, sequence=sequence)
+
+    def is_awaited(self, core: int) -> bool:
+        """Whether a core runs a task whose owner is still there to hear of it."""
+        running = (slot for slot in self._mailbox.slots_in(State.RUNNING) if self._mailbox.answer(slot).core == core)
+        owners = (self._clients.by_id.get(self._mailbox.request(slot).owner) for slot in running)
+        return any(owner is not None and not owner.has_gone for owner in owners)
+
+    def lose_unservable(self, served_by: set[int]) -> None:
+        """End queued tasks that none of these cores may run."""
+        # Whoever submits now either reads that the cores are offline, or has made its task READY before this lock.
+        with self._mailbox.claim_lock:
+            pass
+        text = "No core that may run the task is running; see 'hbrt status'."
+        for slot in self._mailbox.slots_in(State.READY):
+            task = self._mailbox.request(slot)
+            if not any(task.core_mask == 0 or task.core_mask >> core & 1 for core in served_by):
+                self._end(slot, Status.HB_DSP_NOT_RUNNING, text, sequence=task.sequence)
+
+    def lose(self, *states: State) -> None:
+        """End every task in these states, since the board ends."""
+        for slot in self._mailbox.slots_in(*states):
+            self._end(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.")
+
+    def _end(
+        self, slot: int, status: Status, text: str, end: State = State.LOST, *, sequence: int | None = None
+    ) -> bool:
+        """End what is queued or runs in a slot, when it is still the task with that sequence (None: whichever)."""
+        mailbox = self._mailbox
+        with mailbox.claim_lock:
+            state = mailbox.map[mailbox.states + slot]
+            is_another = sequence is not None and mailbox.request(slot).sequence != sequence
+            if is_another or state not in {State.SENT, State.READY, State.RUNNING}:
+                return False
+            answer = mailbox.answer(slot)
+            if state != State.RUNNING:  # what an earlier task left there says nothing of this one
+                answer = answer._replace(core=-1, claim_ns=0, start_ns=0, cycles=0)
+            mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
+            mailbox.move(slot, end, Actor.SUPERVISOR)
+        self._clients.ring(mailbox.request(slot).owner)
+        return True

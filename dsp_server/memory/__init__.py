@@ -1,0 +1,1 @@
+"""The daemon's side of device memory: who owns which block, and what is free."""

@@ -1,0 +1,281 @@
+"""Allocator of physical addresses: best fit, page by page, arithmetic only.
+
+The heap hands out ranges of `[base, base + size)` and knows nothing of files, processes or bytes; whoever
+owns the bytes decides what an address means. So a test can run it against a model.
+
+- A block takes whole pages and is followed by guard pages, which are address space and never bytes. The
+  guard of a block that ends where the heap ends lies past that end: an empty heap can be given away in one
+  piece.
+- Free ranges are kept by `ranges.py`; live blocks lie in a sorted list of addresses, which answers for
+  addresses inside a block.
+- Every call costs O(log n); benchmarks/alloc.py shows the curve. The same calls give the same addresses.
+
+Emulator: the chip's allocator is not documented. Page size, guards and best fit are the emulator's choice.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Hashable, Iterator
+from typing import NamedTuple
+
+from sortedcontainers import SortedList
+
+from dsp_server.memory.free_ranges import FreeRanges
+
+PAGE_BYTES = 4096
+FREED_HISTORY = 256
+
+
+class Block(NamedTuple):
+    """One live allocation.
+
+    `block_id` counts from 1 and is used again only after the block is freed; 0 means no block. It never
+    exceeds the number of pages, so it can index a table. `serial` counts allocations and is never used
+    again. `reserved_bytes` is `size_bytes` in whole pages.
+    """
+
+    block_id: int
+    phy_addr: int
+    size_bytes: int
+    reserved_bytes: int
+    owner: Hashable
+    serial: int
+
+    def contains(self, phy_addr: int) -> bool:
+        """Whether the address lies in the block's pages, the rest of its last page included."""
+        return self.phy_addr <= phy_addr < self.phy_addr + self.reserved_bytes
+
+    def __str__(self) -> str:
+        return f"0x{self.phy_addr:x} ({self.size_bytes} bytes, owner {self.owner!r})"
+
+
+class HeapError(Exception):
+    """Root of what the allocator refuses; `HeapDamaged` alone is the allocator's own fault."""
+
+
+class BadSize(HeapError, ValueError):
+    """A size that no block can have, or a heap that cannot be laid out in pages."""
+
+
+class OutOfMemory(HeapError):
+    """No free range of that size. Carries `asked_bytes`, `free_bytes`, `largest_free_bytes`."""
+
+    def __init__(self, asked_bytes: int, free_bytes: int, largest_free_bytes: int) -> None:
+        self.asked_bytes, self.free_bytes = asked_bytes, free_bytes
+        self.largest_free_bytes = largest_free_bytes
+        super().__init__(
+            f"{asked_bytes} bytes were asked for, but the largest free range holds {largest_free_bytes} "
+            f"({free_bytes} are free in all): free what is not needed, or start the board with more DDR."
+        )
+
+
+class NotAllocated(HeapError):
+    """The address starts no live block. Carries `phy_addr`, `nearest` (live) and `freed` (was there last)."""
+
+    def __init__(self, phy_addr: int, sentence: str, nearest: Block | None, freed: Block | None) -> None:
+        self.phy_addr, self.nearest, self.freed = phy_addr, nearest, freed
+        super().__init__(sentence)
+
+
+class HeapDamaged(HeapError):
+    """An invariant does not hold: an error of the allocator, not of its caller."""
+
+
+class Heap:
+    """Best-fit allocator over `[base, base + size_bytes)`.
+
+    Args:
+        base: First physical address, a multiple of `page_bytes`.
+        size_bytes: Length, a multiple of `page_bytes`.
+        page_bytes: Granularity, a power of two.
+        guard_pages: Pages of address space after each block, so that no two are adjacent; 0 allows that
+            they are.
+
+    Raises:
+        BadSize: The page is no power of two, or base and size are not whole pages.
+    """
+
+    def __init__(self, base: int, size_bytes: int, *, page_bytes: int = PAGE_BYTES, guard_pages: int = 1) -> None:
+        if page_bytes <= 0 or page_bytes & (page_bytes - 1):
+            raise BadSize(f"A page of {page_bytes} bytes is no power of two: use one, such as {PAGE_BYTES}.")
+        if size_bytes <= 0 or base < 0 or base % page_bytes or size_bytes % page_bytes:
+            raise BadSize(
+                f"A heap of {size_bytes} bytes at {base:#x} does not consist of pages of {page_bytes} bytes: "
+                "make both multiples of the page, and the size positive."
+            )
+        if guard_pages < 0:
+            raise BadSize(f"A block cannot have {guard_pages} guard pages: use 0 or more.")
+        self.base, self.size_bytes = base, size_bytes
+        self.page_bytes, self.guard_pages = page_bytes, guard_pages
+        self._end_page = size_bytes // page_bytes + guard_pages
+        self._free = FreeRanges(self._end_page)
+        self._free.give(0, self._end_page)
+        self._blocks: dict[int, Block] = {}
+        self._live: SortedList[int] = SortedList()  # the keys of _blocks
+        self._owners: dict[Hashable, dict[int, Block]] = {}
+        self._freed: deque[Block] = deque(maxlen=FREED_HISTORY)
+        self._spare_ids: list[int] = []
+        self._next_id, self._serial, self.used_bytes = 1, 0, 0
+
+    def alloc(self, size_bytes: int, owner: Hashable) -> Block:
+        """Take the smallest free range that holds `size_bytes`; of equal ones the lowest.
+
+        Raises:
+            BadSize: `size_bytes` is 0 or negative.
+            OutOfMemory: No range is long enough; says asked, free, largest. Nothing has changed.
+        """
+        if size_bytes <= 0:
+            raise BadSize(f"A block of {size_bytes} bytes cannot be allocated: ask for at least 1 byte.")
+        pages = -(-size_bytes // self.page_bytes)
+        start = self._free.take(pages + self.guard_pages)
+        if start is None:
+            raise OutOfMemory(size_bytes, self.free_bytes, self.largest_free_bytes)
+        if self._spare_ids:
+            block_id = heapq.heappop(self._spare_ids)
+        else:
+            block_id, self._next_id = self._next_id, self._next_id + 1
+        self._serial += 1
+        phy_addr = self.base + start * self.page_bytes
+        block = Block(block_id, phy_addr, size_bytes, pages * self.page_bytes, owner, self._serial)
+        self._blocks[phy_addr] = block
+        self._live.add(phy_addr)
+        self._owners.setdefault(owner, {})[phy_addr] = block
+        self.used_bytes += block.reserved_bytes
+        return block
+
+    def free(self, phy_addr: int) -> Block:
+        """Give back the block that starts at `phy_addr` and return its record.
+
+        Raises:
+            NotAllocated: No live block starts there: freed before, inside a block, never handed out. Says
+                which.
+        """
+        block = self._blocks.pop(phy_addr, None)
+        if block is None:
+            raise self._not_allocated(phy_addr)
+        self._live.remove(phy_addr)
+        theirs = self._owners[block.owner]
+        del theirs[phy_addr]
+        if not theirs:
+            del self._owners[block.owner]
+        heapq.heappush(self._spare_ids, block.block_id)
+        self._freed.append(block)
+        self.used_bytes -= block.reserved_bytes
+        self._free.give(*self._span(block))
+        return block
+
+    def find(self, phy_addr: int) -> Block | None:
+        """The live block whose pages hold the address, inside it too; None in a guard or a free range."""
+        at = next(self._live.irange(None, phy_addr, reverse=True), None)
+        if at is None:
+            return None
+        block = self._blocks[at]
+        return block if block.contains(phy_addr) else None
+
+    def nearest(self, phy_addr: int) -> Block | None:
+        """The live block closest to the address (of two as close, the lower), for messages."""
+        below = next(self._live.irange(None, phy_addr, reverse=True), None)
+        above = next(self._live.irange(phy_addr), None)
+        if below is None or above is None:
+            only = above if below is None else below
+            return None if only is None else self._blocks[only]
+        lower, upper = self._blocks[below], self._blocks[above]
+        gap_bytes = phy_addr - (lower.phy_addr + lower.reserved_bytes - 1)
+        return lower if gap_bytes <= upper.phy_addr - phy_addr else upper
+
+    def blocks_of(self, owner: Hashable) -> list[Block]:
+        """The owner's live blocks in address order."""
+        return [block for _, block in sorted(self._owners.get(owner, {}).items())]
+
+    def __iter__(self) -> Iterator[Block]:
+        """Live blocks in address order. The heap must not change meanwhile."""
+        return (self._blocks[at] for at in self._live)
+
+    def __len__(self) -> int:
+        """How many blocks live."""
+        return len(self._blocks)
+
+    @property
+    def free_bytes(self) -> int:
+        """Bytes of the heap that belong to no block and no guard; in pieces, see `largest_free_bytes`."""
+        tail = self._free.start_of(self._end_page)
+        past_the_end = 0 if tail is None else min(self.guard_pages, self._end_page - tail)
+        return (self._free.pages - past_the_end) * self.page_bytes
+
+    @property
+    def largest_free_bytes(self) -> int:
+        """The largest size that `alloc` would grant now; 0 when it would grant none."""
+        return max(0, self._free.longest - self.guard_pages) * self.page_bytes
+
+    def validate(self) -> None:
+        """Check every invariant in O(n log n).
+
+        Raises:
+            HeapDamaged: Says which invariants do not hold and where.
+        """
+        faults = [*self._free.faults(), *self._layout_faults(), *self._record_faults()]
+        if faults:
+            raise HeapDamaged(f"The heap is damaged: {'; '.join(faults)}.")
+
+    def _layout_faults(self) -> Iterator[str]:
+        """Blocks and free ranges tile the heap with neither gap nor overlap, and no two free ranges touch."""
+        spans = [(*self._span(block), False) for block in self] + [(*free, True) for free in self._free]
+        edge, edge_is_free = 0, False
+        for start, end, is_free in sorted(spans):
+            if start != edge or end <= start:
+                yield f"pages {start} to {end} do not follow the range before, which ends at {edge}"
+            if is_free and edge_is_free:
+                yield f"the free ranges that meet at page {start} are not one"
+            edge, edge_is_free = end, is_free
+        if edge != self._end_page:
+            yield f"the ranges end at page {edge}, not at {self._end_page}"
+
+    def _record_faults(self) -> Iterator[str]:
+        blocks = list(self)
+        if {block.phy_addr: block for block in blocks} != self._blocks:
+            yield "the sorted addresses differ from the blocks"
+        if any(not 0 <= block.reserved_bytes - block.size_bytes < self.page_bytes for block in blocks):
+            yield "a block has more or fewer pages than its size needs"
+        owned = {(owner, at): block for owner, theirs in self._owners.items() for at, block in theirs.items()}
+        if owned != {(block.owner, block.phy_addr): block for block in blocks}:
+            yield "the blocks by owner differ from the blocks"
+        if not all(self._owners.values()):
+            yield "an owner without blocks is still known"
+        if sum(block.reserved_bytes for block in blocks) != self.used_bytes:
+            yield "the count of used bytes is off"
+        if sorted([block.block_id for block in blocks] + self._spare_ids) != list(range(1, self._next_id)):
+            yield "a block id is lost or used twice"
+
+    def _span(self, block: Block) -> tuple[int, int]:
+        start = (block.phy_addr - self.base) // self.page_bytes
+        return start, start + block.reserved_bytes // self.page_bytes + self.guard_pages
+
+    def explain(self, phy_addr: int) -> str:
+        """Sentence on what is at an address at which no block starts; for messages. Says where a live block is too."""
+        inside, nearest, freed = self.find(phy_addr), self.nearest(phy_addr), self._freed_at(phy_addr)
+        near = "no block is allocated" if nearest is None else f"the nearest block is {nearest}"
+        if inside is not None:
+            if inside.phy_addr == phy_addr:
+                return f"The block at {inside} starts there."
+            return (
+                f"0x{phy_addr:x} lies {phy_addr - inside.phy_addr} bytes inside the block at {inside}: "
+                "pass the address that the allocation returned."
+            )
+        if not self.base <= phy_addr < self.base + self.size_bytes:
+            return (
+                f"0x{phy_addr:x} is outside DDR (0x{self.base:x} to 0x{self.base + self.size_bytes:x}): "
+                "pass a physical address that the allocation returned, not a virtual one."
+            )
+        if freed is None:
+            return f"0x{phy_addr:x} was never allocated, or was freed long ago; {near}."
+        if freed.phy_addr == phy_addr:
+            return f"0x{phy_addr:x} was freed already (free it once): it was the block at {freed}; {near}."
+        return f"0x{phy_addr:x} lies in freed memory, the block that was at {freed}; {near}."
+
+    def _freed_at(self, phy_addr: int) -> Block | None:
+        return next((block for block in reversed(self._freed) if block.contains(phy_addr)), None)
+
+    def _not_allocated(self, phy_addr: int) -> NotAllocated:
+        return NotAllocated(phy_addr, self.explain(phy_addr), self.nearest(phy_addr), self._freed_at(phy_addr))

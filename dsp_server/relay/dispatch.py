@@ -1,0 +1,164 @@
+"""The relay's hand on the task table: it makes tasks READY that their owners have sent, and ends those it refuses.
+
+A task is placed only while its slot is SENT and holds the very descriptor that came, both looked at under the claim
+lock. An owner that takes a task back, and a daemon that takes the slots of a gone client back, hold that lock too: what
+a relay still has of them afterwards is stale, and changes nothing, whoever has the slot by then.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from contextlib import suppress
+from enum import Enum
+from os import eventfd_write
+
+from dsp_server.relay.peers import Peer
+from hbrt.attach.link import Link
+from hbrt.ddr.layout import (
+    ACTIVITY_ASLEEP,
+    ACTIVITY_LOOKING,
+    ACTIVITY_OFFLINE,
+    CORE_ACTIVITY,
+    SLOT_COUNT,
+    SLOT_RECORD_BYTES,
+)
+from hbrt.mailbox.schedule import PRIORITY_PREEMPT
+from hbrt.mailbox.table import REQUEST, Actor, Answer, State
+from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
+from hbrt.status import Status
+
+# Of a SUBMIT: its head, ticket, the task's handle, then what is looked at of its REQUEST: command, priority, core mask,
+# owner, client.
+_LOOK = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ16xIHHII32x")
+_HEAD = SUBMIT_HEAD
+_REQUEST_BYTES = REQUEST.size
+_SENT, _READY = int(State.SENT), int(State.READY)
+_MOST_PRIORITY, _MOST_CMD = 255, 0xFFFF
+_SLOT_MASK = SLOT_COUNT - 1
+
+
+class Placed(Enum):
+    """What became of a submission."""
+
+    QUEUED = "the task is READY"
+    STALE = "the slot does not hold that task; nothing was changed"
+    REFUSED = "the task has ended with a status"
+    NONSENSE = "the frame is no SUBMIT"
+    UNKNOWN = "nobody has that ticket"
+    FOREIGN = "it is in another client's name; nothing was changed"
+
+
+class Placer:
+    """Places the tasks of other clients.
+
+    Args:
+        link: The relay's own attachment; it has the cores' doorbells.
+        peers: Who may send, by ticket.
+    """
+
+    def __init__(self, link: Link, peers: dict[int, Peer]) -> None:
+        self._peer_of = peers.get
+        layout = link.ddr.layout
+        self._mailbox = link.mailbox
+        self._map = link.ddr.map
+        self._lock = link.mailbox.claim_lock
+        self._try_lock, self._unlock, self._mutex = self._lock.try_acquire, self._lock.release, self._lock.handle
+        self._states, self._records = layout.states, layout.records
+        self._urgent_bells = link.urgent_bells
+        # As in hbrt.attach.tasks: core mask -> (announce bytes of its cores, (activity byte, doorbell) of its cores).
+        self._targets: dict[int, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
+        for mask in range(1 << link.core_count):
+            wanted = [core for core in range(link.core_count) if mask == 0 or mask >> core & 1]
+            self._targets[mask] = (
+                tuple(layout.announced(core) for core in wanted),
+                tuple((layout.core(core) + CORE_ACTIVITY, link.core_doorbells[core]) for core in wanted),
+            )
+
+    def place(self, raw: bytes) -> Placed:  # noqa: C901, PLR0912 - the hot path, like hbrt.attach.tasks.Tasks.submit
+        """Queue a task.
+
+        Args:
+            raw: The frame.
+        """
+        try:
+            head, ticket, handle, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
+        except struct.error:
+            return Placed.NONSENSE
+        peer, targets = self._peer_of(ticket), self._targets.get(core_mask)
+        if peer is None or targets is None or head != _HEAD or priority > _MOST_PRIORITY or cmd > _MOST_CMD:
+            return self._judge(raw)
+        if owner != peer.client or user != owner:
+            return Placed.FOREIGN
+        peer.is_heard = True
+        slot = handle & _SLOT_MASK
+        announces, bells = targets
+        mm, mutex = self._map, self._mutex
+        at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
+        if refusal := self._try_lock(mutex):
+            self._lock.acquire_slowly(refusal)
+        if mm[at] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:
+            self._unlock(mutex)
+            return Placed.STALE
+        # Under the lock: when cores go offline, the daemon takes it before it ends what none may run any more.
+        for activity, _ in bells:
+            if mm[activity] != ACTIVITY_OFFLINE:
+                break
+        else:
+            self._unlock(mutex)
+            return self._refuse(
+                raw,
+                Status.HB_DSP_NOT_RUNNING,
+                "No core that may run the task is running; see 'hbrt status', then 'hbrt restart'.",
+            )
+        mm[at] = _READY
+        for announced in announces:
+            mm[announced + slot] = 1
+        self._unlock(mutex)  # it is the fence, too
+        # hbrt.mailbox.schedule.cores_to_wake, unrolled as in hbrt.attach.tasks.
+        doorbell = -1
+        for activity, bell in bells:
+            doing = mm[activity]
+            if doing == ACTIVITY_LOOKING:
+                return Placed.QUEUED
+            if doing == ACTIVITY_ASLEEP and doorbell < 0:
+                doorbell = bell
+        if doorbell >= 0:
+            try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
+                eventfd_write(doorbell, 1)
+            except BlockingIOError:
+                pass  # somebody has filled its counter: the core's beat finds the task
+        elif priority == PRIORITY_PREEMPT:
+            for core, bell in enumerate(self._urgent_bells):
+                if core_mask == 0 or core_mask >> core & 1:
+                    with suppress(BlockingIOError):
+                        eventfd_write(bell, 1)
+        return Placed.QUEUED
+
+    def _judge(self, raw: bytes) -> Placed:
+        """Say what is wrong with a frame, or with the task in it."""
+        head, ticket, _, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
+        if head != _HEAD:
+            return Placed.NONSENSE
+        peer = self._peer_of(ticket)
+        if peer is None:
+            return Placed.UNKNOWN
+        if not owner == user == peer.client:
+            return Placed.FOREIGN
+        status, what = Status.HB_DSP_INVALID_ARGUMENT, f"command {cmd:#x}"
+        if core_mask not in self._targets:
+            status, what = Status.HB_DSP_INVALID_CORE, f"core mask {core_mask:#x}"
+        elif priority > _MOST_PRIORITY:
+            status, what = Status.HB_DSP_INVALID_PRIORITY, f"priority {priority}"
+        return self._refuse(raw, status, f"The relay was sent a task with {what}, which this board does not have.")
+
+    def _refuse(self, raw: bytes, status: Status, why: str) -> Placed:
+        """End a task in its slot, when it is still there."""
+        slot = _LOOK.unpack(raw)[2] & _SLOT_MASK
+        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
+        with self._lock:
+            if mm[self._states + slot] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:
+                return Placed.STALE
+            self._mailbox.write_answer(slot, Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0), why)
+            self._mailbox.move(slot, State.FAILED, Actor.RELAY)
+        return Placed.REFUSED

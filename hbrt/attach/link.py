@@ -1,0 +1,260 @@
+"""An attachment to a board: the lease, its descriptors, and control requests. One a process and board."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select
+import socket
+import sys
+import threading
+from typing import TYPE_CHECKING, Any
+
+from hbrt.board.files import check_directory
+from hbrt.board.paths import BoardPaths
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import LayoutError
+from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError
+from hbrt.mailbox.table import Mailbox
+from hbrt.protocol import control as wire
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    import zmq
+
+ATTACH_SECONDS = 10.0
+REQUEST_MS = 60_000
+_MOST_FDS = 64
+
+
+class Link:
+    """One process's attachment to one board."""
+
+    request_ms = REQUEST_MS  # for the daemon to answer a request
+    is_parting = False  # requests are still answered, though every call is refused
+
+    def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
+        """Attach; ``name`` is what the board shows, this program's by default.
+
+        Raises:
+            NoDaemonError: nobody serves the board. BoardError: the daemon refused, or is another version.
+        """
+        self.paths = paths
+        self.lease = _connect(paths)
+        name = name or program_name()
+        fds: list[int] = []
+        try:
+            hello, fds = _greet(self.lease, name[:64], paths.name)
+            self.client_id: int = hello["client"]
+            self.first_slots: list[int] = hello["slots"]
+            self.core_count: int = hello["cores"]
+            self.daemon_pid: int = hello["daemon"]
+            self._token: bytes = hello["token"]
+            self.ddr = Ddr(fds.pop(0))
+        except BaseException as error:
+            self.lease.close()
+            for fd in fds:
+                os.close(fd)
+            if isinstance(error, wire.MalformedMessageError | LayoutError | LookupError):
+                raise BoardError(f"The daemon of board {paths.name} is of another version: {error}") from None
+            if isinstance(error, OSError):
+                why = "it does not answer" if isinstance(error, TimeoutError) else error.strerror or str(error)
+                raise BoardError(f"This process cannot attach to board {paths.name}: {why}; see 'hbrt log'.") from None
+            raise
+        self.mailbox = Mailbox(self.ddr)
+        self.doorbell = fds[0]
+        self.core_doorbells = fds[1 : 1 + self.core_count]
+        self.urgent_bells = fds[1 + self.core_count :]
+        # 0 while the board is there; afterwards the status that every call answers with.
+        self.fault: int = 0
+        self._pid = os.getpid()
+        self._control: zmq.Socket[bytes] | None = None
+        self._context: zmq.Context[Any] | None = None
+        self._lock = threading.Lock()
+        self._next_id = 0
+        self._watcher: threading.Thread | None = None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether some thread is in the middle of a request: a finalizer that ran there would wait for itself."""
+        return self._lock.locked()
+
+    def request(self, verb: str, **args: Any) -> Any:
+        """Ask the daemon; returns the reply's data.
+
+        Raises:
+            RequestRefusedError: it refused, does not answer, or is gone.
+        """
+        with self._lock:
+            if self.fault and not self.is_parting:
+                raise RequestRefusedError(self.fault, self.why_faulty())
+            control = self._control or self._open_control()
+            self._next_id += 1
+            number = self._next_id
+            try:
+                message = wire.encode_request(wire.ControlRequest(number, verb, args, self.client_id, self._token))
+            except (ValueError, OverflowError) as error:
+                raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+            control.send(message)
+            while True:
+                self._await_reply(control, verb)
+                reply = wire.decode_reply(control.recv())
+                if reply.id in {number, 0}:
+                    break
+        if reply.status:
+            raise RequestRefusedError(reply.status, reply.text)
+        return reply.data
+
+    def _await_reply(self, control: zmq.Socket[bytes], verb: str) -> None:
+        import zmq
+
+        poller = zmq.Poller()
+        poller.register(control, zmq.POLLIN)
+        poller.register(self.lease.fileno(), zmq.POLLIN)
+        ready = dict(poller.poll(self.request_ms))
+        if control in ready:
+            return
+        if ready:
+            self.lose()
+            raise RequestRefusedError(self.fault, self.why_faulty())
+        raise RequestRefusedError(
+            Status.HB_DSP_TIMEOUT,
+            f"The daemon did not answer {verb!r} within {self.request_ms // 1000} s; see 'hbrt log'.",
+        )
+
+    def _open_control(self) -> zmq.Socket[bytes]:
+        import zmq
+
+        self._context = zmq.Context(io_threads=1)
+        control = self._context.socket(zmq.DEALER)
+        control.linger = 0
+        control.maxmsgsize = wire.MAX_REPLY_BYTES
+        control.connect(self.paths.control_endpoint)
+        self._control = control
+        return control
+
+    def proof(self, nonce: str) -> str:
+        """What shows another process that this one holds its lease; see ``hbrt.protocol.control.lease_proof``."""
+        return wire.lease_proof(self._token, nonce)
+
+    def watch_lease(self) -> None:
+        """From now on, have the doorbell rung when the daemon goes: for who sleeps on the doorbell alone."""
+        if self._watcher is None:
+            with self._lock:
+                if self._watcher is None:
+                    self._watcher = threading.Thread(target=self._watch, name="hbrt-lease", daemon=True)
+                    self._watcher.start()
+
+    def _watch(self) -> None:
+        poller = select.poll()
+        poller.register(self.lease, 0)  # hang-up is always reported
+        poller.poll()
+        self.lose()
+        os.eventfd_write(self.doorbell, 1)
+
+    def lose(self) -> None:
+        """Note that the daemon is gone; every call answers so from now on."""
+        self.fault = self.fault or Status.HB_DSP_BOARD_LOST
+
+    def is_lost(self) -> bool:
+        """Whether the daemon is gone, asked of the lease itself."""
+        if not self.fault and select.select([self.lease], [], [], 0)[0]:
+            self.lose()
+        return bool(self.fault)
+
+    def why_faulty(self) -> str:
+        """Sentence for ``fault``."""
+        if self.fault == Status.HB_DSP_FORKED:
+            return (
+                f"This process is a fork of process {self._pid}, which attached to board {self.paths.name}. "
+                "The lease is the parent's; call connect() in the child, or fork before attaching."
+            )
+        if self.fault == Status.HB_DSP_NOT_RUNNING:
+            return f"This process has detached from board {self.paths.name}; call connect() again."
+        return (
+            f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
+        )
+
+    def part(self) -> None:
+        """As ``detach``, but what this process gives back can still be asked for."""
+        self.is_parting = not self.fault
+        self.detach()
+
+    def detach(self) -> None:
+        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when nobody waits any more."""
+        self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
+
+    def close(self) -> None:
+        """Detach: the lease closes, the daemon takes back what this process held."""
+        self.is_parting = False
+        self.detach()
+        with self._lock:
+            if self._control is not None and self._context is not None:
+                self._control.close()
+                self._context.term()
+                self._control = None
+        self._close_descriptors()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: let go of the parent's lease, so that it ends with the parent, and touch nothing else."""
+        self.fault = Status.HB_DSP_FORKED
+        self._lock = threading.Lock()
+        self.lease.close()
+
+    def _close_descriptors(self) -> None:
+        if self._watcher is not None:
+            self.lease.shutdown(socket.SHUT_RDWR)
+            self._watcher.join()
+        self.lease.close()
+        self.ddr.close()
+        for fd in (self.doorbell, *self.core_doorbells, *self.urgent_bells):
+            os.close(fd)
+
+
+def program_name() -> str:
+    """What this program is called, as a board shows it."""
+    return os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
+
+
+def _greet(lease: socket.socket, name: str, board: str) -> tuple[dict[str, Any], list[int]]:
+    """Say hello on a new lease; returns what the daemon answers, and the descriptors with it.
+
+    Raises:
+        NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: it speaks otherwise. OSError.
+    """
+    lease.send(wire.pack(pid=os.getpid(), name=name))
+    raw, fds, flags, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
+    if flags & socket.MSG_CTRUNC:  # the kernel left out what this process has no room for
+        for fd in fds:
+            os.close(fd)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+    if not raw:
+        raise NoDaemonError(f"The daemon of board {board} ended while this process attached.")
+    hello = wire.unpack_map(raw, wire.MAX_REQUEST_BYTES)
+    if not hello.get("ok"):
+        raise BoardError(f"The board {board} refused this process: {hello.get('text', 'no reason given')}")
+    return hello, list(fds)
+
+
+def _none_runs(paths: BoardPaths) -> str:
+    from hbrt.control.daemon import how_to_name
+
+    return f"No board {paths.name} is running; start it with 'hbrt start{how_to_name(paths)}'."
+
+
+def _connect(paths: BoardPaths) -> socket.socket:
+    try:
+        check_directory(paths)
+    except FileNotFoundError:
+        raise NoDaemonError(_none_runs(paths)) from None
+    lease = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    lease.settimeout(ATTACH_SECONDS)
+    try:
+        lease.connect(paths.attach_address)
+    except (FileNotFoundError, ConnectionRefusedError):
+        lease.close()
+        raise NoDaemonError(_none_runs(paths)) from None
+    except OSError as error:
+        lease.close()
+        raise BoardError(f"The board {paths.name} does not accept this process: {error}.") from None
+    return lease

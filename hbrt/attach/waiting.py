@@ -1,0 +1,280 @@
+"""Waiting for the ends of a process's tasks: look for a while, then sleep on the process's one doorbell.
+
+Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others (followers) whose tasks have
+ended, and a follower takes the lead when the leader leaves.
+
+An interrupt (Ctrl-C, a handler that raises) may end a wait at the entry of any function and after any call of one in C.
+So who leads is an entry that its owner takes away without a call, and followers look by themselves once in a while.
+
+For the end of a task that took long the last time, a waiter does not look at once: it sleeps until the task is about
+to end, and looks then, so that no wake-up comes between its end and the next call (see hbrt/attach/completion_time.py).
+"""
+
+from __future__ import annotations
+
+import select
+import threading
+import time
+from collections.abc import Callable
+from os import eventfd_read, eventfd_write
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+from hbrt.attach.completion_time import Usual, lookout
+from hbrt.ddr.layout import CLIENT_ASLEEP, SLOT_RECORD_BYTES
+from hbrt.mailbox.spin import Spinner
+from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+
+PARTING_SECONDS = 2.0
+FOLLOWER_BEAT_SECONDS = 0.2  # a leader that was interrupted may have woken nobody
+MOST_WAIT_MS = (1 << 31) - 1  # what epoll takes; longer is for ever
+LATE_MOST_SKIPPED = 1  # a lookout costs a small part of the call that it waits for, even when it is vain
+LEAST_DOZE_NS = 50_000  # setting a timer and waking by it takes as long
+MOST_EXACT_SECONDS = 0.1  # longer waits end at a whole millisecond, which is what epoll has
+FD_SETSIZE = 1024  # of select(2)
+_DONE = int(FIRST_END)  # a plain integer: comparing with a member of an enum costs a call
+_RUNNING = int(State.RUNNING)
+
+
+class Waiters:
+    """The threads of one process that wait for tasks on one board.
+
+    Args:
+        link: This process's attachment.
+        handles: Present handle of each slot, 0 when none: the caller's own list, which it goes on writing.
+        looks: Whether to look for a while before sleeping.
+    """
+
+    def __init__(self, link: Link, handles: list[int], *, looks: bool) -> None:
+        layout = link.ddr.layout
+        self._link = link
+        self._map = link.mailbox.map
+        self._states, self._records = layout.states, layout.records
+        self._asleep_at = layout.client(link.client_id) + CLIENT_ASLEEP
+        self._handles = handles
+        self._spinner, self._late = Spinner(), Spinner(most_skipped=LATE_MOST_SKIPPED)
+        self.looks = looks and self._spinner.budget_ns > 0
+        self._usual = Usual()
+        self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
+        self._epoll = select.epoll()
+        self._poll = self._epoll.poll
+        self._is_selectable = self._epoll.fileno() < FD_SETSIZE
+        self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
+        self._lease_fd = link.lease.fileno()
+        self._epoll.register(self._lease_fd, select.EPOLLIN)
+        self._is_lease_watched = False
+        self._watched: dict[int, Callable[[], None]] = {}
+        self._leader: dict[int, object] = {}  # under 0: who leads
+        self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
+
+    def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
+        """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
+        if self.looks and not self._followers and self._spinner.spin(ready):
+            return True
+        return self._sleep(ready, _deadline(timeout_ms))
+
+    def wake(self) -> None:
+        """Have this process's own waiters look: a task has ended, or its handle gone, without a core's doing."""
+        if self._leader:
+            eventfd_write(self._link.doorbell, 1)
+
+    def close(self) -> None:
+        """Let every waiting thread go with the link's fault, then close what this object opened."""
+        deadline = time.monotonic() + PARTING_SECONDS
+        while (self._leader or self._followers) and time.monotonic() < deadline:
+            eventfd_write(self._link.doorbell, 1)
+            time.sleep(0.0002)
+        self._epoll.close()
+
+    def watch(self, fd: int, on_event: Callable[[], None]) -> None:
+        """Have ``on_event()`` called by whoever sleeps here, again and again while ``fd`` is readable."""
+        self._watched[fd] = on_event
+        self._epoll.register(fd, select.EPOLLIN)
+
+    def unwatch(self, fd: int) -> None:
+        """Undo ``watch``; call it before the descriptor is closed."""
+        if self._watched.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+
+    # -- one task -----------------------------------------------------------------------------------------------
+
+    def wait_for(self, slot: int, handle: int, timeout_ms: float) -> bool:
+        """Wait until a task has ended, or its handle is another's.
+
+        Args:
+            slot: Where the task is.
+            handle: Which it is.
+            timeout_ms: Milliseconds; <= 0 waits for ever.
+
+        Returns:
+            False on expiry, and when the board is gone.
+        """
+        if not self.looks:
+            return self._sleep(self._end_of(slot, handle), _deadline(timeout_ms))
+        ready = self._end_of(slot, handle)
+        record = self._records + slot * SLOT_RECORD_BYTES
+        call = self._map[record + REQUEST_CMD_AT : record + REQUEST.size]
+        usual_ns = self._usual.of(call)
+        if not usual_ns and not self._followers and self._spinner.spin(ready):
+            return True
+        deadline = _deadline(timeout_ms)
+        if not (usual_ns and self._look_out(slot, ready, usual_ns, deadline)) and not self._sleep(ready, deadline):
+            return False
+        if self._map[self._states + slot] == _DONE:
+            _, _, _, _, claim_ns, _, done_ns, _ = ANSWER.unpack_from(self._map, record + ANSWER_OFFSET)
+            self._usual.note(call, done_ns - claim_ns)
+        return True
+
+    def _look_out(self, slot: int, ready: Callable[[], bool], usual_ns: int, deadline: float | None) -> bool:
+        """Sleep until a task is about to end, then look; False when it has not ended."""
+        if self._followers or self._leader:
+            return False  # looking would keep other threads from running
+        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
+        sleep_ns, look_ns = lookout(usual_ns)
+        if mm[self._states + slot] == _RUNNING:
+            sleep_ns -= monotonic_ns() - CLAIM.unpack_from(mm, record + ANSWER_OFFSET)[4]
+        if deadline is not None and deadline - time.monotonic() < (sleep_ns + look_ns) / 1e9:
+            return False
+        if sleep_ns >= LEAST_DOZE_NS and self._sleep(ready, time.monotonic() + sleep_ns / 1e9):
+            return True
+        # One that no core has claimed by now ends much later.
+        return mm[self._states + slot] >= _RUNNING and self._late.spin(ready, look_ns)
+
+    def _end_of(self, slot: int, handle: int) -> Callable[[], bool]:
+        # A function of its own: in the callers, variables that a closure holds would cost those that need none.
+        at, mm, handles = self._states + slot, self._map, self._handles
+        return lambda: mm[at] >= _DONE or handles[slot] != handle
+
+    # -- sleep --------------------------------------------------------------------------------------------------
+
+    def _sleep(self, ready: Callable[[], bool], deadline: float | None) -> bool:
+        try:
+            while not ready():
+                if self._link.fault:
+                    return False
+                me, leader = object(), self._leader
+                try:
+                    if leader.setdefault(0, me) is me:
+                        return self._lead(ready, deadline)
+                finally:
+                    try:
+                        if leader[0] is me:
+                            del leader[0]
+                    except KeyError:
+                        pass
+                left = None if deadline is None else deadline - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._follow(ready, left)
+            return True
+        finally:
+            # Who leaves passes the lead on: its own, or one that it was handed and does not need any more.
+            if self._followers and not self._leader:
+                self._hand_over()
+
+    def sleep_alone(self, slot: int, handle: int) -> bool:  # noqa: C901 - the hot path, as in hbrt.attach.tasks
+        """``_sleep`` for one task and no time limit, when nobody else waits: the shortest way to sleep."""
+        mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
+        at, handles = self._states + slot, self._handles
+        me, leader = object(), self._leader
+        try:
+            if self._followers or leader.setdefault(0, me) is not me:
+                return self._sleep(self._end_of(slot, handle), None)
+            if not self._is_lease_watched:
+                self._link.watch_lease()
+                self._is_lease_watched = True
+            while mm[at] < _DONE and handles[slot] == handle and not self._link.fault:
+                mm[asleep_at] = 1
+                try:
+                    self._fence_in(False)
+                finally:  # as in hbrt.attach.tasks
+                    try:  # noqa: SIM105
+                        self._fence_out()
+                    except RuntimeError:
+                        pass
+                if self._followers:
+                    self._wake_followers()  # after the flag: a core that did not see it has ended its task by now
+                if mm[at] < _DONE:
+                    try:
+                        eventfd_read(doorbell)
+                    except InterruptedError:
+                        continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
+        finally:
+            try:
+                if leader[0] is me:
+                    mm[asleep_at] = 0
+                    del leader[0]
+            except KeyError:
+                pass
+            if self._followers and not leader:
+                self._hand_over()
+        return mm[at] >= _DONE or handles[slot] != handle
+
+    def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
+        mm, asleep_at, link = self._map, self._asleep_at, self._link
+        try:
+            while True:
+                mm[asleep_at] = 1
+                try:
+                    self._fence_in(False)
+                finally:  # as in hbrt.attach.tasks
+                    try:  # noqa: SIM105
+                        self._fence_out()
+                    except RuntimeError:
+                        pass
+                if self._followers:
+                    self._wake_followers()  # after the flag, as in sleep_alone
+                if (is_ready := ready()) or link.fault:
+                    return is_ready
+                patience = None if deadline is None else deadline - time.monotonic()
+                if patience is not None and patience <= 0:
+                    return False
+                if patience is not None and patience < MOST_EXACT_SECONDS and self._is_selectable:
+                    select.select((self._epoll,), (), (), patience)
+                    patience = 0
+                for fd, _ in self._poll(patience, 4):
+                    if fd == self._lease_fd:
+                        link.lose()
+                        return ready()
+                    if (on_event := self._watched.get(fd)) is not None:
+                        on_event()
+        finally:
+            mm[asleep_at] = 0
+
+    def _follow(self, ready: Callable[[], bool], left: float | None) -> None:
+        bell = threading.Lock()
+        bell.acquire()
+        key = object()
+        self._followers[key] = (ready, bell)
+        try:
+            # Whoever leads now sees this follower; whoever has just stopped leading has left the lead free.
+            if not ready() and self._leader:
+                bell.acquire(timeout=FOLLOWER_BEAT_SECONDS if left is None else min(left, FOLLOWER_BEAT_SECONDS))
+        finally:
+            self._followers.pop(key, None)
+
+    def _wake_followers(self) -> None:
+        for key, (ready, bell) in list(self._followers.items()):
+            if ready():
+                self._release(key, bell)
+
+    def _hand_over(self) -> None:
+        for key, (_, bell) in list(self._followers.items()):
+            if self._release(key, bell):
+                return
+
+    def _release(self, key: object, bell: threading.Lock) -> bool:
+        """Wake a follower, once, whoever of its leaders finds it first."""
+        try:
+            del self._followers[key]
+        except KeyError:
+            return False
+        bell.release()
+        return True
+
+
+def _deadline(timeout_ms: float) -> float | None:
+    return time.monotonic() + timeout_ms / 1000 if 0 < timeout_ms <= MOST_WAIT_MS else None

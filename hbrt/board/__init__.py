@@ -1,0 +1,1 @@
+"""Where a board lives: its directory, the files in it, starting its daemon."""

@@ -1,0 +1,206 @@
+"""Which board is meant, and where its files are. What may be done with them is in board_files.py."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+from hbrt import settings
+from hbrt.errors import WrongUseError
+
+ATTACH = "attach.sock"
+CONTROL = "control.sock"
+LOCK = "lock"
+RELAY = "relay.sock"
+RELAY_TASKS = "relay-tasks.sock"
+RELAY_LOCK = "relay.lock"
+LOG = "log"
+SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
+PRIVATE, OF_A_TEST = "private-", "test-"  # what boards are called that end with the process that started them
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
+
+
+class BoardPaths(NamedTuple):
+    """Files of one board; ``path`` is its directory."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Name of the board: the last part of its directory."""
+        return self.path.name
+
+    @property
+    def attach(self) -> Path:
+        """Socket that hands out file descriptors; its connection is a client's lease."""
+        return self.path / ATTACH
+
+    @property
+    def control(self) -> Path:
+        """ZeroMQ socket for everything else."""
+        return self.path / CONTROL
+
+    @property
+    def hidden_control(self) -> Path:
+        """Where the control socket's file is while the daemon takes no more connections to it."""
+        return self.path / f"{CONTROL}.full"
+
+    @property
+    def lock(self) -> Path:
+        """Lock of the daemon, with its process id as text."""
+        return self.path / LOCK
+
+    @property
+    def log(self) -> Path:
+        """Log of the daemon and its cores."""
+        return self.path / LOG
+
+    @property
+    def relay(self) -> Path:
+        """ZeroMQ socket of the board's relay."""
+        return self.path / RELAY
+
+    @property
+    def relay_tasks(self) -> Path:
+        """ZeroMQ socket of the relay that takes tasks and nothing else."""
+        return self.path / RELAY_TASKS
+
+    @property
+    def relay_lock(self) -> Path:
+        """Lock of the relay, with its process id as text."""
+        return self.path / RELAY_LOCK
+
+    @property
+    def relay_endpoint(self) -> str:
+        """ZeroMQ address of the relay's socket."""
+        return _ipc(self.relay)
+
+    @property
+    def relay_tasks_endpoint(self) -> str:
+        """ZeroMQ address of the relay's socket for tasks."""
+        return _ipc(self.relay_tasks)
+
+    @property
+    def control_endpoint(self) -> str:
+        """ZeroMQ address of the control socket."""
+        return _ipc(self.control)
+
+    @property
+    def attach_address(self) -> str:
+        """Address of the attach socket."""
+        return socket_path(self.attach)
+
+
+class RemoteBoard(BoardPaths):
+    """A board on another machine, by the address of its relay: it has no files here.
+
+    ``path`` is ``tcp:/HOST:PORT``, which names it wherever a board's directory would.
+    """
+
+    @property
+    def name(self) -> str:
+        """Address of its relay."""
+        return f"tcp://{self.path.name}"
+
+    @property
+    def host(self) -> str:
+        """Host of its relay, a name or an address."""
+        return self.path.name.rpartition(":")[0].strip("[]")
+
+    @property
+    def port(self) -> int:
+        """TCP port of its relay."""
+        return int(self.path.name.rpartition(":")[2])
+
+
+def socket_path(path: Path) -> str:
+    """A path for the same socket that fits the kernel's 108 bytes, through an open directory when it must.
+
+    The directory stays open for the process's life, once for each: the path is used again later, by ZeroMQ's threads.
+    """
+    return str(path) if len(os.fsencode(path)) <= SOCKET_PATH_MAX else _through_directory(path)
+
+
+def _ipc(path: Path) -> str:
+    """ZeroMQ address of a socket: pyzmq makes UTF-8 of it, whatever encoding this process's locale has for paths."""
+    raw = os.fsencode(socket_path(path))
+    try:
+        return f"ipc://{raw.decode()}"
+    except UnicodeDecodeError:
+        return f"ipc://{_through_directory(path)}"
+
+
+def _through_directory(path: Path) -> str:
+    fd = _directories.get(path.parent)
+    if fd is None or not os.path.samestat(os.fstat(fd), path.parent.stat()):
+        fd = _directories[path.parent] = os.open(path.parent, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    return f"/proc/self/fd/{fd}/{path.name}"
+
+
+_directories: dict[Path, int] = {}
+
+
+def home() -> Path:
+    """Directory that holds the boards of this user: HBRT_HOME, else the runtime directory, else /tmp."""
+    configured = settings.text("HBRT_HOME")
+    if configured:
+        return Path(configured).absolute()
+    return default_home()
+
+
+def default_home() -> Path:
+    """Home of the boards when HBRT_HOME is not set."""
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    if runtime and Path(runtime).is_dir():
+        return Path(runtime).absolute() / "hbrt"
+    return Path(f"/tmp/hbrt-{os.getuid()}")  # noqa: S108 - the directory is refused unless it is ours and 0700
+
+
+def private_directory(prefix: str = PRIVATE) -> Path:
+    """A new name in the home of the boards, for a private one: it ends with this process. Nothing is made."""
+    return home() / f"{prefix}{os.getpid()}-{os.urandom(4).hex()}"
+
+
+def is_private_name(name: str) -> bool:
+    """Whether a board is called as private ones are."""
+    return name.startswith((PRIVATE, OF_A_TEST))
+
+
+def board_paths(name: str | None = None) -> BoardPaths:
+    """Paths of a board by name (default: HBRT_BOARD), by directory when the name has a slash, or by ``tcp://HOST:PORT``.
+
+    Raises:
+        WrongUseError: the name is not one, or its directory's is no text.
+    """
+    name = name or settings.text("HBRT_BOARD")
+    if name.startswith("tcp:/"):
+        address = name.removeprefix("tcp:").lstrip("/")
+        if not _ADDRESS.fullmatch(address) or not 0 < int(address.rpartition(":")[2]) < 1 << 16:
+            raise WrongUseError(
+                f"{name!r} is not the address of a relay: write tcp://HOST:PORT, as in tcp://10.0.0.7:5557."
+            )
+        return RemoteBoard(Path(f"tcp:/{address}"))
+    if "/" in name:
+        path = Path(name).absolute()
+    elif _NAME.fullmatch(name):
+        path = home() / name
+    else:
+        raise WrongUseError(f"{name!r} is not a board name: use letters, digits, '.', '_' and '-', at most 64.")
+    if not is_text(path):
+        raise WrongUseError(
+            f"The board's directory {str(path)!r} is no text in this locale, so that no message can name it: choose "
+            "another with HBRT_HOME, or set LC_ALL=C.UTF-8."
+        )
+    return BoardPaths(path)
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path is characters: bytes that are none in this locale's encoding stand as lone surrogates in it."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        return False
+    return True

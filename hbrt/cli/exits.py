@@ -1,0 +1,94 @@
+"""Exit codes of every verb, and which failure gets which: the one place that decides."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from pathlib import Path
+
+from hbrt.errors import BoardError, WrongUseError
+from hbrt.settings import BadSettingError
+from hbrt.status import Status
+
+
+class Exit(IntEnum):
+    """What a verb's exit code says."""
+
+    GOOD = 0
+    FAILED = 1  # the user's op, image or check failed
+    USAGE = 2  # wrong usage: bad options, start when running, stop when offline, unknown board
+    BROKEN = 3  # the tool or its environment: the daemon has gone, no permission, disk full
+    TIME_LIMIT = 124  # as timeout(1)
+    INTERRUPTED = 130  # as shells: 128 + SIGINT
+    UNREAD = 141  # as shells: 128 + SIGPIPE; what was printed has no reader any more, as in 'hbrt ops | head -1'
+
+
+_S = Status
+_BY_STATUS: dict[int, Exit] = {
+    **dict.fromkeys(
+        (
+            _S.HB_DSP_INVALID_ARGUMENT,
+            _S.HB_DSP_INVALID_CORE,
+            _S.HB_DSP_INVALID_PRIORITY,
+            _S.HB_SYS_INVALID_ARGUMENT,
+            _S.HB_DNN_INVALID_ARGUMENT,
+            _S.HB_DNN_CAN_NOT_OPEN_FILE,
+        ),
+        Exit.USAGE,
+    ),
+    **dict.fromkeys((_S.HB_DSP_TIMEOUT, _S.HB_DNN_TIMEOUT), Exit.TIME_LIMIT),
+    **dict.fromkeys(
+        (
+            _S.HB_SYS_NOT_RUNNING,
+            _S.HB_SYS_BOARD_LOST,
+            _S.HB_SYS_FORKED,
+            _S.HB_DSP_NOT_RUNNING,
+            _S.HB_DSP_BOARD_LOST,
+            _S.HB_DSP_FORKED,
+            _S.HB_DSP_PERMISSION,
+            _S.HB_DSP_RELAY_LOST,
+        ),
+        Exit.BROKEN,
+    ),
+}
+
+# The first row that fits decides.
+_BY_KIND: tuple[tuple[type[Exception], Exit], ...] = (
+    (WrongUseError, Exit.USAGE),
+    (BadSettingError, Exit.USAGE),
+    (BoardError, Exit.BROKEN),
+    (TimeoutError, Exit.TIME_LIMIT),
+    (OSError, Exit.BROKEN),
+)
+
+
+def exit_for_status(status: int) -> Exit:
+    """Exit code for a status of the runtime; any other value came from the user's op, and is its failure."""
+    if status == Status.HB_SYS_SUCCESS:
+        return Exit.GOOD
+    return _BY_STATUS.get(status, Exit.FAILED)
+
+
+def exit_for(error: Exception) -> Exit | None:
+    """Exit code for an expected error, one whose text is a sentence for the user; None for a defect of ours."""
+    status = getattr(error, "status", None)
+    if isinstance(status, int):
+        return exit_for_status(status)
+    return next((code for kind, code in _BY_KIND if isinstance(error, kind)), None)
+
+
+def sentence_of(error: Exception) -> str:
+    """What to tell the user; the operating system's errors get their file's name behind them."""
+    if isinstance(error, FileNotFoundError) and not error.filename and not _has_directory():
+        return "The current directory has been removed; go to another one."
+    if isinstance(error, OSError) and error.strerror:
+        where = f": {error.filename}" if error.filename else ""
+        return f"{error.strerror}{where}."
+    return str(error)
+
+
+def _has_directory() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True

@@ -1,0 +1,223 @@
+"""The ``hbrt`` command: gathers verbs, loads the one that is called, turns what fails into a sentence and an exit code.
+
+Nothing here imports either side. The verbs of this distribution stand in the table below, since reading the installed
+packages' entry points costs more than all else that ``hbrt start`` does before a daemon runs; a test holds the table to
+pyproject.toml. Verbs that other packages add to the group ``hbrt.commands`` are looked up when the table lacks a name.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple, NoReturn, cast
+
+import click
+
+from hbrt.programs import interruptible
+
+ENTRY_POINTS = "hbrt.commands"
+
+
+class Verb(NamedTuple):
+    """Where a verb's click command is, and its line in ``hbrt --help``."""
+
+    target: str
+    help: str
+
+
+VERBS: dict[str, Verb] = {
+    "start": Verb("dsp_server.commands.start:command", "Start a board, or an offline core of a running one."),
+    "stop": Verb("dsp_server.commands.stop:command", "Stop a board, or one of its cores."),
+    "restart": Verb("dsp_server.commands.restart:command", "Load the image anew, or another one, on running cores."),
+    "recovery": Verb(
+        "dsp_server.commands.recovery:command", "Show or set whether a core that crashed starts again by itself."
+    ),
+    "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
+    "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
+    "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
+    "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
+    "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
+    "relay": Verb(
+        "dsp_server.commands.relay:command", "Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay)."
+    ),
+    "keys": Verb(
+        "dsp_server.commands.keys:command", "Make keys for programs on other machines (hbrt relay --listen --keys DIR)."
+    ),
+    "run": Verb(
+        "arm_client.commands.run.command:command", "Run the sample programs of a group and compare their results."
+    ),
+    "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
+    "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
+    "doctor": Verb("dsp_server.commands.doctor.command:command", "Check the installation and what dead boards left."),
+    "completion": Verb("hbrt.cli.completion:command", "Print what makes a shell complete hbrt's verbs and options."),
+}
+ALIASES = {"ls": "ps"}
+_AS_JSON = "hbrt.as_json"
+
+
+@contextlib.contextmanager
+def mapped_exits(*, as_json: bool = False) -> Iterator[None]:
+    """Turn an expected error, Ctrl-C and a closed pipe into a sentence, where there is one, and hbrt.cli.exits' code.
+
+    With ``as_json`` the sentence of an error is in a JSON document on standard output.
+    """
+    from hbrt.cli.exits import Exit
+
+    try:
+        with interruptible():
+            yield
+    except click.ClickException as error:
+        if not as_json:
+            raise
+        raise click.exceptions.Exit(_tell_json(error.format_message(), error.exit_code)) from None
+    except (click.exceptions.Exit, click.Abort):
+        raise
+    except BrokenPipeError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is buffered still has to go somewhere
+        raise click.exceptions.Exit(Exit.UNREAD) from None
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(Exit.INTERRUPTED) from None
+    except Exception as error:  # noqa: BLE001 - one that is not expected is shown whole
+        raise click.exceptions.Exit(_tell(error, as_json=as_json)) from None
+
+
+def _tell_json(sentence: str, code: int, status: object = None) -> int:
+    """Print an error as the one document of a verb with ``--json``; returns the exit code."""
+    from hbrt.cli.tables import show_json
+
+    show_json({"error": sentence, "exit_code": code, "status": getattr(status, "name", None)})
+    return code
+
+
+def _tell(error: Exception, *, as_json: bool = False) -> int:
+    """Print what became of a verb; returns the exit code."""
+    from hbrt.cli.exits import Exit, exit_for, sentence_of
+
+    code = exit_for(error)
+    if code is None:
+        import traceback
+
+        traceback.print_exception(error)
+        click.echo("This is a defect of hbrt, not of your program; the lines above say where.", err=True)
+        return Exit.BROKEN
+    if as_json:
+        return _tell_json(sentence_of(error), int(code), getattr(error, "status", None))
+    click.echo(f"Error: {sentence_of(error)}", err=True)
+    return code
+
+
+class VerbGroup(click.Group):
+    """A click group whose commands are loaded by name, when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature, as below
+        """Verbs in the table's order, then those of other packages."""
+        return [*VERBS, *sorted(set(_plugins()) - set(VERBS))]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
+        """The verb's command, loaded; None when there is no such verb."""
+        verb = VERBS.get(ALIASES.get(cmd_name, cmd_name))
+        target = verb.target if verb else _plugins().get(cmd_name)
+        if target is None:
+            return None
+        module, _, attribute = target.partition(":")
+        return cast("click.Command", getattr(import_module(module), attribute))
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The verb that is called; one that is not there is answered with the nearest one."""
+        name = args[0]
+        if not name.startswith("-") and self.get_command(ctx, name) is None:
+            import difflib
+
+            known = [*self.list_commands(ctx), *ALIASES]
+            longer = [verb for verb in known if verb.startswith(name)]
+            nearest = longer or difflib.get_close_matches(name, known, n=1)
+            hint = f"Did you mean {nearest[0]!r}?" if nearest else "'hbrt --help' lists the verbs."
+            ctx.fail(f"There is no verb {name!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the arguments, and note whether the verb is to answer in JSON: its errors do, too."""
+        ctx.meta[_AS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        """Write the list of verbs without loading any."""
+        rows = [(name, verb.help) for name, verb in VERBS.items()]
+        rows += [(name, f"({target})") for name, target in sorted(_plugins().items()) if name not in VERBS]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the verb."""
+        with mapped_exits(as_json=ctx.meta[_AS_JSON]):
+            return super().invoke(ctx)
+
+
+def _plugins() -> dict[str, str]:
+    """Verbs of every installed package: name -> ``module:attribute``."""
+    from importlib.metadata import entry_points
+
+    return {verb.name: verb.value for verb in entry_points(group=ENTRY_POINTS)}
+
+
+def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> None:
+    if value and not ctx.resilient_parsing:
+        from hbrt import __version__
+
+        click.echo(f"hbrt {__version__}")
+        ctx.exit()
+
+
+@click.group(
+    cls=VerbGroup,
+    epilog="Example: hbrt start --image my_image.py",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+@click.option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_print_version, help="Print the version."
+)
+def group() -> None:
+    """Run and look after an emulated ARM-DSP board.
+
+    Exit codes: 0 good; 1 your op, image or check failed; 2 wrong usage; 3 the tool or its environment is broken; 124 a
+    time limit was reached; 130 Ctrl-C.
+    """
+
+
+def open_standard_streams() -> None:
+    """Open what a caller has closed (``hbrt status >&-``) on /dev/null: the next file would take its descriptor."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest that is free, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(fd, mode, closefd=False))
+
+
+def be_program(command: click.Command, name: str) -> NoReturn:
+    """Run a command with this process's arguments, and end the process as ``mapped_exits`` says."""
+    from hbrt.cli.exits import Exit
+
+    open_standard_streams()
+    stdout = sys.stdout
+    try:
+        command.main(args=sys.argv[1:], prog_name=name)
+    except SystemExit:
+        if sys.stdout is not stdout:  # click replaces it when whoever read the help has left, and says 1
+            sys.exit(Exit.UNREAD)
+        raise
+    except Exception as error:  # noqa: BLE001 - of an option's default: the command itself has its mapped exits
+        sys.exit(_tell(error))
+    raise AssertionError("unreachable: click ends the process")
+
+
+def main() -> None:
+    """Entry of the ``hbrt`` program, once it is loaded (see hbrt.programs)."""
+    be_program(group, "hbrt")

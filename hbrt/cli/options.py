@@ -1,0 +1,136 @@
+"""Options that verbs share."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from hbrt import settings
+from hbrt.board.paths import BoardPaths, RemoteBoard, board_paths, is_text
+from hbrt.errors import WrongUseError
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ImageFile(click.Path):
+    """An image: a file that is there, and whose path messages between processes can name."""
+
+    def __init__(self) -> None:
+        super().__init__(exists=True, dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The path."""
+        path = Path(os.fsdecode(super().convert(value, param, ctx)))
+        if not is_text(path):
+            why = f"The path {str(path)!r} is no text in this locale; rename the file, or set LC_ALL=C.UTF-8."
+            self.fail(why, param, ctx)
+        return path
+
+
+class Seconds(click.FloatRange):
+    """A time span above 0; what is longer than eleven days, infinity for one, is as good as for ever."""
+
+    MOST = 1e6  # what is waited with takes 32 bits of milliseconds
+
+    def __init__(self) -> None:
+        super().__init__(min=0, min_open=True)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number, which NaN is not, though no bound refuses it."""
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(f"{value!r} is no number of seconds.", param, ctx)
+        return min(seconds, self.MOST)
+
+
+def to_bytes(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
+    """Callback of an option that takes a size such as 512M or 2G."""
+    try:
+        return settings.parse_size(value)
+    except settings.BadSettingError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def to_command(_ctx: click.Context, _param: click.Parameter, value: str) -> int:
+    """Callback of an option that takes a command number, decimal or with 0x."""
+    try:
+        return int(value, 0)
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a number; write it as 0x1000.") from None
+
+
+def _to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
+    board = _to_any_board(_ctx, _param, value)
+    if isinstance(board, RemoteBoard):
+        raise WrongUseError(
+            f"The board at {board.name} is on another machine; this verb is for boards of this one: call it there, or "
+            "name one of this machine with --board. Programs, 'hbrt run', 'hbrt op check', 'hbrt status', 'hbrt ops', "
+            "'hbrt mem' and 'hbrt log' use it from here."
+        )
+    return board
+
+
+def _to_any_board(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
+    try:
+        return board_paths(value)
+    except WrongUseError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def _complete_board(_ctx: click.Context, _param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of boards for a shell's completion."""
+    from hbrt.board.files import boards_in
+    from hbrt.board.paths import home, is_private_name
+
+    try:
+        names = [board.name for board in boards_in(home())]
+    except OSError:
+        return []
+    return [name for name in names if name.startswith(incomplete) and not is_private_name(name)]
+
+
+def board_option(function: F) -> F:
+    """Add ``--board``; the verb gets ``board``, a BoardPaths."""
+    return click.option(
+        "--board",
+        "-b",
+        metavar="NAME",
+        callback=_to_paths,
+        shell_complete=_complete_board,
+        help="Name of the board, or its directory when it has a slash. Default: HBRT_BOARD, else 'default'.",
+    )(function)
+
+
+def any_board_option(function: F) -> F:
+    """Add ``--board`` for boards of other machines, too; ``board`` is a RemoteBoard then."""
+    return click.option(
+        "--board",
+        "-b",
+        metavar="NAME",
+        callback=_to_any_board,
+        shell_complete=_complete_board,
+        help="Name of the board, its directory when it has a slash, or tcp://HOST:PORT of its relay. Default: "
+        "HBRT_BOARD, else 'default'.",
+    )(function)
+
+
+def json_option(function: F) -> F:
+    """Add ``--json``; the verb gets ``as_json``."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document and nothing else.")(function)
+
+
+def timeout_option(default_s: float) -> Callable[[F], F]:
+    """Add ``--timeout``; the verb gets ``timeout``, in seconds."""
+    return click.option(
+        "--timeout",
+        metavar="SECONDS",
+        type=Seconds(),
+        default=default_s,
+        show_default=True,
+        help="Give up after this time, with exit code 124.",
+    )

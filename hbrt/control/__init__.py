@@ -1,0 +1,1 @@
+"""Asking a board without attaching to it: what the verbs use."""

@@ -1,0 +1,34 @@
+"""Asking a board, of this machine or of another one, without being its client: what most verbs lean on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.control.daemon import REQUEST_SECONDS, Daemon
+
+if TYPE_CHECKING:
+    from hbrt.control.observer import Onlooker
+
+
+def look_at(paths: BoardPaths) -> Daemon | Onlooker:
+    """What to ask of a board of this machine, or, over its relay and without changing anything, of another one.
+
+    Raises:
+        NotRunningError: no daemon runs. RefusedError: no relay answers, or it does not let this program in.
+    """
+    if not isinstance(paths, RemoteBoard):
+        return Daemon(paths)
+    from hbrt.control.observer import Onlooker
+
+    return Onlooker(paths)
+
+
+def ask(paths: BoardPaths, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
+    """One request to a board's daemon; returns the answer's data.
+
+    Raises:
+        NotRunningError: no daemon runs. RefusedError: as for ``Daemon.request``.
+    """
+    with look_at(paths) as daemon:
+        return daemon.request(verb, timeout_s, **args)

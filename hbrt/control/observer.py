@@ -1,0 +1,112 @@
+"""Looking at a board of another machine, over its relay and without being its client: what the verbs lean on."""
+
+from __future__ import annotations
+
+import itertools
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from hbrt.board.paths import RemoteBoard
+from hbrt.control.daemon import REQUEST_SECONDS
+from hbrt.errors import RefusedError, RequestRefusedError
+from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_reply, encode_request
+from hbrt.protocol.remote import Kind, encode
+from hbrt.remote.connection import Dialled
+from hbrt.status import Status
+
+
+class LogPart(NamedTuple):
+    """A piece of a board's log.
+
+    Args:
+        path: Of the log, on the board's machine.
+        raw: Its bytes.
+        end: What to give as ``since`` for what comes after it.
+        is_cut: Whether older lines were left out because they are too many bytes for one answer.
+    """
+
+    path: str
+    raw: bytes
+    end: int
+    is_cut: bool
+
+
+class Onlooker:
+    """A connection to a relay that looks at its board; a context manager. One thread at a time.
+
+    Args:
+        board: Whose relay.
+
+    Raises:
+        RefusedError: nobody listens there (HB_DSP_NOT_RUNNING), or keys are missing (HB_DSP_PERMISSION).
+    """
+
+    def __init__(self, board: RemoteBoard) -> None:
+        self._board = board
+        self._ticket = 0
+        self._numbers = itertools.count(1)
+        try:
+            self._dialled = Dialled(board)
+        except RequestRefusedError as error:
+            raise RefusedError(error.status, str(error)) from None
+
+    def request(self, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
+        """Ask for ``status``, ``ops`` or ``mem``; as ``hbrt.control.daemon.Daemon.request``.
+
+        Raises:
+            RefusedError: the relay or the daemon refused, is gone or took too long (HB_DSP_TIMEOUT).
+        """
+        raw = encode_request(ControlRequest(next(self._numbers), verb, args))
+        return self._ask(encode(Kind.LOOK, self._ticket, raw), timeout_s, verb)
+
+    def log(self, lines: int, since: int = -1) -> LogPart:
+        """The last ``lines`` lines of the log, or what comes at the offset ``since``.
+
+        Raises:
+            RefusedError: as ``request``.
+        """
+        data = self._ask(encode(Kind.LOG, self._ticket, lines, since), REQUEST_SECONDS, "log")
+        try:
+            return LogPart(data["log"], bytes(data["raw"]), int(data["next"]), bool(data["left_out"]))
+        except (KeyError, TypeError, ValueError):
+            raise RefusedError(
+                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is no piece of a log."
+            ) from None
+
+    def close(self) -> None:
+        """Hang up."""
+        self._dialled.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _ask(self, frame: bytes, timeout_s: float, what: str) -> Any:
+        reply = self._reply_to(frame, timeout_s, what)
+        if reply.status:
+            raise RefusedError(reply.status, reply.text)
+        return reply.data
+
+    def _reply_to(self, frame: bytes, timeout_s: float, what: str) -> ControlReply:
+        where = f"The relay at {self._board.name}"
+        try:
+            self._dialled.say(frame)
+            kind, fields = self._dialled.hear(timeout_s)
+            if kind == Kind.REPLY:
+                self._ticket = fields[0]
+                return self._decoded(fields[1])
+        except RequestRefusedError as error:
+            raise RefusedError(error.status, str(error)) from None
+        if kind in {Kind.REFUSED, Kind.GONE}:
+            raise RefusedError(fields[0], f"{where} refused {what!r}: {fields[1]}")
+        raise RefusedError(Status.HB_DSP_RELAY_LOST, f"{where} did not answer {what!r}, but said {Kind(kind).name}.")
+
+    def _decoded(self, raw: bytes) -> ControlReply:
+        try:
+            return decode_reply(raw)
+        except MalformedMessageError as error:
+            raise self._dialled.unreadable(error) from None

@@ -1,0 +1,305 @@
+"""The DDR file: physical address <-> offset, bounds, and which block a page belongs to, each in one place.
+
+The file is a memfd that every process of a board maps whole. An address is an offset from ``DDR_BASE``.
+Only the supervisor writes the page table and the block table; everyone may read them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import functools
+import mmap
+import os
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hbrt.ddr.claim_lock import ClaimLock
+from hbrt.ddr.layout import (
+    BLOCK,
+    BLOCK_MAX_SHARERS,
+    BLOCK_RECORD_BYTES,
+    BLOCK_SHARERS,
+    PAGE_BYTES,
+    TABLES_GENERATION,
+    Layout,
+    LayoutError,
+    plan,
+    read_header,
+)
+from hbrt.ddr.private_pages import PrivatePages
+
+# Who maps the file leans on its length: were it shortened, touching what is gone would end every process of the board.
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
+
+_CHUNK_BYTES = 1 << 20
+_U32 = struct.Struct("<I")
+_U64 = struct.Struct("<Q")
+_SHARERS = struct.Struct(f"<{BLOCK_MAX_SHARERS}H")
+
+
+class BlockEntry(NamedTuple):
+    """A live block as the block table has it."""
+
+    phy_addr: int
+    size_bytes: int
+    owner: int
+    sharer_count: int
+
+    @property
+    def end(self) -> int:
+        """Physical address after the block's last byte."""
+        return self.phy_addr + self.size_bytes
+
+
+class AddressError(ValueError):
+    """A physical range is not inside one live block; the message says which range and what is there."""
+
+
+class Ddr:
+    """One process's mapping of a board's DDR file."""
+
+    def __init__(self, fd: int) -> None:
+        """Map the file behind ``fd``, which this object then owns.
+
+        Raises:
+            LayoutError: the file is no DDR file of this version. OSError: it cannot be mapped.
+        """
+        try:
+            self.layout: Layout = read_header(os.pread(fd, PAGE_BYTES, 0), os.fstat(fd).st_size)
+            self.map = mmap.mmap(fd, self.layout.file_bytes)
+        except BaseException:
+            os.close(fd)
+            raise
+        self.fd = fd
+        self.bytes = memoryview(self.map)
+        self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
+        self.private = PrivatePages(fd, self.address, data_runs)
+        self._base = self.layout.ddr_base
+        self._pages = self.layout.pages
+        self._blocks = self.layout.blocks
+        self._heap_start = self.layout.phy_base
+        self._heap_end = self.layout.phy_end
+
+    @classmethod
+    def create(cls, heap_bytes: int, core_count: int) -> Ddr:
+        """New, empty DDR file: a memfd, so it has no name and nothing is left when its last user goes.
+
+        Raises:
+            LayoutError: the sizes are out of range, or more than this machine can map.
+        """
+        layout = plan(heap_bytes, core_count)
+        try:
+            ddr = cls(_new_file(layout))
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or str(error)
+            raise LayoutError(
+                f"A DDR of {heap_bytes} bytes cannot be made on this machine: {why}; ask for less, with --ddr or "
+                "HBRT_DDR."
+            ) from None
+        ClaimLock(ddr.map).initialise()
+        return ddr
+
+    def close(self) -> None:
+        """Unmap and close; views that are still held keep the mapping until they go."""
+        self.private.keep_finally([])
+        try:
+            self.bytes.release()
+            self.map.close()
+        except BufferError:
+            pass  # numpy arrays or views of the caller still point into it
+        os.close(self.fd)
+
+    def offset_of(self, phy_addr: int) -> int:
+        """File offset of a physical address."""
+        return phy_addr - self._base
+
+    def bytes_with(self, offset: int, size_bytes: int) -> tuple[memoryview, int]:
+        """Bytes that hold a range of the file, and where it begins in them: the mapping, or another one of these pages.
+
+        Another one where this process's mapping has private pages: see ``hbrt.ddr.private_pages``.
+        """
+        if not self.private.overlap(offset, offset + size_bytes):
+            return self.bytes, offset
+        first = offset // PAGE_BYTES * PAGE_BYTES
+        last = min(offset + size_bytes, self.layout.file_bytes)
+        return memoryview(mmap.mmap(self.fd, last - first, offset=first)), offset - first
+
+    def block_at(self, phy_addr: int) -> BlockEntry | None:
+        """Live block that holds the address, in O(1), or None. Interior addresses are found too."""
+        if not self._heap_start <= phy_addr < self._heap_end:
+            return None
+        page = (phy_addr - self._heap_start) // PAGE_BYTES
+        block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
+        if not block_id:
+            return None
+        entry = BlockEntry(*BLOCK.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES))
+        return entry if entry.phy_addr <= phy_addr < entry.end else None
+
+    def sharers(self, phy_addr: int) -> tuple[int, ...]:
+        """Ids of the clients that registered the live block at this address."""
+        page = (phy_addr - self._heap_start) // PAGE_BYTES
+        block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
+        found = _SHARERS.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES + BLOCK_SHARERS)
+        return tuple(client for client in found if client)
+
+    def contains(self, phy_addr: int, size_bytes: int) -> bool:
+        """Whether the whole range lies inside one live block."""
+        block = self.block_at(phy_addr)
+        return block is not None and 0 <= size_bytes <= block.end - phy_addr
+
+    def may_use(self, phy_addr: int, client_id: int) -> bool:
+        """Whether a client owns or has registered the live block at this address."""
+        block = self.block_at(phy_addr)
+        if block is None:
+            return False
+        return block.owner == client_id or (block.sharer_count > 0 and client_id in self.sharers(phy_addr))
+
+    def view(self, phy_addr: int, size_bytes: int) -> memoryview:
+        """Writable bytes of a physical range.
+
+        Raises:
+            AddressError: the range is not inside one live block.
+        """
+        if not self.contains(phy_addr, size_bytes):
+            raise AddressError(self.explain(phy_addr, size_bytes))
+        offset = phy_addr - self._base
+        return self.bytes[offset : offset + size_bytes]
+
+    def explain(self, phy_addr: int, size_bytes: int) -> str:
+        """Sentence on why a range is not usable: which range, and what is there instead."""
+        asked = f"The physical range {phy_addr:#x}+{size_bytes:#x}"
+        if size_bytes < 0:
+            return f"{asked} has a negative size."
+        if not self._heap_start <= phy_addr < self._heap_end:
+            hint = (
+                " That looks like a virtual address: pass mem.phyAddr, not mem.virAddr."
+                if phy_addr >= self._heap_end
+                else ""
+            )
+            return f"{asked} is outside this board's DDR ({self._heap_start:#x}..{self._heap_end:#x}).{hint}"
+        block = self.block_at(phy_addr)
+        if block is None:
+            nearest = self._nearest_below(phy_addr)
+            beside = f" The block below is {nearest.phy_addr:#x}+{nearest.size_bytes:#x}." if nearest else ""
+            return f"{asked} is in no live block; it was freed or never allocated.{beside}"
+        over = phy_addr + size_bytes - block.end
+        return f"{asked} runs {over} bytes past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}."
+
+    def _nearest_below(self, phy_addr: int, limit_pages: int = 4096) -> BlockEntry | None:
+        page = (phy_addr - self._heap_start) // PAGE_BYTES
+        for candidate in range(page, max(-1, page - limit_pages), -1):
+            block_id = _U32.unpack_from(self.map, self._pages + candidate * 4)[0]
+            if block_id:
+                return BlockEntry(*BLOCK.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES))
+        return None
+
+
+def _new_file(layout: Layout) -> int:
+    fd = os.memfd_create("hbrt-ddr", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        os.ftruncate(fd, layout.file_bytes)
+        os.pwrite(fd, layout.pack_header(), 0)
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+class DdrTables:
+    """The supervisor's pen for the page table and the block table of a DDR file."""
+
+    def __init__(self, ddr: Ddr) -> None:
+        """Write into ``ddr``; one process a board may."""
+        self._ddr = ddr
+        self._can_remove = can_remove_pages()
+
+    def _mark(self, phy_addr: int, reserved_bytes: int, block_id: int) -> None:
+        layout = self._ddr.layout
+        first = (phy_addr - layout.phy_base) // PAGE_BYTES
+        count = reserved_bytes // PAGE_BYTES
+        start = layout.pages + first * 4
+        self._ddr.map[start : start + count * 4] = _U32.pack(block_id) * count
+        self._note_change()
+
+    def _note_change(self) -> None:
+        mm = self._ddr.map
+        mm[TABLES_GENERATION : TABLES_GENERATION + 8] = _U64.pack(_U64.unpack_from(mm, TABLES_GENERATION)[0] + 1)
+
+    def add(self, block_id: int, phy_addr: int, size_bytes: int, reserved_bytes: int, owner: int) -> None:
+        """Publish a new block: its record first, its pages last, so that nobody sees half of it."""
+        record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
+        self._ddr.map[record : record + BLOCK_RECORD_BYTES] = bytes(BLOCK_RECORD_BYTES)
+        BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, 0)
+        self._mark(phy_addr, reserved_bytes, block_id)
+
+    def remove(self, phy_addr: int, reserved_bytes: int) -> None:
+        """Withdraw a block: no process can look it up any more."""
+        self._mark(phy_addr, reserved_bytes, 0)
+
+    def set_owner(self, block_id: int, owner: int, sharers: tuple[int, ...]) -> None:
+        """Write who owns a block and who registered it; owner 0 is nobody.
+
+        Raises:
+            ValueError: more sharers than a block record holds.
+        """
+        if len(sharers) > BLOCK_MAX_SHARERS:
+            raise ValueError(f"A block can be registered by {BLOCK_MAX_SHARERS} clients; {len(sharers)} asked.")
+        record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
+        padded = sharers + (0,) * (BLOCK_MAX_SHARERS - len(sharers))
+        _SHARERS.pack_into(self._ddr.map, record + BLOCK_SHARERS, *padded)
+        phy_addr, size_bytes, _, _ = BLOCK.unpack_from(self._ddr.map, record)
+        BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, len(sharers))
+        self._note_change()
+
+    def drop_pages(self, phy_addr: int, reserved_bytes: int) -> None:
+        """Give the pages of a range back to the host; they read as zero afterwards."""
+        offset = self._ddr.offset_of(phy_addr)
+        if self._can_remove:
+            self._ddr.map.madvise(mmap.MADV_REMOVE, offset, reserved_bytes)
+            return
+        for start, end in data_runs(self._ddr.fd, offset, offset + reserved_bytes):
+            for at in range(start, end, _CHUNK_BYTES):
+                os.pwrite(self._ddr.fd, bytes(min(_CHUNK_BYTES, end - at)), at)
+
+    def first_nonzero(self, phy_addr: int, size_bytes: int) -> int | None:
+        """Physical address of the first byte that is not zero in a range, or None; holes cost nothing."""
+        offset = self._ddr.offset_of(phy_addr)
+        for start, end in data_runs(self._ddr.fd, offset, offset + size_bytes):
+            for at in range(start, end, _CHUNK_BYTES):
+                chunk = os.pread(self._ddr.fd, min(_CHUNK_BYTES, end - at), at)
+                rest = chunk.lstrip(b"\0")
+                if rest:
+                    return self._ddr.layout.ddr_base + at + len(chunk) - len(rest)
+        return None
+
+
+def data_runs(fd: int, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Parts of a range of a file that are not holes; looking at a hole through a mapping would fill it."""
+    while start < end:
+        try:
+            first = os.lseek(fd, start, os.SEEK_DATA)
+        except OSError:
+            return  # ENXIO: only holes from here on
+        if first >= end:
+            return
+        start = min(end, os.lseek(fd, first, os.SEEK_HOLE))
+        yield first, start
+
+
+@functools.cache
+def can_remove_pages() -> bool:
+    """Whether MADV_REMOVE empties pages; an emulated kernel (qemu-user) answers 0 and leaves them as they are."""
+    fd = os.memfd_create("hbrt-probe", os.MFD_CLOEXEC)
+    try:
+        os.ftruncate(fd, PAGE_BYTES)
+        with mmap.mmap(fd, PAGE_BYTES) as page:
+            page[0] = 1
+            page.madvise(mmap.MADV_REMOVE)
+            return not page[0]
+    except OSError:
+        return False
+    finally:
+        os.close(fd)

@@ -1,0 +1,137 @@
+"""Loops over arrays that numba compiles when it is installed, and keeps on disk, so that no start pays for it again.
+
+A kernel is an ordinary function in a subset of Python; it may call other kernels of its own file (numba compiles a
+caller anew only when the caller's file has changed). Whoever uses one has a way without it: `compiled()` is None when
+numba is missing (install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported
+or compiled before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
+
+Machine code lies in the first of these directories that can be had: NUMBA_CACHE_DIR, `$XDG_CACHE_HOME/hbrt/kernels`
+(`~/.cache/hbrt/kernels`), `hbrt-<uid>-kernels` in the temporary directory. Not beside the source, which may be
+read-only. When there is none, each process compiles for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from functools import cache, update_wrapper
+from importlib import import_module
+from pathlib import Path
+from types import FunctionType
+from typing import Any, Generic, ParamSpec, TypeVar, cast
+
+from hbrt.board import private_files
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+_lock = threading.RLock()
+
+
+class Kernel(Generic[Arguments, Result]):
+    """A loop, and its compiled form once somebody asks for it. Use it as a decorator.
+
+    Attributes:
+        loop: The function itself: what the compiled form computes, as Python, hundreds of times slower.
+    """
+
+    def __init__(self, loop: Callable[Arguments, Result]) -> None:
+        self.loop = loop
+        self._is_known = False
+        self._compiled: Callable[Arguments, Result] | None = None
+
+    def __call__(self, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        """Run the loop as Python: what a kernel that calls this one does when it runs as Python itself."""
+        return self.loop(*args, **kwargs)
+
+    def compiled(self) -> Callable[Arguments, Result] | None:
+        """The compiled loop, or None without numba. It is compiled, or loaded from disk, when first called."""
+        if not self._is_known:
+            # A signal may run an urgent op in the middle of this one, and must not meet a half-loaded module.
+            with _lock, _no_signals():
+                if not self._is_known:
+                    self._compiled = _compile(self.loop)
+                    self._is_known = True
+        return self._compiled
+
+
+@contextlib.contextmanager
+def _no_signals() -> Iterator[None]:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@cache
+def numba_module() -> Any:
+    """numba, or None when it is not installed, does not fit this numpy, or is turned off."""
+    try:
+        numba = import_module("numba")
+    except ImportError:
+        return None
+    return None if numba.config.DISABLE_JIT else numba
+
+
+def _compile(loop: Callable[Arguments, Result]) -> Callable[Arguments, Result] | None:
+    numba = numba_module()
+    if numba is None:
+        return None
+    directory = cache_directory()
+    with _numba_cache(numba.config, directory):
+        compiled: Callable[Arguments, Result] = numba.njit(
+            nogil=True, error_model="numpy", cache=directory is not None
+        )(_linked(loop))
+    return compiled
+
+
+def _linked(loop: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """The loop with the kernels that it calls by name compiled; itself when it calls none."""
+    function = cast("FunctionType", loop)
+    called = {name: function.__globals__.get(name) for name in function.__code__.co_names}
+    kernels = {name: kernel.compiled() for name, kernel in called.items() if isinstance(kernel, Kernel)}
+    if not kernels:
+        return loop
+    linked = FunctionType(function.__code__, {**function.__globals__, **kernels}, function.__name__)
+    return cast("Callable[Arguments, Result]", update_wrapper(linked, function))
+
+
+@contextlib.contextmanager
+def _numba_cache(config: Any, directory: Path | None) -> Iterator[None]:
+    """Let numba keep what is decorated meanwhile in a directory; the program's own functions stay where they are."""
+    before = config.CACHE_DIR
+    if directory is not None:
+        config.CACHE_DIR = str(directory)
+    try:
+        yield
+    finally:
+        config.CACHE_DIR = before
+
+
+def cache_directory() -> Path | None:
+    """Where machine code is kept; None when no directory can be had."""
+    configured = os.environ.get("NUMBA_CACHE_DIR")
+    if configured:
+        return Path(configured)
+    candidates = [Path(tempfile.gettempdir()) / f"hbrt-{os.getuid()}-kernels"]
+    base = os.environ.get("XDG_CACHE_HOME")
+    with contextlib.suppress(RuntimeError):  # no HOME, and no such user
+        candidates.insert(0, (Path(base) if base else Path.home() / ".cache") / "hbrt" / "kernels")
+    return next((path for path in candidates if _is_ours(path)), None)
+
+
+def _is_ours(path: Path) -> bool:
+    """Whether a directory is there, or could be made, that only we may write: what lies in it is executed."""
+    try:
+        private_files.make_directory(path)
+        info = path.lstat()
+    except OSError:
+        return False
+    is_private = stat.S_ISDIR(info.st_mode) and info.st_uid == os.getuid() and not info.st_mode & 0o022
+    return is_private and os.access(path, os.W_OK | os.X_OK)

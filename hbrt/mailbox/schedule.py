@@ -1,0 +1,100 @@
+"""The order of tasks and nothing else: who runs next, and whom to wake for it.
+
+Of the tasks that a core may run, the next is the one with
+1. the higher priority (0..255; 255 is PREEMPT: it also interrupts a running op of a lower one, see core.py);
+2. then the smaller customId (signed 64-bit);
+3. then the earlier submission (unsigned 64-bit sequence number).
+A core mask has bit i set for core i; mask 0 is ANY. An ANY task goes to whichever core is free first, and
+no core sleeps while a task that it may run is READY.
+
+That last promise needs an order of steps around these functions, each seen by all before the next is taken:
+- a submitter makes the task READY, then reads the cores' activity and rings as `cores_to_wake` says;
+- a core that claimed a task says RUNNING, then looks for READY tasks and rings as `core_to_chain` says;
+- a core that found nothing says ASLEEP, then looks once more, and only then waits for its doorbell;
+- a core that is done, or was rung, says LOOKING, then looks.
+Of two that act at once, the later one therefore sees what the other did.
+tests/properties/test_schedule_order.py holds this against random interleavings of these steps.
+
+Source: priority, then customId: DSP runtime API manual (J5), control parameter of the RPC. Submission
+order as the last key, and the choice of a core for ANY, are the emulator's choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_STALLED
+from hbrt.mailbox import table
+
+TaskKey: TypeAlias = tuple[int, int, int]
+Entry: TypeAlias = tuple[TaskKey, int]
+
+ANY_CORE: Final = 0
+PRIORITY_PREEMPT: Final = table.PRIORITY_PREEMPT
+
+ASLEEP: Final = ACTIVITY_ASLEEP
+LOOKING: Final = ACTIVITY_LOOKING
+RUNNING: Final = ACTIVITY_RUNNING
+STALLED: Final = ACTIVITY_STALLED
+
+
+def task_key(priority: int, custom_id: int, sequence: int) -> TaskKey:
+    """Sort key of a task: the smallest key runs next. Ranges are checked at submission, not here."""
+    return (-priority, custom_id, sequence)
+
+
+def may_run(core_index: int, core_mask: int) -> bool:
+    """Whether the mask of a task admits the core."""
+    return core_mask == ANY_CORE or bool(core_mask >> core_index & 1)
+
+
+def eligible_cores(core_mask: int, core_count: int) -> tuple[int, ...]:
+    """Indices of the cores, of `core_count`, that the mask admits; empty when it names none that exists."""
+    return tuple(core for core in range(core_count) if may_run(core, core_mask))
+
+
+def cores_to_wake(core_mask: int, activity: Sequence[int]) -> tuple[int, ...]:
+    """Whose doorbell a submitter rings for a task that it has made READY: nobody's, or one core's.
+
+    Args:
+        core_mask: The task's mask.
+        activity: Per core ASLEEP, LOOKING (awake, and will look), RUNNING or STALLED, read after the task was READY.
+
+    Returns:
+        () when an eligible core is LOOKING, or when all eligible ones are RUNNING or STALLED (each looks
+        again when it is done, or beats again); else the lowest eligible core that is ASLEEP.
+    """
+    asleep = -1
+    for core, state in enumerate(activity):
+        if core_mask == ANY_CORE or core_mask >> core & 1:
+            if state == LOOKING:
+                return ()
+            if state == ASLEEP and asleep < 0:
+                asleep = core
+    return () if asleep < 0 else (asleep,)
+
+
+def core_to_chain(claimer: int, ready_masks: Iterable[int], activity: Sequence[int]) -> int | None:
+    """Whom a core rings that has just claimed a task and still sees others READY.
+
+    The submitters of those may have rung nobody because this core was LOOKING then; now it is busy. One
+    core is enough: when it claims in its turn, it applies this rule again.
+
+    Args:
+        claimer: Index of the core that claimed; it counts as RUNNING whatever `activity` says.
+        ready_masks: Masks of the tasks that are READY, looked up after the core said RUNNING.
+        activity: As for `cores_to_wake`, read after that.
+
+    Returns:
+        The core to ring, or None.
+    """
+    others: list[int] | None = None
+    for mask in ready_masks:
+        if others is None:
+            others = list(activity)
+            others[claimer] = RUNNING
+        wake = cores_to_wake(mask, others)
+        if wake:
+            return wake[0]
+    return None

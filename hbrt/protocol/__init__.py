@@ -1,0 +1,1 @@
+"""What processes say to each other, as bytes: schemas and codecs. Pure functions."""

@@ -1,0 +1,93 @@
+"""Frames of the two protocols that programs and relays speak: lists of a version, a kind and fields. Pure functions.
+
+A frame is one msgpack list ``[version, kind, field, ...]``, bounded in size. Each kind has a fixed list of fields,
+which a receiver checks before it looks at them; nothing is ever evaluated or unpickled.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Any, NamedTuple, TypeAlias
+
+import msgpack
+
+from hbrt.protocol.control import Int, MalformedMessageError, Text
+
+
+class Raw(NamedTuple):
+    """A field of bytes and the least and greatest number of them."""
+
+    least: int
+    most: int
+
+    def problem(self, value: object) -> str:
+        """Why the value is not one, or an empty text."""
+        if type(value) is not bytes:
+            return f"must be bytes, not {type(value).__name__}"
+        return "" if self.least <= len(value) <= self.most else f"has {len(value)} bytes, not {self.least}..{self.most}"
+
+
+Says: TypeAlias = dict[int, dict[str, Int | Text | Raw]]  # what a side may say: the fields of each kind, in their order
+
+
+class Message(NamedTuple):
+    """A frame that was checked: its kind, and its fields in the order of the tables."""
+
+    kind: int
+    fields: list[Any]
+
+
+class Protocol(NamedTuple):
+    """What the frames of a protocol have in common.
+
+    Args:
+        name: For sentences.
+        version: What this side speaks.
+        kinds: Names of the kinds.
+        most_bytes: The largest frame.
+    """
+
+    name: str
+    version: int
+    kinds: type[IntEnum]
+    most_bytes: int
+
+    def encode(self, kind: int, *fields: Any) -> bytes:
+        """Bytes of a frame. The fields are not checked here: the receiver does that."""
+        raw: bytes = msgpack.packb((self.version, int(kind), *fields))
+        return raw
+
+    def decode(self, raw: bytes, says: Says) -> Message:
+        """Message from bytes.
+
+        Args:
+            raw: One frame.
+            says: What the sender may say.
+
+        Raises:
+            MalformedMessageError: not a frame of this protocol, or not one that this sender may send; names the field.
+        """
+        if len(raw) > self.most_bytes:
+            raise MalformedMessageError(f"The frame has {len(raw)} bytes; the limit is {self.most_bytes}.")
+        try:
+            body = msgpack.unpackb(raw, raw=False)
+        except (ValueError, msgpack.exceptions.UnpackException, RecursionError, TypeError) as error:
+            why = str(error)[:200] or type(error).__name__
+            raise MalformedMessageError(f"The frame is not msgpack: {why}.") from None
+        if type(body) is not list or len(body) < 2:
+            raise MalformedMessageError("The frame is not a list of a version, a kind and fields.")
+        version, kind, *fields = body
+        if type(version) is not int or version != self.version:
+            raise MalformedMessageError(
+                f"The frame has {self.name} protocol version {version!r:.40}; this side speaks {self.version}. "
+                "Use the same installation on both sides."
+            )
+        spec = says.get(kind) if type(kind) is int else None
+        if spec is None:
+            raise MalformedMessageError(f"The kind {kind!r:.40} is not one that this sender may send.")
+        if len(fields) != len(spec):
+            raise MalformedMessageError(f"{self.kinds(kind).name} has {len(spec)} fields; {len(fields)} came.")
+        for value, (name, field) in zip(fields, spec.items(), strict=True):
+            if problem := field.problem(value):
+                raise MalformedMessageError(f"The field {name!r} of {self.kinds(kind).name} {problem}.")
+        return Message(kind, fields)

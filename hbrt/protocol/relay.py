@@ -1,0 +1,81 @@
+"""What an ARM process and a relay say to each other: schema, codec, version. Pure functions; sockets live elsewhere.
+
+Rules
+    A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
+    of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
+    A task descriptor is the 64 bytes of ``hbrt.mailbox.table.REQUEST``, as in the slot that its handle names.
+    Nothing is ever evaluated or unpickled.
+    The frame of a call, SUBMIT, always has the same length and the same bytes before its field: a receiver that finds
+    these has checked the frame, and need not parse it.
+    ``MalformedMessageError``: the peer broke the protocol.
+
+Two sockets
+    All talk goes over a ROUTER, but SUBMIT, which goes to a PULL: one frame to receive, without the sender's name
+    before it. The sender is told by a ticket, a random number that its WELCOME gave it.
+
+Talk
+    HELLO shows who the sender is (a client of the board, by a proof of its lease); WELCOME or REFUSED answers it.
+    SUBMIT has no answer: the relay makes the task's slot READY, and the core that ends the task rings its owner. A
+    task that the relay refuses ends in its slot too, and END tells the owner to look, since a relay has no doorbell of
+    it. A SUBMIT whose slot holds something else by now was taken back, and means nothing. PING is answered by PONG.
+    BYE has no answer. GONE says that the relay ends, and why. REFUSED without a HELLO: the relay does not serve this
+    process, or not what it said.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from hbrt.mailbox.table import REQUEST
+from hbrt.protocol.control import Int, Text
+from hbrt.protocol.frames import Protocol, Raw, Says
+
+VERSION = 2
+MAX_FRAME_BYTES = 16 * 1024
+_U32 = (1 << 32) - 1
+_U64 = (1 << 64) - 1
+_I32 = Int(-(1 << 31), (1 << 31) - 1)
+
+
+class Kind(IntEnum):
+    """Kinds of frames: up to BYE a client's, from WELCOME on the relay's."""
+
+    HELLO = 1
+    SUBMIT = 2
+    PING = 3
+    BYE = 4
+    WELCOME = 16
+    REFUSED = 17
+    END = 18
+    PONG = 19
+    GONE = 20
+
+
+# Field of SUBMIT: the sender's ticket, the task's handle, then REQUEST.
+TASK_REQUEST = struct.Struct("<QQ" + REQUEST.format.removeprefix("<"))
+
+_TASK = Int(1, _U64)
+_NUMBER = Int(0, _U64)
+
+CLIENT_SAYS: Says = {
+    Kind.HELLO: {"client": Int(1, _U32), "nonce": Text(64), "proof": Text(64)},
+    Kind.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
+    Kind.PING: {"number": _NUMBER},
+    Kind.BYE: {},
+}
+RELAY_SAYS: Says = {
+    Kind.WELCOME: {"pid": Int(1, _U32), "ticket": Int(1, _U64)},
+    Kind.REFUSED: {"status": _I32, "text": Text()},
+    Kind.END: {"task": _TASK},
+    Kind.PONG: {"number": _NUMBER},
+    Kind.GONE: {"status": _I32, "text": Text()},
+}
+
+_PROTOCOL = Protocol("relay", VERSION, Kind, MAX_FRAME_BYTES)
+encode, decode = _PROTOCOL.encode, _PROTOCOL.decode
+
+SUBMIT_HEAD = encode(Kind.SUBMIT, bytes(TASK_REQUEST.size))[: -TASK_REQUEST.size]
+# A whole SUBMIT: SUBMIT_HEAD, ticket, handle, then REQUEST.
+SUBMIT = struct.Struct(f"<{len(SUBMIT_HEAD)}s" + TASK_REQUEST.format.removeprefix("<"))
+REQUEST_AT = SUBMIT.size - REQUEST.size  # where its descriptor begins

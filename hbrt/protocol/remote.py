@@ -1,0 +1,132 @@
+"""What an ARM process and the relay of a board on another machine say to each other: schema, codec. Pure functions.
+
+Rules
+    A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
+    of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
+    Nothing is ever evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol, and is let go.
+
+Talk
+    HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.protocol.control``), PULL and CHECK
+    are answered by one REPLY with their id, CANCEL, ASK and DROP by one STATE, CLOCK by NOW.
+    LOOK and LOG take the place of HELLO on a connection that looks and does nothing else: each is answered by one
+    REPLY, whose number the next one shows (0 the first).
+    PUSH and DATA carry changed bytes, up and down, numbered; TAKEN and ACK say up to which number they were taken in. A
+    REPLY of more than SMALL_REPLY_BYTES is numbered among DATA. A sender never has more than WINDOW_BYTES, nor
+    WINDOW_FRAMES, of them without an ACK, so that nobody holds more. PUSH counts from 1; the numbers of DATA and REPLY
+    grow by steps that nobody can guess, so that an ACK shows that its frame was read.
+    SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
+    was taken in before they were made: see ``hbrt.remote.shadow.merge``.
+    BEAT comes every BEAT_SECONDS. GONE says that the relay lets go, and why; BYE that the program does.
+"""
+
+from __future__ import annotations
+
+import struct
+from enum import IntEnum
+
+from hbrt.ddr.layout import MAX_CORES, SLOT_TEXT_BYTES
+from hbrt.mailbox.table import ANSWER, REQUEST, State
+from hbrt.protocol.control import MAX_REQUEST_BYTES, Int, Text
+from hbrt.protocol.frames import Protocol, Raw, Says
+
+VERSION = 2
+MAX_REPLY_BYTES = 1 << 20
+SMALL_REPLY_BYTES = 1024  # need no ACK
+MAX_LOG_BYTES = MAX_REPLY_BYTES - 8192
+CHUNK_BYTES = 1 << 20  # the most that one Change (hbrt.remote.shadow) covers
+MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
+WINDOW_BYTES = 8 << 20
+WINDOW_FRAMES = 1024
+BEAT_SECONDS = 1.0
+HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 1000, 4000  # of ZeroMQ, both ways: they need no interpreter to be answered
+_U32 = (1 << 32) - 1
+_U64 = (1 << 64) - 1
+_I32 = Int(-(1 << 31), (1 << 31) - 1)
+_NUMBER = Int(0, _U64)
+_TASK = Int(1, _U64)
+_PHY = Int(0, _U64)
+
+# Field of SUBMIT: the sender's number of the task, then REQUEST. Field of END: that number, state, then ANSWER.
+TASK_NUMBER = struct.Struct("<Q")
+TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
+TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
+
+# Control requests that a program on another machine may make; the others are for who sits at the board's machine.
+LOOKS = frozenset({"status", "ops", "mem"})  # they change nothing
+FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "unclean", "shared"}
+
+
+class Kind(IntEnum):
+    """Kinds of frames: up to LOG a program's, from WELCOME on the relay's."""
+
+    HELLO = 1
+    REQUEST = 2
+    PUSH = 3
+    SUBMIT = 4
+    CANCEL = 5
+    ASK = 6
+    DROP = 7
+    PULL = 8
+    CHECK = 9
+    ACK = 10
+    CLOCK = 11
+    BYE = 12
+    LOOK = 13
+    LOG = 14
+    WELCOME = 32
+    REFUSED = 33
+    REPLY = 34
+    DATA = 35
+    END = 36
+    STATE = 37
+    TAKEN = 38
+    NOW = 39
+    BEAT = 40
+    GONE = 41
+
+
+_CHANGE: dict[str, Int | Text | Raw] = {
+    "phy": _PHY,
+    "size": Int(1, CHUNK_BYTES),
+    "mask": Raw(0, CHUNK_BYTES // 8),
+    "data": Raw(0, CHUNK_BYTES),
+}
+_CORES = Raw(1, MAX_CORES)  # the activity byte of each core
+PROGRAM_SAYS: Says = {
+    Kind.HELLO: {"program": Text(64), "pid": Int(1, _U32)},
+    Kind.REQUEST: {"request": Raw(1, MAX_REQUEST_BYTES)},
+    Kind.PUSH: {"number": _NUMBER, **_CHANGE},
+    Kind.SUBMIT: {"task": Raw(TASK_REQUEST.size, TASK_REQUEST.size)},
+    Kind.CANCEL: {"number": _NUMBER, "task": _TASK},
+    Kind.ASK: {"number": _NUMBER, "task": _TASK},
+    Kind.DROP: {"number": _NUMBER, "task": _TASK},
+    Kind.PULL: {"number": _NUMBER, "phy": _PHY, "size": Int(0, _U64)},
+    Kind.CHECK: {"number": _NUMBER, "what": Text(16), "phy": _PHY, "size": Int(0, _U64)},
+    Kind.ACK: {"number": _NUMBER},
+    Kind.CLOCK: {"number": _NUMBER},
+    Kind.BYE: {},
+    Kind.LOOK: {"ticket": _NUMBER, "request": Raw(1, MAX_REQUEST_BYTES)},
+    Kind.LOG: {"ticket": _NUMBER, "lines": Int(0, (1 << 31) - 1), "since": Int(-1, (1 << 63) - 1)},
+}
+RELAY_SAYS: Says = {
+    Kind.WELCOME: {
+        "client": Int(1, _U32),
+        "cores": _CORES,
+        "heap": Int(1, _U64),
+        "daemon": Int(1, _U32),
+        "relay": Int(1, _U32),
+        "board": Text(64),
+    },
+    Kind.REFUSED: {"status": _I32, "text": Text()},
+    Kind.REPLY: {"number": _NUMBER, "reply": Raw(1, MAX_REPLY_BYTES)},
+    Kind.DATA: {"number": _NUMBER, "seen": _NUMBER, **_CHANGE},
+    Kind.END: {"task": Raw(TASK_END.size, TASK_END.size), "text": Raw(0, SLOT_TEXT_BYTES)},
+    Kind.STATE: {"number": _NUMBER, "task": _TASK, "state": Int(0, max(State))},
+    Kind.TAKEN: {"number": _NUMBER},
+    Kind.NOW: {"number": _NUMBER, "now_ns": _NUMBER},
+    Kind.BEAT: {"cores": _CORES},
+    Kind.GONE: {"status": _I32, "text": Text()},
+}
+
+_PROTOCOL = Protocol("remote", VERSION, Kind, MAX_FRAME_BYTES)
+encode, decode = _PROTOCOL.encode, _PROTOCOL.decode

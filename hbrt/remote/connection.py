@@ -1,0 +1,143 @@
+"""Dialling a relay of another machine: keys, the socket, and the first answers, up to where a connection is at work."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from typing import Any
+
+import zmq
+from zmq.utils.monitor import recv_monitor_message
+
+from hbrt.board.paths import RemoteBoard
+from hbrt.errors import RequestRefusedError
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.frames import Message
+from hbrt.protocol.remote import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode
+from hbrt.remote.keys import KeysError, ProgramKeys, default_directory, program_keys
+from hbrt.remote.probe import mechanism
+from hbrt.settings import text
+from hbrt.status import Status
+
+_EVENTS = (
+    int(zmq.EVENT_DISCONNECTED)
+    | int(zmq.EVENT_HANDSHAKE_FAILED_AUTH)
+    | int(zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL)
+    | int(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
+)
+
+
+class Dialled:
+    """A connection to a relay that is being made, or was. One thread at a time may use it.
+
+    Args:
+        board: Whose relay.
+
+    Raises:
+        RequestRefusedError: nobody listens there, or keys are missing; says which.
+    """
+
+    def __init__(self, board: RemoteBoard) -> None:
+        self._board = board
+        self._keys = keys_for(board)
+        self._was_heard = False  # and so was let in
+        self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
+        self.socket: zmq.Socket[bytes] = self._context.socket(zmq.DEALER)
+        self.socket.linger = 0
+        self.socket.maxmsgsize = MAX_FRAME_BYTES
+        self.socket.sndhwm = self.socket.rcvhwm = 0  # the windows of both sides bound what is on its way
+        self.socket.reconnect_ivl = -1  # a new connection would be a new program to the relay
+        self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
+        self.socket.ipv6 = int(":" in board.host)
+        if self._keys is not None:
+            self.socket.curve_publickey, self.socket.curve_secretkey = self._keys.own
+            self.socket.curve_serverkey = self._keys.server
+        self.monitor = self.socket.get_monitor_socket(_EVENTS)
+        try:
+            self.socket.connect(board.name)
+        except zmq.ZMQError as error:
+            self.close()
+            raise RequestRefusedError(
+                Status.HB_DSP_NOT_RUNNING, f"No relay can be reached at {board.name}: {zmq.strerror(error.errno or 0)}."
+            ) from None
+
+    def say(self, frame: bytes) -> None:
+        """Send a frame; when the relay has gone, ``hear`` tells so."""
+        with contextlib.suppress(zmq.Again):  # without a connection ZeroMQ would wait for another one, for ever
+            self.socket.send(frame, int(zmq.NOBLOCK))
+
+    def hear(self, seconds: float) -> Message:
+        """The next message but for beats, which do not make the time longer.
+
+        Raises:
+            RequestRefusedError: none came (HB_DSP_TIMEOUT), the relay has gone or says nonsense (HB_DSP_RELAY_LOST), or
+                does not let these keys in (HB_DSP_PERMISSION); says why.
+        """
+        poller = zmq.Poller()
+        poller.register(self.socket, zmq.POLLIN)
+        poller.register(self.monitor, zmq.POLLIN)
+        deadline = time.monotonic() + seconds
+        while True:
+            left = deadline - time.monotonic()
+            ready = dict(poller.poll(int(left * 1000))) if left > 0 else {}
+            if self.socket not in ready:
+                event = recv_monitor_message(self.monitor)["event"] if self.monitor in ready else None
+                raise RequestRefusedError(*self._why_not_in(event, seconds))
+            try:
+                message = decode(self.socket.recv(), RELAY_SAYS)
+            except MalformedMessageError as error:
+                raise self.unreadable(error) from None
+            self._was_heard = True
+            if message.kind != Kind.BEAT:
+                return message
+
+    def unreadable(self, error: MalformedMessageError) -> RequestRefusedError:
+        """The refusal for something that the relay has said and that is not what it may say."""
+        where = f"the relay at {self._board.name}"
+        return RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"What {where} says cannot be read. {error}")
+
+    def _why_not_in(self, event: int | None, seconds: float) -> tuple[int, str]:
+        where = f"The relay at {self._board.name}"
+        if event is None:
+            return Status.HB_DSP_TIMEOUT, f"{where} did not answer within {seconds:g} s."
+        if self._keys is None or self._was_heard:
+            return Status.HB_DSP_RELAY_LOST, f"{where} closed the connection."
+        if event == zmq.EVENT_HANDSHAKE_FAILED_AUTH:
+            return Status.HB_DSP_PERMISSION, (
+                f"{where} does not know this program's key {self._keys.own.public.decode()} ({default_directory()}): "
+                "put it into the directory clients/ of the relay's keys."
+            )
+        return Status.HB_DSP_PERMISSION, (
+            f"{where} closed the connection: the server.key in {default_directory()} is not the one of that relay; "
+            "copy it from the relay's keys."
+        )
+
+    def close(self, linger_ms: int = 0) -> None:
+        """Hang up; what is unsent gets so many milliseconds."""
+        self.socket.disable_monitor()
+        self.monitor.close(0)
+        self.socket.close(linger_ms)
+        self._context.term()
+
+
+def keys_for(board: RemoteBoard) -> ProgramKeys | None:
+    """The keys to use with the relay at an address, None for one without.
+
+    Raises:
+        RequestRefusedError: it wants keys and there are none, or it has none and some were asked for.
+    """
+    wants = mechanism(board)
+    directory, is_named = default_directory(), bool(text("HBRT_KEYS"))
+    if wants == "CURVE":
+        try:
+            return program_keys(directory)
+        except KeysError as error:
+            raise RequestRefusedError(
+                Status.HB_DSP_PERMISSION, f"The relay at {board.name} lets in who shows a key. {error}"
+            ) from None
+    if is_named:
+        raise RequestRefusedError(
+            Status.HB_DSP_PERMISSION,
+            f"The relay at {board.name} has no keys, and HBRT_KEYS asks for them: give it --keys, or unset HBRT_KEYS.",
+        )
+    return None

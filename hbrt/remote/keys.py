@@ -1,0 +1,198 @@
+"""Directories of CURVE keys: who may talk to a relay over TCP. Certificates are ZeroMQ's own (ZPL) files.
+
+A relay's directory has ``server.key_secret``, ``server.key`` and ``clients/NAME.key``, the keys that may come in.
+A program's directory has ``client.key_secret`` and the relay's ``server.key``. Directories are 0700, files 0600.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from pathlib import Path
+from typing import NamedTuple
+
+from hbrt import settings
+from hbrt.board import private_files
+from hbrt.errors import BoardError, WrongUseError
+
+SERVER, CLIENT, CLIENTS = "server", "client", "clients"
+_PUBLIC, _SECRET = ".key", ".key_secret"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,31}")
+
+
+class KeysError(BoardError):
+    """Keys are missing, cannot be read, or others can read them; the message says which and what to do."""
+
+
+class KeyPair(NamedTuple):
+    """A public key and its secret, in Z85 text."""
+
+    public: bytes
+    secret: bytes
+
+
+class ProgramKeys(NamedTuple):
+    """What a program needs: its own pair, and the public key of the relay."""
+
+    own: KeyPair
+    server: bytes
+
+
+def default_directory() -> Path:
+    """Where a program looks for its keys: HBRT_KEYS, else ``hbrt/keys`` in the user's directory of settings."""
+    configured = settings.text("HBRT_KEYS")
+    if configured:
+        return Path(configured).expanduser().absolute()
+    home = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(home) if home else Path.home() / ".config") / "hbrt" / "keys"
+
+
+def make_server(directory: Path) -> bool:
+    """Make a relay's keys; False when the directory has them already.
+
+    Raises:
+        KeysError: the directory cannot be made or is not private.
+    """
+    _make_private(directory)
+    _make_private(directory / CLIENTS)
+    if (directory / f"{SERVER}{_SECRET}").exists():
+        return False
+    try:
+        _write_pair(directory, SERVER)
+    except OSError as error:
+        for suffix in (_SECRET, _PUBLIC):
+            (directory / f"{SERVER}{suffix}").unlink(missing_ok=True)
+        raise KeysError(f"The relay's keys cannot be written in {directory}: {error.strerror}.") from None
+    return True
+
+
+def check_name(name: str) -> None:
+    """Refuse what cannot name a key.
+
+    Raises:
+        WrongUseError: as said.
+    """
+    if not _NAME.fullmatch(name):
+        raise WrongUseError(f"{name!r} is no name for a key: use letters, digits, '.', '_' and '-', at most 32.")
+
+
+def add_client(directory: Path, name: str) -> Path:
+    """Let one more program come in: its public key to ``clients/``, its own directory beside it.
+
+    Args:
+        directory: A relay's directory of keys.
+        name: What the relay is to call it.
+
+    Returns:
+        The directory for the program's machine.
+
+    Raises:
+        WrongUseError: the name is not one, or is taken. KeysError: as ``make_server``.
+    """
+    check_name(name)
+    mine, public = directory / f"for-{name}", directory / CLIENTS / f"{name}{_PUBLIC}"
+    if public.exists() or mine.exists():
+        raise WrongUseError(
+            f"{directory} has a key named {name} already; remove {public} and {mine}, or take another name."
+        )
+    _make_private(mine)
+    try:
+        _write_pair(mine, CLIENT)
+        _write(mine / f"{SERVER}{_PUBLIC}", (directory / f"{SERVER}{_PUBLIC}").read_bytes())
+        _write(public, (mine / f"{CLIENT}{_PUBLIC}").read_bytes())
+    except OSError as error:
+        for path in (public, *mine.iterdir()):
+            path.unlink(missing_ok=True)
+        mine.rmdir()
+        raise KeysError(f"The keys for {name} cannot be written in {directory}: {error.strerror}.") from None
+    return mine
+
+
+def server_pair(directory: Path) -> KeyPair:
+    """A relay's own keys.
+
+    Raises:
+        KeysError: there are none, or others than their owner can read the secret.
+    """
+    return _load_secret(directory / f"{SERVER}{_SECRET}", f"make them with 'hbrt keys new {directory}'")
+
+
+def clients_by_key(directory: Path) -> dict[bytes, str]:
+    """Names of the programs that may come in, by their public key; read anew, so that changes count at once."""
+    found = {}
+    for path in sorted((directory / CLIENTS).glob(f"*{_PUBLIC}")):
+        try:
+            found[_load(path).public] = path.name.removesuffix(_PUBLIC)
+        except KeysError:
+            continue  # a file that is no key lets nobody in
+    return found
+
+
+def program_keys(directory: Path) -> ProgramKeys:
+    """What a program needs to come in.
+
+    Raises:
+        KeysError: a file is missing, or others than their owner can read the secret.
+    """
+    hint = "make them beside the relay with 'hbrt keys new --name NAME DIR', and copy DIR/for-NAME to here"
+    own = _load_secret(directory / f"{CLIENT}{_SECRET}", hint)
+    return ProgramKeys(own, _load(directory / f"{SERVER}{_PUBLIC}", hint).public)
+
+
+def _make_private(directory: Path) -> None:
+    try:
+        private_files.make_directory(directory)
+        found = directory.stat()
+    except OSError as error:
+        raise KeysError(f"The directory {directory} for keys cannot be made: {error.strerror}.") from None
+    if found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise KeysError(
+            f"The directory {directory} is not this user's alone, and keys would lie open in it; choose another one, "
+            f"or run 'chmod 700 {directory}'."
+        )
+
+
+def _write_pair(directory: Path, name: str) -> KeyPair:
+    from zmq.auth import create_certificates
+
+    for path in create_certificates(directory, name):  # the directory is private: nobody reads them meanwhile
+        Path(path).chmod(0o600)
+    return _load_secret(directory / f"{name}{_SECRET}", "")
+
+
+def _write(path: Path, content: bytes) -> None:
+    fd = private_files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    with open(fd, "wb") as file:  # noqa: PTH123 - a descriptor, not a path
+        file.write(content)
+
+
+def _load_secret(path: Path, hint: str) -> KeyPair:
+    pair = _load(path, hint)
+    mode = stat.S_IMODE(path.stat().st_mode)
+    if mode & 0o077:
+        raise KeysError(f"The secret key {path} can be read by others (mode {mode:o}); run 'chmod 600 {path}'.")
+    if not pair.secret:
+        raise KeysError(f"The file {path} has no secret key in it.")
+    return pair
+
+
+def _load(path: Path, hint: str = "") -> KeyPair:
+    from zmq.auth import load_certificate
+
+    try:
+        public, secret = load_certificate(path)
+    except (OSError, ValueError) as error:
+        why = _why_unreadable(path, error)
+        raise KeysError(f"{why}; {hint}." if hint else f"{why}.") from None
+    return KeyPair(public, secret or b"")
+
+
+def _why_unreadable(path: Path, error: Exception) -> str:
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return f"There is no key {path}"
+    except OSError as refused:  # of which ZeroMQ says that the file is invalid
+        return f"The key {path} cannot be read: {refused.strerror}"
+    return f"The key {path} cannot be read: {error}"

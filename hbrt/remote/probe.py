@@ -1,0 +1,55 @@
+"""Who listens at a relay's address: asked before ZeroMQ connects, which would try in silence for ever.
+
+A ZeroMQ peer greets with 64 bytes (ZMTP 3): signature, version, then the name of its security mechanism. So a wrong
+address, something else that listens there, and a relay with keys where none are given are told apart at once.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+
+from hbrt.board.paths import RemoteBoard
+from hbrt.errors import RequestRefusedError
+from hbrt.status import Status
+
+CONNECT_SECONDS = 5.0
+GREETING_BYTES = 64
+_LEAST_SECONDS = 0.001  # 0 would mean not to wait at all
+_SIGNATURE = b"\xff" + bytes(8) + b"\x7f"
+_VERSION = b"\x03\x01"
+
+
+def mechanism(board: RemoteBoard) -> str:
+    """``NULL`` for a relay without keys, ``CURVE`` for one with keys.
+
+    Raises:
+        RequestRefusedError: nobody listens there, or no relay does.
+    """
+    is_connected, greeting = False, b""
+    deadline = time.monotonic() + CONNECT_SECONDS
+    try:
+        with socket.create_connection((board.host, board.port), CONNECT_SECONDS) as connection:
+            is_connected = True
+            connection.sendall(_SIGNATURE + _VERSION)  # no more: a peer closes on a mechanism that is not its own
+            while len(greeting) < GREETING_BYTES and (more := connection.recv(GREETING_BYTES - len(greeting))):
+                greeting += more
+                connection.settimeout(max(deadline - time.monotonic(), _LEAST_SECONDS))  # however slowly it speaks
+    except TimeoutError:
+        hangs = "what listens there does not greet as a relay does: it is none, or hangs"
+        raise RequestRefusedError(
+            Status.HB_DSP_NOT_RUNNING,
+            f"No relay answers at {board.name} within {CONNECT_SECONDS:g} s{f'; {hangs}' if is_connected else ''}.",
+        ) from None
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise RequestRefusedError(
+            Status.HB_DSP_NOT_RUNNING,
+            f"No relay can be reached at {board.name}: {why}. Start one beside the board with 'hbrt relay --listen'.",
+        ) from None
+    name = greeting[12:32].rstrip(b"\0")
+    if len(greeting) < GREETING_BYTES or greeting[:1] != b"\xff" or name not in {b"NULL", b"CURVE"}:
+        raise RequestRefusedError(
+            Status.HB_DSP_NOT_RUNNING, f"What listens at {board.name} is no relay of a board: look at the port."
+        )
+    return name.decode()

@@ -1,0 +1,133 @@
+"""Two copies of one memory, on two machines, that are brought together: the rules. Pure functions over numpy bytes.
+
+Each side keeps a *base*: what it knows both to have held last. A byte that differs from the base was changed here, and
+travels; a byte that came from the other side is taken where this side has not changed it since. So newer bytes of one
+side are never overwritten by older ones of the other, whatever is on its way between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.remote import CHUNK_BYTES
+
+GAP_PAGES = 4  # unchanged pages between changed ones that are not worth a message of their own
+_WORDS = PAGE_BYTES // 8
+_FEW_BYTES = 4 * PAGE_BYTES
+
+Bytes = NDArray[np.uint8]
+Bits = NDArray[np.uint8]  # which bytes: one bit each, lowest first; so one element for each eight bytes, a word
+_ALL = 0xFF
+
+
+class Change(NamedTuple):
+    """Bytes of a range that changed.
+
+    Args:
+        size_bytes: The range: whole pages, at most CHUNK_BYTES.
+        mask: Bits of the bytes that changed; empty when all did.
+        data: All bytes of the range, or the changed ones alone.
+    """
+
+    size_bytes: int
+    mask: bytes
+    data: bytes
+
+
+def changed_runs(now: Bytes, base: Bytes) -> list[tuple[int, int]]:
+    """Ranges of whole pages, in bytes from the start, that hold all differences between two copies."""
+    if len(now) <= _FEW_BYTES and now.tobytes() == base.tobytes():
+        return []  # most blocks are small, and most of them did not change: numpy's calls would cost more than the look
+    differs = (now.view(np.uint64).reshape(-1, _WORDS) != base.view(np.uint64).reshape(-1, _WORDS)).any(axis=1)
+    pages = np.flatnonzero(differs)
+    if not len(pages):
+        return []
+    cuts = np.flatnonzero(np.diff(pages) > GAP_PAGES + 1)
+    firsts = pages[np.concatenate(([0], cuts + 1))]
+    lasts = pages[np.concatenate((cuts, [len(pages) - 1]))]
+    return [(int(a) * PAGE_BYTES, (int(b) + 1) * PAGE_BYTES) for a, b in zip(firsts, lasts, strict=True)]
+
+
+def take(now: Bytes, base: Bytes) -> tuple[Change, Bits]:
+    """What changed since the base, which then knows it. Returns the change and the bits of its bytes."""
+    snapshot = now.copy()  # whoever writes meanwhile is found by the next look
+    mask = snapshot != base
+    base[:] = snapshot
+    count, size = int(np.count_nonzero(mask)), len(mask)
+    bits = np.packbits(mask, bitorder="little")
+    if count == size:
+        return Change(size, b"", snapshot.tobytes()), bits
+    data = snapshot[mask] if 8 * count < size else snapshot  # picking bytes costs more than sending some too many
+    return Change(size, bits.tobytes(), data.tobytes()), bits
+
+
+def spread(change: Change) -> tuple[Bytes, Bits]:
+    """The bytes of a change in their places, and the bits of those that changed.
+
+    Raises:
+        MalformedMessageError: sizes that do not fit each other; nothing larger than CHUNK_BYTES is made.
+    """
+    size, data = change.size_bytes, np.frombuffer(change.data, np.uint8)
+    if not 0 < size <= CHUNK_BYTES or size % PAGE_BYTES or len(change.mask) not in {0, size // 8}:
+        raise MalformedMessageError(f"A change of {size} bytes with a mask of {len(change.mask)} bytes is none.")
+    bits = np.frombuffer(change.mask, np.uint8) if change.mask else np.full(size // 8, _ALL, np.uint8)
+    if len(data) == size:
+        return data, bits
+    mask = np.unpackbits(bits, bitorder="little").view(np.bool_)
+    if len(data) != int(np.count_nonzero(mask)):
+        raise MalformedMessageError(f"A change of {size} bytes has {len(data)} bytes of data; its mask says otherwise.")
+    values = np.zeros(size, np.uint8)
+    values[mask] = data
+    return values, bits
+
+
+def accept(now: Bytes, base: Bytes, values: Bytes, bits: Bits) -> None:
+    """Take the other side's bytes over: its word is the last one. What this side changed elsewhere stays."""
+    _put(now, values, bits)
+    _put(base, values, bits)
+
+
+def merge(now: Bytes, base: Bytes, values: Bytes, bits: Bits, under_way: Sequence[tuple[int, Bits]]) -> None:
+    """Take the other side's bytes over where this side has nothing newer.
+
+    Args:
+        now: This side's bytes.
+        base: What both sides held last, as this side knows it.
+        values: The other side's bytes.
+        bits: Which of them changed there.
+        under_way: Changes of this side that the other one had not seen when it sent these: where they start, in bytes
+            from the start of this range (negative when before it), and which bytes. They will win there, too.
+    """
+    if under_way:
+        bits = bits.copy()
+        for start, newer in under_way:
+            word = start // 8
+            first, last = max(word, 0), min(word + len(newer), len(bits))
+            if first < last:
+                bits[first:last] &= ~newer[first - word : last - word]
+    clean = bits
+    changed = np.flatnonzero(now.view(np.uint64) != base.view(np.uint64))
+    if len(changed):
+        clean = bits.copy()
+        same = now.reshape(-1, 8)[changed] == base.reshape(-1, 8)[changed]
+        clean[changed] &= np.packbits(same, axis=1, bitorder="little")[:, 0]
+    _put(now, values, clean)
+    _put(base, values, bits)
+
+
+def _put(target: Bytes, values: Bytes, bits: Bits) -> None:
+    """Write the bytes whose bits are set, and no other: somebody else may write those meanwhile."""
+    whole = bits == _ALL
+    np.copyto(target.view(np.uint64), values.view(np.uint64), where=whole)
+    parts = np.flatnonzero((bits != 0) & ~whole)
+    if len(parts):
+        at = (parts[:, np.newaxis] * 8 + np.arange(8))[
+            np.unpackbits(bits[parts, np.newaxis], axis=1, bitorder="little") != 0
+        ]
+        target[at] = values[at]

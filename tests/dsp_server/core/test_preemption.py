@@ -1,0 +1,120 @@
+"""Priority 255 interrupts the op that runs, once deep, and leaves it as it was."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from arm_client.arrays import Buffer
+from arm_client.client import Board
+from arm_client.errors import OpFailedError
+from arm_client.future import Task
+from tests.limits import PATIENCE_S
+
+STEPS, STAMP, BROKEN = 0x1000, 0x1001, 0x1002
+image = pytest.mark.dsp_board(image="../preemption_image.py", cores=1)
+
+
+@contextmanager
+def long_task(board: Board, **options: int) -> Iterator[tuple[Task, Callable[[], None], Buffer]]:
+    """A task that runs until it is told to end; yields it, the word to end, and its output."""
+    with board.alloc(8) as go, board.alloc(16) as output:
+        task = board.submit(STEPS, go, output, **options)
+
+        def end() -> None:
+            go.view()[0] = 1
+
+        while not output.view()[0:8].tobytes().strip(b"\0"):
+            pass
+        yield task, end, output
+        end()
+        task.exception()
+
+
+def began_ns(output: Buffer) -> int:
+    return int(struct.unpack_from("<Q", output.view())[0])
+
+
+@image
+def test_255_runs_inside_an_op_and_leaves_it_unharmed(dsp_board: Board) -> None:
+    with long_task(dsp_board) as (task, end, _), dsp_board.alloc(8) as stamped:
+        urgent = dsp_board.submit(STAMP, None, stamped, priority=255)
+        urgent.result(20)
+        assert not task.done()
+        assert task.running()
+        end()
+        task.result(20)
+        assert urgent.core == task.core == 0
+
+
+@image
+def test_254_waits(dsp_board: Board) -> None:
+    with long_task(dsp_board) as (task, end, output), dsp_board.alloc(8) as stamped:
+        waiting = dsp_board.submit(STAMP, None, stamped, priority=254)
+        with pytest.raises(TimeoutError):
+            waiting.result(0.2)
+        end()
+        task.result(20)
+        waiting.result(20)
+        assert began_ns(stamped) > struct.unpack_from("<Q", output.view(), 8)[0]
+
+
+@image
+def test_what_interrupts_is_not_interrupted(dsp_board: Board) -> None:
+    with (
+        long_task(dsp_board) as (low, end_low, _),
+        long_task(dsp_board, priority=255) as (high, end_high, _),
+        dsp_board.alloc(8) as stamped,
+    ):
+        third = dsp_board.submit(STAMP, None, stamped, priority=255)
+        with pytest.raises(TimeoutError):
+            third.result(0.2)
+        end_high()
+        high.result(20)
+        end_low()
+        low.result(20)
+        third.result(20)
+
+
+@image
+def test_an_interrupting_op_that_fails_harms_nobody(dsp_board: Board) -> None:
+    with long_task(dsp_board) as (task, end, _):
+        with pytest.raises(OpFailedError, match="the interrupting op is broken"):
+            dsp_board.call(BROKEN, priority=255, timeout=PATIENCE_S)
+        end()
+        task.result(20)
+
+
+@image
+def test_many_interruptions_of_one_op(dsp_board: Board) -> None:
+    with long_task(dsp_board) as (task, end, _), dsp_board.alloc(8) as stamped:
+        for _ in range(200):
+            dsp_board.call(STAMP, None, stamped, priority=255, timeout=PATIENCE_S)
+        assert not task.done()
+        end()
+        task.result(20)
+
+
+@pytest.mark.dsp_board(image="../preemption_image.py", cores=2)
+def test_a_free_core_is_preferred_to_an_interruption(dsp_board: Board) -> None:
+    with long_task(dsp_board) as (task, _, _), dsp_board.alloc(8) as stamped:
+        urgent = dsp_board.submit(STAMP, None, stamped, priority=255)
+        urgent.result(20)
+        assert urgent.core != task.core
+
+
+@pytest.mark.dsp_board(image="../preemption_image.py", cores=2)
+def test_a_pinned_task_interrupts_its_core(dsp_board: Board) -> None:
+    with (
+        long_task(dsp_board, core=1) as (first, _, _),
+        long_task(dsp_board, core=2) as (second, _, _),
+        dsp_board.alloc(8) as stamped,
+    ):
+        urgent = dsp_board.submit(STAMP, None, stamped, priority=255, core=2)
+        urgent.result(20)
+        assert urgent.core == 1
+        assert not first.done()
+        assert not second.done()

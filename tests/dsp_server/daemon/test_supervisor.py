@@ -1,0 +1,227 @@
+"""A daemon's own life: start, stop, a second daemon, sudden deaths, and what is on the disk meanwhile."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from arm_client.errors import BoardLostError, HbrtError
+from hbrt.board.files import daemon_pid
+from hbrt.board.launch import launch
+from hbrt.board.paths import BoardPaths
+from hbrt.errors import DidNotStartError
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from tests.dsp_server.conftest import Running
+
+    Start = Callable[..., Running]
+    WriteImage = Callable[..., Path]
+
+
+def test_files_are_the_owners_alone_and_go_with_the_daemon(start: Start) -> None:
+    running = start(is_private=False)
+    modes = {path.name: stat.S_IMODE(path.lstat().st_mode) for path in running.paths.path.iterdir()}
+    assert modes == {"attach.sock": 0o600, "control.sock": 0o600, "lock": 0o600, "log": 0o600, "image-1.py": 0o600}
+    assert stat.S_IMODE(running.paths.path.lstat().st_mode) == 0o700
+    assert daemon_pid(running.paths) == running.pid
+    running.ask("stop")
+    running.await_end(running.pid)
+    assert [path.name for path in running.paths.path.iterdir()] == ["log"]
+    assert daemon_pid(running.paths) is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_signals_end_a_board_in_good_order(start: Start, number: int) -> None:
+    running = start()
+    cores = [core["pid"] for core in running.ask("status")["cores"]]
+    os.kill(running.pid, number)
+    _, wait_status = os.waitpid(running.pid, 0)
+    assert os.WIFEXITED(wait_status)
+    assert os.WEXITSTATUS(wait_status) == 0
+    assert not [pid for pid in cores if Path(f"/proc/{pid}").exists()]
+    assert not running.paths.path.exists()
+
+
+def test_second_daemon_is_refused_and_names_the_first(start: Start) -> None:
+    running = start(is_private=False)
+    board = running.attach()
+    with pytest.raises(DidNotStartError, match=f"already running: its daemon is process {running.pid}") as caught:
+        launch(running.config)
+    assert caught.value.status == Status.HB_SYS_INVALID_ARGUMENT
+    assert running.which(board).value == 1
+    assert daemon_pid(running.paths) == running.pid
+
+
+def test_next_start_removes_what_a_killed_daemon_left_and_says_so(start: Start) -> None:
+    first = start(is_private=False)
+    first.kill()
+    assert {"attach.sock", "control.sock", "image-1.py"} <= {path.name for path in first.paths.path.iterdir()}
+    second = start(is_private=False)
+    assert sorted(second.launched.removed) == ["attach.sock", "control.sock", "image-1.py"]
+    assert "Removed what an earlier daemon left: attach.sock." in second.log()
+    assert second.which(second.attach()).value == 1
+
+
+def test_killed_daemon_takes_its_cores_along_and_lets_callers_go(start: Start) -> None:
+    running = start()
+    board = running.attach()
+    held = running.hold(board, core=1)  # core 1 stays idle
+    queued = board.submit(running.HOLD, held.block, core=1)
+    cores = [core["pid"] for core in running.ask("status")["cores"]]
+    outcome: list[BaseException | None] = []
+    waiter = threading.Thread(target=lambda: outcome.append(held.task.exception()))
+    waiter.start()
+    running.kill()
+    for pid in cores:
+        running.await_end(pid)
+    waiter.join()
+    for error in (outcome[0], queued.exception()):
+        assert isinstance(error, BoardLostError)
+        assert error.status == Status.HB_DSP_BOARD_LOST
+        assert f"(process {running.pid}) has gone; start it and connect again." in str(error)
+    with pytest.raises(BoardLostError):
+        board.alloc(64)
+
+
+STARTER = """
+import json, sys
+from arm_client.client import connect
+board = connect()
+status = board.status()
+print(json.dumps([status["pid"], status["directory"], [core["pid"] for core in status["cores"]]]), flush=True)
+sys.stdin.read()
+"""
+
+
+def test_private_board_ends_with_a_starter_that_is_killed(start: Start, directory: Path) -> None:
+    del start
+    environment = {**os.environ, "HBRT_HOME": str(directory), "HBRT_AUTOSTART": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", STARTER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
+    ) as starter:
+        assert starter.stdout is not None
+        daemon, board, cores = json.loads(starter.stdout.readline())
+        starter.kill()
+    from_conftest = [daemon, *cores]
+    for pid in from_conftest:
+        _await_end(pid)
+    assert not Path(board).exists()
+    directory.rmdir()
+
+
+def test_board_that_ends_answers_every_task(start: Start) -> None:
+    running = start()
+    board = running.attach()
+    held = running.hold(board, core=1)
+    queued = board.submit(running.WHICH, None, core=1)
+    os.kill(running.pid, signal.SIGTERM)
+    error = queued.exception()
+    assert isinstance(error, HbrtError)
+    assert error.status == Status.HB_DSP_BOARD_LOST
+    held.let_go()  # what runs has a grace
+    assert held.task.exception() is None
+    assert held.flags[2] == 1
+
+
+def _await_end(pid: int) -> None:
+    import select
+
+    try:
+        fd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    assert select.select([fd], [], [], 20)[0]
+    os.close(fd)
+
+
+IMAGES = {
+    "raises": ("raise RuntimeError('no weights')", "hb_dsp_start()", Status.HB_DSP_RUN_TASK_FAILED, "no weights"),
+    "returns": ("pass", "return", Status.HB_DSP_RUN_TASK_FAILED, "returned; it must end with hb_dsp_start()"),
+    "exits": ("raise SystemExit(4)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "SystemExit: 4"),
+    "ends its process": ("os._exit(9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "exited with code 9 while it loaded"),
+    "is killed": ("os.kill(os.getpid(), 9)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "signal 9 (SIGKILL) while it loa"),
+    "breaks a rule": ("hb_dsp_register_fn(0x1, which, 0)", "pass", Status.HB_DSP_RUN_TASK_FAILED, "before hb_dsp_env_"),
+    "hangs": ("time.sleep(1000)", "pass", Status.HB_DSP_TIMEOUT, "still loading on core"),
+}
+
+
+@pytest.mark.parametrize("case", IMAGES)
+def test_image_that_does_not_load_is_told_and_leaves_nothing(
+    start: Start, write_image: WriteImage, directory: Path, case: str
+) -> None:
+    before, instead, status, text = IMAGES[case]
+    image = write_image(before=before, instead=instead)
+    with pytest.raises(DidNotStartError) as caught:
+        start(image, load_seconds=0.5 if case == "hangs" else 20.0)
+    assert text in str(caught.value)
+    assert str(image) in str(caught.value)
+    assert caught.value.status == status
+    assert not directory.exists()
+
+
+FILES: dict[str, tuple[Callable[[Path], object], Status, str]] = {
+    "nothing there": (str, Status.HB_DSP_INVALID_ARGUMENT, "cannot be read: No such file or directory."),
+    "a directory": (Path.mkdir, Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
+    "a pipe": (os.mkfifo, Status.HB_DSP_INVALID_ARGUMENT, "is not a file."),
+    "not text": (lambda p: p.write_bytes(b"\xff\xfe"), Status.HB_DSP_RUN_TASK_FAILED, "is not UTF-8 text"),
+    "not Python": (lambda p: p.write_text("x = (\n"), Status.HB_DSP_RUN_TASK_FAILED, "line 1, is not valid Python"),
+    "no main": (lambda p: p.write_text("x = 1\n"), Status.HB_DSP_RUN_TASK_FAILED, "has no main(): define one"),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_file_that_is_no_image_is_told(start: Start, tmp_path: Path, directory: Path, case: str) -> None:
+    make, status, text = FILES[case]
+    image = tmp_path / "image.py"
+    make(image)
+    with pytest.raises(DidNotStartError) as caught:
+        start(image)
+    assert text in str(caught.value)
+    assert caught.value.status == status
+    assert not directory.exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_daemon_can_be_ended_while_its_image_loads(
+    start: Start, write_image: WriteImage, directory: Path, number: int
+) -> None:
+    said: list[str] = []
+
+    def try_to_start() -> None:
+        with pytest.raises(DidNotStartError) as caught:
+            start(write_image(before="print('loading', flush=True); time.sleep(1000)"))
+        said.append(str(caught.value))
+
+    starter = threading.Thread(target=try_to_start)
+    starter.start()
+    paths = BoardPaths(directory)
+    while not paths.log.exists() or "loading" not in paths.log.read_text(encoding="utf-8"):
+        assert starter.is_alive()
+    pid = daemon_pid(paths)
+    assert pid is not None
+    os.kill(pid, number)
+    starter.join()
+    assert said
+    assert "It was told to end before its cores ran." in said[0]
+    assert not directory.exists()
+
+
+def test_ddr_that_cannot_be_had_is_told(start: Start, directory: Path) -> None:
+    with pytest.raises(DidNotStartError, match="DDR of 1 bytes holds no page"):
+        start(ddr_bytes=1)
+    with pytest.raises(DidNotStartError, match="cannot be made"):
+        start(ddr_bytes=1 << 62)
+    with pytest.raises(DidNotStartError, match="1 to 8 cores; 9 were asked for"):
+        start(cores=9)
+    assert not directory.exists()

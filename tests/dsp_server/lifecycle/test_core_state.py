@@ -1,0 +1,235 @@
+"""Core processes and core records without a board: states, messages that wait, senseless messages, deaths."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from dsp_server.lifecycle import child as children
+from dsp_server.lifecycle.child import CoreChild, Phase
+from dsp_server.lifecycle.core_state import (
+    ACTIVITY_BETWEEN,
+    CRASHED,
+    MOVES,
+    OFFLINE,
+    RUNNING,
+    STATES,
+    BoardCore,
+    CoreStateError,
+)
+from dsp_server.lifecycle.snapshots import Image
+from dsp_server.process.event_loop import Loop
+from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import ACTIVITY_OFFLINE, CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_STATE
+from hbrt.protocol import control
+
+IMAGE = Image(Path("image.py"), Path("image-1.py"), 0.0)
+OTHER = Image(Path("other.py"), Path("image-2.py"), 0.0)
+
+
+class Stage:
+    """A loop, a DDR, and processes that only sleep in the place of cores."""
+
+    def __init__(self) -> None:
+        self.loop = Loop()
+        self.ddr = Ddr.create(1 << 16, 2)
+        self.peers: list[socket.socket] = []
+        self._children: list[CoreChild] = []
+
+    def child(self, image: Image = IMAGE) -> tuple[CoreChild, socket.socket]:
+        """A process, and the other end of its control socket, which the test speaks for it."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        pid = os.posix_spawn("/bin/sleep", ["sleep", "1000"], os.environ)
+        child = CoreChild(1, pid, ours, os.memfd_create("trace"), image, self.loop)
+        self.loop.watch(ours.fileno(), lambda: None)
+        self._children.append(child)
+        self.peers.append(theirs)
+        theirs.settimeout(10.0)
+        return child, theirs
+
+    def ready_child(self, image: Image = IMAGE) -> CoreChild:
+        child, _ = self.child(image)
+        assert child.be_ready({"ops": [], "files": []})
+        return child
+
+    def close(self) -> None:
+        for child in self._children:
+            if child.pidfd >= 0:
+                child.signal(signal.SIGKILL)
+                self.loop.unwatch(child.control.fileno())
+                child.reap()
+        for peer in self.peers:
+            peer.close()
+        self.loop.close()
+        self.ddr.close()
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    stage.close()
+
+
+@pytest.mark.parametrize("start", STATES)
+@pytest.mark.parametrize("end", STATES)
+def test_core_moves_as_remoteproc_or_not_at_all(stage: Stage, start: str, end: str) -> None:
+    core = BoardCore(0, stage.ddr, IMAGE)
+    core.state = start
+    if (start, end) in MOVES:
+        core.move(end)
+        assert core.state == end
+        return
+    with pytest.raises(CoreStateError, match=f"Core 0 is {start}; it cannot become {end}. Nothing was changed"):
+        core.move(end)
+    assert core.state == start
+
+
+def _record(stage: Stage, index: int) -> tuple[int, int, int, int]:
+    record, mm = stage.ddr.layout.core(index), stage.ddr.map
+    pid = int.from_bytes(mm[record + CORE_PID : record + CORE_PID + 4], "little")
+    epoch = int.from_bytes(mm[record + CORE_EPOCH : record + CORE_EPOCH + 8], "little")
+    return mm[record + CORE_STATE], mm[record + CORE_ACTIVITY], pid, epoch
+
+
+def test_record_says_what_the_supervisor_knows(stage: Stage) -> None:
+    core = BoardCore(1, stage.ddr, IMAGE)
+    assert _record(stage, 1) == (STATES.index(OFFLINE), ACTIVITY_OFFLINE, 0, 0)
+    core.candidate = stage.ready_child(OTHER)
+    pid = core.candidate.pid
+    core.promote()
+    assert _record(stage, 1) == (STATES.index(RUNNING), ACTIVITY_BETWEEN, pid, 1)
+    assert (core.image, core.state) == (OTHER, RUNNING)
+    core.child = None
+    core.move(CRASHED)
+    core.publish()
+    assert _record(stage, 1) == (STATES.index(CRASHED), ACTIVITY_BETWEEN, 0, 1)
+    assert _record(stage, 0)[:1] == (STATES.index(OFFLINE),)
+
+
+def test_only_a_ready_process_takes_over_and_only_an_empty_place(stage: Stage) -> None:
+    core = BoardCore(1, stage.ddr, IMAGE)
+    core.candidate, _ = stage.child()
+    with pytest.raises(CoreStateError, match="Core 1 has no process that could take over, or still has its last one"):
+        core.promote()
+    first = core.candidate = stage.ready_child()
+    core.promote()
+    assert first.phase is Phase.SERVING
+    core.candidate = stage.ready_child()
+    with pytest.raises(CoreStateError):
+        core.promote()
+    assert core.child is first
+    assert core.epoch == 1
+
+
+def test_process_that_does_not_read_keeps_nobody_waiting_and_gets_all_in_order(stage: Stage) -> None:
+    child, peer = stage.child()
+    bells = [os.eventfd(0) for _ in range(3)]
+    for client in range(1, 2001):
+        child.send_doorbell(client, bells[client % 3])
+    child.forget_client(5)  # it was told of long ago
+    child.forget_client(2000)  # not yet: it never hears of this one
+    child.send(event="stop")
+    heard: list[tuple[str, int]] = []
+    while not heard or heard[-1][0] != "stop":
+        raw, fds, _, _ = socket.recv_fds(peer, 4096, 1)
+        message = control.unpack_map(raw, 4096)
+        heard.append((message["event"], message.get("client", 0)))
+        assert len(fds) == (message["event"] == "client")
+        for fd in fds:
+            os.close(fd)
+        stage.loop.later(0.0, lambda: None)
+        stage.loop.step()
+    assert heard == [*(("client", client) for client in range(1, 2000)), ("gone", 5), ("stop", 0)]
+    for bell in bells:
+        os.close(bell)
+
+
+def test_process_that_has_ended_is_told_nothing(stage: Stage) -> None:
+    child, peer = stage.child()
+    peer.close()
+    child.send(event="go")
+    child.send_doorbell(1, 0)
+    while (heard := child.receive()) is None:
+        pass  # a process that was just started has the other end for a moment, until it is another program
+    assert heard == {}
+
+
+SENSELESS: tuple[dict[str, object], ...] = (
+    {},
+    {"ops": [], "files": 5},
+    {"ops": [[1, "x", "y"]], "files": []},
+    {"ops": [["x", "x", "y", 1]], "files": []},
+    {"ops": 7, "files": []},
+)
+
+
+@pytest.mark.parametrize("message", SENSELESS)
+def test_senseless_word_of_a_process_is_its_end(stage: Stage, message: dict[str, object]) -> None:
+    child, _ = stage.child()
+    assert not child.be_ready(message)
+    assert child.phase is Phase.LOADING
+    assert child.problem.startswith("Core 1 sent nonsense: ")
+    stage.loop.unwatch(child.control.fileno())
+    assert child.reap() == f"failed ({child.problem})"
+
+
+def test_bytes_that_are_no_message_are_a_broken_process(stage: Stage) -> None:
+    child, peer = stage.child()
+    assert child.receive() is None
+    peer.send(b"\xc1")
+    message = child.receive()
+    assert message is not None
+    assert (message["event"], message["text"][:42]) == ("broken", "Core 1 sent nonsense: The frame is not msg")
+
+
+def test_being_ready_is_said_once(stage: Stage) -> None:
+    child, _ = stage.child()
+    rows = [[0x1000, "softmax", "a.py:1", 50]]
+    assert child.be_ready({"ops": rows, "files": ["a.py"]})
+    assert child.ops == [(0x1000, "softmax", "a.py:1", 50)]
+    assert not child.be_ready({"ops": rows, "files": []})
+    assert child.phase is Phase.READY
+
+
+@pytest.mark.parametrize("phase", [Phase.LOADING, Phase.READY])
+def test_process_that_holds_no_task_is_ended_at_once(stage: Stage, phase: Phase) -> None:
+    child = stage.child()[0] if phase is Phase.LOADING else stage.ready_child()
+    child.end()
+    stage.loop.unwatch(child.control.fileno())
+    assert child.reap() == "was ended by signal 9 (SIGKILL)"
+    child.signal(signal.SIGTERM)  # nobody is meant any more
+    child.end()
+
+
+def test_serving_process_is_asked_and_after_its_grace_killed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children, "STOP_GRACE_SECONDS", 0.05)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)  # which a new process inherits
+    deaf = os.posix_spawn("/bin/sleep", ["sleep", "1000"], os.environ)
+    signal.signal(signal.SIGTERM, before)
+    child = CoreChild(0, deaf, ours, os.memfd_create("trace"), IMAGE, stage.loop)
+    child.be_ready({"ops": [], "files": []})
+    child.go(0)
+    began = time.monotonic()
+    child.end()
+    child.end()  # again changes nothing
+    has_ended: list[bool] = []
+    stage.loop.watch(child.pidfd, lambda: has_ended.append(True))
+    while not has_ended:
+        stage.loop.step()
+    stage.loop.unwatch(child.pidfd)
+    assert time.monotonic() - began >= 0.05
+    events: list[str] = []
+    theirs.setblocking(False)
+    while len(events) < 2:
+        events.append(control.unpack_map(theirs.recv(4096), 4096)["event"])
+    assert events == ["go", "stop"]
+    assert child.reap().startswith("was stopped, and killed when its task had not ended after 0 s")
+    theirs.close()

@@ -1,0 +1,105 @@
+"""A core that is stopped while it runs no op: others serve what any core may run, and it is started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_STALLED, BEAT_SECONDS, CORE_ACTIVITY
+
+if TYPE_CHECKING:
+    from arm_client.client import Board
+    from tests.dsp_server.conftest import Running
+
+    Start = Callable[..., Running]
+
+SHORT = {"dsp_server.lifecycle.stall_watch.STALL_SECONDS": 0.5}
+
+
+@contextmanager
+def stopped(pid: int) -> Iterator[None]:
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def activity(board: Board, core: int) -> int:
+    ddr = board.session.link.ddr
+    return ddr.map[ddr.layout.core(core) + CORE_ACTIVITY]
+
+
+def rounds(board: Board) -> float:
+    """Seconds that a call for any core takes."""
+
+    def call() -> float:
+        began = time.perf_counter()
+        board.ping()
+        return time.perf_counter() - began
+
+    return statistics.median(call() for _ in range(9))
+
+
+def test_nobody_rings_a_core_that_is_stopped_until_it_beats_again(start: Start) -> None:
+    running = start(watchdog_ms=0)
+    board = running.attach()
+    with stopped(running.core(0)["pid"]):
+        running.until(lambda: activity(board, 0) == ACTIVITY_STALLED, "the mark of a stalled core")
+        assert rounds(board) < BEAT_SECONDS / 4  # else each call waits for a beat of the other core
+        assert [running.which(board).core for _ in range(5)] == [1] * 5
+        waiting = board.submit(running.WHICH, None, board.alloc(12), core=1)
+    waiting.result(20)
+    running.until(lambda: activity(board, 0) == ACTIVITY_ASLEEP, "the end of the mark")
+    assert running.which(board).core == 0
+    assert "has missed its beat and runs no op: others are rung until it beats again." in running.log()
+    assert running.core(0)["crashes"] == 0
+
+
+def test_a_core_that_stays_stopped_is_started_again(start: Start) -> None:
+    running = start(limits=SHORT)
+    board = running.attach()
+    victim = running.core(0)["pid"]
+    os.kill(victim, signal.SIGSTOP)
+    waiting = board.submit(running.WHICH, None, board.alloc(12), core=1)
+    waiting.result(20)
+    core = running.core(0)
+    assert core["pid"] != victim
+    assert (core["state"], core["crashes"]) == ("running", 1)
+    assert "with no op to run" in core["last_crash"]
+    (found,) = running.ask("status")["findings"]
+    assert found["kind"] == "stalled-core"
+    assert f"Core 0 (process {victim}) ran no op and was stopped for " in found["text"]
+    assert f"stalled-core: {found['text']}" in running.log()
+
+
+def test_a_board_without_a_time_limit_leaves_a_stopped_core_alone(start: Start) -> None:
+    running = start(watchdog_ms=0, limits=SHORT)
+    board = running.attach()
+    victim = running.core(0)["pid"]
+    with stopped(victim):
+        running.until(lambda: activity(board, 0) == ACTIVITY_STALLED, "the mark of a stalled core")
+        patience = time.monotonic() + 3 * SHORT["dsp_server.lifecycle.stall_watch.STALL_SECONDS"]
+        while time.monotonic() < patience:
+            board.ping()
+    assert running.which(board, core=1).pid == victim
+
+
+def test_a_daemon_that_was_stopped_itself_blames_no_core(start: Start) -> None:
+    """Where a whole board is stopped and goes on, the cores' beats are old, and no core is at fault."""
+    running = start(limits=SHORT)
+    board = running.attach()
+    pids = [running.pid, *(core["pid"] for core in running.ask("status")["cores"])]
+    for pid in pids:
+        os.kill(pid, signal.SIGSTOP)
+    time.sleep(2 * SHORT["dsp_server.lifecycle.stall_watch.STALL_SECONDS"])
+    for pid in pids:
+        os.kill(pid, signal.SIGCONT)
+    for _ in range(100):
+        board.ping()
+    assert [core["pid"] for core in running.ask("status")["cores"]] == pids[1:]

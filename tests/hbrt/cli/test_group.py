@@ -1,0 +1,263 @@
+"""The ``hbrt`` command: which verbs there are, what calling one loads, what a failure looks like."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hbrt import __version__
+from hbrt.cli.group import ENTRY_POINTS, VERBS, group
+from tests.limits import PATIENCE_S
+
+if TYPE_CHECKING:
+    from tests.conftest import Shell
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+# Runs hbrt with argv[1:] and prints, on the last line, what it loaded.
+LIST_LOADED_MODULES = """
+import sys
+try:
+    from hbrt.cli.group import main
+    main()
+finally:
+    import json
+    print(json.dumps(sorted(sys.modules)))
+"""
+
+PLUGIN = """
+import click
+
+@click.command()
+@click.argument("how")
+def command(how):
+    if how == "interrupted":
+        raise KeyboardInterrupt
+    if how == "defect":
+        {}["no such key"]
+    if how == "missing":
+        open("/no/such/file")
+    if how == "talkative":
+        while True:
+            click.echo("x" * 10000)
+    if how == "late":
+        raise TimeoutError("It took too long.")
+    print("hello")
+"""
+
+
+def loaded_by(shell: Shell, *arguments: str) -> set[str]:
+    answer = shell.python("-c", LIST_LOADED_MODULES, *arguments)
+    assert answer.returncode == 0, answer.stderr
+    loaded: list[str] = json.loads(answer.stdout.splitlines()[-1])
+    return set(loaded)
+
+
+def test_the_table_of_verbs_is_that_of_the_installed_package() -> None:
+    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {name: verb.target for name, verb in VERBS.items()} == project["entry-points"][ENTRY_POINTS]
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_says_of_itself_what_the_table_says(name: str) -> None:
+    command = group.get_command(click.Context(group), name)
+    assert command is not None
+    assert command.short_help == VERBS[name].help
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_every_verb_has_help_and_refuses_an_option_that_it_does_not_have(name: str) -> None:
+    runner = CliRunner()
+    shown = runner.invoke(group, [name, "--help"], prog_name="hbrt")
+    assert shown.exit_code == 0
+    assert f"Usage: hbrt {name} " in shown.output
+    refused = runner.invoke(group, [name, "--no-such-option"], prog_name="hbrt")
+    assert refused.exit_code == 2
+    assert "No such option" in refused.output
+
+
+def test_help_lists_every_verb_and_loads_none(shell: Shell) -> None:
+    shown = shell.good("--help")
+    for name, verb in VERBS.items():
+        assert f"  {name} " in shown
+        assert verb.help[:30] in shown
+    assert not {"arm_client", "dsp_server", "numpy", "zmq", "rich"} & loaded_by(shell, "--help")
+
+
+def test_a_verb_loads_its_own_side_and_nothing_heavy(shell: Shell) -> None:
+    loaded = loaded_by(shell, "version")
+    assert "dsp_server.commands.version" in loaded
+    assert not {"arm_client", "numpy", "zmq", "rich", "dsp_server.runtime", "dsp_server.daemon.supervisor"} & loaded
+
+
+def test_a_verb_that_is_known_does_not_look_through_installed_packages(shell: Shell) -> None:
+    assert "importlib.metadata" not in loaded_by(shell, "version")
+
+
+def test_an_unknown_verb_is_wrong_usage(shell: Shell) -> None:
+    answer = shell.hbrt("fly")
+    assert answer.returncode == 2
+    assert "Error: There is no verb 'fly'. 'hbrt --help' lists the verbs." in answer.stderr
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("stauts", "status"), ("stat", "status"), ("doctr", "doctor")])
+def test_an_unknown_verb_is_answered_with_the_nearest(typed: str, meant: str) -> None:
+    answer = CliRunner().invoke(group, [typed], prog_name="hbrt")
+    assert answer.exit_code == 2
+    assert f"Error: There is no verb {typed!r}. Did you mean {meant!r}?" in answer.output
+
+
+def _commands(command: click.Command, words: list[str]) -> Iterator[tuple[list[str], click.Command]]:
+    yield words, command
+    if isinstance(command, click.Group):
+        for name in command.list_commands(click.Context(command)):
+            child = command.get_command(click.Context(command), name)
+            assert child is not None
+            yield from _commands(child, [*words, name])
+
+
+def test_every_help_has_an_example_that_is_well_formed() -> None:
+    for words, command in _commands(group, ["hbrt"]):
+        shown = CliRunner().invoke(group, [*words[1:], "--help"], prog_name="hbrt").output
+        _, mark, example = shown.partition("Example: ")
+        assert mark, words
+        typed = shlex.split(example.splitlines()[0].partition(" >> ")[0])
+        assert typed[: len(words)] == words, words
+        if not isinstance(command, click.Group):
+            command.make_context(" ".join(words), typed[len(words) :], resilient_parsing=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "sentence"),
+    [
+        (["status", "--board", "nobody", "--json"], 2, "There is no board nobody in "),
+        (["stauts", "--json"], 2, "There is no verb 'stauts'. Did you mean 'status'?"),
+        (["mem", "--json", "--blocks", "many"], 2, "Invalid value for '--blocks'"),
+    ],
+)
+def test_an_error_of_a_verb_with_json_is_json(shell: Shell, arguments: list[str], code: int, sentence: str) -> None:
+    answer = shell.hbrt(*arguments)
+    document = json.loads(answer.stdout)
+    assert (answer.returncode, answer.stderr, document["exit_code"]) == (code, "", code)
+    assert document["error"].startswith(sentence)
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_completion_is_what_a_shell_can_read(shell: Shell, name: str) -> None:
+    script = shell.good("completion", name)
+    assert "_HBRT_COMPLETE" in script
+    if program := shutil.which(name):
+        checked = subprocess.run([program, "-n"], input=script, capture_output=True, text=True, check=False)
+        assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_completion_knows_verbs_and_boards(shell: Shell) -> None:
+    shell.good("start", "--cores", 1)
+    shell.environment["_HBRT_COMPLETE"] = "bash_complete"
+    for typed, known in (("hbrt comp", "plain,completion"), ("hbrt mem --board def", "plain,default")):
+        shell.environment |= {"COMP_WORDS": typed, "COMP_CWORD": str(len(typed.split()) - 1)}
+        assert shell.good() == f"{known}\n"
+
+
+def test_the_version_comes_without_a_verb(shell: Shell) -> None:
+    assert shell.good("--version") == f"hbrt {__version__}\n"
+
+
+def test_the_program_and_the_module_are_one(shell: Shell) -> None:
+    program = Path(sys.executable).parent / "hbrt"
+    if not program.exists():
+        pytest.skip(f"this Python has no {program}: hbrt runs from its source")
+    assert shell.python(program, "--version").stdout == shell.good("--version")
+
+
+@pytest.fixture
+def with_plugin(shell: Shell, tmp_path: Path) -> Shell:
+    """A shell whose Python has another package with a verb ``greet``."""
+    folder = tmp_path / "site"
+    metadata = folder / "greeter-1.0.dist-info"
+    metadata.mkdir(parents=True)
+    (folder / "greeter.py").write_text(PLUGIN)
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: greeter\nVersion: 1.0\n")
+    (metadata / "entry_points.txt").write_text(f"[{ENTRY_POINTS}]\ngreet = greeter:command\nstart = greeter:command\n")
+    before = shell.environment.get("PYTHONPATH")
+    shell.environment["PYTHONPATH"] = f"{folder}:{before}" if before else str(folder)
+    return shell
+
+
+def test_another_package_may_add_a_verb(with_plugin: Shell) -> None:
+    assert with_plugin.good("greet", "kindly") == "hello\n"
+    assert "  greet " in with_plugin.good("--help")
+
+
+def test_another_package_does_not_take_a_verb_over(with_plugin: Shell) -> None:
+    assert "Start a board" in with_plugin.good("start", "--help")
+
+
+@pytest.mark.parametrize(
+    ("how", "code", "sentence"),
+    [
+        ("interrupted", 130, ""),
+        ("missing", 3, "Error: No such file or directory: /no/such/file.\n"),
+        ("late", 124, "Error: It took too long.\n"),
+    ],
+)
+def test_what_a_verb_raises_becomes_a_sentence_and_an_exit_code(
+    with_plugin: Shell, how: str, code: int, sentence: str
+) -> None:
+    answer = with_plugin.hbrt("greet", how)
+    assert (answer.returncode, answer.stdout, answer.stderr) == (code, "", sentence)
+
+
+def test_a_reader_who_leaves_is_not_taken_for_a_failure(with_plugin: Shell) -> None:
+    program = with_plugin.start("-m", "hbrt", "greet", "talkative")
+    assert program.stdout is not None
+    assert program.stdout.read(5) == "xxxxx"
+    program.stdout.close()
+    assert program.wait(timeout=PATIENCE_S) == 141
+    assert program.stderr is not None
+    assert program.stderr.read() == ""
+
+
+@pytest.mark.parametrize("arguments", ["--help", "run --help", "version"])
+def test_a_reader_who_has_left_before_is_none_either(shell: Shell, arguments: str) -> None:
+    read, write = os.pipe()
+    os.close(read)
+    answer = subprocess.run(
+        [sys.executable, "-m", "hbrt", *arguments.split()],
+        env=shell.environment,
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    os.close(write)
+    assert (answer.returncode, answer.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_defect(shell: Shell, closed: str) -> None:
+    """The verb prints a table, which asks stdout whether it is a terminal."""
+    command = f"exec {sys.executable} -m hbrt run nn help {closed}"
+    answer = subprocess.run(
+        ["sh", "-c", command], env=shell.environment, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+    )
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert ("softmax" in answer.stdout) == (">&-" not in closed.replace("2>&-", ""))
+
+
+def test_a_defect_is_shown_whole(with_plugin: Shell) -> None:
+    answer = with_plugin.hbrt("greet", "defect")
+    assert answer.returncode == 3
+    assert "KeyError: 'no such key'\nThis is a defect of hbrt, not of your program" in answer.stderr

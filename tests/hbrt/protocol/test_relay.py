@@ -1,0 +1,117 @@
+"""What relay and program say to each other: every frame comes back as it was, and nothing else comes through."""
+
+from __future__ import annotations
+
+import msgpack
+import pytest
+from hypothesis import given, strategies as st
+
+from hbrt.mailbox.table import REQUEST as DESCRIPTOR
+from hbrt.protocol import relay
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.relay import CLIENT_SAYS, RELAY_SAYS, SUBMIT, SUBMIT_HEAD, TASK_REQUEST, Kind, decode, encode
+
+U64 = (1 << 64) - 1
+V = relay.VERSION
+REQUEST = (7, -3, 0x1000, 9, 1, 5, 5, 0x80000000, 64, 0x80001000, 128)
+
+
+def test_a_submission_comes_back_as_it_was() -> None:
+    message = decode(SUBMIT.pack(SUBMIT_HEAD, U64, 1 << 61, *REQUEST), CLIENT_SAYS)
+    assert message.kind == Kind.SUBMIT
+    assert TASK_REQUEST.unpack(message.fields[0]) == (U64, 1 << 61, *REQUEST)
+
+
+def test_the_frame_of_a_call_is_msgpack_like_the_others() -> None:
+    raw = SUBMIT.pack(SUBMIT_HEAD, 9, 1, *REQUEST)
+    version, kind, task = msgpack.unpackb(raw)
+    assert (version, kind, len(task)) == (relay.VERSION, Kind.SUBMIT, TASK_REQUEST.size)
+    assert raw == encode(Kind.SUBMIT, TASK_REQUEST.pack(9, 1, *REQUEST))
+    assert raw[relay.REQUEST_AT :] == DESCRIPTOR.pack(*REQUEST)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (Kind.HELLO, [5, "n" * 32, "p" * 64]),
+        (Kind.PING, [U64]),
+        (Kind.BYE, []),
+    ],
+)
+def test_what_a_program_says(kind: Kind, fields: list[object]) -> None:
+    assert decode(encode(kind, *fields), CLIENT_SAYS) == (kind, fields)
+    with pytest.raises(MalformedMessageError, match="is not one that this sender may send"):
+        decode(encode(kind, *fields), RELAY_SAYS)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        (Kind.WELCOME, [1, U64]),
+        (Kind.REFUSED, [-5, "why"]),
+        (Kind.END, [1 << 61]),
+        (Kind.PONG, [0]),
+        (Kind.GONE, [-5, "über"]),
+    ],
+)
+def test_what_a_relay_says(kind: Kind, fields: list[object]) -> None:
+    assert decode(encode(kind, *fields), RELAY_SAYS) == (kind, fields)
+    with pytest.raises(MalformedMessageError, match="is not one that this sender may send"):
+        decode(encode(kind, *fields), CLIENT_SAYS)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b"", "not msgpack"),
+        (b"\xc1", "not msgpack"),
+        (msgpack.packb({"v": 1}), "not a list"),
+        (msgpack.packb([V]), "not a list"),
+        (msgpack.packb([1, Kind.BYE]), "protocol version 1; this side speaks 2"),
+        (msgpack.packb([True, Kind.BYE]), "protocol version True"),
+        (msgpack.packb([V, 99]), "The kind 99"),
+        (msgpack.packb([V, [7]]), "may send"),
+        (msgpack.packb([V, Kind.PING]), "PING has 1 fields; 0 came"),
+        (msgpack.packb([V, Kind.PING, -1]), "'number' of PING is -1, outside"),
+        (msgpack.packb([V, Kind.PING, True]), "'number' of PING must be an integer, not bool"),
+        (msgpack.packb([V, Kind.HELLO, 1, "n" * 65, "p"]), "'nonce' of HELLO is too long"),
+        (msgpack.packb([V, Kind.HELLO, 1, b"n", "p"]), "'nonce' of HELLO must be text, not bytes"),
+        (msgpack.packb([V, Kind.SUBMIT, bytes(79)]), "'task' of SUBMIT has 79 bytes, not 80..80"),
+        (msgpack.packb([V, Kind.SUBMIT, "x" * 80]), "'task' of SUBMIT must be bytes, not str"),
+        (msgpack.packb([V, Kind.BYE]) + b"\0", "not msgpack"),
+        (bytes(relay.MAX_FRAME_BYTES + 1), "the limit is 16384"),
+        (b"\x91" * 2000, "not msgpack"),
+    ],
+)
+def test_what_is_no_frame_is_refused(raw: bytes, why: str) -> None:
+    with pytest.raises(MalformedMessageError, match=why):
+        decode(raw, CLIENT_SAYS)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_a_frame_or_refused(raw: bytes) -> None:
+    for says in (CLIENT_SAYS, RELAY_SAYS):
+        try:
+            kind, fields = decode(raw, says)
+        except MalformedMessageError:
+            continue
+        assert len(fields) == len(says[kind])
+
+
+_VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), U64) | st.binary(max_size=80) | st.text(max_size=80),
+    lambda inner: st.lists(inner, max_size=3),
+)
+
+
+@given(st.integers(0, 30), st.lists(_VALUES, max_size=5))
+def test_only_fields_within_their_bounds_come_through(kind: int, fields: list[object]) -> None:
+    raw = msgpack.packb([relay.VERSION, kind, *fields])
+    try:
+        message = decode(raw, CLIENT_SAYS)
+    except MalformedMessageError:
+        return
+    spec = CLIENT_SAYS[message.kind]
+    assert [field.problem(value) for field, value in zip(spec.values(), message.fields, strict=True)] == [""] * len(
+        spec
+    )

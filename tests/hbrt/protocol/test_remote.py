@@ -1,0 +1,141 @@
+"""Frames between a program and the relay of another machine: nothing but a refusal comes out of nonsense."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import msgpack
+import pytest
+from hypothesis import given, strategies as st
+
+from hbrt.protocol.control import MalformedMessageError
+from hbrt.protocol.remote import (
+    CHUNK_BYTES,
+    MAX_FRAME_BYTES,
+    PROGRAM_SAYS,
+    RELAY_SAYS,
+    TASK_REQUEST,
+    VERSION,
+    WINDOW_BYTES,
+    WINDOW_FRAMES,
+    Kind,
+    decode,
+    encode,
+)
+from hbrt.remote.send_window import Pump
+
+
+def test_what_was_encoded_is_decoded() -> None:
+    frame = encode(Kind.PUSH, 1, 0x8000_0000, 4096, bytes(512), b"x")
+    assert decode(frame, PROGRAM_SAYS) == (Kind.PUSH, [1, 0x8000_0000, 4096, bytes(512), b"x"])
+
+
+def test_the_largest_change_fits_a_frame() -> None:
+    frame = encode(
+        Kind.DATA, (1 << 64) - 1, (1 << 64) - 1, (1 << 64) - 1, CHUNK_BYTES, bytes(CHUNK_BYTES // 8), bytes(CHUNK_BYTES)
+    )
+    assert len(frame) <= MAX_FRAME_BYTES
+    assert decode(frame, RELAY_SAYS).kind == Kind.DATA
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (b"", "is not msgpack"),
+        (b"\xc1", "is not msgpack"),
+        (b"\x91" * 5000, "is not msgpack"),
+        (bytes(MAX_FRAME_BYTES + 1), "the limit is"),
+        (msgpack.packb(7), "is not a list"),
+        (msgpack.packb([VERSION]), "is not a list"),
+        (msgpack.packb([VERSION + 1, 12]), "remote protocol version 3"),
+        (msgpack.packb([True, 12]), "remote protocol version True"),
+        (msgpack.packb([VERSION, 99]), "The kind 99"),
+        (msgpack.packb([VERSION, "BYE"]), "The kind 'BYE'"),
+        (encode(Kind.WELCOME, 1, b"0", 1, 1, 1, ""), "The kind 32"),
+        (encode(Kind.BYE, 1), "BYE has 0 fields; 1 came"),
+        (encode(Kind.HELLO, "x" * 65, 1), "'program' of HELLO is too long"),
+        (encode(Kind.HELLO, "x", 0), "'pid' of HELLO is 0"),
+        (encode(Kind.SUBMIT, bytes(TASK_REQUEST.size - 1)), "'task' of SUBMIT has"),
+        (encode(Kind.PUSH, 1, 0, CHUNK_BYTES + 1, b"", b""), "'size' of PUSH"),
+        (encode(Kind.PUSH, 1, -1, 4096, b"", b""), "'phy' of PUSH is -1"),
+        (encode(Kind.PUSH, 1, 0, 4096, "text", b""), "'mask' of PUSH must be bytes"),
+        (encode(Kind.PULL, 1, 1.5, 4096), "'phy' of PULL must be an integer"),
+        (encode(Kind.CHECK, 1, "in\0", 0, 0), "'what' of CHECK"),
+        (encode(Kind.ASK, 1, 0), "'task' of ASK is 0"),
+    ],
+)
+def test_nonsense_is_refused_with_what_is_wrong(frame: bytes, why: str) -> None:
+    with pytest.raises(MalformedMessageError) as caught:
+        decode(frame, PROGRAM_SAYS)
+    assert why in str(caught.value)
+
+
+@given(st.binary(max_size=300))
+def test_no_bytes_do_anything_but_be_refused(raw: bytes) -> None:
+    for says in (PROGRAM_SAYS, RELAY_SAYS):
+        try:
+            decode(raw, says)
+        except MalformedMessageError:
+            continue
+
+
+_FIELDS = st.recursive(
+    st.none() | st.booleans() | st.integers(-(1 << 63), (1 << 64) - 1) | st.binary(max_size=80) | st.text(max_size=20),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@given(st.sampled_from(list(PROGRAM_SAYS)), st.lists(_FIELDS, max_size=6))
+def test_fields_of_any_kind_are_checked(kind: int, fields: list[Any]) -> None:
+    try:
+        message = decode(msgpack.packb([VERSION, kind, *fields]), PROGRAM_SAYS)
+    except MalformedMessageError:
+        return
+    spec = PROGRAM_SAYS[kind].values()
+    assert all(not field.problem(value) for field, value in zip(spec, message.fields, strict=True))
+
+
+class TestPump:
+    def test_many_small_frames_wait_as_well(self) -> None:
+        pump = Pump()
+        pump.add(iter([(number, b"x") for number in range(1, WINDOW_FRAMES + 3)]))
+        assert len(list(pump.frames())) == WINDOW_FRAMES
+        pump.on_taken(WINDOW_FRAMES - 1)
+        assert list(pump.frames()) == [b"x", b"x"]
+
+    def test_frames_leave_in_order_while_there_is_room(self) -> None:
+        pump, big = Pump(), bytes(WINDOW_BYTES)
+        pump.add(iter([(1, big), (2, b"second")]))
+        pump.add_frames(b"last")
+        assert [len(frame) for frame in pump.frames()] == [WINDOW_BYTES]
+        assert list(pump.frames()) == []
+        assert not pump.has_frames
+        pump.on_taken(1)
+        assert list(pump.frames()) == [b"second", b"last"]
+        assert not pump.has_frames
+
+    def test_numbers_grow_and_cannot_be_guessed(self) -> None:
+        pump = Pump()
+        numbers = [pump.next_number() for _ in range(1000)]
+        assert numbers == sorted(set(numbers))
+        steps = {after - before for before, after in itertools.pairwise(numbers)}
+        assert len(steps) > 990
+        assert numbers[-1] + (1 << 62) < 1 << 63  # nor do they come to an end
+
+    def test_only_what_is_on_its_way_is_taken(self) -> None:
+        pump = Pump()
+        pump.add(iter([(5, b"a"), (9, b"b")]))
+        assert list(pump.frames()) == [b"a", b"b"]
+        assert [pump.on_taken(number) for number in (4, 5, 5, 9, 10)] == [False, True, False, True, False]
+
+    def test_bytes_that_wait_are_counted_until_they_leave(self) -> None:
+        pump, big = Pump(), bytes(WINDOW_BYTES)
+        pump.add(iter([(1, big)]))
+        pump.add_frames(b"123", b"45")
+        pump.add_numbered(lambda number: b"%d" % (number > 0), 100)
+        assert (len(list(pump.frames())), pump.waiting_bytes) == (1, 105)
+        pump.on_taken(1)
+        assert list(pump.frames()) == [b"123", b"45", b"1"]
+        assert pump.waiting_bytes == 0
