@@ -42,7 +42,7 @@ def on_page_markdown(markdown: str, **_more: Any) -> str:
 
 def outside(path: Path) -> str:
     """A page of the repository's root as it stands in docs/."""
-    text = path.read_text(encoding="utf-8").replace("](docs/", "](")
+    text = path.read_text(encoding="utf-8").replace("](docs/", "](").replace("[docs/", "[")
     for name, source in REPOSITORY_PAGES.items():
         text = text.replace(f"]({source}", f"]({name}")
     return text

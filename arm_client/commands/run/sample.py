@@ -4,8 +4,8 @@ A process of its own for each sample: one that crashes is that sample's failure 
 prints goes where it always goes; what is known of its calls and how its result compares go to the descriptor, as JSON.
 OPTIONS is a JSON object: arguments of its ``main()`` by name, of which it gets those that it has.
 
-A core loads an op's libraries with the first call of it. So a program of few calls runs twice, and the second run is
-the one that is timed.
+A core loads an op's libraries with the first call of it. So a program of few calls runs twice, and more often while it
+takes long, since each run may meet a core that has not loaded them. The time of the fastest run counts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from typing import Any
 from arm_client.commands.run.calls import Calls
 from arm_client.commands.run.references import verdict_of
 
-FEW_CALLS = 10
+FEW_CALLS, LEAST_RUNS, MOST_RUNS, LOADING_US = 10, 2, 4, 50_000
 # How samples say that a call of the C names failed.
 _CALL_FAILED = re.compile(r"hb\w+ returned (-?[0-9]+):")
 
@@ -56,15 +56,22 @@ def _run(file: Path, options: dict[str, Any], calls: Calls) -> dict[str, Any]:
     known = inspect.signature(run).parameters
     given = {name: value for name, value in options.items() if name in known}
     result = run(**given)
-    if calls.count <= FEW_CALLS:
+    answer = {"ran_models": calls.has_models, **calls.document()}
+    runs = 1
+    while calls.count <= FEW_CALLS and (runs < LEAST_RUNS or (runs < MOST_RUNS and _is_slow(answer))):
         calls.restart()
         with redirect_stdout(StringIO()):
             result = run(**given)
-    answer = {"ran_models": calls.has_models, **calls.document()}  # before a reference makes calls of its own
+        answer = min(answer, {**answer, **calls.document()}, key=lambda known: known.get("host_time_us", 0))
+        runs += 1
     verdict = verdict_of(file.parent.name, file.stem, result, SimpleNamespace(**names), given)
     if verdict is None:
         return answer | {"passed": True}
     return answer | {"max_error": verdict.max_error, "passed": verdict.passed, **verdict.more}
+
+
+def _is_slow(answer: dict[str, Any]) -> bool:
+    return bool(answer.get("host_time_us", 0) > LOADING_US)
 
 
 def _print(error: BaseException) -> None:

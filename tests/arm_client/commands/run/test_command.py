@@ -377,7 +377,7 @@ def test_a_result_is_held_to_its_reference(tmp_path: Path, result: str, error: f
     assert outcome.problem == f"The largest error, {outcome.result['max_error']}, is above the sample's tolerance."
 
 
-def test_calls_are_seen_from_outside_and_the_second_run_is_the_timed_one(
+def test_calls_are_seen_from_outside_and_the_fastest_run_is_the_one_that_counts(
     dsp_board: Board, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     file = tmp_path / "sample.py"
@@ -391,7 +391,7 @@ def test_calls_are_seen_from_outside_and_the_second_run_is_the_timed_one(
         "    ctrl.rpcCmd, ctrl.dspCoreId = hb.HB_DSP_RPC_CMD_PING, hb.HB_DSP_CORE_1\n"
         "    assert hb.hbDSPRpc(task, mem, mem, ctrl) == 0\n"
         "    assert hb.hbDSPWaitTaskDone(task, 0) == 0\n"
-        "    if runs == 1: time.sleep(0.5)\n"
+        "    if runs < 4: time.sleep(0.5)\n"
         "    assert hb.hbDSPReleaseTask(task) == 0\n"
         "    assert hb.hbSysFreeMem(mem) == 0\n"
         "    print('run', runs)\n"
