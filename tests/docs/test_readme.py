@@ -74,6 +74,25 @@ def test_the_readme_leads_with_two_commands_that_make_knows() -> None:
         assert answer.returncode == 0, answer.stderr
 
 
+def dry_run(goal: str, venv: Path) -> str:
+    """What make would run for a goal, with no virtual environment made yet."""
+    command = ["make", "--dry-run", goal, f"VENV={venv}"]
+    return subprocess.run(
+        command, cwd=REPOSITORY, capture_output=True, check=True, text=True, timeout=PATIENCE_S
+    ).stdout
+
+
+def test_a_first_demo_shows_what_it_installs(tmp_path: Path) -> None:
+    (install,) = (line for line in dry_run("demo", tmp_path / "venv").splitlines() if "--editable" in line)
+    assert " -q" not in install, "pip is to say what it does"
+
+
+def test_a_wheel_installs_no_dependency(tmp_path: Path) -> None:
+    told = dry_run("wheel", tmp_path / "venv")
+    assert "--editable" not in told
+    assert "install --constraint constraints.txt hatchling" in told
+
+
 def test_a_busy_machine_meets_no_limit_of_the_tests() -> None:
     """None for the whole; for each test, one above all that it waits for, and another one for what no signal ends."""
     told = subprocess.run(
