@@ -18,31 +18,27 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from arm_client.arrays import asked
 from arm_client.cabi.arguments import shown
-from arm_client.dnn.capi.api import (
-    hbDNNGetModelHandle,
-    hbDNNGetModelNameList,
-    hbDNNInitializeFromDDR,
-    hbDNNInitializeFromFiles,
-    hbDNNRelease,
-    model_behind,
-)
-from arm_client.dnn.capi.runtime import runtime
+from arm_client.dnn.capi.arguments import path_behind
+from arm_client.dnn.capi.runtime import Loaded, runtime
 from arm_client.dnn.errors import ModelError, bad_argument, one_line
 from arm_client.dnn.python.buffers import TensorBuffer
-from arm_client.dnn.python.runner import Runner, check, control
+from arm_client.dnn.python.runner import Runner, control
 from arm_client.dnn.spec import quantization
 from arm_client.dnn.spec.spec import Quantization, TensorSpec
 from arm_client.errors import error_for
 from arm_client.session.process import process
-from hbrt.dnn_types import hbDNNHandle_t, hbDNNQuantiType, hbPackedDNNHandle_t
+from hbrt.dnn_types import hbDNNHandle_t, hbDNNQuantiType
 from hbrt.status import Status
 
 _EMPTY: NDArray[Any] = np.empty(0)
@@ -128,14 +124,13 @@ class Model:
         outputs: Its outputs, in the graph's order.
     """
 
-    def __init__(self, packed: _Packed, handle: hbDNNHandle_t, name: str) -> None:
+    def __init__(self, packed: _Packed, loaded: Loaded) -> None:
         """``load`` makes models."""
         self._packed = packed
-        self.handle = handle
-        self.name = name
-        loaded = model_behind(handle).model
-        self.inputs = tuple(Tensor(spec) for spec in loaded.inputs)
-        self.outputs = tuple(Tensor(spec) for spec in loaded.outputs)
+        self.handle = hbDNNHandle_t(loaded.handle)
+        self.name = loaded.model.name
+        self.inputs = tuple(Tensor(spec) for spec in loaded.model.inputs)
+        self.outputs = tuple(Tensor(spec) for spec in loaded.model.outputs)
         self._lock = threading.Lock()
         self._idle: list[tuple[tuple[Any, ...], Runner]] = []
         self._latencies: deque[float] = deque(maxlen=_MOST_LATENCIES)
@@ -259,8 +254,13 @@ class Model:
 class _Packed:
     """A packed handle, released when the last of its models has gone."""
 
-    def __init__(self, handle: hbPackedDNNHandle_t) -> None:
-        weakref.finalize(self, _finish, partial(hbDNNRelease, handle))
+    def __init__(self, handle: int) -> None:
+        weakref.finalize(self, _finish, partial(_release, handle))
+
+
+def _release(handle: int) -> None:
+    with suppress(ModelError):  # a program that had the handle released it, or runs the model: it stays loaded
+        runtime.release(handle)
 
 
 def _finish(action: Callable[[], object]) -> None:
@@ -317,37 +317,28 @@ def load(source: str | os.PathLike[str] | bytes | Sequence[str | os.PathLike[str
         HbrtError: a file cannot be read, or is no model that the runtime can carry; says why.
     """
     _finish_what_was_left()
-    packed = hbPackedDNNHandle_t()
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        data = bytes(source)
-        check(hbDNNInitializeFromDDR(packed, [data], [len(data)], 1))
-    else:
-        try:
-            paths = [source] if isinstance(source, (str, os.PathLike)) else list(source)
-            files = [os.fspath(path) for path in paths]
-        except TypeError:
-            raise error_for(
-                Status.HB_DNN_INVALID_ARGUMENT,
-                f"The source is {shown(source)}; pass a model's file, a list of files, or the bytes of one model.",
-            ) from None
-        check(hbDNNInitializeFromFiles(packed, files, len(files)))
+    packed = asked(lambda: runtime.initialize(_sources(source)))
     owner = _Packed(packed)
-    models = []
-    for name in names_of(packed):
-        handle = hbDNNHandle_t()
-        check(hbDNNGetModelHandle(handle, packed, name))
-        models.append(Model(owner, handle, name))
-    return models
+    return [Model(owner, loaded) for loaded in runtime.packed.get(packed).models]
 
 
-def names_of(packed: hbPackedDNNHandle_t) -> list[str]:
-    """Names of the models behind a packed handle."""
-    import ctypes
+def _sources(source: Any) -> list[Path | bytes | memoryview]:
+    """What is to be loaded: bytes, or paths.
 
-    names: list[str] = []
-    count = ctypes.c_int32()
-    check(hbDNNGetModelNameList(names, count, packed))
-    return names
+    Raises:
+        ModelError: INVALID_ARGUMENT.
+    """
+    if isinstance(source, (bytes, bytearray, memoryview)):
+        return [bytes(source)]
+    try:
+        files = [source] if isinstance(source, (str, os.PathLike)) else list(source)
+    except TypeError:
+        files = []
+    if not files or not all(isinstance(file, (str, bytes, os.PathLike)) for file in files):
+        raise bad_argument(
+            f"The source is {shown(source)}; pass a model's file, a list of files, or the bytes of one model."
+        )
+    return [path_behind(file) for file in files]
 
 
 def properties_of(spec: TensorSpec) -> TensorProperties:

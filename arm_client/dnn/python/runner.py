@@ -1,18 +1,16 @@
-"""Runs a model again and again over the same device memory, by the C names; what fails is raised."""
+"""Runs a model again and again over the same device memory; what fails is raised."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import cast
 
 from arm_client.cabi.arguments import integer, shown
-from arm_client.cabi.last_error import last_error
-from arm_client.dnn.capi.api import (
-    hbDNNInfer,
-    hbDNNReleaseTask,
-    hbDNNWaitTaskDone,
-)
-from arm_client.dnn.capi.arguments import check_schedule
+from arm_client.dnn.capi.arguments import check_schedule, milliseconds
+from arm_client.dnn.capi.infer import job_of
+from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
+from arm_client.dnn.cores.tasks import Job
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.python.buffers import TensorBuffer
 from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
@@ -26,6 +24,7 @@ from hbrt.dnn_types import (
     hbDNNTaskHandle_t,
     hbDNNTensor,
 )
+from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
 
 FIRST_ROOM = 64 << 10
@@ -51,16 +50,6 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
 def beside_regions(spec: TensorSpec) -> TensorSpec:
     """Spec of an input's tensor of hbDNNRoiInfer: that of one element, also of a model with a batch of its own."""
     return one_of_batch(spec) if spec.valid_shape and spec.valid_shape[0] > 1 else spec
-
-
-def check(status: int) -> None:
-    """Raise what a call refused.
-
-    Raises:
-        HbrtError: the call failed; with its status and the runtime's sentence.
-    """
-    if status:
-        raise error_for(status, last_error())
 
 
 class Runner:
@@ -98,8 +87,8 @@ class Runner:
         batches = len(rois) // len(resizers) if rois and resizers else 1
         times = -(-batches // resizers[0].graph_shape[0]) if resizers else 1  # the model's own batch
         specs = [beside_regions(spec) if rois else spec for spec in inputs] * batches
-        self._inputs = (hbDNNTensor * len(specs))()
-        self._outputs = (hbDNNTensor * len(outputs))()
+        self._inputs = cast("Sequence[hbDNNTensor]", (hbDNNTensor * len(specs))())
+        self._outputs = cast("Sequence[hbDNNTensor]", (hbDNNTensor * len(outputs))())
         self.inputs: list[TensorBuffer] = []
         self.outputs: list[TensorBuffer] = []
         sizes = iter(pictures)
@@ -149,18 +138,33 @@ class Runner:
     def _once(self, ctrl: hbDNNInferCtrlParam, timeout_ms: int) -> tuple[int, str]:
         task = hbDNNTaskHandle_t()
         try:
-            status = self._submit(task, ctrl) or hbDNNWaitTaskDone(task, timeout_ms)
-            return status, last_error() if status else ""
+            limit_ms = milliseconds(timeout_ms)
+            loaded = runtime.models.get(self._handle.value)
+            count, job = self._bind(loaded, ctrl)
+            runtime.tasks.add(
+                task,
+                job,
+                loaded.model,
+                count=count,
+                core_mask=ctrl.bpuCoreId,
+                priority=ctrl.priority,
+                custom_id=ctrl.customId,
+            )
+            return runtime.tasks.wait(task.value, limit_ms)
+        except RequestRefusedError as error:
+            return error.status, str(error)
         finally:  # also on Ctrl-C: afterwards nothing writes to the tensors
             if task.value:
-                hbDNNReleaseTask(task)
+                runtime.tasks.release(task.value)
 
-    def _submit(self, task: hbDNNTaskHandle_t, ctrl: hbDNNInferCtrlParam) -> int:
-        if self._rois is None:
-            return hbDNNInfer(task, self._outputs, self._inputs, self._handle, ctrl)
-        import arm_client as hb
+    def _bind(self, loaded: Loaded, ctrl: hbDNNInferCtrlParam) -> tuple[int, Job]:
+        """What the task counts for in a chain, and its work."""
+        if not self._rois:
+            return 1, job_of(loaded, self._outputs, self._inputs, ctrl, device_memory())
+        from arm_client.dnn.capi.roi import regions_behind, roi_job  # needs OpenCV
 
-        return int(hb.hbDNNRoiInfer(task, self._outputs, self._inputs, self._rois, len(self._rois), self._handle, ctrl))
+        regions = regions_behind(self._rois, len(self._rois))
+        return roi_job(loaded.model, self._outputs, self._inputs, regions, ctrl)
 
     def _grow(self) -> bool:
         """Make room for results that had too little, by what the run wrote into their structures."""

@@ -386,7 +386,7 @@ def test_an_interrupted_call_leaves_no_task(dsp_board: Board, monkeypatch: pytes
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("arm_client.dnn.python.runner.hbDNNWaitTaskDone", interrupt)
+        patch.setattr(type(runtime.tasks), "wait", interrupt)
         for _ in range(40):  # more than can be alive
             with pytest.raises(KeyboardInterrupt):
                 model(np.zeros((1, 1, 8, 8)))
