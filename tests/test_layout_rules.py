@@ -1,14 +1,18 @@
 """The layout, where import-linter cannot see: samples, verbs loaded when called, what an import costs."""
 
 import ast
+import graphlib
+import importlib
 import json
 import re
 import subprocess
 import sys
+from collections import Counter
 from importlib.metadata import entry_points
 from pathlib import Path
 
 import click
+import grimp
 import pytest
 
 from tests.limits import PATIENCE_S
@@ -95,3 +99,51 @@ def test_every_verb_of_a_side_is_announced(side: str) -> None:
     announced = {module.split(".")[2] for module in modules if module.startswith(f"{side}.commands.")}
     assert files, f"{side} has no verbs"
     assert files == announced
+
+
+PACKAGES = ("hbrt", "dsp_server", "arm_client")
+MOST_FILES = 15
+# For a type alone: the C names are light, since they load the one and not the other.
+TYPE_ONLY = {("arm_client.session.process", "arm_client.session.session")}
+
+
+def test_no_imports_go_in_a_circle_neither_lazy_ones_nor_those_for_types() -> None:
+    graph = grimp.build_graph(*PACKAGES, cache_dir=None)
+    imports = {module: set(graph.find_modules_directly_imported_by(module)) for module in graph.modules}
+    assert len(imports) > 300
+    for importer, imported in TYPE_ONLY:
+        assert imported in imports[importer], "a mended circle is no exception any more"
+        imports[importer].discard(imported)
+    graphlib.TopologicalSorter(imports).prepare()  # raises with the circle
+
+
+def test_a_folder_holds_no_more_files_than_a_reader_does() -> None:
+    files = [file.relative_to(REPOSITORY) for package in PACKAGES for file in (REPOSITORY / package).rglob("*.py")]
+    folders = Counter(file.parent for file in files if file.name != "__init__.py" and "ops" not in file.parts[:2])
+    assert len(folders) > 30
+    assert {str(folder): count for folder, count in folders.items() if count > MOST_FILES} == {}
+
+
+def public_imports() -> set[tuple[str, str]]:
+    """(module, name) of everything of ours that docs and samples import; the name is empty for ``import module``."""
+    pages = [REPOSITORY / "README.md", *(REPOSITORY / "docs").rglob("*.md")]
+    blocks = [block for page in pages for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)]
+    found: set[tuple[str, str]] = set()
+    for text in (*blocks, *(file.read_text(encoding="utf-8") for file in SAMPLES.rglob("*.py"))):
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES:
+                found |= {(node.module or "", alias.name) for alias in node.names}
+            elif isinstance(node, ast.Import):
+                found |= {(alias.name, "") for alias in node.names if alias.name.split(".")[0] in PACKAGES}
+    return found
+
+
+def test_every_name_that_docs_and_samples_import_is_there_at_the_top_of_a_package() -> None:
+    imports = public_imports()
+    assert len(imports) > 50
+    for module, name in sorted(imports):
+        file = importlib.import_module(module)
+        if name and not hasattr(file, name):
+            importlib.import_module(f"{module}.{name}")
+        folders = module.split(".")[1:-1] if not hasattr(file, "__path__") else module.split(".")[1:]
+        assert set(folders) <= {"cv", "nn", "dnn"}, f"{module} is machinery; give {name} a home at the top"

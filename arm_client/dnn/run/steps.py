@@ -5,13 +5,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.layers.layer import Layer, LayerCreator, TensorType
-from arm_client.dnn.spec.graph import NodeInfo
+from arm_client.dnn.spec.graph import Graph, NodeInfo
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -62,6 +62,18 @@ class BuiltLayer:
     creator: LayerCreator
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+
+
+class LayeredPlan(Protocol):
+    """What a workspace needs of a model with layers."""
+
+    graph: Graph
+    steps: list[BuiltSegment | BuiltLayer]
+    static: dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
+    """Values of known size: shape and type."""
+
+    def layers(self) -> list[Layer]:
+        """Layers for a new workspace, in the order of the steps."""
 
 
 def said(node: NodeInfo) -> str:

@@ -19,7 +19,7 @@ from arm_client.dnn.layers.layer import Layer, TensorType, tear_down
 from arm_client.dnn.layers.ndarray import NDArray
 from arm_client.dnn.run.bound_session import BoundSession, Outputs, Values, array_of, deliver
 from arm_client.dnn.run.device import Device
-from arm_client.dnn.run.steps import BuiltLayer, BuiltSegment, StepTime, infer_shape
+from arm_client.dnn.run.steps import BuiltLayer, BuiltSegment, LayeredPlan, StepTime, infer_shape
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -27,14 +27,13 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray as Array
 
-    from arm_client.dnn.run.layered import Layered
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
 
 class Workspace:
     """The buffers and layers of one run at a time."""
 
-    def __init__(self, plan: Layered) -> None:
+    def __init__(self, plan: LayeredPlan) -> None:
         """Allocate what is of known size.
 
         Raises:
@@ -87,7 +86,7 @@ class Workspace:
         self._layers.clear()
         self.device.close()
 
-    def _allocate(self, plan: Layered) -> dict[str, Array[Any]]:
+    def _allocate(self, plan: LayeredPlan) -> dict[str, Array[Any]]:
         buffers: dict[str, Array[Any]] = {}
         beside = {
             name
