@@ -165,6 +165,10 @@ class Buffer:
                 Status.HB_SYS_NOT_ALLOCATED, f"The buffer at {self.phy_addr:#x} was freed; allocate another one."
             )
 
+    def __repr__(self) -> str:
+        """Where it lies and how long it is."""
+        return f"<Buffer {self.phy_addr:#x}, {self.size_bytes} bytes{'' if self.is_live else ', freed'}>"
+
     def __enter__(self) -> Self:
         return self
 

@@ -40,6 +40,11 @@ class Board:
         self.is_closed = False
         self._parameters = ParameterBlocks(session)
 
+    def __repr__(self) -> str:
+        """The board's name, its cores, and where it is."""
+        name, cores = self._session.link.paths.name, f"{self.core_count} core{'s' if self.core_count > 1 else ''}"
+        return f"<Board {name}: {'closed' if self.is_closed else cores}, {self.path}>"
+
     @property
     def session(self) -> sessions.Session:
         """The process's attachment behind this connection."""

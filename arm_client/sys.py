@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from arm_client.cabi.arguments import behind, bytes_of, integer, shown
 from arm_client.cabi.last_error import RequestRefusedError, note
 from arm_client.session.process import process
-from hbrt.status import Status
+from hbrt.status import Status, sys_status
 from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:
@@ -16,12 +16,6 @@ if TYPE_CHECKING:
     from arm_client.session.session import Session
 
 _OK = 0
-_SYS_TWIN: dict[int, int] = {
-    Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
-    Status.HB_DSP_RELAY_LOST: Status.HB_SYS_BOARD_LOST,  # of a board on another machine: the memory went with it
-    Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
-    Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
-}
 
 
 def hbSysAllocMem(mem: hbSysMem, size: int) -> int:
@@ -223,7 +217,7 @@ def _try(call: Any) -> int:
     try:
         call()
     except RequestRefusedError as error:
-        return note(_SYS_TWIN.get(error.status, error.status), str(error))
+        return note(sys_status(error.status), str(error))
     return _OK
 
 

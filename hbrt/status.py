@@ -208,6 +208,19 @@ HB_DSP_RELAY_LOST = Status.HB_DSP_RELAY_LOST
 HB_ERR_MMAP_FAILED = Status.HB_ERR_MMAP_FAILED
 
 
+_OF_MEMORY: dict[int, Status] = {
+    Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
+    Status.HB_DSP_RELAY_LOST: Status.HB_SYS_BOARD_LOST,  # of a board on another machine: the memory went with it
+    Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
+    Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
+}
+
+
+def sys_status(code: int) -> int:
+    """What a call on memory (hbSys*, a model's tensors) answers where a call on tasks answers ``code``."""
+    return _OF_MEMORY.get(code, code)
+
+
 def name_of(code: int) -> str:
     """Name of a status code, or its decimal number when it is not in the table (an op's own value)."""
     entry = _BY_CODE.get(code)

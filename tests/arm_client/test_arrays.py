@@ -300,3 +300,12 @@ class TestParameters:
                     chip.board.call(**arguments)
         assert chip.board.call(hb.HB_DSP_RPC_CMD_PING) is None
         assert chip.board.live_tasks() == 0
+
+
+def test_prints_show_a_board_and_a_buffer_with_their_values(dsp_board: Board) -> None:
+    assert repr(dsp_board) == f"<Board {dsp_board.path.name}: {dsp_board.core_count} cores, {dsp_board.path}>"
+    buffer = dsp_board.alloc(100)
+    shown = f"<Buffer {buffer.phy_addr:#x}, 100 bytes"
+    assert repr(buffer) == f"{shown}>"
+    buffer.free()
+    assert repr(buffer) == f"{shown}, freed>"

@@ -19,17 +19,12 @@ from arm_client.dnn.loading.model import Model, load
 from arm_client.dnn.tensors.places import Memo, Ranges
 from arm_client.memory.block import block_users
 from arm_client.session.process import process
-from hbrt.status import Status
+from hbrt.status import Status, sys_status
 
 if TYPE_CHECKING:
     from hbrt.ddr.file import Ddr
 
 MOST_MODELS = 1024
-_SYS_TWIN: dict[int, int] = {
-    Status.HB_DSP_BOARD_LOST: Status.HB_SYS_BOARD_LOST,
-    Status.HB_DSP_FORKED: Status.HB_SYS_FORKED,
-    Status.HB_DSP_NOT_RUNNING: Status.HB_SYS_NOT_RUNNING,
-}
 
 
 @dataclass(eq=False)
@@ -128,7 +123,7 @@ def device_memory() -> Ddr:
         )
     fault = session.link.fault
     if fault:
-        raise ModelError(_SYS_TWIN.get(fault, fault), session.link.why_faulty())
+        raise ModelError(sys_status(fault), session.link.why_faulty())
     return session.link.ddr
 
 

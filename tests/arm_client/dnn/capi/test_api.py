@@ -172,6 +172,8 @@ def test_the_end_of_a_board_ends_inferences_with_its_status(dsp_board_factory: A
         board.session.link.lose()
         task = hb.hbDNNTaskHandle_t()
         assert hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, ctrl()) == hb.HB_SYS_BOARD_LOST
+        board.session.link.fault = hb.HB_DSP_RELAY_LOST  # of a board on another machine: as hbSys* has it
+        assert hb.hbDNNInfer(task, net.outputs, net.inputs, net.handle, ctrl()) == hb.HB_SYS_BOARD_LOST
         board.session.link.fault = 0
         net.close()
 
