@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from arm_client.errors import CallerError, error_for
-from hbrt.ddr.layout import SLOT_COUNT
+from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.table import FIRST_END, Answer, State
 from hbrt.status import Status
 
@@ -28,7 +28,7 @@ class Task(concurrent.futures.Future[Any]):
         super().__init__()
         self._session = session
         self._handle = handle
-        session.futures[handle & SLOT_COUNT - 1] = handle
+        session.futures[slot_of(handle)] = handle
         self._submit_ns = submit_ns
         self._output = output
         self._keep = keep  # blocks of this task, alive until it ends
@@ -187,7 +187,7 @@ class Posted:
         self._keep = keep
         self._submit_ns = submit_ns
         self._handle = handle
-        session.futures[handle & SLOT_COUNT - 1] = handle
+        session.futures[slot_of(handle)] = handle
 
     def __del__(self) -> None:
         # Nobody waited, or was interrupted: as with a Task.

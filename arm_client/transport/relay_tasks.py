@@ -23,9 +23,11 @@ import zmq
 
 from arm_client.transport.relay_channel import RelayChannel, open_channel
 from hbrt.attach.tasks import Tasks
-from hbrt.ddr.layout import ACTIVITY_OFFLINE, SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RequestRefusedError
+from hbrt.mailbox.handle import make, slot_of
 from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer, State
+from hbrt.mailbox.wake_targets import is_served
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
@@ -36,7 +38,6 @@ if TYPE_CHECKING:
 BEAT_SECONDS = 1.0
 LOST_SECONDS = 10.0
 BYE_LINGER_MS = 200
-_SLOT_BITS = 12
 _EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
 _REQUEST_BYTES = SUBMISSION.size
@@ -71,7 +72,7 @@ class RelayTasks(Tasks):
 
     # -- submit
 
-    def submit(  # noqa: C901, PLR0912, PLR0915 - the hot path, as in hbrt.attach.tasks
+    def submit(  # noqa: C901, PLR0912 - the hot path, as in hbrt.attach.tasks
         self,
         cmd: int,
         priority: int,
@@ -94,10 +95,7 @@ class RelayTasks(Tasks):
             if refused:
                 return refused
         mm = self._map
-        for activity, _ in targets[1]:
-            if mm[activity] != ACTIVITY_OFFLINE:
-                break
-        else:
+        if not is_served(mm, targets):
             return self._say_no_core()
         if self._channel is None and (refused := self._connect()):
             return refused
@@ -118,7 +116,7 @@ class RelayTasks(Tasks):
             if slot < 0:
                 return slot
         self._serial += 1
-        handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
+        handle = make(self._client_id, self._serial, slot)
         record = self._records + slot * SLOT_RECORD_BYTES
         mm[record : record + _REQUEST_BYTES] = request
         try:
@@ -270,7 +268,7 @@ class RelayTasks(Tasks):
 
     def release(self, handle: int) -> int:
         """Let a task go; as ``Tasks.release``."""
-        slot = handle & SLOT_COUNT - 1
+        slot = slot_of(handle)
         with self._io:  # or a relay's end would take the same slot back
             is_live = self._handles[slot] == handle
             if is_live:

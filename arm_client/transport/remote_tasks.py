@@ -15,14 +15,14 @@ from time import monotonic_ns
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.remote_link import RemoteLink
 from hbrt.attach.tasks import Tasks
-from hbrt.ddr.layout import ACTIVITY_OFFLINE, SLOT_COUNT
+from hbrt.mailbox.handle import make, slot_of
 from hbrt.mailbox.table import ANSWER, FIRST_END, SUBMISSION, Answer, State
+from hbrt.mailbox.wake_targets import is_served
 from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
 from hbrt.remote.send_window import Job
 from hbrt.status import Status
 
 MOST_TASKS = 1024  # as many as the slots that one client of a board may lease
-_SLOT_BITS = 12
 _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 
 
@@ -58,7 +58,7 @@ class RemoteTasks(Tasks):
         )
         if refused:
             return refused
-        if all(self._map[activity] == ACTIVITY_OFFLINE for activity, _ in targets[1]):
+        if not is_served(self._map, targets):
             return self._say_no_core()
         us = self._client_id
         blocks = (input_phy, input_bytes, output_phy, output_bytes)
@@ -73,7 +73,7 @@ class RemoteTasks(Tasks):
             if slot < 0:
                 return slot
         self._serial += 1
-        handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
+        handle = make(self._client_id, self._serial, slot)
         try:
             self._handles[slot] = handle
             self._map[self._states + slot] = _READY
@@ -106,7 +106,7 @@ class RemoteTasks(Tasks):
     def _on_end(self, raw: bytes, text: bytes) -> None:
         """A task has ended, says the relay, and what it wrote has come: in the connection's thread."""
         handle, state, packed = TASK_END.unpack(raw)
-        slot, to_local = handle & SLOT_COUNT - 1, self._remote.to_local_ns
+        slot, to_local = slot_of(handle), self._remote.to_local_ns
         answer = Answer(*ANSWER.unpack(packed))
         answer = answer._replace(
             claim_ns=to_local(answer.claim_ns), start_ns=to_local(answer.start_ns), done_ns=to_local(answer.done_ns)
@@ -151,7 +151,7 @@ class RemoteTasks(Tasks):
 
     def release(self, handle: int) -> int:
         """Let a task go; as ``Tasks.release``."""
-        slot = handle & SLOT_COUNT - 1
+        slot = slot_of(handle)
         if self._handles[slot] != handle:
             return self._refuse_handle(handle)
         with self._table:

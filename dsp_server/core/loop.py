@@ -25,6 +25,7 @@ from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import TileManager
+from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import (
     CLIENT_ASLEEP,
@@ -35,7 +36,17 @@ from hbrt.ddr.layout import (
     SLOT_RECORD_BYTES,
 )
 from hbrt.mailbox.doorbell import empty, has_room, ring
-from hbrt.mailbox.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, STALLED, Entry, core_to_chain, may_run
+from hbrt.mailbox.schedule import (
+    ASLEEP,
+    LOOKING,
+    PRIORITY_PREEMPT,
+    RUNNING,
+    STALLED,
+    Entry,
+    core_to_chain,
+    may_run,
+    task_key,
+)
 from hbrt.mailbox.spin import Spinner, usable_cpus
 from hbrt.mailbox.table import (
     ANSWER,
@@ -88,14 +99,13 @@ class Core:
         client_doorbells: dict[int, int],
     ) -> None:
         layout = ddr.layout
-        self.index, self._bit = index, 1 << index
+        self.index = index
         self.is_stopping = False
         self.tile_manager = runtime.context.tile_manager or TileManager()
         self.counter = cycles.current()
         self.idma = Idma(self.counter, self.tile_manager)
         descriptors.install(self.idma)
-        self._map = ddr.map
-        self._ddr_bytes = ddr.bytes
+        self._map, self._ddr_bytes = ddr.map, ddr.bytes
         self._layout = layout
         self._mailbox = Mailbox(ddr)
         self._claim_lock = self._mailbox.claim_lock
@@ -122,7 +132,9 @@ class Core:
         self._nested_cycles = 0
         self._spare_engines: tuple[TileManager, CycleCounter, Idma] | None = None  # for the op that interrupts
         self._spinner = Spinner()
-        self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
+        self._fence = Fence()
+        # Its halves, for the hot lines. No handler interrupts there: the one of this process returns outside of an op.
+        self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
         self._clients = layout.clients + CLIENT_ASLEEP
         # Ends with the client table: an owner that there cannot be finds no byte here.
         self._asleep = ddr.bytes[self._clients : layout.client(CLIENT_COUNT)]
@@ -166,8 +178,7 @@ class Core:
             return
         self._count()
         mm[self._activity] = ASLEEP
-        self._fence_in()
-        self._fence_out()
+        self._fence.full()
         if mm.find(ANNOUNCED, start, end) < 0:
             for fd, _ in self._poll(None, 2):
                 if fd == self._control_fd:
@@ -246,7 +257,7 @@ class Core:
                 lock.acquire_slowly(refusal)
             # The mask, too: what announced the slot to this core may have been an earlier task in it.
             found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
-            if mm[at] == _READY and found == sequence and (not mask or mask & self._bit):
+            if mm[at] == _READY and found == sequence and may_run(self.index, mask):
                 # The mark comes before the state: whoever finds RUNNING finds whose it is.
                 self._claim_ns = monotonic_ns()
                 CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, self._claim_ns)
@@ -270,9 +281,8 @@ class Core:
             if mm[self._states + slot] == _READY:
                 record = self._records + slot * SLOT_RECORD_BYTES
                 sequence, custom_id, _, priority, _ = ORDER.unpack_from(mm, record)
-                # schedule.task_key without the call; nothing to order when the queue is empty
-                entry = ((-priority, custom_id, sequence), slot)
-                if queue:
+                entry = (task_key(priority, custom_id, sequence), slot)
+                if queue:  # nothing to order when the queue is empty
                     heappush(queue, entry)
                 else:
                     queue.append(entry)

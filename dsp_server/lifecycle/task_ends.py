@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from dsp_server.clients import Clients
 from dsp_server.lifecycle.child import CoreChild
-from hbrt.mailbox.schedule import ASLEEP
+from hbrt.mailbox.schedule import ASLEEP, may_run
 from hbrt.mailbox.table import Actor, Mailbox, State
 from hbrt.status import Status
 
@@ -71,7 +71,7 @@ class Settler:
         text = "No core that may run the task is running; see 'hbrt status'."
         for slot in self._mailbox.slots_in(State.READY):
             task = self._mailbox.request(slot)
-            if not any(task.core_mask == 0 or task.core_mask >> core & 1 for core in served_by):
+            if not any(may_run(core, task.core_mask) for core in served_by):
                 self._end(slot, Status.HB_DSP_NOT_RUNNING, text, sequence=task.sequence)
 
     def lose(self, *states: State) -> None:

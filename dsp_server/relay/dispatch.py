@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import struct
 import time
-from contextlib import suppress
 from enum import Enum
-from os import eventfd_write
 
 from dsp_server.relay.peers import Peer
 from hbrt.attach.link import Link
 from hbrt.ddr.layout import (
-    ACTIVITY_ASLEEP,
-    ACTIVITY_LOOKING,
-    ACTIVITY_OFFLINE,
-    CORE_ACTIVITY,
-    SLOT_COUNT,
     SLOT_RECORD_BYTES,
 )
+from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.schedule import PRIORITY_PREEMPT
 from hbrt.mailbox.table import REQUEST, Actor, Answer, State
+from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
 from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
 from hbrt.status import Status
 
@@ -35,7 +30,6 @@ _HEAD = SUBMIT_HEAD
 _REQUEST_BYTES = REQUEST.size
 _SENT, _READY = int(State.SENT), int(State.READY)
 _MOST_PRIORITY, _MOST_CMD = 255, 0xFFFF
-_SLOT_MASK = SLOT_COUNT - 1
 
 
 class Placed(Enum):
@@ -65,17 +59,9 @@ class Placer:
         self._lock = link.mailbox.claim_lock
         self._try_lock, self._unlock, self._mutex = self._lock.try_acquire, self._lock.release, self._lock.handle
         self._states, self._records = layout.states, layout.records
-        self._urgent_bells = link.urgent_bells
-        # As in hbrt.attach.tasks: core mask -> (announce bytes of its cores, (activity byte, doorbell) of its cores).
-        self._targets: dict[int, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
-        for mask in range(1 << link.core_count):
-            wanted = [core for core in range(link.core_count) if mask == 0 or mask >> core & 1]
-            self._targets[mask] = (
-                tuple(layout.announced(core) for core in wanted),
-                tuple((layout.core(core) + CORE_ACTIVITY, link.core_doorbells[core]) for core in wanted),
-            )
+        self._targets = targets(layout, link.core_doorbells, link.urgent_bells)
 
-    def place(self, raw: bytes) -> Placed:  # noqa: C901, PLR0912 - the hot path, like hbrt.attach.tasks.Tasks.submit
+    def place(self, raw: bytes) -> Placed:
         """Queue a task.
 
         Args:
@@ -85,14 +71,13 @@ class Placer:
             head, ticket, handle, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
         except struct.error:
             return Placed.NONSENSE
-        peer, targets = self._peer_of(ticket), self._targets.get(core_mask)
-        if peer is None or targets is None or head != _HEAD or priority > _MOST_PRIORITY or cmd > _MOST_CMD:
+        peer, wanted = self._peer_of(ticket), self._targets.get(core_mask)
+        if peer is None or wanted is None or head != _HEAD or priority > _MOST_PRIORITY or cmd > _MOST_CMD:
             return self._judge(raw)
         if owner != peer.client or user != owner:
             return Placed.FOREIGN
         peer.is_heard = True
-        slot = handle & _SLOT_MASK
-        announces, bells = targets
+        slot = slot_of(handle)
         mm, mutex = self._map, self._mutex
         at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
         if refusal := self._try_lock(mutex):
@@ -101,10 +86,7 @@ class Placer:
             self._unlock(mutex)
             return Placed.STALE
         # Under the lock: when cores go offline, the daemon takes it before it ends what none may run any more.
-        for activity, _ in bells:
-            if mm[activity] != ACTIVITY_OFFLINE:
-                break
-        else:
+        if not is_served(mm, wanted):
             self._unlock(mutex)
             return self._refuse(
                 raw,
@@ -112,27 +94,11 @@ class Placer:
                 "No core that may run the task is running; see 'hbrt status', then 'hbrt restart'.",
             )
         mm[at] = _READY
-        for announced in announces:
+        for announced in wanted.announced:
             mm[announced + slot] = 1
         self._unlock(mutex)  # it is the fence, too
-        # hbrt.mailbox.schedule.cores_to_wake, unrolled as in hbrt.attach.tasks.
-        doorbell = -1
-        for activity, bell in bells:
-            doing = mm[activity]
-            if doing == ACTIVITY_LOOKING:
-                return Placed.QUEUED
-            if doing == ACTIVITY_ASLEEP and doorbell < 0:
-                doorbell = bell
-        if doorbell >= 0:
-            try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
-                eventfd_write(doorbell, 1)
-            except BlockingIOError:
-                pass  # somebody has filled its counter: the core's beat finds the task
-        elif priority == PRIORITY_PREEMPT:
-            for core, bell in enumerate(self._urgent_bells):
-                if core_mask == 0 or core_mask >> core & 1:
-                    with suppress(BlockingIOError):
-                        eventfd_write(bell, 1)
+        if ring(mm, wanted) is Served.LATER and priority == PRIORITY_PREEMPT:
+            ring_urgently(wanted)
         return Placed.QUEUED
 
     def _judge(self, raw: bytes) -> Placed:
@@ -154,7 +120,7 @@ class Placer:
 
     def _refuse(self, raw: bytes, status: Status, why: str) -> Placed:
         """End a task in its slot, when it is still there."""
-        slot = _LOOK.unpack(raw)[2] & _SLOT_MASK
+        slot = slot_of(_LOOK.unpack(raw)[2])
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
         with self._lock:
             if mm[self._states + slot] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:

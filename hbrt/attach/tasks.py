@@ -9,7 +9,6 @@ told from a foreign one. Calls answer with a status and never raise; ``why`` has
 
 from __future__ import annotations
 
-import contextlib
 import struct
 import threading
 from collections import deque
@@ -18,14 +17,16 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.attach.waiting import Waiters
+from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import (
     ACTIVITY_ASLEEP,
     ACTIVITY_LOOKING,
     ACTIVITY_OFFLINE,
-    CORE_ACTIVITY,
     SLOT_COUNT,
     SLOT_RECORD_BYTES,
 )
+from hbrt.mailbox import wake_targets
+from hbrt.mailbox.handle import SERIAL_BITS, SLOT_BITS, SLOT_MASK, Kind, kind_of, make
 from hbrt.mailbox.table import (
     ANSWER_OFFSET,
     FIRST_END,
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
 
 SLOTS_AT_ONCE = 64
-_SLOT_BITS = 12
-_SERIAL_BITS = 40
 # Plain integers: comparing with a member of an enum costs a call.
 _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 
@@ -69,7 +68,7 @@ class Tasks:
         self._free = list(reversed(link.first_slots))
         self._handles = [0] * SLOT_COUNT  # present handle of each slot, 0 when none
         # By the clock, so that a handle of an earlier attachment, or of another process, is not taken for one of these.
-        self._first_serial = self._serial = monotonic_ns() // 1000 & (1 << _SERIAL_BITS - 1) - 1
+        self._first_serial = self._serial = monotonic_ns() // 1000 & (1 << SERIAL_BITS - 1) - 1
         self._sequence = 0
         # Released while queued or running: emptied when they have ended. Who takes a slot out owns it.
         self._dropped: dict[int, None] = {}
@@ -77,18 +76,11 @@ class Tasks:
         self._lock = threading.Lock()
         self._texts = threading.local()
         self._known: dict[int, int] = {}  # this process's own blocks: phy_addr -> bytes
-        # Core mask -> (announce bytes of its cores, (activity byte, doorbell) of its cores).
-        self._targets: dict[int, tuple[tuple[int, ...], tuple[tuple[int, int], ...]]] = {}
-        for mask in range(1 << link.core_count):
-            wanted = [core for core in range(link.core_count) if mask == 0 or mask >> core & 1]
-            self._targets[mask] = (
-                tuple(layout.announced(core) for core in wanted),
-                tuple((layout.core(core) + CORE_ACTIVITY, link.core_doorbells[core]) for core in wanted),
-            )
+        self._targets = wake_targets.targets(layout, link.core_doorbells, link.urgent_bells)
         self._client_id = link.client_id
-        self._handle_base = link.client_id << _SERIAL_BITS + _SLOT_BITS
-        barrier = threading.Lock()  # as hbrt.mailbox.spin.Spinner's
-        self._fence_in, self._fence_out = barrier.acquire, barrier.release
+        self._handle_base = make(link.client_id, 0, 0)
+        fence = Fence()
+        self._fence_in, self._fence_out = fence.enter, fence.leave
         self.waiters = Waiters(link, self._handles, looks=spins)
 
     # -- submit -------------------------------------------------------------------------------------------------
@@ -137,7 +129,7 @@ class Tasks:
             if slot < 0:
                 return slot
         self._serial += 1
-        handle = self._handle_base + (self._serial << _SLOT_BITS) + slot
+        handle = self._handle_base + (self._serial << SLOT_BITS) + slot
         us, mm = self._client_id, self._map
         try:
             SUBMISSION.pack_into(
@@ -163,18 +155,17 @@ class Tasks:
         self._handles[slot] = handle
         mm[self._states + slot] = _READY
         try:
-            for announced in targets[0]:
+            for announced in targets.announced:
                 mm[announced + slot] = 1
-            # hbrt.mailbox.schedule.cores_to_wake, unrolled: the hot path, and the two sides meet in memory only.
-            try:
-                self._fence_in(False)  # never blocks: see hbrt.mailbox.spin.Spinner's barrier
-            finally:  # also when a signal's handler raises here: a lock that stayed taken would order nothing any more
+            try:  # Fence.full, inlined: the hot path
+                self._fence_in(False)
+            finally:
                 try:  # noqa: SIM105 - as below
                     self._fence_out()
                 except RuntimeError:
                     pass
-            doorbell, offline = -1, 0
-            for activity, bell in targets[1]:
+            doorbell, offline = -1, 0  # wake_targets.ring, inlined: the hot path
+            for activity, bell in targets.bells:
                 doing = mm[activity]
                 if doing == ACTIVITY_LOOKING:
                     return handle
@@ -188,21 +179,14 @@ class Tasks:
                     eventfd_write(doorbell, 1)
                 except BlockingIOError:
                     pass  # somebody has filled its counter: the core's beat finds the task
-            elif offline == len(targets[1]):
+            elif offline == len(targets.bells):
                 return self._take_back(slot, handle)
             elif priority == PRIORITY_PREEMPT:
-                self._ring_urgently(core_mask)
+                wake_targets.ring_urgently(targets)
         except BaseException:
             self.release(handle)  # a signal's handler has raised: nobody will ever know this handle
             raise
         return handle
-
-    def _ring_urgently(self, core_mask: int) -> None:
-        """Every core that may run the task is busy: let each look at once whether it should interrupt what it runs."""
-        for core, bell in enumerate(self._link.urgent_bells):
-            if core_mask == 0 or core_mask >> core & 1:
-                with contextlib.suppress(BlockingIOError):  # as above
-                    eventfd_write(bell, 1)
 
     def remember_block(self, phy_addr: int, size_bytes: int) -> None:
         """Note a block of this process, so that a submission need not look it up."""
@@ -332,7 +316,7 @@ class Tasks:
             handle: What submit returned.
             timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task goes on.
         """
-        slot = handle & SLOT_COUNT - 1
+        slot = handle & SLOT_MASK
         handles = self._handles
         if handles[slot] != handle:
             return self._refuse_handle(handle)
@@ -355,7 +339,7 @@ class Tasks:
 
     def finish(self, handle: int) -> int:
         """Wait for a task without a limit, and release it when it has succeeded; else as ``wait``."""
-        slot = handle & SLOT_COUNT - 1
+        slot = handle & SLOT_MASK
         at, mm, handles, waiters = self._states + slot, self._map, self._handles, self.waiters
         if handles[slot] != handle:
             return self._refuse_handle(handle)  # a board that was closed has no memory to look at
@@ -375,21 +359,21 @@ class Tasks:
 
     def state(self, handle: int) -> State | None:
         """State of a task, None when the handle is not a live one."""
-        slot = handle & SLOT_COUNT - 1
+        slot = handle & SLOT_MASK
         return State(self._map[self._states + slot]) if self._handles[slot] == handle else None
 
     def has_ended(self, handle: int) -> bool:
         """Whether there is nothing to wait for: the task has ended, or the handle is not a live one."""
-        slot = handle & SLOT_COUNT - 1
+        slot = handle & SLOT_MASK
         return self._handles[slot] != handle or self._map[self._states + slot] >= _DONE
 
     def answer(self, handle: int) -> Answer:
         """Core, result, times and cycles of a task."""
-        return self.mailbox.answer(handle & SLOT_COUNT - 1)
+        return self.mailbox.answer(handle & SLOT_MASK)
 
     def text(self, handle: int) -> str:
         """Text that a failed task's core left: a sentence, or the op's traceback."""
-        return self.mailbox.text(handle & SLOT_COUNT - 1)
+        return self.mailbox.text(handle & SLOT_MASK)
 
     def why(self) -> str:
         """Sentence for the last refusal that this thread got."""
@@ -399,7 +383,7 @@ class Tasks:
 
     def release(self, handle: int) -> int:
         """Let a task go: a queued one is cancelled, a running one finishes and its result is dropped."""
-        slot = handle & SLOT_COUNT - 1
+        slot = handle & SLOT_MASK
         if self._handles[slot] != handle:
             return self._refuse_handle(handle)
         self._handles[slot] = 0
@@ -424,7 +408,7 @@ class Tasks:
 
     def cancel(self, handle: int) -> bool:
         """Cancel a queued task, keep its handle; False when it runs or has ended."""
-        slot = handle & SLOT_COUNT - 1
+        slot = handle & SLOT_MASK
         if self._handles[slot] != handle or self._link.fault or not self._cancel(slot):
             return False
         self.waiters.wake()
@@ -466,13 +450,12 @@ class Tasks:
         self._lock = threading.Lock()
 
     def _refuse_handle(self, handle: int) -> int:
-        if handle <= 0:
+        kind = kind_of(handle, self._client_id, range(self._first_serial + 1, self._serial + 1))
+        if kind is Kind.NONE:
             return self._say(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")
         if self._link.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
             return self._say(self._link.fault, self._link.why_faulty())
-        client = handle >> _SLOT_BITS + _SERIAL_BITS
-        serial = handle >> _SLOT_BITS & (1 << _SERIAL_BITS) - 1
-        if client == self._client_id and self._first_serial < serial <= self._serial:
+        if kind is Kind.RELEASED:
             return self._say(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was released before.")
         return self._say(
             Status.HB_DSP_FOREIGN_TASK_HANDLE,

@@ -21,6 +21,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.attach.completion_time import Usual, lookout
+from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import CLIENT_ASLEEP, SLOT_RECORD_BYTES
 from hbrt.mailbox.spin import Spinner
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
@@ -58,7 +59,8 @@ class Waiters:
         self._spinner, self._late = Spinner(), Spinner(most_skipped=LATE_MOST_SKIPPED)
         self.looks = looks and self._spinner.budget_ns > 0
         self._usual = Usual()
-        self._fence_in, self._fence_out = self._spinner.barrier.acquire, self._spinner.barrier.release
+        self._fence = Fence()
+        self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
         self._epoll = select.epoll()
         self._poll = self._epoll.poll
         self._is_selectable = self._epoll.fileno() < FD_SETSIZE
@@ -190,7 +192,7 @@ class Waiters:
                 mm[asleep_at] = 1
                 try:
                     self._fence_in(False)
-                finally:  # as in hbrt.attach.tasks
+                finally:  # Fence.full, inlined: the hot path
                     try:  # noqa: SIM105
                         self._fence_out()
                     except RuntimeError:
@@ -218,13 +220,7 @@ class Waiters:
         try:
             while True:
                 mm[asleep_at] = 1
-                try:
-                    self._fence_in(False)
-                finally:  # as in hbrt.attach.tasks
-                    try:  # noqa: SIM105
-                        self._fence_out()
-                    except RuntimeError:
-                        pass
+                self._fence.full()
                 if self._followers:
                     self._wake_followers()  # after the flag, as in sleep_alone
                 if (is_ready := ready()) or link.fault:

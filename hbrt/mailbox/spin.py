@@ -17,7 +17,6 @@ CPU for long skips many more, and comes back slowly.
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable
 from time import monotonic_ns
 
@@ -57,10 +56,6 @@ class Spinner:
         self._skip = 0
         self._paid = 0
         self._steady = STEADY
-        # Taken and let go it orders a thread's writes before its later reads: either is an atomic read-modify-write.
-        # Nobody waits for it: where it is taken, by another thread or by a call that a signal's handler has
-        # interrupted, letting it go alone does as well, and who finds it free then has had its order by taking it.
-        self.barrier = threading.Lock()
 
     def spin(self, ready: Callable[[], bool], budget_ns: int = 0) -> bool:
         """Look until ``ready``, the budget is spent or looking turns out to be useless; True when ready.

@@ -95,7 +95,7 @@ POINTS = [
     Point("client", "S01", "submit: a slot is taken", _SUBMIT, "sequence = monotonic_ns()"),
     Point("client", "S02", "submit: the record is about to be written", _SUBMIT, "SUBMISSION.pack_into("),
     Point("client", "S03", "submit: the record is written", _SUBMIT, "] = _READY"),
-    Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in targets[0]"),
+    Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in targets.announced"),
     Point("client", "S05", "submit: announced, nobody rung", _SUBMIT, "doorbell, offline = -1, 0"),
     Point("client", "S06", "submit: about to ring", _SUBMIT, "eventfd_write(doorbell, 1)"),
     Point("client", "X01", "cancel: about to take the lock", _CANCEL, "if refusal := lock.try_acquire("),
@@ -201,15 +201,15 @@ POINTS = [
     ),
     # The relay, with one process's task.
     Point("relay", "R11", "hello: about to be known", f"{_RELAY}._let_in", "self._peers[identity] =", "any"),
-    Point("relay", "R12", "submit: has the message", _PLACE, "peer, targets = self._peer_of", "lost"),
+    Point("relay", "R12", "submit: has the message", _PLACE, "peer, wanted = self._peer_of", "lost"),
     Point("relay", "R13", "submit: about to take the lock", _PLACE, "if refusal := self._try_lock", "lost"),
     Point("relay", "R14", "submit: the lock is taken", _PLACE, "if mm[at] != _SENT or", "lost", has_lock=True),
     Point("relay", "R15", "submit: about to say READY", _PLACE, "mm[at] = _READY", "lost", has_lock=True),
     # From READY on, a core may be quicker than the news of the relay's end.
-    Point("relay", "R16", "submit: READY, not announced", _PLACE, "for announced in announces", "any", has_lock=True),
+    Point("relay", "R16", "submit: READY, not announced", _PLACE, "for announced in wanted", "any", has_lock=True),
     Point("relay", "R17", "submit: announced, the lock still held", _PLACE, "# it is the fence", "any", has_lock=True),
-    Point("relay", "R18", "submit: announced, the lock let go", _PLACE, "doorbell = -1", "any"),
-    Point("relay", "R19", "submit: about to ring", _PLACE, "eventfd_write(doorbell, 1)", "any"),
+    Point("relay", "R18", "submit: announced, the lock let go", _PLACE, "if ring(mm, wanted)", "any"),
+    Point("relay", "R19", "submit: about to ring", "hbrt.mailbox.wake_targets:ring", "doorbell.ring(bell)", "any"),
 ]
 
 

@@ -1,0 +1,33 @@
+"""A full fence between the accesses of one thread to shared memory."""
+
+from __future__ import annotations
+
+import threading
+
+
+class Fence:
+    """Orders the writes of a thread before its later reads, for every process that maps the memory.
+
+    The fence takes a lock of its own and frees it; each is an atomic read-modify-write. No thread ever waits for the
+    lock: where another thread holds it, or the call that a signal's handler has interrupted does, freeing it alone does
+    as well, and the thread that finds it free then has its order from taking it.
+
+    ``enter`` and ``leave`` are the two halves, for the few lines where a call costs too much. A caller with signal
+    handlers that may raise writes them as ``full`` does.
+    """
+
+    __slots__ = ("enter", "leave")
+
+    def __init__(self) -> None:
+        lock = threading.Lock()
+        self.enter, self.leave = lock.acquire, lock.release
+
+    def full(self) -> None:
+        """Order this thread's writes before its later reads."""
+        try:
+            self.enter(False)
+        finally:  # also when a signal's handler raises here: a lock that stays taken orders nothing any more
+            try:  # noqa: SIM105 - a context manager would be another place to be interrupted in
+                self.leave()
+            except RuntimeError:
+                pass

@@ -1,0 +1,51 @@
+"""The handle of a task: client, serial and slot in one integer, so that a stale handle is told from a foreign one."""
+
+from __future__ import annotations
+
+from enum import Enum, auto
+from typing import Final
+
+from hbrt.ddr.layout import SLOT_COUNT
+
+SLOT_MASK: Final = SLOT_COUNT - 1
+SLOT_BITS: Final = SLOT_MASK.bit_length()
+SERIAL_BITS: Final = 40
+
+
+class Kind(Enum):
+    """What a handle is that names no live task."""
+
+    NONE = auto()  # not a handle
+    RELEASED = auto()  # of this attachment, and released before
+    FOREIGN = auto()  # of another process or another attachment
+
+
+def make(client: int, serial: int, slot: int) -> int:
+    """The handle of a task.
+
+    Args:
+        client: Id of the client that submits it.
+        serial: Its number among the client's tasks.
+        slot: Its slot; a slot of 0 gives a base to which callers in a hurry add one.
+    """
+    return (client << SERIAL_BITS | serial) << SLOT_BITS | slot
+
+
+def slot_of(handle: int) -> int:
+    """The slot of a task."""
+    return handle & SLOT_MASK
+
+
+def kind_of(handle: int, client: int, serials: range) -> Kind:
+    """What a handle is that names no live task.
+
+    Args:
+        handle: Any integer.
+        client: Id of the client that was given the handle.
+        serials: The serials that this client has used.
+    """
+    if handle <= 0:
+        return Kind.NONE
+    rest = handle >> SLOT_BITS
+    is_own = rest >> SERIAL_BITS == client and rest & (1 << SERIAL_BITS) - 1 in serials
+    return Kind.RELEASED if is_own else Kind.FOREIGN

@@ -1,0 +1,89 @@
+"""Which bytes and bells belong to each core mask, and ringing by the rule of ``schedule.cores_to_wake``."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import NamedTuple
+
+from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_OFFLINE, CORE_ACTIVITY, Layout
+from hbrt.mailbox import doorbell
+from hbrt.mailbox.schedule import eligible_cores
+
+
+class Targets(NamedTuple):
+    """What a submitter touches of the cores that a mask admits.
+
+    Attributes:
+        announced: Offset of each core's announce bytes.
+        bells: Offset of each core's activity byte, and its doorbell.
+        urgent_bells: Each core's bell for a task that may interrupt what the core runs.
+    """
+
+    announced: tuple[int, ...]
+    bells: tuple[tuple[int, int], ...]
+    urgent_bells: tuple[int, ...]
+
+
+class Served(Enum):
+    """Who serves a task that is READY, as the cores' activity says after that."""
+
+    SOON = auto()  # a core that looks, or that was rung
+    LATER = auto()  # a core that is busy now
+    NEVER = auto()  # none: each core is offline
+
+
+def targets(layout: Layout, doorbells: Sequence[int], urgent_bells: Sequence[int]) -> dict[int, Targets]:
+    """The targets of every mask that a board of so many cores knows.
+
+    Args:
+        layout: Of the board's DDR file.
+        doorbells: Each core's doorbell.
+        urgent_bells: Each core's urgent bell; none where cores are rung on another machine.
+    """
+    count = layout.core_count
+    found = {}
+    for mask in range(1 << count):
+        cores = eligible_cores(mask, count)
+        found[mask] = Targets(
+            tuple(layout.announced(core) for core in cores),
+            tuple((layout.core(core) + CORE_ACTIVITY, doorbells[core]) for core in cores),
+            tuple(urgent_bells[core] for core in cores if core < len(urgent_bells)),
+        )
+    return found
+
+
+def is_served(mm: mmap.mmap, wanted: Targets) -> bool:
+    """Whether any of the cores is not offline."""
+    for activity, _ in wanted.bells:  # noqa: SIM110 - the relay's hot path: a generator costs
+        if mm[activity] != ACTIVITY_OFFLINE:
+            return True
+    return False
+
+
+def ring(mm: mmap.mmap, wanted: Targets) -> Served:
+    """Ring the core that a task which has just become READY needs, if it needs one.
+
+    ``DirectTasks.submit`` has these lines inlined; tests/hbrt/attach/test_ring_rule.py holds both to the schedule.
+    """
+    bell, offline = -1, 0
+    for activity, its_bell in wanted.bells:
+        doing = mm[activity]
+        if doing == ACTIVITY_LOOKING:
+            return Served.SOON
+        if doing == ACTIVITY_ASLEEP:
+            if bell < 0:
+                bell = its_bell
+        elif doing == ACTIVITY_OFFLINE:
+            offline += 1
+    if bell >= 0:
+        doorbell.ring(bell)
+        return Served.SOON
+    return Served.NEVER if offline == len(wanted.bells) else Served.LATER
+
+
+def ring_urgently(wanted: Targets) -> None:
+    """Have each of the cores, which are all busy, look at once whether it should interrupt what it runs."""
+    for bell in wanted.urgent_bells:
+        doorbell.ring(bell)
