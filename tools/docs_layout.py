@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from dsp_server.lifecycle.core_state import STATES
+from dsp_server.lifecycle.life import STATES
 from hbrt.ddr import layout
 from hbrt.ddr.layout import BEAT_SECONDS
 from hbrt.mailbox import table as mailbox

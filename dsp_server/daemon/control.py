@@ -9,9 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.core.image_loader import ImageError
 from dsp_server.daemon.report import Report
-from dsp_server.lifecycle.core_state import CoreStateError
-from dsp_server.lifecycle.image_change import Done
-from dsp_server.lifecycle.lifecycle import Lifecycle
+from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.owners import Memory, MemoryRefusedError
 from dsp_server.process.journal import Journal, Repeats
 from hbrt.errors import RequestRefusedError

@@ -75,7 +75,7 @@ class Reloader:
 
     def _note_files(self) -> None:
         """Watch what the cores have loaded, and after a failure all that lies beside it: one of it may be broken."""
-        images = {core.image for core in self._lifecycle.cores}
+        images = {core.image for core in self._lifecycle.life.cores}
         files = {str(image.origin) for image in images}
         files.update(path for core in self._lifecycle.cores if core.child for path in core.child.files)
         if self._lifecycle.image_error:

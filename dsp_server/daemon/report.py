@@ -8,8 +8,9 @@ from typing import Any
 
 from dsp_server.clients import Client, Clients
 from dsp_server.lifecycle import health
-from dsp_server.lifecycle.core_state import CRASHED, OFFLINE, RUNNING, BoardCore
+from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.health import CoreHealth
+from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal
@@ -53,7 +54,7 @@ class Report:
             "state": self.state(),
             "pid": os.getpid(),
             "uptime_s": time.time() - self._started_at,
-            "image": str(cores[0].image.origin),
+            "image": str(cores[0].life.image.origin),
             "image_error": self._lifecycle.image_error,
             "healthy": health.of_board(beats),
             "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
@@ -114,7 +115,7 @@ class Report:
 
     def state(self) -> str:
         """State of the board: running while a core is, else crashed when one is, else offline."""
-        states = {core.state for core in self._lifecycle.cores}
+        states = {core.state for core in self._lifecycle.life.cores}
         return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
 
     def ops(self) -> list[dict[str, Any]]:
@@ -150,16 +151,18 @@ class Report:
 
 
 def _core(core: BoardCore) -> dict[str, Any]:
+    life, next_ = core.life, core.candidate
+    phase = "ready" if life.candidate and life.candidate.is_ready else "loading"
     return {
         "core": core.index,
-        "state": core.state,
+        "state": life.state,
         "pid": core.child.pid if core.child else None,
         # The process that is to take over: loading its image, or ready and waiting for the end of a task.
-        "next": {"pid": core.candidate.pid, "phase": core.candidate.phase.value} if core.candidate else None,
-        "epoch": core.epoch,
-        "crashes": core.crashes,
-        "last_crash": core.last_crash,
-        "image": str(core.image.origin),
+        "next": {"pid": next_.pid, "phase": phase} if next_ else None,
+        "epoch": life.epoch,
+        "crashes": life.crashes,
+        "last_crash": life.last_crash,
+        "image": str(life.image.origin),
         **core.counters(),
     }
 
@@ -170,7 +173,7 @@ def _problem(core: BoardCore, beat: CoreHealth, running: list[dict[str, Any]]) -
         f"Core {core.index}{f' (process {core.child.pid})' if core.child else ''}",
         beat,
         ops[-1] if ops else "",  # of two, one has interrupted the other
-        core.last_crash,
+        core.life.last_crash,
         is_stopped=beat.word == "stalled" and core.is_stopped,
-        comes_back=core.is_wanted,
+        comes_back=core.life.is_wanted,
     )

@@ -16,7 +16,6 @@ from dsp_server.daemon.leases import Leases
 from dsp_server.daemon.log_bound import LogBound
 from dsp_server.daemon.reload import Reloader
 from dsp_server.daemon.report import Report
-from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
 from dsp_server.lifecycle.task_ends import Settler
@@ -62,9 +61,18 @@ class Supervisor:
         self.settler = Settler(self.mailbox, self.clients)
         snapshots = Snapshots(paths.path)
         image = snapshots.take(origin_of(config))
-        cores = [BoardCore(index, ddr, image) for index in range(config.cores)]
+        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
         self.lifecycle = Lifecycle(
-            cores, self.loop, self.journal, ddr.fd, self.clients, self.settler, snapshots, config.load_seconds
+            ddr,
+            image,
+            config.cores,
+            self.loop,
+            self.journal,
+            self.clients,
+            self.settler,
+            snapshots,
+            config.load_seconds,
+            watchdog_ms,
         )
         fleet = self.lifecycle.fleet
         self._outcome: list[tuple[Status, str]] = []
@@ -95,8 +103,9 @@ class Supervisor:
             stop.ask,
         )
         self.control_socket.open(self.control.handle)
-        watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
-        self.watchdog = Watchdog(self.mailbox, self.settler, cores, self.loop, self.journal, watchdog_ms)
+        self.watchdog = Watchdog(
+            self.mailbox, self.settler, self.lifecycle.cores, self.lifecycle.handle, self.loop, watchdog_ms
+        )
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
         self.log_bound = LogBound(paths.log, self.loop, self.journal, settings.size_bytes("HBRT_LOG"))

@@ -11,30 +11,21 @@ import socket
 import sys
 import time
 from collections import deque
-from enum import Enum
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
 
 from dsp_server.lifecycle.fault_trace import op_lines
 from dsp_server.lifecycle.fork_core import fork_core, is_young
+from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop, Timer
 from hbrt.protocol import control as wire
 
-STOP_GRACE_SECONDS = 3.0
 _HIGH_FD = 100
 _RETRY_SECONDS = 0.1
 _TRACE_BYTES = 16 * 1024
 _MESSAGE_BYTES = wire.MAX_REQUEST_BYTES * 16
 OpRow: TypeAlias = tuple[int, str, str, int]
-
-
-class Phase(Enum):
-    """How far a core's process has come."""
-
-    LOADING = "loading"
-    READY = "ready"  # the image is loaded; it claims nothing until it is told to go
-    SERVING = "serving"
 
 
 class _Unsent(NamedTuple):
@@ -53,10 +44,9 @@ class CoreChild:
         self.pidfd = os.pidfd_open(pid)
         self.control = control
         self.image = image
-        self.phase = Phase.LOADING
-        self.served_since = 0.0
+        self.has_loaded = False
+        self.served_since = 0.0  # CLOCK_MONOTONIC; 0 until it is told to go
         self.tasks_before = 0  # the core's count when this process began to serve
-        self.is_ending = False  # it was asked to
         self.problem = ""  # why its image did not load, or what else it said before it ended
         self.is_late = False  # its image took too long to load
         self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task that took too long
@@ -125,21 +115,12 @@ class CoreChild:
 
     def go(self, tasks_before: int) -> None:
         """Let the process claim tasks."""
-        self.phase = Phase.SERVING
         self.served_since = time.monotonic()
         self.tasks_before = tasks_before
         self.send(event="go")
 
     def end(self) -> None:
-        """Ask the process to end after its task, and see to it; one that holds no task ends at once."""
-        if self.is_ending:
-            return
-        self.is_ending = True
-        if self.timer is not None:
-            self.timer.cancel()
-        if self.phase is not Phase.SERVING:
-            self.signal(signal.SIGKILL)
-            return
+        """Ask the process to end after its task, and see to it."""
         self.send(event="stop")
         self.signal(signal.SIGTERM)
         self.timer = self._loop.later(STOP_GRACE_SECONDS, self._end_of_grace)
@@ -152,9 +133,9 @@ class CoreChild:
         except (KeyError, TypeError, ValueError) as error:
             self.fail(f"Core {self.index} sent nonsense: {error!r}.")
             return False
-        if self.phase is not Phase.LOADING:
+        if self.has_loaded:
             return False
-        self.phase = Phase.READY
+        self.has_loaded = True
         if self.timer is not None:
             self.timer.cancel()
         return True
@@ -171,6 +152,10 @@ class CoreChild:
         """End a process that said, or showed, that it cannot go on."""
         self.problem = self.problem or problem
         self.signal(signal.SIGKILL)
+
+    def forgive(self) -> None:
+        """Forget that a task took too long: it has ended after all."""
+        self.overdue = None
 
     def _end_of_grace(self) -> None:
         self._was_killed = True

@@ -1,78 +1,106 @@
-"""Lives of the cores: start, stop, restart, crash. The only place with policy about core processes.
-
-How a change of image goes is in changes.py; how a core that died comes back, in revival.py and recovery.py.
-"""
+"""Lives of the cores: start, stop, restart, crash. decide.py says what follows from each event; here it is done."""
 
 from __future__ import annotations
 
+import itertools
+import signal
+import time
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from dsp_server.clients import Clients
-from dsp_server.lifecycle.auto_restart import Revival
-from dsp_server.lifecycle.child import CoreChild, Phase
-from dsp_server.lifecycle.core_state import (
-    ACTIVITY_BETWEEN,
-    CRASHED,
-    OFFLINE,
-    RUNNING,
-    BoardCore,
-    CoreStateError,
-)
-from dsp_server.lifecycle.image_change import Changes, Done
+from dsp_server.lifecycle import actions, events
+from dsp_server.lifecycle.child import CoreChild
+from dsp_server.lifecycle.core_state import BoardCore
+from dsp_server.lifecycle.decide import decide, refusal
+from dsp_server.lifecycle.life import new_board
 from dsp_server.lifecycle.processes import Fleet
-from dsp_server.lifecycle.restart_policy import History
-from dsp_server.lifecycle.snapshots import Snapshots
+from dsp_server.lifecycle.snapshots import Image, Snapshots
 from dsp_server.lifecycle.task_ends import Settler
-from dsp_server.process.event_loop import Loop
+from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
-from hbrt.ddr.layout import ACTIVITY_OFFLINE
+from hbrt.ddr.file import Ddr
 from hbrt.status import Status
+
+STALL_SECONDS = 5.0  # for how long a core that runs no op may not beat, unless the time limit of ops is shorter
+TRACE_SECONDS = 0.05
+TRACE_SIGNAL = signal.SIGUSR2
+Done: TypeAlias = Callable[[Status, str], None]
+
+
+class CoreStateError(RuntimeError):
+    """A core was asked for something that its state does not allow; nothing was changed."""
 
 
 class Lifecycle:
     """All cores of a board.
 
     Args:
-        cores: The board's cores, all offline.
+        ddr: The board's DDR.
+        image: What the cores run at first.
+        core_count: How many there are.
         loop: Watches their processes.
         journal: Gets a line on every crash and recovery; its file is also where the processes write.
-        ddr_fd: The board's DDR file.
         clients: Who is attached.
         settler: Ends the tasks that a core lost.
         snapshots: Copies of image files.
         load_seconds: How long an image may take to load, unless a request says otherwise.
+        limit_ms: Time limit of ops that have none of their own. 0 is none, and then none for a core that does not beat.
     """
 
     def __init__(
         self,
-        cores: list[BoardCore],
+        ddr: Ddr,
+        image: Image,
+        core_count: int,
         loop: Loop,
         journal: Journal,
-        ddr_fd: int,
         clients: Clients,
         settler: Settler,
         snapshots: Snapshots,
         load_seconds: float,
+        limit_ms: int,
     ) -> None:
-        self.cores = cores
-        self.fleet = Fleet(loop, clients, ddr_fd, journal.log_fd, len(cores), self)
+        self.fleet = Fleet(loop, clients, ddr.fd, journal.log_fd, core_count, self._on_ready, self._on_end)
+        self.life = new_board([image] * core_count, load_seconds, min(limit_ms / 1000, STALL_SECONDS))
+        self.cores = [BoardCore(index, ddr, life, self.fleet.children) for index, life in enumerate(self.life.cores)]
         self.image_error = ""  # why the last image that was asked for does not run
         self.on_change: Callable[[], None] = lambda: None  # called when cores run another image, or could not
-        self._revival = Revival(self.fleet, loop, journal, load_seconds)
+        self._loop = loop
         self._journal = journal
         self._settler = settler
         self._snapshots = snapshots
-        self._load_seconds = load_seconds
-        self._changes = Changes(self.fleet, self._revival, journal, self._note_change, self._on_vacant)
-        self._is_closing = False
-        self._stops: dict[int, Done] = {}  # core -> who waits for it to be offline
+        self._events: deque[events.Event] = deque()
+        self._is_handling = False
+        self._requests = itertools.count(1)
+        self._answers: dict[int, Done] = {}
+        self._timers: dict[int, Timer] = {}  # by core
+        self._do: dict[type, Callable[[Any], object]] = {
+            actions.Start: self._start,
+            actions.Go: self._go,
+            actions.End: lambda do: self._tell(do.process, CoreChild.end),
+            actions.Kill: lambda do: self._tell(do.process, lambda child: child.fail(do.problem)),
+            actions.Trace: self._trace,
+            actions.Forgive: lambda do: self._tell(do.process, CoreChild.forgive),
+            actions.Publish: lambda do: self.cores[do.core].publish(do.activity),
+            actions.MarkStalled: lambda do: self.cores[do.core].mark_stalled(),
+            actions.RingOthers: lambda do: self.fleet.ring(all_but=do.core),
+            actions.StartLater: self._start_later,
+            actions.StartNever: lambda do: self._timers.pop(do.core).cancel(),
+            actions.LoseUnservable: lambda do: settler.lose_unservable(do.served_by),
+            actions.Answer: lambda do: self._answers.pop(do.request)(do.status, do.text),
+            actions.ImagesChanged: lambda do: self._note_images(do.problem),
+            actions.Say: lambda do: journal.say(do.sentence),
+            actions.Find: lambda do: journal.find(do.kind, do.sentence),
+        }
 
     # -- what may be asked
 
     def start_all(self, done: Done) -> None:
         """Start every core; ``done`` hears how it went."""
-        self._changes.begin([(core, core.image) for core in self.cores], done, self._load_seconds)
+        self._change([(core.index, core.life.image) for core in self.cores], done, self.life.load_s)
 
     def restart(self, index: int, image: str | None, done: Done, load_seconds: float | None = None) -> None:
         """Load an image in new processes and, when all are ready, put them in the old ones' places.
@@ -86,9 +114,9 @@ class Lifecycle:
         Raises:
             ImageError: the image cannot be read. CoreStateError: no such core, or another change is under way.
         """
-        wanted = self.cores if index < 0 else [self.core(index)]
-        self._refuse_while_changing()
-        origins = {core.index: Path(image).absolute() if image else core.image.origin for core in wanted}
+        self._refuse(index)
+        wanted = self.cores if index < 0 else [self.cores[index]]
+        origins = {core.index: Path(image).absolute() if image else core.life.image.origin for core in wanted}
         taken = {origin: self._snapshots.take(origin) for origin in set(origins.values())}
 
         def end(status: Status, text: str) -> None:
@@ -97,9 +125,8 @@ class Lifecycle:
                 self._journal.say(f"{'All cores now run' if index < 0 else f'Core {index} now runs'} {now}.")
             done(status, text)
 
-        self._changes.begin(
-            [(core, taken[origins[core.index]]) for core in wanted], end, load_seconds or self._load_seconds
-        )
+        images = [(core, taken[origin]) for core, origin in origins.items()]
+        self._change(images, end, load_seconds or self.life.load_s)
 
     def start_core(self, index: int, done: Done) -> None:
         """Start an offline or crashed core with the image that it had.
@@ -107,11 +134,8 @@ class Lifecycle:
         Raises:
             CoreStateError: it runs, there is no such core, or another change is under way.
         """
-        core = self.core(index)
-        if core.state == RUNNING:
-            raise CoreStateError(f"Core {index} is already {RUNNING}; nothing was changed.")
-        self._refuse_while_changing()
-        self._changes.begin([(core, core.image)], done, self._load_seconds)
+        self._refuse(index, wants_start=True)
+        self._change([(index, self.cores[index].life.image)], done, self.life.load_s)
 
     def stop_core(self, index: int, done: Done) -> None:
         """Stop a core after its task; ``done`` hears when it is offline.
@@ -119,162 +143,116 @@ class Lifecycle:
         Raises:
             CoreStateError: it is offline, there is no such core, or another change is under way.
         """
-        core = self.core(index)
-        if core.state == OFFLINE:
-            raise CoreStateError(f"Core {index} is already {OFFLINE}; nothing was changed.")
-        self._refuse_while_changing()
-        core.is_wanted = False
-        self._stops[index] = done
-        self._revival.drop(core)
-        core.publish(ACTIVITY_OFFLINE)
-        if core.child is not None:
-            core.child.end()
-        else:
-            self._went_offline(core)
+        self._refuse(index, wants_stop=True)
+        self.handle(events.StopAsked(self._request(done), index))
 
     def supersede(self) -> None:
         """Give up a change that is still loading: a newer one is to come."""
-        if not self._changes.is_committed:
-            self._changes.give_up(Status.HB_DSP_TASK_CANCELLED, "A newer change took its place.")
+        self.handle(events.SupersedeAsked())
 
     def refuse_image(self, problem: str) -> None:
         """Note that an image that somebody changed does not run, without having tried it."""
-        self._note_change(problem)
+        self._note_images(problem)
 
     @property
     def is_recovering(self) -> bool:
         """Whether a crashed core starts again by itself; setting it starts those that have crashed before."""
-        return self._revival.is_enabled
+        return self.life.is_recovering
 
     @is_recovering.setter
     def is_recovering(self, enabled: bool) -> None:
-        self._revival.is_enabled = enabled
-        for core in self.cores:
-            if enabled and core.state == CRASHED and not (core.is_wanted or core.candidate or self._is_closing):
-                core.is_wanted = True
-                core.history = History()
-                core.publish(ACTIVITY_BETWEEN)
-                self._revival.start(core, 0.0)
+        self.handle(events.RecoverySet(enabled))
 
     @property
     def is_changing(self) -> bool:
         """Whether a start, stop or restart that was asked for is under way."""
-        return self._changes.is_under_way or bool(self._stops)
+        return self.life.change is not None or any(core.stop is not None for core in self.life.cores)
 
     @property
     def is_committed(self) -> bool:
         """Whether the change under way can no longer be superseded."""
-        return self._changes.is_committed
-
-    def core(self, index: int) -> BoardCore:
-        """A core by index.
-
-        Raises:
-            CoreStateError: there is none.
-        """
-        if not 0 <= index < len(self.cores):
-            raise CoreStateError(f"There is no core {index}; this board has cores 0 to {len(self.cores) - 1}.")
-        return self.cores[index]
+        return self.life.change is not None and self.life.change.is_committed
 
     def close(self) -> None:
         """End every process, those that somebody waits for after their task; returns when all have ended."""
-        self._is_closing = True
-        for core in self.cores:
-            core.is_wanted = False
-        self._changes.give_up(Status.HB_DSP_BOARD_LOST, "The board was stopped.")
-        for core in self.cores:
-            self._revival.drop(core)
-        self.fleet.end_all(self._settler.is_awaited)
+        self.handle(events.CloseAsked())
+        self.fleet.await_end(self._settler.is_awaited)
 
-    def _refuse_while_changing(self) -> None:
-        if self._is_closing:
-            raise CoreStateError("The board is being stopped.")
-        self._changes.refuse_another()
-        if self._stops:
-            raise CoreStateError(f"Core {min(self._stops)} is being stopped; wait for it to be offline.")
+    def _refuse(self, index: int, *, wants_stop: bool = False, wants_start: bool = False) -> None:
+        if why := refusal(self.life, index, wants_stop=wants_stop, wants_start=wants_start):
+            raise CoreStateError(why)
 
-    def _note_change(self, problem: str | None) -> None:
+    def _request(self, done: Done) -> int:
+        request = next(self._requests)
+        self._answers[request] = done
+        return request
+
+    def _change(self, images: list[tuple[int, Image]], done: Done, load_seconds: float) -> None:
+        self.handle(events.ChangeAsked(self._request(done), tuple(images), load_seconds))
+
+    # -- what happens, and what follows
+
+    def handle(self, event: events.Event) -> None:
+        """Do what follows from an event; one that comes up meanwhile is next."""
+        self._events.append(event)
+        if self._is_handling:
+            return
+        self._is_handling = True
+        try:
+            while self._events:
+                self.life, follows = decide(self.life, self._events.popleft())
+                for core, life in zip(self.cores, self.life.cores, strict=True):
+                    core.life = life
+                for action in follows:
+                    self._do[type(action)](action)
+        finally:
+            self._is_handling = False
+
+    def _on_ready(self, process: int, child: CoreChild) -> None:
+        self.handle(events.Ready(process, child.pid))
+
+    def _on_end(self, process: int, child: CoreChild, how: str) -> None:
+        core = self.cores[child.index]
+        is_core = core.life.process is not None and core.life.process.id == process
+        lost = tuple(self._settler.lose_running(child, how)) if is_core else ()
+        served_s = time.monotonic() - child.served_since if is_core else 0.0
+        tasks_ended = core.counters()["tasks"] - child.tasks_before if is_core else 0
+        said = (child.problem, child.is_late, lost, child.trace)
+        self.handle(events.Ended(process, child.pid, how, *said, served_s, tasks_ended))
+
+    def _tell(self, process: int, what: Callable[[CoreChild], object]) -> None:
+        child = self.fleet.children.get(process)
+        if child is not None:
+            what(child)
+
+    def _start(self, do: actions.Start) -> None:
+        try:
+            self.fleet.start(do.process, do.core, do.image, do.load_s)
+        except OSError as error:
+            self.handle(events.NotStarted(do.process, error.strerror or str(error)))
+
+    def _go(self, do: actions.Go) -> None:
+        self._tell(do.process, lambda child: child.go(self.cores[child.index].counters()["tasks"]))
+
+    def _start_later(self, do: actions.StartLater) -> None:
+        self._timers[do.core] = self._loop.later(do.seconds, lambda: self.handle(events.Due(do.core)))
+
+    def _trace(self, do: actions.Trace) -> None:
+        slot, sequence, _ = do.task
+
+        def look_again() -> None:
+            self.handle(events.Traced(do.process, still_hangs=self._settler.is_running(slot, sequence)))
+
+        def trace(child: CoreChild) -> None:
+            child.overdue = do.task
+            child.signal(TRACE_SIGNAL)
+
+        self._tell(do.process, trace)
+        self._loop.later(TRACE_SECONDS, look_again)
+
+    def _note_images(self, problem: str | None) -> None:
         if problem is not None:
             self.image_error = problem
-        children = {child.image for child in self.fleet.children if not child.is_ending}
-        self._snapshots.keep({core.image for core in self.cores} | children)
+        loading = {core.candidate.image for core in self.life.cores if core.candidate}
+        self._snapshots.keep({core.image for core in self.life.cores} | loading)
         self.on_change()
-
-    # -- processes
-
-    def on_ready(self, child: CoreChild) -> None:
-        """A process has loaded its image."""
-        core = self.cores[child.index]
-        if core.candidate is not child:
-            return
-        if self._changes.concerns(core):
-            self._changes.go_on()
-        else:
-            core.promote()
-            self._journal.say(f"Core {core.index} runs again (process {child.pid}).")
-
-    def on_end(self, child: CoreChild, how: str) -> None:
-        """A process has ended."""
-        core = self.cores[child.index]
-        if core.candidate is child:
-            core.candidate = None
-            problem = child.problem or f"Core {core.index} {how} while it loaded the image."
-            if self._changes.concerns(core):
-                self._changes.fail(core, child, problem)
-            else:
-                core.last_crash = problem
-                self._recover(core, child, had_task=False, why=f"could not load its image again ({problem})")
-        elif core.child is child:
-            core.child = None
-            self._on_core_death(core, child, how)
-
-    def _on_core_death(self, core: BoardCore, child: CoreChild, how: str) -> None:
-        core.publish(ACTIVITY_BETWEEN if core.is_wanted else ACTIVITY_OFFLINE)
-        lost = self._settler.lose_running(child, how)
-        for text in lost:
-            self._journal.say(f"{text}\n{child.trace}".rstrip())
-        if not core.is_wanted:
-            self._went_offline(core)
-            return
-        # A submitter may have rung the dead core for a task that another one, asleep, may run.
-        self.fleet.ring(all_but=core.index)
-        if not child.is_ending:
-            core.crashes += 1
-            core.last_crash = lost[0] if lost else f"Process {child.pid} {how}."
-            core.move(CRASHED)
-            core.publish()
-            if core.candidate is None:
-                self._recover(core, child, had_task=bool(lost), why=how)
-        elif core.candidate is None:  # it died while its predecessor ended
-            core.move(CRASHED)
-            core.publish()
-            self._revival.start(core, 0.0)
-        elif core.candidate.phase is Phase.READY:
-            core.promote()
-            self._changes.go_on()
-
-    def _on_vacant(self, core: BoardCore) -> None:
-        if self._revival.is_enabled:
-            self._revival.start(core, 0.0)
-        else:
-            self._stay_down(core)
-
-    def _recover(self, core: BoardCore, child: CoreChild, *, had_task: bool, why: str) -> None:
-        if not self._revival.after(core, child, had_task=had_task, why=why):
-            self._stay_down(core)
-
-    def _stay_down(self, core: BoardCore) -> None:
-        core.is_wanted = False
-        core.publish(ACTIVITY_OFFLINE)
-        self._lose_unservable()
-
-    def _went_offline(self, core: BoardCore) -> None:
-        core.move(OFFLINE)
-        core.publish(ACTIVITY_OFFLINE)
-        self._lose_unservable()
-        done = self._stops.pop(core.index, None)
-        if done is not None:
-            done(Status.HB_SYS_SUCCESS, "")
-
-    def _lose_unservable(self) -> None:
-        self._settler.lose_unservable({core.index for core in self.cores if core.is_wanted})

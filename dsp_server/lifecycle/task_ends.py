@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Set as AbstractSet
 
 from dsp_server.clients import Clients
 from dsp_server.lifecycle.child import CoreChild
@@ -57,13 +57,17 @@ class Settler:
         text = "No core runs the task, although its slot says so: something other than a core wrote there."
         return is_phantom and self._end(slot, Status.HB_DSP_CORE_LOST, text, sequence=sequence)
 
+    def is_running(self, slot: int, sequence: int) -> bool:
+        """Whether a slot's task runs, and is still the one with that sequence."""
+        return self._mailbox.state(slot) is State.RUNNING and self._mailbox.request(slot).sequence == sequence
+
     def is_awaited(self, core: int) -> bool:
         """Whether a core runs a task whose owner is still there to hear of it."""
         running = (slot for slot in self._mailbox.slots_in(State.RUNNING) if self._mailbox.answer(slot).core == core)
         owners = (self._clients.by_id.get(self._mailbox.request(slot).owner) for slot in running)
         return any(owner is not None and not owner.has_gone for owner in owners)
 
-    def lose_unservable(self, served_by: set[int]) -> None:
+    def lose_unservable(self, served_by: AbstractSet[int]) -> None:
         """End queued tasks that none of these cores may run."""
         # Whoever submits now either reads that the cores are offline, or has made its task READY before this lock.
         with self._mailbox.claim_lock:

@@ -8,7 +8,8 @@ An op that a task of priority 255 has interrupted does not use up its time meanw
 no core runs it, which only something that scribbles over the task table can bring about, is settled here as well: its
 owner would wait for ever.
 
-A core that runs no op and does not beat is stall_watch.py's, which looks at the same times.
+A core that runs no op and does not beat is seen at the same times. A submitter rings one core for a task; while that is
+a core that is stopped, each call would wait for another core's beat to find the task.
 
 A core that is over its limit is asked for a traceback (faulthandler writes it even when the interpreter is stuck in C),
 then killed; its death settles the task. Nothing else could: a core that still ran might end the task at the same time.
@@ -16,22 +17,19 @@ then killed; its death settles the task. Nothing else could: a core that still r
 
 from __future__ import annotations
 
-import signal
 import time
+from collections.abc import Callable
 
 from dsp_server.clients import TaskKey
-from dsp_server.lifecycle.child import CoreChild
+from dsp_server.lifecycle import events
 from dsp_server.lifecycle.core_state import BoardCore
-from dsp_server.lifecycle.stall_watch import StallWatch
 from dsp_server.lifecycle.task_ends import Settler
 from dsp_server.process.event_loop import Loop
-from dsp_server.process.journal import Journal
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
 
 LOOK_SECONDS = 0.1
 IDLE_LOOK_SECONDS = 0.5
-TRACE_SECONDS = 0.05
-TRACE_SIGNAL = signal.SIGUSR2
+_MOST_STEP_SECONDS = 1.0  # between two looks: the rest is a time in which the daemon itself did not run
 
 
 class Watchdog:
@@ -41,8 +39,8 @@ class Watchdog:
         mailbox: The task table.
         settler: Ends tasks that no core runs.
         cores: The board's cores.
+        handle: Hears of one that hangs or does not beat.
         loop: Calls back.
-        journal: Gets a line for each core that is killed.
         default_ms: Limit in milliseconds of ops that have no budget of their own; 0 for none.
     """
 
@@ -51,18 +49,17 @@ class Watchdog:
         mailbox: Mailbox,
         settler: Settler,
         cores: list[BoardCore],
+        handle: Callable[[events.Event], None],
         loop: Loop,
-        journal: Journal,
         default_ms: int,
     ) -> None:
         self._mailbox = mailbox
         self._settler = settler
         self._cores = cores
-        self._stalls = StallWatch(cores, journal, default_ms)
+        self._handle = handle
         self._interrupted_ns: dict[TaskKey, int] = {}  # for how long so far
-        self._looked_ns = 0
+        self._looked_ns = self._beats_seen_ns = 0
         self._loop = loop
-        self._journal = journal
         self._default_ns = default_ms * 1_000_000
 
     def open(self) -> None:
@@ -86,8 +83,21 @@ class Watchdog:
                 self._check(slot, request, answer, now_ns - answer.claim_ns - spent_ns)
             interrupted[task] = spent_ns
         self._interrupted_ns, self._looked_ns = interrupted, now_ns
-        is_urgent = self._stalls.look(now_ns) or running
+        is_urgent = self._look_at_hearts(now_ns) or running
         self._loop.later(LOOK_SECONDS if is_urgent else IDLE_LOOK_SECONDS, self._look)
+
+    def _look_at_hearts(self, now_ns: int) -> bool:
+        """See which cores run no op and do not beat; returns whether there is one."""
+        step_s = min((now_ns - self._beats_seen_ns) / 1e9, _MOST_STEP_SECONDS)
+        self._beats_seen_ns = now_ns
+        stalled = [core.index for core in self._cores if core.child and core.is_stalled(now_ns)]
+        for core in self._cores:
+            if core.index in stalled and core.child is not None:
+                how = "stopped" if core.is_stopped else "stalled"
+                self._handle(events.Stalls(core.index, core.child.pid, how, step_s))
+            elif core.life.process is not None and core.life.process.stalled_s is not None:
+                self._handle(events.Beats(core.index))
+        return bool(stalled)
 
     def _seen_running(self, slot: int) -> tuple[Request, Answer] | None:
         """Both parts of one task: it was RUNNING before and after they were read, else they may be of two tasks."""
@@ -104,21 +114,12 @@ class Watchdog:
         if self._settler.lose_phantom(slot, serving) or answer.core not in serving:
             return
         child = self._cores[answer.core].child
-        if child is None or child.overdue is not None:
+        if child is None:
             return
         limit_ns = child.budget_us(request.cmd) * 1000 or self._default_ns
-        if not limit_ns or took_ns <= limit_ns or self._mailbox.state(slot) is not State.RUNNING:
-            return
-        child.overdue = (slot, request.sequence, limit_ns)
-        self._journal.say(
-            f"Core {answer.core} has run command {request.cmd:#x} for {took_ns / 1e6:.0f} ms; its limit is "
-            f"{limit_ns / 1e6:g} ms. The core is ended."
-        )
-        child.signal(TRACE_SIGNAL)
-        self._loop.later(TRACE_SECONDS, lambda: self._kill(child, slot, request.sequence))
-
-    def _kill(self, child: CoreChild, slot: int, sequence: int) -> None:
-        if self._mailbox.state(slot) is State.RUNNING and self._mailbox.request(slot).sequence == sequence:
-            child.signal(signal.SIGKILL)
-        else:
-            child.overdue = None  # it has ended after all: the core runs something else, or nothing
+        if limit_ns and took_ns > limit_ns and self._settler.is_running(slot, request.sequence):
+            sentence = (
+                f"Core {answer.core} has run command {request.cmd:#x} for {took_ns / 1e6:.0f} ms; its limit is "
+                f"{limit_ns / 1e6:g} ms. The core is ended."
+            )
+            self._handle(events.Hangs(answer.core, (slot, request.sequence, limit_ns), sentence))

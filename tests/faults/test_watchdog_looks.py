@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +10,6 @@ from dsp_server.clients import Clients
 from dsp_server.lifecycle.task_ends import Settler
 from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.process.event_loop import Loop
-from dsp_server.process.journal import Journal
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, REQUEST, Answer, Mailbox, Request, State
@@ -52,7 +50,7 @@ def settler(table: Table) -> Settler:
 
 
 def watchdog(table: Table, settler: Settler) -> Watchdog:
-    return Watchdog(table, settler, [], Loop(), Journal(os.open(os.devnull, os.O_WRONLY)), 0)
+    return Watchdog(table, settler, [], lambda _: None, Loop(), 0)
 
 
 def test_a_running_task_is_seen_whole(table: Table, settler: Settler) -> None:

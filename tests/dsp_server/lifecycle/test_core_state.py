@@ -12,17 +12,10 @@ from pathlib import Path
 import pytest
 
 from dsp_server.lifecycle import child as children
-from dsp_server.lifecycle.child import CoreChild, Phase
-from dsp_server.lifecycle.core_state import (
-    ACTIVITY_BETWEEN,
-    CRASHED,
-    MOVES,
-    OFFLINE,
-    RUNNING,
-    STATES,
-    BoardCore,
-    CoreStateError,
-)
+from dsp_server.lifecycle.child import CoreChild
+from dsp_server.lifecycle.core_state import BoardCore
+from dsp_server.lifecycle.decide import ACTIVITY_BETWEEN
+from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, STATES, Core, Process
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop
 from hbrt.ddr.file import Ddr
@@ -77,20 +70,6 @@ def stage() -> Iterator[Stage]:
     stage.close()
 
 
-@pytest.mark.parametrize("start", STATES)
-@pytest.mark.parametrize("end", STATES)
-def test_core_moves_as_remoteproc_or_not_at_all(stage: Stage, start: str, end: str) -> None:
-    core = BoardCore(0, stage.ddr, IMAGE)
-    core.state = start
-    if (start, end) in MOVES:
-        core.move(end)
-        assert core.state == end
-        return
-    with pytest.raises(CoreStateError, match=f"Core 0 is {start}; it cannot become {end}. Nothing was changed"):
-        core.move(end)
-    assert core.state == start
-
-
 def _record(stage: Stage, index: int) -> tuple[int, int, int, int]:
     record, mm = stage.ddr.layout.core(index), stage.ddr.map
     pid = int.from_bytes(mm[record + CORE_PID : record + CORE_PID + 4], "little")
@@ -99,33 +78,17 @@ def _record(stage: Stage, index: int) -> tuple[int, int, int, int]:
 
 
 def test_record_says_what_the_supervisor_knows(stage: Stage) -> None:
-    core = BoardCore(1, stage.ddr, IMAGE)
+    child, _ = stage.child()
+    core = BoardCore(1, stage.ddr, Core(IMAGE), {7: child})
     assert _record(stage, 1) == (STATES.index(OFFLINE), ACTIVITY_OFFLINE, 0, 0)
-    core.candidate = stage.ready_child(OTHER)
-    pid = core.candidate.pid
-    core.promote()
-    assert _record(stage, 1) == (STATES.index(RUNNING), ACTIVITY_BETWEEN, pid, 1)
-    assert (core.image, core.state) == (OTHER, RUNNING)
-    core.child = None
-    core.move(CRASHED)
+    core.life = Core(IMAGE, RUNNING, process=Process(7, IMAGE), epoch=1)
+    core.publish(ACTIVITY_BETWEEN)
+    assert _record(stage, 1) == (STATES.index(RUNNING), ACTIVITY_BETWEEN, child.pid, 1)
+    core.life = Core(IMAGE, CRASHED, candidate=Process(7, IMAGE), epoch=1)
     core.publish()
     assert _record(stage, 1) == (STATES.index(CRASHED), ACTIVITY_BETWEEN, 0, 1)
+    assert (core.child, core.candidate) == (None, child)
     assert _record(stage, 0)[:1] == (STATES.index(OFFLINE),)
-
-
-def test_only_a_ready_process_takes_over_and_only_an_empty_place(stage: Stage) -> None:
-    core = BoardCore(1, stage.ddr, IMAGE)
-    core.candidate, _ = stage.child()
-    with pytest.raises(CoreStateError, match="Core 1 has no process that could take over, or still has its last one"):
-        core.promote()
-    first = core.candidate = stage.ready_child()
-    core.promote()
-    assert first.phase is Phase.SERVING
-    core.candidate = stage.ready_child()
-    with pytest.raises(CoreStateError):
-        core.promote()
-    assert core.child is first
-    assert core.epoch == 1
 
 
 def test_process_that_does_not_read_keeps_nobody_waiting_and_gets_all_in_order(stage: Stage) -> None:
@@ -174,7 +137,7 @@ SENSELESS: tuple[dict[str, object], ...] = (
 def test_senseless_word_of_a_process_is_its_end(stage: Stage, message: dict[str, object]) -> None:
     child, _ = stage.child()
     assert not child.be_ready(message)
-    assert child.phase is Phase.LOADING
+    assert not child.has_loaded
     assert child.problem.startswith("Core 1 sent nonsense: ")
     stage.loop.unwatch(child.control.fileno())
     assert child.reap() == f"failed ({child.problem})"
@@ -195,17 +158,16 @@ def test_being_ready_is_said_once(stage: Stage) -> None:
     assert child.be_ready({"ops": rows, "files": ["a.py"]})
     assert child.ops == [(0x1000, "softmax", "a.py:1", 50)]
     assert not child.be_ready({"ops": rows, "files": []})
-    assert child.phase is Phase.READY
+    assert child.has_loaded
 
 
-@pytest.mark.parametrize("phase", [Phase.LOADING, Phase.READY])
-def test_process_that_holds_no_task_is_ended_at_once(stage: Stage, phase: Phase) -> None:
-    child = stage.child()[0] if phase is Phase.LOADING else stage.ready_child()
-    child.end()
+def test_process_that_has_ended_is_not_ended_again(stage: Stage) -> None:
+    child, _ = stage.child()
+    child.fail("")
     stage.loop.unwatch(child.control.fileno())
     assert child.reap() == "was ended by signal 9 (SIGKILL)"
     child.signal(signal.SIGTERM)  # nobody is meant any more
-    child.end()
+    child.fail("")
 
 
 def test_serving_process_is_asked_and_after_its_grace_killed(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +181,6 @@ def test_serving_process_is_asked_and_after_its_grace_killed(stage: Stage, monke
     child.go(0)
     began = time.monotonic()
     child.end()
-    child.end()  # again changes nothing
     has_ended: list[bool] = []
     stage.loop.watch(child.pidfd, lambda: has_ended.append(True))
     while not has_ended:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Start = Callable[..., Running]
 
-SHORT = {"dsp_server.lifecycle.stall_watch.STALL_SECONDS": 0.5}
+SHORT = {"dsp_server.lifecycle.lifecycle.STALL_SECONDS": 0.5}
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def test_a_board_without_a_time_limit_leaves_a_stopped_core_alone(start: Start) 
     victim = running.core(0)["pid"]
     with stopped(victim):
         running.until(lambda: activity(board, 0) == ACTIVITY_STALLED, "the mark of a stalled core")
-        patience = time.monotonic() + 3 * SHORT["dsp_server.lifecycle.stall_watch.STALL_SECONDS"]
+        patience = time.monotonic() + 3 * SHORT["dsp_server.lifecycle.lifecycle.STALL_SECONDS"]
         while time.monotonic() < patience:
             board.ping()
     assert running.which(board, core=1).pid == victim
@@ -97,7 +97,7 @@ def test_a_daemon_that_was_stopped_itself_blames_no_core(start: Start) -> None:
     pids = [running.pid, *(core["pid"] for core in running.ask("status")["cores"])]
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
-    time.sleep(2 * SHORT["dsp_server.lifecycle.stall_watch.STALL_SECONDS"])
+    time.sleep(2 * SHORT["dsp_server.lifecycle.lifecycle.STALL_SECONDS"])
     for pid in pids:
         os.kill(pid, signal.SIGCONT)
     for _ in range(100):
