@@ -58,9 +58,6 @@ def infer(
         for number in range(frames):
             latency_ms = runner.run(ctrl, timeout_ms)
             result: dict[str, Any] = {"frame": number, "infer_time_ms": latency_ms}
-            for buffer in runner.outputs:
-                if buffer.spec.is_dynamic:
-                    buffer.take_actual_sizes()
             if classify:
                 result["classes"] = classes_of(real_values(runner.outputs[0]))
             if dumps.enable_dump:

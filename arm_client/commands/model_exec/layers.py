@@ -77,8 +77,6 @@ def _all_values(file: Path, frame: Frame, ctrl: hbDNNInferCtrlParam) -> tuple[di
         runner.run(ctrl)
         values = {}
         for buffer in (*runner.inputs, *runner.outputs):
-            if buffer.spec.is_dynamic:
-                buffer.take_actual_sizes()
             values[buffer.spec.name] = buffer.get()
     finally:
         runner.free()

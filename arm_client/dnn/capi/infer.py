@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from arm_client.dnn.capi.runtime import look_at_inputs
-from arm_client.dnn.tensors.binding import Feed, Target, array_of, feeds_of, targets_of
+from arm_client.dnn.tensors.binding import Feed, Take, Target, array_of, feeds_of, targets_of
 
 if TYPE_CHECKING:
     from arm_client.dnn.capi.runtime import Loaded
@@ -25,15 +25,16 @@ def job_of(
     input: Sequence[hbDNNTensor],
     ctrl: hbDNNInferCtrlParam,
     ddr: Ddr,
+    takes: Sequence[Take | None] = (),
 ) -> Job:
-    """Check the tensors and bind them.
+    """Check the tensors and bind them; ``takes`` as of ``targets_of``.
 
     Raises:
         ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
     """
     model = loaded.model
     feeds = feeds_of(model.inputs, loaded.input_memos, input, ddr)
-    targets = targets_of(model.outputs, loaded.output_memos, output, ddr)
+    targets = targets_of(model.outputs, loaded.output_memos, output, ddr, takes)
     look_at_inputs(tuple(one for feed in feeds for one in feed.ranges))
     return _Inference(model.plan, feeds, targets, ctrl)
 

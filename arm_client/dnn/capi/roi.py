@@ -15,7 +15,7 @@ from arm_client.dnn.capi.runtime import device_memory, look_at_inputs, runtime
 from arm_client.dnn.errors import ModelError, bad_argument
 from arm_client.dnn.spec.properties import shape_in
 from arm_client.dnn.spec.spec import TensorSpec
-from arm_client.dnn.tensors.binding import Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
+from arm_client.dnn.tensors.binding import Take, Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
 from arm_client.dnn.tensors.image_feeds import region_of_picture
 from arm_client.dnn.tensors.places import Memo
 from arm_client.dnn.tensors.resizer import Region, data_batch, output_batch
@@ -109,8 +109,9 @@ def roi_job(
     input: Sequence[hbDNNTensor],
     regions: Sequence[Region],
     ctrl: hbDNNInferCtrlParam,
+    takes: Sequence[Take | None] = (),
 ) -> tuple[int, Job]:
-    """Check tensors and regions, and bind them: the batch, and what runs it.
+    """Check tensors and regions, and bind them: the batch, and what runs it; ``takes`` as of ``targets_of``.
 
     Raises:
         ModelError: INVALID_ARGUMENT, with the tensor or region and the rule.
@@ -122,7 +123,10 @@ def roi_job(
     elements = _elements(model, input, regions, batch, ddr)
     runs = output_batch(batch, model_batch) // model_batch
     targets = [
-        _target(spec, nth(output, at, spec.name), runs, model_batch, ddr) for at, spec in enumerate(model.outputs)
+        Target(spec.name, None, take)
+        if runs == 1 and (take := takes[at] if takes else None) is not None
+        else _target(spec, nth(output, at, spec.name), runs, model_batch, ddr)
+        for at, spec in enumerate(model.outputs)
     ]
 
     count = batch * len(model.inputs)

@@ -31,7 +31,6 @@ class TensorBuffer:
         tensor: The structure to fill; a new one by default. An element of a C array will do.
         shape: Sizes of the data, for a tensor whose sizes the data decides.
         picture: Rows and columns of the picture, for an input whose source is the resizer.
-        room: Bytes to allocate when they are not known, as of an output whose sizes the data decides.
         times: How many batches of the model an output holds; hbDNNRoiInfer runs as many.
 
     Raises:
@@ -45,12 +44,12 @@ class TensorBuffer:
         *,
         shape: Sequence[int] | None = None,
         picture: tuple[int, int] | None = None,
-        room: int = 0,
         times: int = 1,
     ) -> None:
         self.spec = spec
         self.tensor = hbDNNTensor() if tensor is None else tensor
         self._mem: hbSysMem | None = None  # an empty tensor needs none
+        self._taken: NDArray[Any] | None = None
         fill_properties(spec, self.tensor.properties)
         self.valid_shape, self.aligned_shape, self.stride = spec.valid_shape, spec.aligned_shape, spec.stride
         self.size = spec.aligned_bytes
@@ -61,8 +60,8 @@ class TensorBuffer:
         elif times > 1:
             self._take_batches(times)
         if self.size == DYNAMIC:
-            self.size = room
-        self._allocate()
+            self.size = 0
+        self._make_room()
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -104,41 +103,46 @@ class TensorBuffer:
             self.values()[...] = array
 
     def get(self) -> NDArray[Any]:
-        """A copy of the stored values, of the valid shape; of a picture the bytes, rows of the aligned W."""
+        """The stored values, of the valid shape, that no later run changes; of a picture the bytes, rows of aligned W."""
+        if self._taken is not None:
+            return self._taken
         if self.spec.image:
             return self._bytes().copy()
         if self.spec.tensor_type in NIBBLES:
-            return nibbles.unpack(self._bytes()[: self.size], self.valid_shape, self.dtype)
+            return nibbles.unpack(self._bytes(), self.valid_shape, self.dtype)
         return self.values().copy()
 
     def values(self) -> NDArray[Any]:
         """View of the stored values, of the valid shape, by the tensor's strides; not for pictures and 4 bits."""
+        if self._taken is not None:
+            return self._taken
         if self._mem is None or not math.prod(self.valid_shape):
             return np.empty(self.valid_shape, self.dtype)
         return np.ndarray(self.valid_shape, self.dtype, self._mem.view(), 0, self.stride)
 
     def raw(self) -> bytes:
         """The bytes as they lie in memory, padding included."""
-        return self._bytes()[: self.size].tobytes()
+        return self._bytes().tobytes()
 
     def put_raw(self, data: bytes) -> None:
         """Write bytes as they are to lie in memory, padding included: as many as the tensor has."""
         self._bytes()[:] = np.frombuffer(data, np.uint8)
 
-    def grow(self, room: int) -> None:
-        """Make room for results of sizes that turned out to be larger."""
-        self.free()
-        self.size = room
-        self._allocate()
+    def reshape(self, shape: Sequence[int]) -> None:
+        """Hold data of other sizes, for a tensor whose sizes the data decides.
 
-    def take_actual_sizes(self) -> None:
-        """Take over the sizes that a run wrote into the structure, of a tensor whose sizes the data decides."""
-        properties = self.tensor.properties
-        rank = properties.validShape.numDimensions
-        self.valid_shape = tuple(properties.validShape.dimensionSize[:rank])
-        self.aligned_shape = self.valid_shape
-        self.size = properties.alignedByteSize
-        self.stride = strides_of(self.valid_shape, self.dtype.itemsize)
+        Raises:
+            ModelError: the shape does not fit the tensor, or there is no memory for it.
+        """
+        self._take_shape(tuple(shape))
+        self._make_room()
+
+    def take(self, result: NDArray[Any]) -> None:
+        """Hold a result whose sizes the data decided: an array of its own, since nobody knows its room before."""
+        self._taken = result
+        self.valid_shape = self.aligned_shape = result.shape
+        self.size = (result.size + 1) // 2 if self.spec.tensor_type in NIBBLES else result.nbytes
+        self.stride = strides_of(result.shape, self.dtype.itemsize)
 
     def free(self) -> None:
         """Give the memory back; again does nothing."""
@@ -153,9 +157,11 @@ class TensorBuffer:
             session.blocks.free_later(self._mem.phyAddr)
         self._mem = None
 
-    def _allocate(self) -> None:
-        if not self.size:
+    def _make_room(self) -> None:
+        """Have memory for the data. What is there stays when it is large enough, else it is replaced."""
+        if self.size <= (self._mem.memSize if self._mem is not None else 0):
             return
+        self.free()
         mem = hbSysMem()
         status = hbSysAllocMem(mem, self.size)
         if status:
@@ -227,4 +233,10 @@ class TensorBuffer:
         self._bytes().reshape(rows, padded)[:, :width] = data.reshape(rows, width)
 
     def _bytes(self) -> NDArray[np.uint8]:
-        return np.empty(0, np.uint8) if self._mem is None else self._mem.array(np.uint8)
+        if self._taken is None:
+            return np.empty(0, np.uint8) if self._mem is None else self._mem.array(np.uint8)[: self.size]
+        if self.spec.tensor_type not in NIBBLES:
+            return np.ascontiguousarray(self._taken).reshape(-1).view(np.uint8)
+        packed = np.zeros(self.size, np.uint8)
+        nibbles.pack(self._taken, packed)
+        return packed

@@ -132,7 +132,7 @@ class Model:
         self.inputs = tuple(Tensor(spec) for spec in loaded.model.inputs)
         self.outputs = tuple(Tensor(spec) for spec in loaded.model.outputs)
         self._lock = threading.Lock()
-        self._idle: list[tuple[tuple[Any, ...], Runner]] = []
+        self._idle: list[Runner] = []
         self._latencies: deque[float] = deque(maxlen=_MOST_LATENCIES)
 
     @property
@@ -169,19 +169,16 @@ class Model:
         """
         arrays = self._as_list(inputs)
         pairs = zip(self.inputs, arrays, strict=True)
-        key = tuple(array.shape if tensor.spec.is_dynamic else None for tensor, array in pairs)
+        shapes = tuple(array.shape if tensor.spec.is_dynamic else None for tensor, array in pairs)
         try:
-            runner = self._take(key)
+            runner = self._take(shapes)
             try:
                 for buffer, array in zip(runner.inputs, arrays, strict=True):
                     buffer.put(array)
                 latency = runner.run(control(core_id, priority), timeout_ms)
-                for buffer in runner.outputs:
-                    if buffer.spec.is_dynamic:
-                        buffer.take_actual_sizes()
                 results = tuple(Tensor(buffer.spec, buffer.get()) for buffer in runner.outputs)
             finally:
-                self._give_back(key, runner)
+                self._idle.append(runner)
         except ModelError as error:
             raise error_for(error.status, str(error)) from None
         with self._lock:
@@ -229,26 +226,22 @@ class Model:
             raise error_for(error.status, str(error))
         return [_array(tensor.name, value) for tensor, value in zip(self.inputs, given, strict=True)]
 
-    def _take(self, key: tuple[Any, ...]) -> Runner:
-        """A set of tensors that nobody uses."""
+    def _take(self, shapes: tuple[tuple[int, ...] | None, ...]) -> Runner:
+        """Tensors that nobody uses, for inputs of these shapes. They keep the room of the largest that they held."""
         _finish_what_was_left()
-        with self._lock:
-            for at, (known, runner) in enumerate(self._idle):
-                if known == key:
-                    del self._idle[at]
-                    return runner
-        specs = [tensor.spec for tensor in self.inputs]
-        runner = Runner(self.handle, specs, [tensor.spec for tensor in self.outputs], shapes=key)
-        weakref.finalize(runner, _free, [*runner.inputs, *runner.outputs])
+        try:
+            runner = self._idle.pop()
+        except IndexError:
+            specs = [tensor.spec for tensor in self.inputs]
+            runner = Runner(self.handle, specs, [tensor.spec for tensor in self.outputs], shapes=shapes)
+            weakref.finalize(runner, _free, [*runner.inputs, *runner.outputs])
+            return runner
+        try:
+            runner.reshape(shapes)
+        except BaseException:
+            self._idle.append(runner)
+            raise
         return runner
-
-    def _give_back(self, key: tuple[Any, ...], runner: Runner) -> None:
-        with self._lock:
-            others = [kept for known, kept in self._idle if known != key]
-            self._idle = [(known, kept) for known, kept in self._idle if known == key]
-            self._idle.append((key, runner))
-        for other in others:  # of sizes that came before
-            other.free()
 
 
 class _Packed:

@@ -13,7 +13,7 @@ from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
 from arm_client.dnn.cores.tasks import Job
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.python.buffers import TensorBuffer
-from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.dnn.tensors.binding import one_of_batch
 from arm_client.errors import error_for
 from hbrt.dnn_types import (
@@ -26,9 +26,6 @@ from hbrt.dnn_types import (
 )
 from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
-
-FIRST_ROOM = 64 << 10
-"""Bytes for an output whose size the data decides, until a result needs more."""
 
 
 def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInferCtrlParam:
@@ -99,10 +96,11 @@ class Runner:
                 picture = next(sizes, None) if is_resizer else None
                 self.inputs.append(TensorBuffer(spec, self._inputs[at], shape=shape, picture=picture))
             for at, spec in enumerate(outputs):
-                self.outputs.append(TensorBuffer(spec, self._outputs[at], room=FIRST_ROOM, times=times))
+                self.outputs.append(TensorBuffer(spec, self._outputs[at], times=times))
         except BaseException:
             self.free()
             raise
+        self._takes = [buffer.take if buffer.spec.is_dynamic else None for buffer in self.outputs]
 
     def run(self, ctrl: hbDNNInferCtrlParam, timeout_ms: int = 0) -> float:
         """Submit, wait, release.
@@ -120,15 +118,22 @@ class Runner:
         """
         start = time.perf_counter()
         status, sentence = self._once(ctrl, timeout_ms)
-        while status == Status.HB_DNN_RUN_TASK_FAILED and self._grow():
-            start = time.perf_counter()
-            status, sentence = self._once(ctrl, timeout_ms)
         elapsed = (time.perf_counter() - start) * 1e3
         if status == Status.HB_DNN_TIMEOUT:
             raise TimeoutError(f"The run did not end within {timeout_ms} ms, and was ended.")
         if status:
             raise error_for(status, sentence)
         return elapsed
+
+    def reshape(self, shapes: Sequence[Sequence[int] | None]) -> None:
+        """Take inputs of other sizes, where the data decides them; memory that is large enough stays.
+
+        Raises:
+            ModelError: a shape does not fit its input, or there is no memory for it.
+        """
+        for buffer, shape in zip(self.inputs, shapes, strict=True):
+            if shape is not None:
+                buffer.reshape(shape)
 
     def free(self) -> None:
         """Give all memory back; again does nothing."""
@@ -160,18 +165,8 @@ class Runner:
     def _bind(self, loaded: Loaded, ctrl: hbDNNInferCtrlParam) -> tuple[int, Job]:
         """What the task counts for in a chain, and its work."""
         if not self._rois:
-            return 1, job_of(loaded, self._outputs, self._inputs, ctrl, device_memory())
+            return 1, job_of(loaded, self._outputs, self._inputs, ctrl, device_memory(), self._takes)
         from arm_client.dnn.capi.roi import regions_behind, roi_job  # needs OpenCV
 
         regions = regions_behind(self._rois, len(self._rois))
-        return roi_job(loaded.model, self._outputs, self._inputs, regions, ctrl)
-
-    def _grow(self) -> bool:
-        """Make room for results that had too little, by what the run wrote into their structures."""
-        has_grown = False
-        for buffer in self.outputs:
-            needed = buffer.tensor.properties.alignedByteSize
-            if buffer.spec.aligned_bytes == DYNAMIC and needed > buffer.size:
-                buffer.grow(needed)
-                has_grown = True
-        return has_grown
+        return roi_job(loaded.model, self._outputs, self._inputs, regions, ctrl, self._takes)

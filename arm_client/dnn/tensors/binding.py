@@ -30,6 +30,10 @@ if TYPE_CHECKING:
     from hbrt.ddr.file import Ddr
 
 
+Take = Callable[["NDArray[Any]"], None]
+"""Takes the result of an output whose size the data decides: an array that no later run touches."""
+
+
 @dataclass(slots=True)
 class Feed:
     """One input of one run: an array that can be used as it is, or what makes it in the worker's thread.
@@ -133,15 +137,28 @@ def feed_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Feed
 
 
 def targets_of(
-    specs: Sequence[TensorSpec], memos: Sequence[Memo], tensors: Sequence[hbDNNTensor], ddr: Ddr
+    specs: Sequence[TensorSpec],
+    memos: Sequence[Memo],
+    tensors: Sequence[hbDNNTensor],
+    ddr: Ddr,
+    takes: Sequence[Take | None] = (),
 ) -> list[Target]:
     """Outputs of one run.
+
+    Args:
+        specs: What the model says of them.
+        memos: What is known of the caller's tensors.
+        tensors: The caller's.
+        ddr: They lie in it.
+        takes: By output: what takes its result instead of its tensor; None, or no entry, for nothing.
 
     Raises:
         ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
     """
     return [
-        target_of(spec, memo, nth(tensors, at, spec.name), ddr)
+        Target(spec.name, None, take)
+        if (take := takes[at] if takes else None) is not None
+        else target_of(spec, memo, nth(tensors, at, spec.name), ddr)
         for at, (spec, memo) in enumerate(zip(specs, memos, strict=True))
     ]
 

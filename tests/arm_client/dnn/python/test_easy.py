@@ -18,6 +18,7 @@ import pytest
 import arm_client as hb
 from arm_client import dnn
 from arm_client.client import Board, connect
+from arm_client.dnn.capi.api import model_behind
 from arm_client.dnn.capi.runtime import runtime
 from arm_client.errors import CallerError, HbrtError
 from arm_client.session.session import attached, set_default
@@ -79,6 +80,22 @@ def test_a_call_takes_its_inputs_as_arguments_or_as_one_list(dsp_board: Board) -
     assert [single(given)[0].tolist() for given in (a, [a], [5.0, 7.0])] == [[-5, -7]] * 3
     with pytest.raises(CallerError, match=r"has 2 inputs \(a, b\), not 3"):
         two([a, b, a])
+
+
+def test_shapes_in_turn_are_computed_once_each(dsp_board: Board) -> None:
+    """Nothing is computed again for want of room, and the largest inputs so far are the memory that is held."""
+    text = "agraph (float[1,3,N] x) => (float[1,3,N] y) { y = Neg(x) }"
+    model = one(text)
+    steps: list[object] = []
+    model_behind(model.handle).model.plan.observer = steps.append
+    values = [np.random.default_rng(0).normal(size=(1, 3, size)).astype(np.float32) for size in (30_000, 10_000)]
+    used = []
+    for at in range(6):
+        given = values[at % 2]
+        np.testing.assert_array_equal(model(given)[0], -given)
+        used.append(dsp_board.live_bytes())
+    assert len(steps) == 6
+    assert len(set(used)) == 1
 
 
 def test_forward_takes_and_gives_stored_values(dsp_board: Board, images: Any) -> None:
