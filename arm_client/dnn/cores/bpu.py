@@ -59,8 +59,13 @@ class Bpu:
         self._threads: list[threading.Thread] = []
         self._is_closed = False
 
-    def submit(self, work: Work) -> None:
-        """Run it on the first core that is free and may; else keep it until one is."""
+    def submit(self, work: Work, *, is_awaited: bool = False) -> None:
+        """Run it on the first core that is free and may; else keep it until one is.
+
+        Args:
+            work: The work.
+            is_awaited: The calling thread next calls ``lend`` for it, or ``cancel``: the core's own need not wake.
+        """
         with self._lock:
             if not self._threads:
                 self._start()
@@ -69,7 +74,8 @@ class Bpu:
                     del self._idle[core]
                     self._given[core] = work
                     work.is_submitted = True
-                    self._bells[core].put(True)
+                    if not is_awaited:
+                        self._bells[core].put(True)
                     return
             work.is_submitted = True
             self._ready.append(work)
@@ -102,12 +108,21 @@ class Bpu:
 
     def cancel(self, work: Work) -> bool:
         """Take back what no core has begun; whether that was so."""
-        with self._lock:
-            try:
-                self._ready.remove(work)
-            except ValueError:
-                return False
-            return True
+        core = -1
+        try:
+            with self._lock:
+                core = next((core for core, given in self._given.items() if given is work), -1)
+                if core >= 0:
+                    del self._given[core]
+                    self._lent[core] = work
+                elif work in self._ready:
+                    self._ready.remove(work)
+                else:
+                    return False
+        finally:  # also on Ctrl-C: the core goes on
+            if core >= 0:
+                self._go_on(core, work)
+        return True
 
     def current_core(self) -> int:
         """The core that the calling thread runs something for; -1 for every other thread."""

@@ -174,6 +174,7 @@ class Tasks:
         core_mask: int = 0,
         priority: int = 0,
         custom_id: int = 0,
+        is_awaited: bool = False,
     ) -> None:
         """Add an inference to a new task, or to one that awaits more; submit the task when it is the last one.
 
@@ -187,6 +188,7 @@ class Tasks:
             core_mask: Cores that may run it, 0 for any. As priority and custom_id, that of the last call holds.
             priority: 0..255, larger first.
             custom_id: Smaller first.
+            is_awaited: The caller waits for it next, without a time limit, or releases it.
 
         Raises:
             ModelError: API_USE_ERROR: the handle is not null and awaits nothing; TASK_NUM_EXCEED_LIMIT: 32 are alive;
@@ -217,7 +219,7 @@ class Tasks:
                 task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_steady
                 task.state = State.READY
         if is_last:
-            self.bpu.submit(task)
+            self.bpu.submit(task, is_awaited=is_awaited and task.is_short)
 
     def add_resize(self, out: hbDNNTaskHandle_t, job: Job, *, core_mask: int, priority: int) -> None:
         """Submit a task that resizes a picture; it has no model, and is counted apart from those that have.

@@ -103,7 +103,7 @@ class TensorBuffer:
             self.values()[...] = array
 
     def get(self) -> NDArray[Any]:
-        """The stored values, of the valid shape, that no later run changes; of a picture the bytes, rows of aligned W."""
+        """The stored values, of the valid shape, which no later run changes; of a picture rows of the aligned W."""
         if self._taken is not None:
             return self._taken
         if self.spec.image:

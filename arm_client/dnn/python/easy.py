@@ -19,6 +19,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from copy import copy
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -86,18 +87,27 @@ class Tensor:
         name: As in the graph.
         properties: What it looks like.
         buffer: Stored values of an output that ``forward`` returned; empty for the tensors of a model itself.
+        takes_real: Whether a model that is called converts real numbers for it.
     """
 
-    def __init__(self, spec: TensorSpec, buffer: NDArray[Any] = _EMPTY) -> None:
+    def __init__(self, spec: TensorSpec) -> None:
         self.name = spec.name
         self.spec = spec
         self.properties = properties_of(spec)
-        self.buffer = buffer
+        self.buffer = _EMPTY
+        is_float = np.issubdtype(spec.graph_dtype, np.floating)
+        self.takes_real = spec.image is None and (spec.quantization is not None or bool(is_float))
+
+    def holding(self, values: NDArray[Any]) -> Tensor:
+        """The same tensor with stored values."""
+        made = copy(self)
+        made.buffer = values
+        return made
 
     def quantize(self, values: ArrayLike) -> NDArray[Any]:
         """Real numbers as the tensor stores them; the same numbers in its type when it is not quantised."""
         if self.spec.quantization is None:
-            return np.asarray(values).astype(self.properties.dtype)
+            return np.asarray(values).astype(self.spec.graph_dtype)
         limits = quantization.LIMITS.get(self.spec.tensor_type)
         return quantization.quantize(values, self.spec.quantization, self.spec.graph_dtype, limits=limits)
 
@@ -167,7 +177,10 @@ class Model:
         Raises:
             HbrtError: an input does not fit, or the task failed. TimeoutError: it did not end in time, and was ended.
         """
-        arrays = self._as_list(inputs)
+        return self._run(self._as_list(inputs), core_id, priority, timeout_ms)
+
+    def _run(self, arrays: list[NDArray[Any]], core_id: int, priority: int, timeout_ms: int) -> tuple[Tensor, ...]:
+        """As ``forward``, of one array an input."""
         pairs = zip(self.inputs, arrays, strict=True)
         shapes = tuple(array.shape if tensor.spec.is_dynamic else None for tensor, array in pairs)
         try:
@@ -176,7 +189,8 @@ class Model:
                 for buffer, array in zip(runner.inputs, arrays, strict=True):
                     buffer.put(array)
                 latency = runner.run(control(core_id, priority), timeout_ms)
-                results = tuple(Tensor(buffer.spec, buffer.get()) for buffer in runner.outputs)
+                pairs_out = zip(self.outputs, runner.outputs, strict=True)
+                results = tuple(tensor.holding(buffer.get()) for tensor, buffer in pairs_out)
             finally:
                 self._idle.append(runner)
         except ModelError as error:
@@ -209,10 +223,9 @@ class Model:
             given = inputs[0] if is_list_of_inputs else inputs
         stored = []
         for tensor, value in zip(self.inputs, self._as_list(given), strict=True):
-            is_real = np.issubdtype(value.dtype, np.floating)
-            takes_real = tensor.spec.quantization is not None or np.issubdtype(tensor.spec.graph_dtype, np.floating)
-            stored.append(tensor.quantize(value) if is_real and takes_real and not tensor.spec.image else value)
-        return [output.dequantize() for output in self.forward(stored, core_id, priority, timeout_ms=timeout_ms)]
+            is_stored = value.dtype.kind != "f" or not tensor.takes_real
+            stored.append(value if is_stored else tensor.quantize(value))
+        return [output.dequantize() for output in self._run(stored, core_id, priority, timeout_ms)]
 
     def __repr__(self) -> str:
         """Name and tensors."""

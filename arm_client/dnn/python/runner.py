@@ -27,6 +27,9 @@ from hbrt.dnn_types import (
 from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
 
+_DEFAULTS = hbDNNInferCtrlParam()
+HB_DNN_INITIALIZE_INFER_CTRL_PARAM(_DEFAULTS)
+
 
 def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInferCtrlParam:
     """How a task is scheduled; the rest as the manual's initializer has it.
@@ -38,8 +41,7 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
         if integer(value) is None:
             raise bad_argument(f"The {name} is {shown(value)}; write a whole number.")
     check_schedule(core_id, priority)  # before C's integers cut them
-    ctrl = hbDNNInferCtrlParam()
-    HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
+    ctrl = hbDNNInferCtrlParam.from_buffer_copy(_DEFAULTS)
     ctrl.bpuCoreId, ctrl.priority, ctrl.customId = core_id, priority, custom_id
     return ctrl
 
@@ -154,6 +156,7 @@ class Runner:
                 core_mask=ctrl.bpuCoreId,
                 priority=ctrl.priority,
                 custom_id=ctrl.customId,
+                is_awaited=limit_ms <= 0,
             )
             return runtime.tasks.wait(task.value, limit_ms)
         except RequestRefusedError as error:

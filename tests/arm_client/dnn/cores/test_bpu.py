@@ -85,6 +85,25 @@ def test_a_lent_thread_runs_what_the_core_was_given_and_hands_on_what_follows(sl
     assert jobs[1].ran_on[0][1] != here
 
 
+def test_the_thread_that_awaits_work_runs_it_and_wakes_no_core(bpu: Bpu) -> None:
+    awaited, following = Job(core_mask=1), Job(1, core_mask=1)
+    bpu.submit(awaited, is_awaited=True)
+    bpu.submit(following)
+    assert bpu.lend(awaited)
+    assert awaited.ran_on == [(0, threading.get_ident())]
+    assert following.has_run.wait(PATIENCE_S)
+
+
+def test_awaited_work_that_is_taken_back_leaves_its_core_to_the_next(bpu: Bpu) -> None:
+    awaited, following = Job(core_mask=1), Job(1, core_mask=1)
+    bpu.submit(awaited, is_awaited=True)
+    bpu.submit(following)
+    assert bpu.cancel(awaited)
+    assert following.has_run.wait(PATIENCE_S)
+    assert not awaited.ran_on
+    assert not bpu.cancel(awaited)
+
+
 def test_a_core_is_free_again_after_a_lent_thread_was_interrupted(slow_bpu: SlowBpu) -> None:
     stopped, after = Job(0, core_mask=1, raises=KeyboardInterrupt()), Job(1, core_mask=1)
     slow_bpu.submit(stopped)
