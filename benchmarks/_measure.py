@@ -75,6 +75,18 @@ def pinned(cpus: set[int]) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+@contextlib.contextmanager
+def spinning() -> Iterator[None]:
+    """Keep one CPU busy meanwhile: a process that spins."""
+    text = "from benchmarks import _measure; _measure.end_with_parent()\nwhile True: pass"
+    spinner = subprocess.Popen([sys.executable, "-c", text], cwd=ROOT)
+    try:
+        yield
+    finally:
+        spinner.kill()
+        spinner.wait()
+
+
 def cpu_seconds(pid: int) -> float:
     """Return the CPU time, user and system, of all threads of process ``pid`` so far, in seconds."""
     # The command's name may hold spaces and parentheses: behind it, utime and stime are 11 and 12.

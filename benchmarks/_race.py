@@ -33,7 +33,7 @@ class Plan:
 
     @classmethod
     def choose(cls, *, quick: bool) -> Plan:
-        """Return the full plan, under four minutes for both regimes, or one of about twenty seconds."""
+        """Return the full plan, about six minutes for all regimes, or one of about thirty seconds."""
         return cls(3, 0.06, (4,)) if quick else cls(5, 0.3, (4, 16))
 
 

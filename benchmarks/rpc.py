@@ -1,9 +1,10 @@
 """What a call costs, side by side with other ways of calling another process, in one go on one machine.
 
-    python -m benchmarks.rpc [--quick] [--regime one|free|both] [--peers a,b] [--json FILE] [--markdown]
+    python -m benchmarks.rpc [--quick] [--regime one|free|busy|all] [--peers a,b] [--json FILE] [--markdown]
 
-Placement decides the number, so that everything is measured twice: with the whole process tree on one CPU
-(as ``taskset -c 0`` would do it; this repeats best), and free, where a wake-up may cross CPUs. The peers take
+Placement decides the number, so that everything is measured three times: with the whole process tree on one CPU
+(as ``taskset -c 0`` would do it; this repeats best), free, where a wake-up may cross CPUs, and free on a busy machine,
+where one more process spins all the time. The peers take
 turns in every round. The measuring client is a process of its own, as every server is; this program only
 starts them, tells them when to begin, and ends them.
 """
@@ -21,7 +22,7 @@ from typing import Any
 import click
 
 from benchmarks import _report
-from benchmarks._measure import machine, pinned, private_directory, raise_on_sigterm, usable_cpus
+from benchmarks._measure import machine, pinned, private_directory, raise_on_sigterm, spinning, usable_cpus
 from benchmarks._peers import PEERS, Peer
 from benchmarks._race import Entrant, Plan, Regime
 
@@ -33,6 +34,8 @@ def run_regime(
     cpus = {min(usable_cpus())} if name == "one" else usable_cpus()
     results = {}
     with pinned(cpus), private_directory() as directory, ExitStack() as stack:
+        if name == "busy":
+            stack.enter_context(spinning())
         entrants = []
         for peer in peers:
             entrant = Entrant(peer, directory, stack)
@@ -44,7 +47,7 @@ def run_regime(
         regime = Regime(name, entrants)
         regime.measure(plan)
         verdict = _report.goals(name, results)
-        if idle_seconds:
+        if idle_seconds and name != "busy":
             verdict += regime.idle_goals(idle_seconds)
     return results, verdict
 
@@ -72,8 +75,8 @@ def choose_peers(names: str | None) -> list[Peer]:
 
 
 @click.command()
-@click.option("--quick", is_flag=True, help="About 20 s instead of four minutes, with 4 clients at the most.")
-@click.option("--regime", type=click.Choice(["one", "free", "both"]), default="both", show_default=True)
+@click.option("--quick", is_flag=True, help="About 30 s instead of six minutes, with 4 clients at the most.")
+@click.option("--regime", type=click.Choice([*_report.REGIMES, "all"]), default="all", show_default=True)
 @click.option("--peers", "names", help="Only these, by name, with commas between them.")
 @click.option("--idle-seconds", default=10.0, show_default=True, help="How long to watch idle cores; 0 to skip it.")
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
@@ -99,7 +102,7 @@ def main(
     }
     measured: dict[str, dict[str, _report.Result]] = {}
     verdict: list[_report.Goal] = []
-    for name in ("one", "free") if regime == "both" else (regime,):
+    for name in _report.REGIMES if regime == "all" else (regime,):
         measured[name], found = run_regime(name, peers, plan, idle_seconds)
         verdict += found
     print(_report.as_text(measured, verdict, about, markdown=markdown))

@@ -47,7 +47,9 @@ TABLE: tuple[Setting, ...] = (
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
     Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it", 0),
-    Setting("HBRT_SPIN_US", "int", "-1", "microseconds to look before sleeping; 0 never spins, -1 adapts"),
+    Setting(
+        "HBRT_SPIN_US", "int", "-1", "microseconds to poll before sleeping; 0 never polls, -1 takes the default of 300"
+    ),
     Setting(
         "HBRT_NN_PATH",
         "choice:ping_pong|ddr",

@@ -123,6 +123,7 @@ _CORE = (
 )
 _CLIENT = (
     Field(layout.CLIENT_ASLEEP, "uint8", "asleep", "1 while the client sleeps on its doorbell, or is about to"),
+    Field(layout.CLIENT_SLEEPS, "uint8", "sleeps", "1 while polling costs the client more: its cores do not poll"),
     Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it has gone"),
 )
 _STATES = {

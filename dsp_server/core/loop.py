@@ -31,6 +31,7 @@ from hbrt.ddr.layout import (
     CLIENT_ASLEEP,
     CLIENT_COUNT,
     CLIENT_RECORD_BYTES,
+    CLIENT_SLEEPS,
     CORE_ACTIVITY,
     CORE_TASKS,
     SLOT_RECORD_BYTES,
@@ -131,7 +132,7 @@ class Core:
         self._priority = 0  # of the task that runs
         self._nested_cycles = 0
         self._spare_engines: tuple[TileManager, CycleCounter, Idma] | None = None  # for the op that interrupts
-        self._spinner = Spinner()
+        self._spinner, self._polls = Spinner(), True
         self._fence = Fence()
         # Its halves, for the hot lines. No handler interrupts there: the one of this process returns outside of an op.
         self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
@@ -174,7 +175,7 @@ class Core:
         """Look a little longer, then sleep until rung."""
         mm, start, end = self._map, self._announced, self._announced_end
         mm[self._activity] = LOOKING
-        if self._spinner.budget_ns and self._spinner.spin(lambda: mm.find(ANNOUNCED, start, end) >= 0):
+        if self._polls and self._spinner.budget_ns and self._spinner.spin(lambda: mm.find(ANNOUNCED, start, end) >= 0):
             return
         self._count()
         mm[self._activity] = ASLEEP
@@ -433,6 +434,7 @@ class Core:
         asleep = owner * CLIENT_RECORD_BYTES
         try:
             sleeps = self._asleep[asleep]
+            self._polls = not self._asleep[asleep + CLIENT_SLEEPS]
         except IndexError:
             return  # whoever wrote the slot wrote nonsense: there is nobody to ring
         if not sleeps:

@@ -57,7 +57,7 @@ class Tasks:
 
         Args:
             link: This process's attachment.
-            spins: Whether to look for a while before sleeping. Who also sleeps on watched descriptors does not.
+            spins: Whether to poll before sleeping. A process that also sleeps on watched descriptors does not.
         """
         self._link = link
         self.mailbox: Mailbox = link.mailbox
@@ -81,7 +81,7 @@ class Tasks:
         self._handle_base = make(link.client_id, 0, 0)
         fence = Fence()
         self._fence_in, self._fence_out = fence.enter, fence.leave
-        self.waiters = Waiters(link, self._handles, looks=spins)
+        self.waiters = Waiters(link, self._handles, polls=spins)
 
     # -- submit -------------------------------------------------------------------------------------------------
 
@@ -322,9 +322,12 @@ class Tasks:
             return self._refuse_handle(handle)
         at = self._states + slot
         mm, waiters = self._map, self.waiters
-        if mm[at] < _DONE and not (
+        if mm[at] >= _DONE:
+            if waiters.choice.measures:
+                waiters.measure(slot)
+        elif not (
             waiters.sleep_alone(slot, handle)
-            if timeout_ms <= 0 and not waiters.looks
+            if timeout_ms <= 0 and not waiters.polls
             else waiters.wait_for(slot, handle, timeout_ms)
         ):
             if self._link.fault:
@@ -344,10 +347,12 @@ class Tasks:
         if handles[slot] != handle:
             return self._refuse_handle(handle)  # a board that was closed has no memory to look at
         if mm[at] < _DONE:
-            if waiters.looks:
+            if waiters.polls:
                 waiters.wait_for(slot, handle, 0)
             else:
                 waiters.sleep_alone(slot, handle)
+        elif waiters.choice.measures:
+            waiters.measure(slot)
         if handles[slot] != handle or mm[at] != _DONE:
             return self.wait(handle, 0)
         handles[slot] = 0

@@ -1,13 +1,14 @@
-"""Waiting for the ends of a process's tasks: look for a while, then sleep on the process's one doorbell.
+"""Waiting for the ends of a process's tasks: poll where that pays, then sleep on the process's one doorbell.
 
 Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others (followers) whose tasks have
 ended, and a follower takes the lead when the leader leaves.
 
 An interrupt (Ctrl-C, a handler that raises) may end a wait at the entry of any function and after any call of one in C.
-So who leads is an entry that its owner takes away without a call, and followers look by themselves once in a while.
+So the leader is an entry that its owner removes without a call, and followers check by themselves once in a while.
 
-For the end of a task that took long the last time, a waiter does not look at once: it sleeps until the task is about
-to end, and looks then, so that no wake-up comes between its end and the next call (see hbrt/attach/completion_time.py).
+For the end of a task that took long the last time, a waiter does not poll at once: it sleeps until the task is about
+to end, and polls then, so that no wake-up comes between its end and the next call (hbrt/attach/completion_time.py).
+Whether to poll at all depends on what tasks have cost both ways (hbrt/attach/poll_choice.py).
 """
 
 from __future__ import annotations
@@ -20,11 +21,12 @@ from os import eventfd_read, eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
-from hbrt.attach.completion_time import Usual, lookout
+from hbrt.attach.completion_time import LEAST_NS, CompletionTimes, poll_window
+from hbrt.attach.poll_choice import PollChoice
 from hbrt.ddr.fence import Fence
-from hbrt.ddr.layout import CLIENT_ASLEEP, SLOT_RECORD_BYTES
-from hbrt.mailbox.spin import Spinner
-from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
+from hbrt.ddr.layout import CLIENT_ASLEEP, CLIENT_SLEEPS, SLOT_RECORD_BYTES
+from hbrt.mailbox.spin import MOST_SKIPPED_IN_VAIN, Spinner
+from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, SUBMITTED, State
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
 PARTING_SECONDS = 2.0
 FOLLOWER_BEAT_SECONDS = 0.2  # a leader that was interrupted may have woken nobody
 MOST_WAIT_MS = (1 << 31) - 1  # what epoll takes; longer is for ever
-LATE_MOST_SKIPPED = 1  # a lookout costs a small part of the call that it waits for, even when it is vain
+MOST_SKIPPED = (MOST_SKIPPED_IN_VAIN, 0)  # PollChoice judges what a lost CPU costs
+LATE_MOST_SKIPPED = (1, 0)  # a poll window is a small part of the call that it waits for, even when it is vain
 LEAST_DOZE_NS = 50_000  # setting a timer and waking by it takes as long
 MOST_EXACT_SECONDS = 0.1  # longer waits end at a whole millisecond, which is what epoll has
 FD_SETSIZE = 1024  # of select(2)
@@ -46,19 +49,22 @@ class Waiters:
     Args:
         link: This process's attachment.
         handles: Present handle of each slot, 0 when none: the caller's own list, which it goes on writing.
-        looks: Whether to look for a while before sleeping.
+        polls: Whether to poll before sleeping.
     """
 
-    def __init__(self, link: Link, handles: list[int], *, looks: bool) -> None:
+    def __init__(self, link: Link, handles: list[int], *, polls: bool) -> None:
         layout = link.ddr.layout
         self._link = link
         self._map = link.mailbox.map
         self._states, self._records = layout.states, layout.records
         self._asleep_at = layout.client(link.client_id) + CLIENT_ASLEEP
         self._handles = handles
-        self._spinner, self._late = Spinner(), Spinner(most_skipped=LATE_MOST_SKIPPED)
-        self.looks = looks and self._spinner.budget_ns > 0
-        self._usual = Usual()
+        self._spinner, self._late = Spinner(most_skipped=MOST_SKIPPED), Spinner(most_skipped=LATE_MOST_SKIPPED)
+        self.polls = polls and self._spinner.budget_ns > 0
+        self.choice = PollChoice(may_poll=self.polls)
+        self._times = CompletionTimes()
+        self._sleeps_at = layout.client(link.client_id) + CLIENT_SLEEPS
+        self._map[self._sleeps_at] = polls and not self.polls
         self._fence = Fence()
         self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
         self._epoll = select.epoll()
@@ -73,8 +79,8 @@ class Waiters:
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
 
     def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
-        """Look, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
-        if self.looks and not self._followers and self._spinner.spin(ready):
+        """Poll, then sleep, until ``ready``; False on expiry (<= 0 never expires) or when the board is gone."""
+        if self.choice.polls and not self._followers and self._spinner.spin(ready):
             return True
         return self._sleep(ready, _deadline(timeout_ms))
 
@@ -114,36 +120,59 @@ class Waiters:
         Returns:
             False on expiry, and when the board is gone.
         """
-        if not self.looks:
-            return self._sleep(self._end_of(slot, handle), _deadline(timeout_ms))
-        ready = self._end_of(slot, handle)
-        record = self._records + slot * SLOT_RECORD_BYTES
-        call = self._map[record + REQUEST_CMD_AT : record + REQUEST.size]
-        usual_ns = self._usual.of(call)
-        if not usual_ns and not self._followers and self._spinner.spin(ready):
-            return True
-        deadline = _deadline(timeout_ms)
-        if not (usual_ns and self._look_out(slot, ready, usual_ns, deadline)) and not self._sleep(ready, deadline):
-            return False
-        if self._map[self._states + slot] == _DONE:
-            _, _, _, _, claim_ns, _, done_ns, _ = ANSWER.unpack_from(self._map, record + ANSWER_OFFSET)
-            self._usual.note(call, done_ns - claim_ns)
-        return True
+        choice = self.choice
+        if choice.polls:
+            has_ended = self._poll_for(slot, handle, _deadline(timeout_ms))
+        elif timeout_ms <= 0:
+            has_ended = self.sleep_alone(slot, handle)
+        else:
+            has_ended = self._sleep(self._end_of(slot, handle), _deadline(timeout_ms))
+        if has_ended and self.polls:  # else the board may have gone, and its memory with it
+            if choice.measures:
+                self.measure(slot)
+            else:
+                choice.skip()
+        return has_ended
 
-    def _look_out(self, slot: int, ready: Callable[[], bool], usual_ns: int, deadline: float | None) -> bool:
-        """Sleep until a task is about to end, then look; False when it has not ended."""
-        if self._followers or self._leader:
-            return False  # looking would keep other threads from running
+    def measure(self, slot: int) -> None:
+        """Tell the choice between polling and sleeping what a task has cost whose waiter goes on now."""
+        mm, record, choice = self._map, self._records + slot * SLOT_RECORD_BYTES, self.choice
+        if mm[self._states + slot] == _DONE and not self._followers:
+            _, _, _, _, _, start_ns, done_ns, _ = ANSWER.unpack_from(mm, record + ANSWER_OFFSET)
+            now_ns = monotonic_ns()
+            # From the submission on, because a core is rung there; without the op, whose time varies.
+            choice.note(now_ns - SUBMITTED.unpack_from(mm, record)[0] - done_ns + start_ns, now_ns)
+            mm[self._sleeps_at] = not choice.polls
+
+    def _poll_for(self, slot: int, handle: int, deadline: float | None) -> bool:
+        """Poll for the end of a task, or for a longer one around the time when it is expected; then sleep."""
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
-        sleep_ns, look_ns = lookout(usual_ns)
+        ready, begin_ns = self._end_of(slot, handle), monotonic_ns()
+        call = mm[record + REQUEST_CMD_AT : record + REQUEST.size]
+        expected_ns = self._times.of(call)
+        if expected_ns:
+            has_ended = self._poll_around(slot, ready, expected_ns, deadline) or self._sleep(ready, deadline)
+        else:
+            has_ended = (not self._followers and self._spinner.spin(ready)) or self._sleep(ready, deadline)
+        if has_ended and mm[self._states + slot] == _DONE and (expected_ns or monotonic_ns() - begin_ns > LEAST_NS):
+            _, _, _, _, claim_ns, _, done_ns, _ = ANSWER.unpack_from(mm, record + ANSWER_OFFSET)
+            self._times.note(call, done_ns - claim_ns)
+        return has_ended
+
+    def _poll_around(self, slot: int, ready: Callable[[], bool], expected_ns: int, deadline: float | None) -> bool:
+        """Sleep until a task is about to end, then poll; False when it has not ended."""
+        if self._followers or self._leader:
+            return False  # polling would keep other threads from running
+        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
+        sleep_ns, poll_ns = poll_window(expected_ns)
         if mm[self._states + slot] == _RUNNING:
             sleep_ns -= monotonic_ns() - CLAIM.unpack_from(mm, record + ANSWER_OFFSET)[4]
-        if deadline is not None and deadline - time.monotonic() < (sleep_ns + look_ns) / 1e9:
+        if deadline is not None and deadline - time.monotonic() < (sleep_ns + poll_ns) / 1e9:
             return False
         if sleep_ns >= LEAST_DOZE_NS and self._sleep(ready, time.monotonic() + sleep_ns / 1e9):
             return True
         # One that no core has claimed by now ends much later.
-        return mm[self._states + slot] >= _RUNNING and self._late.spin(ready, look_ns)
+        return mm[self._states + slot] >= _RUNNING and self._late.spin(ready, poll_ns)
 
     def _end_of(self, slot: int, handle: int) -> Callable[[], bool]:
         # A function of its own: in the callers, variables that a closure holds would cost those that need none.

@@ -42,16 +42,19 @@ class Spinner:
 
     Args:
         cpus: How many CPUs may be used; None asks the system.
-        most_skipped: After vain looks it skips at most so many waits, as a power of two.
+        most_skipped: At most so many waits are skipped, as a power of two: after vain looks, and after one that lost
+            the CPU.
     """
 
-    def __init__(self, cpus: int | None = None, most_skipped: int = MOST_SKIPPED_IN_VAIN) -> None:
+    def __init__(
+        self, cpus: int | None = None, most_skipped: tuple[int, int] = (MOST_SKIPPED_IN_VAIN, MOST_SKIPPED_CPU_LOST)
+    ) -> None:
         """Begin without a habit."""
         configured_us = settings.integer("HBRT_SPIN_US")
         self.budget_ns = BUDGET_NS if configured_us < 0 else configured_us * 1000
         if (cpus or usable_cpus()) == 1:
             self.budget_ns = 0
-        self._most_skipped = most_skipped
+        self._most_skipped, self._most_skipped_cpu_lost = most_skipped
         self._level = 0  # the next vain look skips 2**level - 1 waits
         self._skip = 0
         self._paid = 0
@@ -93,6 +96,6 @@ class Spinner:
         if has_lost_cpu or self._level <= self._most_skipped:  # a vain look is no reason to come back quickly
             self._steady = STEADY_CPU_LOST if has_lost_cpu else STEADY
         self._skip = (1 << self._level) - 1
-        if self._level < (MOST_SKIPPED_CPU_LOST if has_lost_cpu else self._most_skipped):
+        if self._level < (self._most_skipped_cpu_lost if has_lost_cpu else self._most_skipped):
             self._level += 1
         self._paid = 0

@@ -1,4 +1,4 @@
-"""Waiting for calls whose usual time is known: they are slept for, and looked for when they are about to end."""
+"""Waiting for calls: by polling where that pays, from shortly before the end where the time of a call is known."""
 
 from __future__ import annotations
 
@@ -13,8 +13,10 @@ import pytest
 
 import arm_client as hb
 from arm_client.client import Board, private_board
+from hbrt.ddr.layout import ACTIVITY_ASLEEP, CORE_ACTIVITY
 from hbrt.mailbox import spin
 from tests.arm_client.conftest import Chip
+from tests.limits import PATIENCE_S
 
 UNTIL_TOLD = 0xFFFF_FFFF  # microseconds
 IMAGE = Path(__file__).parent.parent / "images" / "ops.py"
@@ -25,7 +27,7 @@ def board(monkeypatch: pytest.MonkeyPatch) -> Iterator[Board]:
     """A board whose callers look before they sleep, also on a machine with one CPU."""
     monkeypatch.setattr(spin, "usable_cpus", lambda: 2)
     with private_board(IMAGE, cores=1) as board:
-        assert board.session.tasks.waiters.looks
+        assert board.session.tasks.waiters.polls
         yield board
 
 
@@ -49,6 +51,24 @@ class Rest:
         self._asked[0] = microseconds
         self._board.call(Chip.REST, self._asked, self._told, timeout=timeout)
         assert self._told[0] == microseconds
+
+
+def test_core_does_not_poll_for_a_client_whose_tasks_are_cheaper_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spin, "usable_cpus", lambda: 2)
+    monkeypatch.setenv("HBRT_SPIN_US", str(int(PATIENCE_S * 2e6)))  # of this process and of the core
+    with private_board(IMAGE, cores=1) as board:
+        rest, link, choice = Rest(board), board.session.link, board.session.tasks.waiters.choice
+        now_ns = time.monotonic_ns()
+        while choice.polls:
+            now_ns += 1_000_000_000
+            choice.note(1_000_000_000, now_ns)
+        rest(10)  # tells the core
+        rest(11)
+        activity = link.ddr.layout.core(0) + CORE_ACTIVITY
+        began = time.monotonic()
+        while link.ddr.map[activity] != ACTIVITY_ASLEEP:
+            assert time.monotonic() - began < PATIENCE_S
+            time.sleep(0.01)
 
 
 def test_answer_is_there_whatever_calls_usually_take(board: Board) -> None:

@@ -72,7 +72,7 @@ def _looks_at(
     """Which of these waits, each of which pays or does not, a new habit looks at; by a clock that nobody disturbs."""
     clock = itertools.count(step=1000)
     monkeypatch.setattr("hbrt.mailbox.spin.monotonic_ns", lambda: next(clock))
-    spinner, looked = Spinner(cpus=2, most_skipped=most_skipped), []
+    spinner, looked = Spinner(cpus=2, most_skipped=(most_skipped, 0)), []
     for pays in waits:
         looks = Looks(ready_at=1 if pays else None)
         spinner.spin(looks)
@@ -104,7 +104,7 @@ def test_at_most_so_many_waits_are_skipped_as_it_was_told(monkeypatch: pytest.Mo
 def test_look_of_a_long_budget_that_ends_in_time_has_not_lost_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = itertools.count(step=LOST_CPU_NS // 10)
     monkeypatch.setattr("hbrt.mailbox.spin.monotonic_ns", lambda: next(clock))
-    spinner = Spinner(cpus=2, most_skipped=0)
+    spinner = Spinner(cpus=2, most_skipped=(0, 0))
     for _ in range(5):
         looks = Looks()
         spinner.spin(looks, 2 * LOST_CPU_NS)

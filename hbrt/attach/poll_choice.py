@@ -1,0 +1,73 @@
+"""Whether polling before sleeping pays: a process tries both ways again and again, and keeps the cheaper one.
+
+Polling saves two wake-ups where CPUs are idle. Where other processes want the CPUs, it costs more than it saves: a
+poller keeps the peer from its CPU, or gives a whole time slice away by a yield. No count of CPUs or of processes tells
+the two apart, but what tasks cost does. So a few tasks out of many are measured, both ways in turn. A trial takes a
+small share of the time, however much the other way costs, and that bounds the loss.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+SETTLING_TASKS = 2  # after a change, the core still does once what it did
+SETTLING_NS = 10_000_000  # after a change, the kernel's load balancer moves processes within a few ticks
+SAMPLE_TASKS, SAMPLE_NS = 16, 10_000_000  # a sample has at least so many tasks and costs at least so much
+SAMPLES = 3  # whose median counts: one during which another process took the CPU decides nothing
+# A trial takes at most one part in so many of the time: after a change of mind, and when each trial has confirmed it.
+LEAST_HOLD, MOST_HOLD = 4, 64
+LEAST_GAIN = 1.05  # a tie is no reason to keep a CPU busy
+
+
+class PollChoice:
+    """Decides for one process whether its waiters poll, from what tasks have cost each way.
+
+    Attributes:
+        polls: Whether the next wait polls.
+        measures: Whether the cost of the next task is wanted.
+    """
+
+    def __init__(self, *, may_poll: bool = True) -> None:
+        """Begin with polling, and with a trial; never poll or measure unless ``may_poll``."""
+        self.polls = self._best = self.measures = may_poll
+        self._held_tasks = 0  # left until the next trial
+        self._tasks = self._cost_ns = 0  # of this sample
+        self._settling, self._settled_ns = SETTLING_TASKS, -1  # from the first task on
+        self._hold = LEAST_HOLD
+        # Mean costs of a task in the latest samples, in ns: asleep, polling.
+        self._samples: tuple[deque[float], deque[float]] = (deque(maxlen=SAMPLES), deque(maxlen=SAMPLES))
+
+    def skip(self) -> None:
+        """Count a wait that was not measured."""
+        self._held_tasks -= 1
+        self.measures = self._held_tasks <= 0
+
+    def note(self, cost_ns: int, now_ns: int) -> None:
+        """Take what a task has cost, and choose anew at the end of a trial."""
+        if self._settled_ns < 0:
+            self._settled_ns = now_ns + SETTLING_NS
+        if self._settling > 0 or now_ns < self._settled_ns:
+            self._settling -= 1
+            return
+        self._tasks += 1
+        self._cost_ns += cost_ns
+        tasks, total_ns = self._tasks, self._cost_ns  # other threads may take part
+        if tasks < SAMPLE_TASKS or total_ns < SAMPLE_NS:
+            return
+        self._samples[self.polls].append(total_ns / tasks)
+        if self.polls is not self._best and all(self._samples):
+            self._choose(total_ns)
+        self._tasks = self._cost_ns = 0
+        if not self.measures and self.polls is self._best:
+            return
+        self.polls = not self.polls
+        self._settling, self._settled_ns = SETTLING_TASKS, now_ns + SETTLING_NS
+
+    def _choose(self, trial_ns: int) -> None:
+        """Choose the way that has been cheaper, until the next trial."""
+        asleep, polled = (sorted(samples)[len(samples) // 2] for samples in self._samples)
+        was_best, self._best = self._best, asleep > polled * LEAST_GAIN
+        self._hold = min(2 * self._hold, MOST_HOLD) if self._best is was_best else LEAST_HOLD
+        # In tasks that cost as little as the best, what a trial of both ways takes.
+        trial_tasks = 2 * (trial_ns + SETTLING_NS) / (polled if self._best else asleep)
+        self.measures, self._held_tasks = False, int(self._hold * trial_tasks)
