@@ -14,7 +14,7 @@ import arm_client
 import dsp_server
 from hbrt import settings
 from hbrt.cli.group import VERBS, group
-from hbrt.status import Status
+from hbrt.status import Status, sys_status
 from tools.docs_blocks import blocks
 from tools.docs_tables import REPOSITORY, names_in, pages, parts, render
 
@@ -100,7 +100,11 @@ def test_functions_that_are_named_exist(page: Path) -> None:
 
 
 def test_the_journey_names_its_functions() -> None:
-    assert len(_PLACE.findall(text_of(REPOSITORY / "docs" / "journey.md"))) > 30
+    journey = text_of(REPOSITORY / "docs" / "journey.md")
+    assert len(_PLACE.findall(journey)) > 60
+    for walk in ("A model", "A relay task", "A remote task"):
+        section = journey.partition(f"\n## {walk}\n")[2].partition("\n## ")[0]
+        assert len(_PLACE.findall(section)) >= 5, walk
 
 
 @EVERY_PAGE
@@ -168,6 +172,6 @@ def codes_in_use() -> set[str]:
     text = "\n".join(
         path.read_text(encoding="utf-8") for path in sides if path.name not in lists or path.parent.name == "dnn"
     )
-    return set(re.findall(r"\b(?:Status|_S)\.(HB_\w+)", text)) | (
-        {"HB_ERR_MMAP_FAILED"} & set(re.findall(r"HB_\w+", text))
-    )
+    of_memory = {Status(sys_status(code)).name for code in Status if sys_status(code) != code}
+    named = set(re.findall(r"\b(?:Status|_S)\.(HB_\w+)", text))
+    return named | of_memory | ({"HB_ERR_MMAP_FAILED"} & set(re.findall(r"HB_\w+", text)))
