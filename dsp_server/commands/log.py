@@ -11,7 +11,7 @@ import click
 
 from hbrt.board.files import daemon_pid
 from hbrt.board.log_file import Follower, last_lines
-from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.board.paths import BoardError, BoardPaths, RemoteBoard
 from hbrt.cli.options import any_board_option, json_option
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError
@@ -46,6 +46,8 @@ def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> No
         follower = Follower(board.log)
     except FileNotFoundError:
         raise NotRunningError(why_not_running(board)) from None
+    except OSError as error:
+        raise BoardError(f"The log {board.log} cannot be read: {error.strerror}.") from None
     with contextlib.suppress(KeyboardInterrupt), contextlib.closing(follower):  # Ctrl-C is how one leaves
         pid = daemon_pid(board) if follow else None
         tail = last_lines(board.log, lines, follower.skip_to_end())

@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import BinaryIO, ClassVar, NamedTuple
+
+from hbrt.board.private_files import open_file
 
 CHUNK_BYTES = 65536
 
@@ -39,7 +41,7 @@ def tail(path: Path, count: int, most_bytes: int | None = None, end: int | None 
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with _open(path) as file:
         end = file.seek(0, os.SEEK_END) if end is None else end
         at, start = end, max(0, end - most_bytes) if most_bytes is not None else 0
         found = b""
@@ -63,10 +65,14 @@ def bytes_since(path: Path, since: int, most_bytes: int) -> Part:
     Raises:
         OSError: the file cannot be read.
     """
-    with path.open("rb") as file:
+    with _open(path) as file:
         at = file.seek(since if since <= file.seek(0, os.SEEK_END) else 0)
         raw = file.read(most_bytes)
     return Part(raw, at + len(raw))
+
+
+def _open(path: Path) -> BinaryIO:
+    return os.fdopen(open_file(path, os.O_RDONLY), "rb")
 
 
 def shorten(path: Path, most_bytes: int, kept_bytes: int) -> int:
@@ -80,7 +86,7 @@ def shorten(path: Path, most_bytes: int, kept_bytes: int) -> int:
     Raises:
         OSError: the file cannot be read or written.
     """
-    fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+    fd = open_file(path, os.O_RDWR | os.O_APPEND)
     try:
         size = os.fstat(fd).st_size
         if size <= most_bytes:
@@ -104,7 +110,7 @@ class Follower:
         Raises:
             OSError: the file cannot be read.
         """
-        self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._fd = open_file(path, os.O_RDONLY)
 
     def skip_to_end(self) -> int:
         """Leave out what is there already; returns the offset of what comes next."""

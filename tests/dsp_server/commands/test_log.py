@@ -26,6 +26,16 @@ def test_a_board_that_never_ran_has_no_log(shell: Shell) -> None:
     assert answer.stderr.startswith("Error: There is no board default in ")
 
 
+def test_a_log_that_is_a_fifo_is_refused_by_name(shell: Shell) -> None:
+    fill(shell, 1)
+    log = shell.home / "default" / "log"
+    log.unlink()
+    os.mkfifo(log)
+    answer = shell.hbrt("log")
+    assert answer.returncode == 3
+    assert answer.stderr == f"Error: The log {log} cannot be read: it is a FIFO, and no regular file; remove it.\n"
+
+
 def test_the_log_outlives_the_daemon_and_goes_on_with_the_next(shell: Shell) -> None:
     for _ in range(2):
         shell.good("start", "--cores", 1)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,25 @@ class TestShorten:
             assert b"".join(follower.read()) == b"new\n"
             follower.close()
         assert log.read_bytes().endswith(b"old\nnew\n")
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        Follower,
+        lambda path: last_lines(path, 1),
+        lambda path: tail(path, 1, 10),
+        lambda path: bytes_since(path, 0, 1),
+        lambda path: shorten(path, 0, 0),
+    ],
+    ids=["follow", "last lines", "tail", "since", "shorten"],
+)
+def test_a_fifo_in_place_of_a_log_is_refused_and_not_waited_for(tmp_path: Path, use: Callable[[Path], object]) -> None:
+    path = tmp_path / "log"
+    os.mkfifo(path)
+    # Somebody has both its ends open, so that a mistake here fails and does not hang.
+    theirs = os.open(path, os.O_RDWR)
+    os.write(theirs, b"line\n")
+    with pytest.raises(OSError, match=r"it is a FIFO.*; remove it"):
+        use(path)
+    os.close(theirs)
