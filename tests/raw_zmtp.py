@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -16,25 +17,31 @@ _COMMAND, _LARGE = 4, 2
 
 
 class RawPeer:
-    """A connection to a relay, by bytes; a context manager.
+    """A connection to a relay or a daemon, by bytes; a context manager.
 
     Args:
-        address: ``tcp://HOST:PORT``.
+        address: ``tcp://HOST:PORT``, or the file of a socket of this machine.
         identity: Routing id to bring along.
         window_bytes: Room of the socket for what is not read; 0 for the kernel's choice.
+        kind: What kind of ZeroMQ socket it says that it is.
     """
 
-    def __init__(self, address: str, identity: bytes = b"", window_bytes: int = 0) -> None:
-        board = board_paths(address)
-        assert isinstance(board, RemoteBoard)
-        self.socket = socket.socket()
+    def __init__(
+        self, address: str | Path, identity: bytes = b"", window_bytes: int = 0, kind: bytes = b"DEALER"
+    ) -> None:
+        self.socket = socket.socket(socket.AF_UNIX if isinstance(address, Path) else socket.AF_INET)
         if window_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window_bytes)
         self.socket.settimeout(PATIENCE_S)
-        self.socket.connect((board.host, board.port))
+        if isinstance(address, Path):
+            self.socket.connect(str(address))
+        else:
+            board = board_paths(address)
+            assert isinstance(board, RemoteBoard)
+            self.socket.connect((board.host, board.port))
         self.socket.sendall(_GREETING)
         self._take(64)
-        ready = b"\x05READY" + _property(b"Socket-Type", b"DEALER") + _property(b"Identity", identity)
+        ready = b"\x05READY" + _property(b"Socket-Type", kind) + _property(b"Identity", identity)
         self.socket.sendall(_frame(ready, _COMMAND))
         flags, body = self.hear_frame()
         assert flags & _COMMAND

@@ -11,10 +11,10 @@ import click
 
 from hbrt.board.files import daemon_pid
 from hbrt.board.log_file import Follower, last_lines
-from hbrt.board.paths import BoardError, BoardPaths, RemoteBoard
+from hbrt.board.paths import BoardPaths, RemoteBoard
 from hbrt.cli.options import any_board_option, json_option
 from hbrt.control.daemon import why_not_running
-from hbrt.errors import NotRunningError
+from hbrt.errors import BoardError, NotRunningError
 
 LINES = 100
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 import zmq
 
 from dsp_server.process.event_loop import Loop, Timer
+from dsp_server.process.intake import Intake
 from dsp_server.process.journal import Journal
 from hbrt.board.paths import BoardPaths
 from hbrt.protocol import control
@@ -20,6 +21,7 @@ RECEIVE_BYTES = 16 * control.MAX_REQUEST_BYTES
 # Per peer; one that asks and does not read loses the rest. Far more than are ever under way: ZeroMQ counts what was
 # read some milliseconds late, and drops what seems to be too much.
 QUEUED_REPLIES = 1000
+WAITING_REQUESTS = 1000  # of a process, while it gets no answer
 LINGER_MS = 200
 REOPEN_SECONDS = 0.2
 _EVENT = struct.Struct("=HI")  # of the socket monitor: what happened, to which descriptor
@@ -38,6 +40,7 @@ class ControlSocket:
         self._socket.linger = LINGER_MS
         self._socket.maxmsgsize = RECEIVE_BYTES
         self._socket.sndhwm = QUEUED_REPLIES
+        self._intake = Intake(self._socket, paths.control_endpoint, WAITING_REQUESTS, journal.say)
         # libzmq aborts the process when accept() finds no descriptor left. So its file is hidden for a while when a new
         # connection's descriptor shows by its number that half are in use: nobody finds the socket then, and who is
         # connected stays connected. (Unbinding would hang up on them, and lose their replies.)
@@ -75,12 +78,9 @@ class ControlSocket:
         self._context.term()
 
     def _on_messages(self) -> None:
-        while True:
-            try:
-                frames = self._socket.recv_multipart(zmq.NOBLOCK)
-            except zmq.Again:
-                return
-            self._handle(frames)
+        while messages := self._intake.take_all():
+            for frames in messages:
+                self._handle(frames)
 
     def _on_connections(self) -> None:
         while True:

@@ -22,9 +22,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TypeAlias
 
-import zmq
-
 from dsp_server.gateway.backlog import Backlog, received_bytes
+from dsp_server.process.intake import copy_of
 
 Key: TypeAlias = tuple[int, int]  # device and inode: of a connection, whatever its descriptor
 
@@ -94,25 +93,10 @@ class Connections:
         Raises:
             OSError: as ``claim``.
         """
-        try:
-            os.fstat(fd)
-        except OSError:
-            return None
-        copy = os.dup(fd)
-        try:
-            found = socket.socket(fileno=copy)
-        except OSError:
-            os.close(copy)  # no socket at all
-            return None
-        try:
-            is_ours = found.family in {socket.AF_INET, socket.AF_INET6} and found.getsockname()[1] == self._port
-            found.getpeername()  # it is connected
-        except OSError:
-            is_ours = False
-        if is_ours:
-            return found
-        found.close()
-        return None
+        return copy_of(fd, self._is_ours)
+
+    def _is_ours(self, found: socket.socket) -> bool:
+        return found.family in {socket.AF_INET, socket.AF_INET6} and found.getsockname()[1] == self._port
 
     def is_claimed(self, key: Key) -> bool:
         """Whether a connection is some identity's."""
@@ -174,14 +158,6 @@ def peer_of(connection: socket.socket) -> str:
 def reset_when_closed(connection: socket.socket) -> None:
     """Have the other end told by a reset when ZeroMQ closes its side: a flood would wait, and not learn of it."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
-
-
-def source_fd(frame: zmq.Frame) -> int:
-    """Descriptor that a frame says it came over; -1 when it says none."""
-    try:
-        return int(frame.get(zmq.MessageOption.SRCFD))
-    except zmq.ZMQError:
-        return -1
 
 
 def is_given(identity: bytes) -> bool:

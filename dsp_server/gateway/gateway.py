@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import zmq
 
 from dsp_server.gateway.backlog import MOST_UNREAD_BYTES
-from dsp_server.gateway.connections import Connection, Connections, is_given, reset_when_closed, source_fd
+from dsp_server.gateway.connections import Connection, Connections, is_given, reset_when_closed
 from dsp_server.gateway.handler import Attendant
 from dsp_server.gateway.listening import Door, Listen
 from dsp_server.gateway.observer import Looker
 from dsp_server.gateway.pending import Newcomers
 from dsp_server.gateway.remote_client import Deputy, activity_of
 from dsp_server.gateway.send_queue import Outbox, printable
+from dsp_server.process.intake import source_fd
 from hbrt.attach.link import Link
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode

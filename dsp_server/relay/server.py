@@ -12,10 +12,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from itertools import chain
 from typing import Any
 
 import zmq
 
+from dsp_server.process.intake import Intake
 from dsp_server.process.journal import Repeats
 from dsp_server.relay.dispatch import Placed, Placer
 from dsp_server.relay.lease_check import Vouched, Voucher
@@ -23,7 +25,7 @@ from dsp_server.relay.peers import Peer
 from dsp_server.relay.waker import Bell
 from hbrt.attach.link import Link
 from hbrt.board.private_files import FILE_MODE
-from hbrt.ddr.layout import CLIENT_PID
+from hbrt.ddr.layout import CLIENT_PID, SLOT_COUNT
 from hbrt.errors import RequestRefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
@@ -33,9 +35,9 @@ from hbrt.status import Status
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 5.0  # a process that said nothing for so long may have let its lease go without a word
 MOST_UNREAD = 4096  # frames that wait for one process; it is let go when there are more
+MOST_TALK = 4096  # messages of a process that wait, while it gets no answer
 _QUEUED = Placed.QUEUED
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
-_RCVMORE, _EVENTS, _POLLIN = int(zmq.RCVMORE), int(zmq.EVENTS), int(zmq.POLLIN)
 _NOBLOCK = int(zmq.NOBLOCK)
 _SNDMORE = _NOBLOCK | int(zmq.SNDMORE)
 
@@ -64,13 +66,14 @@ class Relay:
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.linger = 500
         self._socket.maxmsgsize = MAX_FRAME_BYTES
-        self._socket.sndhwm = self._socket.rcvhwm = MOST_UNREAD
+        self._socket.sndhwm = MOST_UNREAD
+        self._talk = Intake(self._socket, link.paths.relay_endpoint, MOST_TALK, say)
         self._socket.router_mandatory = 1
         self._socket.bind(link.paths.relay_endpoint)
         link.paths.relay.chmod(FILE_MODE)
         self._tasks = self._context.socket(zmq.PULL)
         self._tasks.maxmsgsize = MAX_FRAME_BYTES
-        self._tasks.rcvhwm = MOST_UNREAD
+        self._sent = Intake(self._tasks, link.paths.relay_tasks_endpoint, 2 * SLOT_COUNT, say)
         self._tasks.bind("inproc://bell")
         self._tasks.bind(link.paths.relay_tasks_endpoint)
         link.paths.relay_tasks.chmod(FILE_MODE)
@@ -96,12 +99,10 @@ class Relay:
         while not self.is_stopping and not link.fault:
             raw = recv()
             if (placed := place(raw)) is not _QUEUED:
-                if raw == self._bell.message:
-                    self._bell.answer()
-                    if time.monotonic() >= self._next_beat:
-                        self._on_beat()
-                else:
-                    self._on_not_queued(placed, raw)
+                self._on_not_queued(placed, raw)
+                if raw != self._bell.message:  # maybe a flood
+                    for raw in chain.from_iterable(self._sent.take_all()):
+                        self._take(raw)
                 # Whatever was sent to somebody may have taken the sign that something has come.
                 self._listen()
 
@@ -180,19 +181,12 @@ class Relay:
 
     def _listen(self) -> None:
         """Take in all talk that has come."""
-        get, recv = self._socket.getsockopt, self._socket.recv
-        while get(_EVENTS) & _POLLIN:  # type: ignore[operator]
-            identity = recv(_NOBLOCK)
-            raw = recv(_NOBLOCK)
-            if get(_RCVMORE):
-                self._skip_rest(identity)
-            else:
-                self._on_frame(identity, raw)
-
-    def _skip_rest(self, identity: bytes) -> None:
-        while self._socket.getsockopt(_RCVMORE):
-            self._socket.recv(_NOBLOCK)
-        self._refuse_malformed(identity, "A message is one frame; more came.")
+        while messages := self._talk.take_all():
+            for identity, *frames in messages:
+                if len(frames) == 1:
+                    self._on_frame(identity, frames[0])
+                else:
+                    self._refuse_malformed(identity, "A message is one frame; more came.")
 
     def _on_frame(self, identity: bytes, raw: bytes) -> None:
         peer = self._peers.get(identity)
@@ -210,7 +204,8 @@ class Relay:
             self._on[message.kind](peer, message.fields)
 
     def _take(self, raw: bytes) -> None:
-        self._on_not_queued(self._placer.place(raw), raw)
+        if (placed := self._placer.place(raw)) is not _QUEUED:
+            self._on_not_queued(placed, raw)
 
     def _lease_holder(self, client: int) -> int:
         """Process of a client, 0 for none: by the client table, since a daemon that hangs would not answer."""
@@ -242,13 +237,19 @@ class Relay:
 
     def _on_not_queued(self, placed: Placed, raw: bytes) -> None:
         """Say that a task was refused. What was taken back meanwhile needs no word; nonsense has nobody to hear it."""
+        if raw == self._bell.message:
+            self._bell.answer()
+            if time.monotonic() >= self._next_beat:
+                self._on_beat()
+            return
         if placed is Placed.NONSENSE:
             self._on_nonsense(raw)
             return
         _, ticket, handle, *_ = SUBMIT.unpack(raw)
         peer = self._by_ticket.get(ticket)
         if peer is None:
-            self._say("The relay was sent a task by a process that it does not know.")
+            if (suffix := self._malformed.suffix(b"unknown", time.monotonic())) is not None:
+                self._say(f"The relay was sent a task by a process that it does not know.{suffix}")
         elif placed is Placed.REFUSED:
             self._send(peer, encode(Kind.END, handle))
         elif placed is Placed.FOREIGN:
