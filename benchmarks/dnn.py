@@ -25,9 +25,10 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import arm_client as hb
+from arm_client import dnn
 from arm_client.dnn.layers.plugins_dsp_nn import DspSoftmax
 from arm_client.dnn.run.executor import session_options
 from benchmarks._board_model import BoardModel, check
@@ -87,9 +88,32 @@ def softmaxes() -> bytes:
     return _model(nodes, [1, SOFTMAX_SIZE])
 
 
-def _model(nodes: Sequence[onnx.NodeProto], shape: Sequence[int]) -> bytes:
-    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
-    graph = helper.make_graph(list(nodes), "net", values[:1], values[1:])
+def product(rows: int | str) -> bytes:
+    """A product of (rows, 256) with a constant matrix, then Relu; ``rows`` is a number, or a name for an open size."""
+    weights = np.random.default_rng(1).normal(0, 0.1, (256, 256)).astype(np.float32)
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    return _model(nodes, [rows, 256], [numpy_helper.from_array(weights, "w")])
+
+
+def convolutions() -> bytes:
+    """Three convolutions over a picture of open sizes."""
+    rng, nodes, weights, names = np.random.default_rng(1), [], [], ("x", "a", "b", "y")
+    for at, depth in enumerate((3, 16, 16)):
+        values = rng.normal(0, 0.1, (16, depth, 3, 3)).astype(np.float32)
+        weights.append(numpy_helper.from_array(values, f"w{at}"))
+        nodes.append(helper.make_node("Conv", [names[at], f"w{at}"], [names[at + 1]], pads=[1] * 4))
+    return _model(nodes, [1, 3, "h", "w"], weights, [1, 16, "h", "w"])
+
+
+def _model(
+    nodes: Sequence[onnx.NodeProto],
+    shape: Sequence[int | str],
+    weights: Sequence[TensorProto] = (),
+    output: Sequence[int | str] | None = None,
+) -> bytes:
+    sizes = (("x", shape), ("y", output or shape))
+    values = [helper.make_tensor_value_info(name, TensorProto.FLOAT, of) for name, of in sizes]
+    graph = helper.make_graph(list(nodes), "net", values[:1], values[1:], list(weights))
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
     return bytes(model.SerializeToString())
 
@@ -136,6 +160,30 @@ def overhead(name: str, model: bytes, feed: NDArray[Any], rounds: int, count: in
         pairs = [(times_us(bare, count), times_us(run, count)) for _ in range(rounds)]
     ours, theirs = Rounds(tuple(pair[1] for pair in pairs)), Rounds(tuple(pair[0] for pair in pairs))
     return theirs, ours
+
+
+def from_python(model: bytes, feed: NDArray[Any], rounds: int, count: int) -> Rounds:
+    """Microseconds that a call of ``dnn.load``'s model takes longer than ``session.run``."""
+    bare = Bare(model, feed)
+    (loaded,) = dnn.load(model)
+    np.testing.assert_array_equal(loaded(feed)[0], bare.output)
+    return Rounds(tuple(times_us(lambda: loaded(feed), count) - times_us(bare, count) for _ in range(rounds)))
+
+
+def alternating_shapes(rounds: int, count: int) -> Rounds:
+    """CPU time of a model of open sizes whose two shapes alternate, by that of bare onnxruntime."""
+    model, rng = convolutions(), np.random.default_rng(1)
+    feeds = [rng.random((1, 3, height, 200), np.float32) for height in (160, 240)]
+    bares = [Bare(model, feed) for feed in feeds]
+    (loaded,) = dnn.load(model)
+
+    def cpu_s(run: Callable[[int], object]) -> float:
+        start = time.process_time()
+        for at in range(count):
+            run(at % 2)
+        return time.process_time() - start
+
+    return Rounds(tuple(cpu_s(lambda at: loaded(feeds[at])) / cpu_s(lambda at: bares[at]()) for _ in range(rounds)))
 
 
 def softmax_layers(rounds: int, count: int) -> Rounds:
@@ -221,6 +269,14 @@ def measure(*, quick: bool) -> list[Line]:
         Line("MobileNetV1 224, hbDNN", board.median / 1000, board.spread, "ms"),
         Line("MobileNetV1 224, hbDNN takes longer by", (ratio.median - 1) * 100, ratio.spread, "%", 5),
     ]
+    rows = rng.random((16, 256), np.float32)
+    for what, sizes in (("fixed", 16), ("open", "n")):
+        more = from_python(product(sizes), rows, rounds, 300)
+        lines.append(
+            Line(f"model of {what} sizes, called from Python, takes longer by", more.median, more.spread, "us", 150)
+        )
+    shapes = alternating_shapes(rounds, 20)
+    lines.append(Line("model of open sizes, two shapes alternate, CPU time", shapes.median, shapes.spread, "x", 1.2))
     softmax = softmax_layers(rounds, 200)
     text = f"Softmax of {SOFTMAX_SIZE} on the DSP takes longer by, a layer"
     lines.append(Line(text, softmax.median, softmax.spread, "us", 100))
