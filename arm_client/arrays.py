@@ -32,6 +32,7 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
     """
 
     board_buffer: Buffer | None = None
+    _phy_addr: int | None = None  # asked for with every call, and as constant as where the array lies
 
     def __array_finalize__(self, origin: object) -> None:
         buffer = getattr(origin, "board_buffer", None)
@@ -61,11 +62,10 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
                 "This array is not in device memory: copying gave an ordinary array. Use board.from_array() or "
                 "board.empty_like().",
             )
-        if not self.size:
-            return self.board_buffer.phy_addr
-        start: int = self.__array_interface__["data"][0]
-        phy_addr: int = self.board_buffer.phy_addr + start - self.board_buffer.address
-        return phy_addr
+        if self._phy_addr is None:
+            start = self.__array_interface__["data"][0] if self.size else self.board_buffer.address
+            self._phy_addr = self.board_buffer.phy_addr + start - self.board_buffer.address
+        return self._phy_addr
 
 
 class Buffer:

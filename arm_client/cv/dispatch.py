@@ -34,6 +34,9 @@ BORDERS = {"constant": HB_VP_BORDER_CONSTANT, "replicate": HB_VP_BORDER_REPLICAT
 INTERPOLATIONS = {"nearest": HB_VP_INTER_NEAREST, "linear": HB_VP_INTER_LINEAR}
 PYRAMID_FILTERS = {"gaussian": HB_VP_INTER_GAUSSIAN, "linear": HB_VP_INTER_LINEAR}
 
+MOST_KNOWN = 64
+_known_good: set[tuple[type[CvParam], bytes]] = set()  # structures that keep the rules, which see their bytes alone
+
 
 class Options(TypedDict, total=False):
     """Keyword arguments that all CV functions share.
@@ -121,13 +124,9 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
         CallerError: a rule of the op is broken. TimeoutError. OpFailedError.
     """
     need_known(options, Options)
-    try:
-        param.check()
-    except CvRuleError as error:
-        raise refusal(str(error)) from None
     board.call(
         cmd,
-        param,
+        _checked(param),
         first_plane(result).board_buffer,
         priority=options.get("priority", 0),
         core=options.get("core", ANY),
@@ -135,6 +134,20 @@ def run(board: Board, cmd: hbDSPCvCmd, param: CvParam, result: Picture, options:
         keep=(result, used),
     )
     return result
+
+
+def _checked(param: CvParam) -> bytes:
+    """The bytes of a structure that keeps its rules: those of the frame before are held to them once."""
+    raw = bytes(param)
+    if (type(param), raw) not in _known_good:
+        try:
+            param.check()
+        except CvRuleError as error:
+            raise refusal(str(error)) from None
+        if len(_known_good) >= MOST_KNOWN:
+            _known_good.clear()
+        _known_good.add((type(param), raw))
+    return raw
 
 
 def mask_on_board(board: Board, mask: ArrayLike) -> tuple[hbVPFilterKernel, BoardArray]:

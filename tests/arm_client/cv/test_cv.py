@@ -18,6 +18,7 @@ import arm_client as hb
 from arm_client import cv
 from arm_client.arrays import BoardArray
 from arm_client.client import Board
+from arm_client.cv import dispatch
 from arm_client.cv.images import describe, has_whole_rows, kind_of
 from arm_client.errors import CallerError, OpFailedError
 from hbrt.cv_types import HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, hbDSPCvGaussianBlurParam
@@ -371,6 +372,28 @@ def test_the_weights_along_an_axis_are_a_list_a_row_or_a_column(dsp_board: Board
     got = cv.sep_filter2d(dsp_board, GREY, taps, taps / 2, dtype=np.float32)
     wide = np.pad(GREY, ((0, 1), (0, 1)), mode="edge")
     np.testing.assert_array_equal(got, wide[1:, 1:] * 2.0)
+
+
+def test_a_structure_is_held_to_its_rules_once_and_another_one_anew(
+    dsp_board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checked: list[bytes] = []
+    check = hbDSPCvGaussianBlurParam.check
+
+    def note(param: hbDSPCvGaussianBlurParam) -> None:
+        checked.append(bytes(param))
+        check(param)
+
+    monkeypatch.setattr(hbDSPCvGaussianBlurParam, "check", note)
+    monkeypatch.setattr(dispatch, "_known_good", set())  # other boards' arrays had the same addresses, perhaps
+    source, out = dsp_board.from_array(GREY), dsp_board.empty_like(GREY)
+    for size in (3, 3, 5, 3, 5):
+        cv.gaussian_blur(dsp_board, source, size, out=out)
+    assert len(checked) == len(set(checked)) == 2
+    for _ in range(2):
+        with pytest.raises(CallerError, match="4"):
+            cv.gaussian_blur(dsp_board, source, 4, out=out)
+    assert len(checked) == 4
 
 
 def raw(board: Board, **fields: Any) -> tuple[hbDSPCvGaussianBlurParam, BoardArray, BoardArray]:
