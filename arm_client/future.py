@@ -133,7 +133,10 @@ class Task(concurrent.futures.Future[Any]):
         timeout_ms = 0 if timeout is None else timeout * 1000
         status = tasks.wait(self._handle, timeout_ms)
         if status == Status.HB_DSP_TIMEOUT and (state := tasks.state(self._handle)) is not None and state < FIRST_END:
-            raise TimeoutError(f"Command {self.cmd:#x} did not end within {timeout} s; the task goes on.")
+            why = tasks.mailbox.claim_lock.why_held()
+            raise TimeoutError(
+                f"Command {self.cmd:#x} did not end within {timeout} s; the task goes on. {why}".rstrip()
+            )
         self._settle()
 
     def _look(self) -> None:

@@ -86,7 +86,11 @@ class Clients:
         return sum(mm[states + slot] >= FIRST_END for slot in client.slots)
 
     def withdraw_tasks(self, client: Client) -> bool:
-        """Cancel what a gone client has queued and empty what has ended; True when nothing of it runs any more."""
+        """Cancel what a gone client has queued and empty what has ended; True when nothing of it runs any more.
+
+        Raises:
+            ClaimLockError: the lock cannot be had; nothing was changed.
+        """
         mailbox, mm, states = self._mailbox, self._mailbox.map, self._mailbox.states
         with mailbox.claim_lock:
             for slot in client.slots:

@@ -24,9 +24,9 @@ ANSWERS = {
     "`HB_DSP_TASK_NUM_EXCEED_LIMIT` when none is",
     "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "
     "hexadecimal digits; else `HB_DSP_PERMISSION`",
-    "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, recovery, cores, tasks, "
-    "oldest_waiting, longest_running, slots, memory, clients, findings}`: what `hbrt status --json` prints; sizes in "
-    "bytes, ages in seconds",
+    "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, claim_lock, recovery, cores, "
+    "tasks, oldest_waiting, longest_running, slots, memory, clients, findings}`: what `hbrt status --json` prints; "
+    "sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
     "mem": "map `{summary, blocks}`: of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
     "largest_free_bytes, blocks}`, and of its first `most` blocks by address a list of maps `{phy_addr, "

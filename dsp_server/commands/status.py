@@ -64,7 +64,8 @@ def command(
     """Show a board: state, cores, memory, attached programs, and mistakes that it found (overruns, leaks).
 
     The exit code is 0 when the board is healthy: every core runs and beats. It is 3 when it is not: offline, a core
-    crashed or stalled. With --wait-healthy it is 124 when that does not come about in time.
+    crashed or stalled, or no core able to claim a task. With --wait-healthy it is 124 when that does not come about in
+    time.
 
     A board of another machine (tcp://HOST:PORT) is looked at over its relay, with the keys that programs use.
     """
@@ -161,6 +162,8 @@ def _show(status: dict[str, Any]) -> None:
     click.echo()
     for problem in filter(None, [core["problem"] for core in status["cores"]]):
         click.echo(f"{problem}\n")
+    if status["claim_lock"]:
+        click.echo(f"{status['claim_lock']}\n")
     _show_clients(status)
     click.echo()
     if not status["findings"]:

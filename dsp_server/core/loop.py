@@ -25,6 +25,7 @@ from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import TileManager
+from hbrt.ddr.claim_lock import ClaimLockHeldError
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import (
@@ -254,8 +255,9 @@ class Core:
             at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
             if mm[at] != _READY:
                 continue  # another core was first: not worth the lock
-            if refusal := lock.try_acquire(lock.handle):
-                lock.acquire_slowly(refusal)
+            if (refusal := lock.try_acquire(lock.handle)) and not self._await_lock(refusal):
+                mm[self._announced + slot] = 1  # for the next look
+                return -1
             # The mask, too: what announced the slot to this core may have been an earlier task in it.
             found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
             if mm[at] == _READY and found == sequence and may_run(self.index, mask):
@@ -271,6 +273,14 @@ class Core:
                 return slot
             lock.release(lock.handle)
         return -1
+
+    def _await_lock(self, refusal: int) -> bool:
+        """Take the claim lock; False when this core is to stop, or has waited for long enough inside another op."""
+        try:
+            self._claim_lock.acquire_slowly(refusal, None if self._is_nested else lambda: self.is_stopping)
+        except ClaimLockHeldError:
+            return False
+        return True
 
     def _collect(self) -> None:
         """Queue what was announced to this core. An announce byte is cleared before the record is read."""
@@ -371,9 +381,11 @@ class Core:
             self._collect()
             if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
                 return
-            self._run_nested()
+            if not self._run_nested():
+                return  # nothing could be claimed: the next beat looks again
 
-    def _run_nested(self) -> None:
+    def _run_nested(self) -> bool:
+        """Run one urgent task inside the op that runs; False when none could be claimed."""
         context = self._context
         before = (self._claim_ns, context.client_id, context.map_failure, self._priority)
         engines = (self.tile_manager, self.counter, self.idma)
@@ -392,6 +404,7 @@ class Core:
             self._claim_ns, context.client_id, context.map_failure, self._priority = before
             self._is_in_op, self._is_nested = True, False
             self._map[self._activity] = RUNNING
+        return slot >= 0
 
     def _use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
         self.tile_manager, self.counter, self.idma = tile_manager, counter, idma

@@ -19,6 +19,7 @@ from dsp_server.memory.owners import Memory
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from hbrt.board.paths import BoardPaths
+from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.protocol import control
 
 HELLO_SECONDS = 5.0
@@ -193,10 +194,11 @@ class Leases:
         self._settle()
 
     def _settle(self) -> None:
-        for client in list(self._parting):
-            if self._clients.withdraw_tasks(client):
-                self._parting.remove(client)
-                self._forget(client)
+        with contextlib.suppress(ClaimLockError):  # later: what has gone is nobody's until then
+            for client in list(self._parting):
+                if self._clients.withdraw_tasks(client):
+                    self._parting.remove(client)
+                    self._forget(client)
         self._memory.settle()
         if self._memory.is_waiting or self._parting:
             self.settle_soon()

@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from dsp_server.clients import Client, Clients
+from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.health import CoreHealth
@@ -31,6 +32,7 @@ class Report:
         memory: Memory,
         lifecycle: Lifecycle,
         journal: Journal,
+        locks: LockWatch,
     ) -> None:
         self._paths = paths
         self._mailbox = mailbox
@@ -38,6 +40,7 @@ class Report:
         self._memory = memory
         self._lifecycle = lifecycle
         self._journal = journal
+        self._locks = locks
         self._started_at = time.time()
 
     def status(self) -> dict[str, Any]:
@@ -56,7 +59,8 @@ class Report:
             "uptime_s": time.time() - self._started_at,
             "image": str(cores[0].life.image.origin),
             "image_error": self._lifecycle.image_error,
-            "healthy": health.of_board(beats),
+            "healthy": health.of_board(beats) and not self._locks.problem,
+            "claim_lock": self._locks.problem,  # why no core can claim a task, else empty
             "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
             "cores": [
                 {

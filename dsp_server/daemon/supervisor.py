@@ -13,6 +13,7 @@ from dsp_server.clients import Clients
 from dsp_server.core.image_loader import ImageError, ImageLateError
 from dsp_server.daemon.control import Control
 from dsp_server.daemon.leases import Leases
+from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.daemon.log_bound import LogBound
 from dsp_server.daemon.reload import Reloader
 from dsp_server.daemon.report import Report
@@ -91,7 +92,8 @@ class Supervisor:
             fleet.tell_gone,
         )
         self.control_socket = ControlSocket(paths, self.loop, self.journal)
-        report = Report(paths, self.mailbox, self.clients, self.memory, self.lifecycle, self.journal)
+        locks = LockWatch(self.mailbox.claim_lock, self.clients, self.journal)
+        report = Report(paths, self.mailbox, self.clients, self.memory, self.lifecycle, self.journal, locks)
         self.control = Control(
             self.clients,
             self.memory,
@@ -104,7 +106,7 @@ class Supervisor:
         )
         self.control_socket.open(self.control.handle)
         self.watchdog = Watchdog(
-            self.mailbox, self.settler, self.lifecycle.cores, self.lifecycle.handle, self.loop, watchdog_ms
+            self.mailbox, self.settler, self.lifecycle.cores, self.lifecycle.handle, locks.look, self.loop, watchdog_ms
         )
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None

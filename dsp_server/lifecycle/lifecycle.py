@@ -21,11 +21,13 @@ from dsp_server.lifecycle.snapshots import Image, Snapshots
 from dsp_server.lifecycle.task_ends import Settler
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
+from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr
 from hbrt.status import Status
 
 STALL_SECONDS = 5.0  # for how long a core that runs no op may not beat, unless the time limit of ops is shorter
 TRACE_SECONDS = 0.05
+LOCK_SECONDS = 0.1  # until what needs the claim lock is tried again
 TRACE_SIGNAL = signal.SIGUSR2
 Done: TypeAlias = Callable[[Status, str], None]
 
@@ -89,7 +91,7 @@ class Lifecycle:
             actions.RingOthers: lambda do: self.fleet.ring(all_but=do.core),
             actions.StartLater: self._start_later,
             actions.StartNever: lambda do: self._timers.pop(do.core).cancel(),
-            actions.LoseUnservable: lambda do: settler.lose_unservable(do.served_by),
+            actions.LoseUnservable: lambda do: self._lose_unservable(do.served_by),
             actions.Answer: lambda do: self._answers.pop(do.request)(do.status, do.text),
             actions.ImagesChanged: lambda do: self._note_images(do.problem),
             actions.Say: lambda do: journal.say(do.sentence),
@@ -249,6 +251,15 @@ class Lifecycle:
 
         self._tell(do.process, trace)
         self._loop.later(TRACE_SECONDS, look_again)
+
+    def _lose_unservable(self, served_by: frozenset[int]) -> None:
+        try:
+            self._settler.lose_unservable(served_by)
+        except ClaimLockError:
+            self._loop.later(LOCK_SECONDS, self._lose_unservable_after_all)
+
+    def _lose_unservable_after_all(self) -> None:
+        self._lose_unservable(frozenset(core.index for core in self.cores if core.life.is_wanted))
 
     def _note_images(self, problem: str | None) -> None:
         if problem is not None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Set as AbstractSet
+from collections.abc import Iterator, Mapping, Set as AbstractSet
 
 from dsp_server.clients import Clients
 from dsp_server.lifecycle.child import CoreChild
+from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.mailbox.schedule import ASLEEP, may_run
 from hbrt.mailbox.table import Actor, Mailbox, State
 from hbrt.status import Status
@@ -34,7 +36,7 @@ class Settler:
                 else:
                     text = f"Core {child.index} (process {child.pid}) {how} while it ran {op}."
                     end, status = State.LOST, Status.HB_DSP_CORE_LOST
-                if self._end(slot, status, f"{text}\n{child.trace}".rstrip(), end):
+                if self._end(slot, status, f"{text}\n{child.trace}".rstrip(), end, lock=self._lock_if_it_comes()):
                     lost.append(text)
         self._clients.ring_all()  # it may have ended a task, and died before it rang
         return lost
@@ -45,6 +47,9 @@ class Settler:
         Args:
             slot: Whose slot.
             activities: Offset of the activity byte of each core that has a process.
+
+        Raises:
+            ClaimLockError: the lock cannot be had; nothing was changed.
         """
         mailbox = self._mailbox
         # A core says LOOKING before it takes this lock to claim, marks the slot before it says RUNNING, and says ASLEEP
@@ -68,7 +73,11 @@ class Settler:
         return any(owner is not None and not owner.has_gone for owner in owners)
 
     def lose_unservable(self, served_by: AbstractSet[int]) -> None:
-        """End queued tasks that none of these cores may run."""
+        """End queued tasks that none of these cores may run.
+
+        Raises:
+            ClaimLockError: the lock cannot be had; call it again when it can.
+        """
         # Whoever submits now either reads that the cores are offline, or has made its task READY before this lock.
         with self._mailbox.claim_lock:
             pass
@@ -81,14 +90,32 @@ class Settler:
     def lose(self, *states: State) -> None:
         """End every task in these states, since the board ends."""
         for slot in self._mailbox.slots_in(*states):
-            self._end(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.")
+            self._end(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.", lock=self._lock_if_it_comes())
+
+    @contextlib.contextmanager
+    def _lock_if_it_comes(self) -> Iterator[None]:
+        """The claim lock; without it when it cannot be had: for what has nobody left to move it, or must end now."""
+        with contextlib.ExitStack() as stack:
+            with contextlib.suppress(ClaimLockError):
+                stack.enter_context(self._mailbox.claim_lock)
+            yield
 
     def _end(
-        self, slot: int, status: Status, text: str, end: State = State.LOST, *, sequence: int | None = None
+        self,
+        slot: int,
+        status: Status,
+        text: str,
+        end: State = State.LOST,
+        *,
+        sequence: int | None = None,
+        lock: contextlib.AbstractContextManager[None] | None = None,
     ) -> bool:
-        """End what is queued or runs in a slot, when it is still the task with that sequence (None: whichever)."""
+        """End what is queued or runs in a slot, when it is still the task with that sequence (None: whichever).
+
+        Under the claim lock, or what ``lock`` is instead.
+        """
         mailbox = self._mailbox
-        with mailbox.claim_lock:
+        with lock or mailbox.claim_lock:
             state = mailbox.map[mailbox.states + slot]
             is_another = sequence is not None and mailbox.request(slot).sequence != sequence
             if is_another or state not in {State.SENT, State.READY, State.RUNNING}:

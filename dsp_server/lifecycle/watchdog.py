@@ -9,7 +9,8 @@ no core runs it, which only something that scribbles over the task table can bri
 owner would wait for ever.
 
 A core that runs no op and does not beat is seen at the same times. A submitter rings one core for a task; while that is
-a core that is stopped, each call would wait for another core's beat to find the task.
+a core that is stopped, each call would wait for another core's beat to find the task. A claim lock that is
+kept is daemon/lock_watch.py's, which looks at the same times.
 
 A core that is over its limit is asked for a traceback (faulthandler writes it even when the interpreter is stuck in C),
 then killed; its death settles the task. Nothing else could: a core that still ran might end the task at the same time.
@@ -19,12 +20,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from dsp_server.clients import TaskKey
 from dsp_server.lifecycle import events
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.task_ends import Settler
 from dsp_server.process.event_loop import Loop
+from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
 
 LOOK_SECONDS = 0.1
@@ -40,6 +43,7 @@ class Watchdog:
         settler: Ends tasks that no core runs.
         cores: The board's cores.
         handle: Hears of one that hangs or does not beat.
+        look_at_lock: Looks at the claim lock at a time of CLOCK_MONOTONIC; returns whether somebody keeps it.
         loop: Calls back.
         default_ms: Limit in milliseconds of ops that have no budget of their own; 0 for none.
     """
@@ -50,6 +54,7 @@ class Watchdog:
         settler: Settler,
         cores: list[BoardCore],
         handle: Callable[[events.Event], None],
+        look_at_lock: Callable[[int], bool],
         loop: Loop,
         default_ms: int,
     ) -> None:
@@ -57,6 +62,7 @@ class Watchdog:
         self._settler = settler
         self._cores = cores
         self._handle = handle
+        self._look_at_lock = look_at_lock
         self._interrupted_ns: dict[TaskKey, int] = {}  # for how long so far
         self._looked_ns = self._beats_seen_ns = 0
         self._loop = loop
@@ -68,6 +74,7 @@ class Watchdog:
 
     def _look(self) -> None:
         now_ns = time.monotonic_ns()
+        is_held_up = self._look_at_lock(now_ns)
         seen = [(slot, self._seen_running(slot)) for slot in self._mailbox.slots_in(State.RUNNING)]
         running = [(slot, *found) for slot, found in seen if found is not None]
         newest: dict[int, int] = {}  # core -> claim of what it runs now
@@ -83,7 +90,7 @@ class Watchdog:
                 self._check(slot, request, answer, now_ns - answer.claim_ns - spent_ns)
             interrupted[task] = spent_ns
         self._interrupted_ns, self._looked_ns = interrupted, now_ns
-        is_urgent = self._look_at_hearts(now_ns) or running
+        is_urgent = self._look_at_hearts(now_ns) or running or is_held_up
         self._loop.later(LOOK_SECONDS if is_urgent else IDLE_LOOK_SECONDS, self._look)
 
     def _look_at_hearts(self, now_ns: int) -> bool:
@@ -111,7 +118,10 @@ class Watchdog:
 
     def _check(self, slot: int, request: Request, answer: Answer, took_ns: int) -> None:
         serving = {core.index: core.activity_at for core in self._cores if core.child is not None}
-        if self._settler.lose_phantom(slot, serving) or answer.core not in serving:
+        with suppress(ClaimLockError):  # a limit holds, whoever keeps the lock
+            if self._settler.lose_phantom(slot, serving):
+                return
+        if answer.core not in serving:
             return
         child = self._cores[answer.core].child
         if child is None:

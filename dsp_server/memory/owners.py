@@ -2,8 +2,10 @@
 
 The heap decides addresses; the tables publish them; this module adds lives: a block goes when its owner and all that
 registered it have let go and no op that runs for one of them may have it mapped; then its pages go back to the host.
-So an op never loses memory under its hands. Two mistakes that a board hides are found here: bytes written past the end
-of a block (found when it goes), and bytes written into memory that was free (found at the next allocation).
+So an op never loses memory under its hands. While somebody keeps the claim lock, what was let go waits for it.
+
+Two mistakes that a board hides are found here: bytes written past the end of a block (found when it goes), and bytes
+written into memory that was free (found at the next allocation).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from typing import Any
 
 from dsp_server.clients import Clients, TaskKey
 from dsp_server.memory.heap import BadSize, Block, Heap, OutOfMemory
+from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
 from hbrt.mailbox.table import Mailbox
@@ -33,7 +36,7 @@ class MemoryRefusedError(Exception):
 class _Life:
     """What the heap's record does not say: who holds the block now."""
 
-    __slots__ = ("block", "is_cached", "last_owner", "leaving", "owner", "sharers")
+    __slots__ = ("block", "is_cached", "last_owner", "leavers", "leaving", "owner", "sharers")
 
     def __init__(self, block: Block, owner: int, *, is_cached: bool) -> None:
         self.block = block
@@ -42,6 +45,7 @@ class _Life:
         self.sharers: list[int] = []  # a client as often as it registered the block
         self.last_owner = NOBODY  # of a block that was freed
         self.leaving: dict[int, frozenset[TaskKey]] = {}  # clients that let go: what still runs for them
+        self.leavers: set[int] = set()  # those of them that let go since it was last looked what runs
 
     def is_held_by(self, client: int) -> bool:
         return client == self.owner or client in self.sharers
@@ -161,11 +165,12 @@ class Memory:
     def settle(self) -> None:
         """Let blocks go whose last user has ended."""
         for life in list(self._in_use.values()):
-            self._settle(life)
+            if not self._settle(life):
+                return
 
     @property
     def is_waiting(self) -> bool:
-        """Whether blocks that were let go wait for a running task to end."""
+        """Whether blocks that were let go wait for a running task to end, or for the claim lock."""
         return bool(self._in_use)
 
     def owned(self, client: int) -> tuple[int, int]:
@@ -205,31 +210,40 @@ class Memory:
             self._publish(life)
             return
         self._held.get(client, set()).discard(life.block.phy_addr)
-        self._settle(life, client)
+        life.leavers.add(client)
+        life.leaving.setdefault(client, frozenset())
+        self._in_use[life.block.phy_addr] = life
+        self._settle(life)
 
-    def _settle(self, life: _Life, leaver: int = NOBODY) -> None:
-        """Take a block away when nobody holds it and no task that runs for one who left may have it mapped."""
+    def _settle(self, life: _Life) -> bool:
+        """Take a block away when nobody holds it and no task that runs for one who left may have it mapped.
+
+        Returns:
+            False when the claim lock cannot be had; nothing was changed then.
+        """
         block = life.block
         # The claim lock orders this with the cores: a task that was claimed before is seen running here, and one that
         # is claimed after does not find the block any more.
-        with self._mailbox.claim_lock:
-            tasks = life.leaving
-            if leaver != NOBODY:
-                tasks = {**tasks, leaver: tasks.get(leaver, frozenset()) | self._clients.running_tasks(leaver)}
-            still = {client: frozenset(filter(self._clients.is_running, keys)) for client, keys in tasks.items()}
-            life.leaving = {client: keys for client, keys in still.items() if keys}
-            if life.leaving:
-                self._in_use[block.phy_addr] = life
-            else:
-                self._in_use.pop(block.phy_addr, None)
-            if life.leaving or life.owner != NOBODY or life.sharers:
-                self._publish(life)
-                return
-            self._tables.remove(block.phy_addr, block.reserved_bytes)
+        try:
+            with self._mailbox.claim_lock:
+                for leaver in life.leavers:
+                    life.leaving[leaver] |= self._clients.running_tasks(leaver)
+                life.leavers.clear()
+                still = {client: frozenset(filter(self._clients.is_running, of)) for client, of in life.leaving.items()}
+                life.leaving = {client: tasks for client, tasks in still.items() if tasks}
+                if not life.leaving:
+                    self._in_use.pop(block.phy_addr, None)
+                if life.leaving or life.owner != NOBODY or life.sharers:
+                    self._publish(life)
+                    return True
+                self._tables.remove(block.phy_addr, block.reserved_bytes)
+        except ClaimLockError:
+            return False
         self._look_behind(block)
         self._tables.drop_pages(block.phy_addr, block.reserved_bytes + self._guard_bytes(block))
         del self._lives[block.phy_addr]
         self._heap.free(block.phy_addr)
+        return True
 
     def _life_holding(self, phy_addr: int) -> _Life | None:
         block = self._heap.find(phy_addr)

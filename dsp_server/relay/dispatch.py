@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import time
+from collections.abc import Callable
 from enum import Enum
 
 from dsp_server.relay.peers import Peer
@@ -49,10 +50,12 @@ class Placer:
     Args:
         link: The relay's own attachment; it has the cores' doorbells.
         peers: Who may send, by ticket.
+        has_ended: Whether the relay is to stop, or its board has gone: it then waits for the claim lock no longer.
     """
 
-    def __init__(self, link: Link, peers: dict[int, Peer]) -> None:
+    def __init__(self, link: Link, peers: dict[int, Peer], has_ended: Callable[[], bool]) -> None:
         self._peer_of = peers.get
+        self._has_ended = has_ended
         layout = link.ddr.layout
         self._mailbox = link.mailbox
         self._map = link.ddr.map
@@ -66,6 +69,9 @@ class Placer:
 
         Args:
             raw: The frame.
+
+        Raises:
+            ClaimLockHeldError: the relay has ended while somebody else kept the claim lock; nothing was changed.
         """
         try:
             head, ticket, handle, cmd, priority, core_mask, owner, user = _LOOK.unpack(raw)
@@ -81,7 +87,7 @@ class Placer:
         mm, mutex = self._map, self._mutex
         at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
         if refusal := self._try_lock(mutex):
-            self._lock.acquire_slowly(refusal)
+            self._lock.acquire_slowly(refusal, self._has_ended)
         if mm[at] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:
             self._unlock(mutex)
             return Placed.STALE
@@ -122,9 +128,13 @@ class Placer:
         """End a task in its slot, when it is still there."""
         slot = slot_of(_LOOK.unpack(raw)[2])
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
-        with self._lock:
+        if refusal := self._try_lock(self._mutex):
+            self._lock.acquire_slowly(refusal, self._has_ended)
+        try:
             if mm[self._states + slot] != _SENT or mm[record : record + _REQUEST_BYTES] != raw[REQUEST_AT:]:
                 return Placed.STALE
             self._mailbox.write_answer(slot, Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0), why)
             self._mailbox.move(slot, State.FAILED, Actor.RELAY)
+        finally:
+            self._unlock(self._mutex)
         return Placed.REFUSED

@@ -25,6 +25,7 @@ from dsp_server.relay.peers import Peer
 from dsp_server.relay.waker import Bell
 from hbrt.attach.link import Link
 from hbrt.board.private_files import FILE_MODE
+from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import CLIENT_PID, SLOT_COUNT
 from hbrt.errors import RequestRefusedError
 from hbrt.protocol.control import MalformedMessageError
@@ -61,7 +62,7 @@ class Relay:
         self._malformed = Repeats()
         self._peers: dict[bytes, Peer] = {}
         self._by_ticket: dict[int, Peer] = {}
-        self._placer = Placer(link, self._by_ticket)
+        self._placer = Placer(link, self._by_ticket, self._has_ended)
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         self._socket = self._context.socket(zmq.ROUTER)
         self._socket.linger = 500
@@ -95,6 +96,12 @@ class Relay:
 
     def run(self) -> None:
         """Serve until told to stop, the board has gone, or nobody came for long."""
+        try:
+            self._serve()
+        except ClaimLockError as error:  # it was to end while it waited for the lock, or will never have it
+            self._say(f"The relay ends. {error}")
+
+    def _serve(self) -> None:
         recv, place, link = self._tasks.recv, self._placer.place, self._link
         while not self.is_stopping and not link.fault:
             raw = recv()
@@ -131,6 +138,10 @@ class Relay:
         self._tasks.close(0)
         self._socket.close()
         self._context.term()
+
+    def _has_ended(self) -> bool:
+        """Whether it was told to stop, or the board has gone: asked where the second thread's word is not heard."""
+        return self.is_stopping or self._link.is_lost()
 
     def _on_beat(self) -> None:
         """Once a second: look whether processes that say nothing are still clients; end when there is nobody."""

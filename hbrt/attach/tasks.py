@@ -17,6 +17,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.attach.waiting import Waiters
+from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import (
     ACTIVITY_ASLEEP,
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 SLOTS_AT_ONCE = 64
 # Plain integers: comparing with a member of an enum costs a call.
-_EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
+_EMPTY, _READY, _RUNNING, _DONE = int(State.EMPTY), int(State.READY), int(State.RUNNING), int(FIRST_END)
 
 
 class Tasks:
@@ -276,6 +277,8 @@ class Tasks:
 
     def _empty_dropped(self) -> None:
         for slot in list(self._dropped):
+            if self._map[self._states + slot] < _RUNNING:
+                self._cancel(slot)  # the claim lock could not be had when it was dropped
             self._regain(slot)
 
     def _regain(self, slot: int) -> None:
@@ -332,7 +335,9 @@ class Tasks:
         ):
             if self._link.fault:
                 return self._say(self._link.fault, self._link.why_faulty())
-            return self._say(Status.HB_DSP_TIMEOUT, f"The task did not end within {timeout_ms:g} ms; it goes on.")
+            why = self.mailbox.claim_lock.why_held()
+            text = f"The task did not end within {timeout_ms:g} ms; it goes on. {why}".rstrip()
+            return self._say(Status.HB_DSP_TIMEOUT, text)
         if handles[slot] != handle:
             return self._refuse_handle(handle)  # another thread released it meanwhile; the slot may be in use again
         if mm[at] == _DONE:
@@ -412,7 +417,7 @@ class Tasks:
         self._regain(slot)
 
     def cancel(self, handle: int) -> bool:
-        """Cancel a queued task, keep its handle; False when it runs or has ended."""
+        """Cancel a queued task, keep its handle; False when it runs or has ended, or the claim lock cannot be had."""
         slot = handle & SLOT_MASK
         if self._handles[slot] != handle or self._link.fault or not self._cancel(slot):
             return False
@@ -431,6 +436,8 @@ class Tasks:
             mailbox.write_answer(slot, gone, "The task was cancelled before a core claimed it.")
             mailbox.move(slot, State.CANCELLED, Actor.OWNER)
             return True
+        except ClaimLockError:
+            return False  # as one that runs: a core may claim it before the lock can be had again
         finally:
             lock.release(lock.handle)  # by a thread that does not hold it: refused, and nothing happens
 

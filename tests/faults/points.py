@@ -58,7 +58,7 @@ POINTS = [
     Point("core", "C01", "collect: the announce byte is about to be cleared", _COLLECT, "mm[at] = 0", "done"),
     Point("core", "C02", "collect: the announce byte is cleared", _COLLECT, "if mm[self._states + slot] ==", "done"),
     Point("core", "C03", "claim: the task is in its queue", _CLAIM, "while queue and queue[0]", "done"),
-    Point("core", "C04", "claim: the lock is about to be taken", _CLAIM, "if refusal := lock.try", "done"),
+    Point("core", "C04", "claim: the lock is about to be taken", _CLAIM, "if (refusal := lock.try", "done"),
     Point("core", "C05", "claim: the lock is taken", _CLAIM, "if mm[at] == _READY and", "done", has_lock=True),
     Point("core", "C06", "claim: the slot is marked", _CLAIM, "mm[at] = _RUNNING", "done", has_lock=True),
     Point("core", "C07", "claim: RUNNING, the lock still held", _CLAIM, "lock.release(", "lost", has_lock=True),

@@ -50,7 +50,7 @@ def settler(table: Table) -> Settler:
 
 
 def watchdog(table: Table, settler: Settler) -> Watchdog:
-    return Watchdog(table, settler, [], lambda _: None, Loop(), 0)
+    return Watchdog(table, settler, [], lambda _: None, lambda _: False, Loop(), 0)
 
 
 def test_a_running_task_is_seen_whole(table: Table, settler: Settler) -> None:

@@ -65,7 +65,7 @@ class MailboxMoves(RuleBasedStateMachine):
         self.owners, self.cores, self.supervisor = tables[:2], tables[2:4], tables[4]
         self.link = FakeLink(self.ddrs[5])
         peers: Any = {1 + owner: SimpleNamespace(client=owner) for owner in SLOTS}
-        self.placer = Placer(self.link, peers)  # type: ignore[arg-type]
+        self.placer = Placer(self.link, peers, lambda: False)  # type: ignore[arg-type]
         self.sequences = itertools.count(1)
         self.state: dict[int, State] = {slot: State.EMPTY for slots in SLOTS.values() for slot in slots}
         self.current: dict[int, Task] = {}

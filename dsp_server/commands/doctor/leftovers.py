@@ -83,6 +83,9 @@ def _running(paths: BoardPaths, pid: int, shown: str) -> Iterator[Check]:
         yield Check(name, Level.OK, f"ended meanwhile; {shown}")
         return
     yield Check(name, Level.OK, f"running, daemon process {pid}; {shown}")
+    if problem := status["claim_lock"]:
+        found, _, advice = problem.partition(". ")
+        yield Check(f"{name} claim lock", Level.FAIL, found, advice)
     for core in status["cores"]:
         if core["health"] == "ok" or core["next"]:
             continue

@@ -142,7 +142,7 @@ def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatc
 @pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
 def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
     peers: Any = {3: SimpleNamespace(client=CLIENT)}
-    placer, cores, slot = Placer(link, peers), link.core_count, 7  # type: ignore[arg-type]
+    placer, cores, slot = Placer(link, peers, lambda: False), link.core_count, 7  # type: ignore[arg-type]
     layout, mm = link.ddr.layout, link.ddr.map
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
         for core, doing in enumerate(activity):

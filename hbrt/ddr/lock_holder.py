@@ -1,0 +1,60 @@
+"""Who holds a lock, as the kernel knows a thread: for sentences and diagnosis, never for who may do what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+_STOPPED = frozenset("Tt")  # by a signal, or by a debugger
+_GONE = frozenset({"", "Z", "X"})  # nothing of it runs any more
+
+
+class Holder(NamedTuple):
+    """A thread, its process, and what it does."""
+
+    thread: int
+    pid: int  # 0 when the thread has gone
+    name: str
+    state: str  # the kernel's letter, see proc_pid_stat(5); empty when the thread has gone
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a signal or a debugger has stopped it."""
+        return self.state in _STOPPED
+
+    @property
+    def has_gone(self) -> bool:
+        """Whether it has ended; what the kernel does with its locks is done by then."""
+        return self.state in _GONE
+
+    def __str__(self) -> str:
+        if self.has_gone:
+            return f"thread {self.thread}, which has ended"
+        is_doing = "is stopped, by a signal (SIGSTOP) or a debugger" if self.is_stopped else f"is in state {self.state}"
+        return f"process {self.pid} ({self.name}), which {is_doing}"
+
+    @property
+    def advice(self) -> str:
+        """What somebody can do, so that it lets the lock go."""
+        if self.has_gone:
+            return "The daemon lets it go; if it cannot, restart the board ('hbrt stop', then 'hbrt start')."
+        go_on = f"'kill -CONT {self.pid}' lets it go on, " if self.is_stopped else ""
+        return f"{go_on}'kill -9 {self.pid}' ends it; the board then goes on by itself."
+
+
+def holder(thread: int) -> Holder:
+    """Look a thread up by its number."""
+    try:
+        text = Path(f"/proc/{thread}/status").read_text(encoding="utf-8", errors="replace")
+        fields = dict(line.partition(":\t")[::2] for line in text.splitlines())
+        return Holder(thread, int(fields["Tgid"]), fields["Name"], fields["State"][:1])
+    except (OSError, KeyError, ValueError):
+        return Holder(thread, 0, "", "")
+
+
+def is_of_our_namespace(pid: int) -> bool:
+    """Whether a process counts threads as this one does; another container's thread has another number there."""
+    try:
+        return Path(f"/proc/{pid}/ns/pid").stat().st_ino == Path("/proc/self/ns/pid").stat().st_ino
+    except OSError:
+        return False
