@@ -1,17 +1,17 @@
-"""Looking a little before sleeping: adaptive, yielding, settable, never where it only hurts.
+"""Polling before sleeping: adaptive, yielding, settable, never where only one CPU may be used.
 
-A doorbell wakes a sleeper in 20 to 80 us across two CPUs; a peer that is about to answer does so in less, and one that
-is about to call, through a relay or between two layers of a model, within some 200 us. So a waiter first looks for a
-while, and yields between looks. How it looks depends on the CPUs that this process may use:
+A doorbell wakes a sleeper in 20 to 80 us across two CPUs. A peer that is about to answer does so in less, and one that
+is about to call, through a relay or between two layers of a model, within some 200 us. So a waiter first polls, and
+yields between polls. How it polls depends on the CPUs that this process may use:
 
-- Several: it looks a few times between yields, until its budget is spent. Where the scheduler put both sides on one
+- Several: it polls a few times between yields, until its budget is spent. Where the scheduler put both sides on one
   CPU, the yields let the peer run.
-- One: never. The peer cannot run while the waiter looks, and a yield may go to a third process for a whole time slice,
+- One: never. The peer cannot run while the waiter polls, and a yield may go to a third process for a whole time slice,
   or to nobody: the scheduler hands the CPU back to a waiter that has had less of it than its peer.
 
-A waiter that looked in vain twice skips its next waits, more and more of them, and fewer again once looking pays: a
-program that calls ten times and then does something else should be looked for in its next ten calls. One that lost the
-CPU for long skips many more, and comes back slowly.
+A waiter that polled in vain twice skips its next waits, more and more of them, and fewer again once polling pays: a
+program that calls ten times and then does something else should be polled for in its next ten calls. A waiter that lost
+the CPU for long skips many more, and comes back slowly.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from time import monotonic_ns
 from hbrt import settings
 
 BUDGET_NS = 300_000
-LOOKS_PER_YIELD = 6
+POLLS_PER_YIELD = 6
 LOST_CPU_NS = 600_000  # so much longer than the budget
 MOST_SKIPPED_IN_VAIN = 6  # as a power of two
 MOST_SKIPPED_CPU_LOST = 12
-# Looks that paid, until the habit comes back a step: after vain ones, and after one that lost the CPU.
+# Polls that paid, until the habit comes back a step: after vain ones, and after one that lost the CPU.
 STEADY = 2
 STEADY_CPU_LOST = 64
 
@@ -38,11 +38,11 @@ def usable_cpus() -> int:
 
 
 class Spinner:
-    """One waiter's habit of looking before it sleeps. ``HBRT_SPIN_US`` sets the budget; 0 never looks.
+    """One waiter's habit of polling before it sleeps. ``HBRT_SPIN_US`` sets the budget; 0 never polls.
 
     Args:
         cpus: How many CPUs may be used; None asks the system.
-        most_skipped: At most so many waits are skipped, as a power of two: after vain looks, and after one that lost
+        most_skipped: At most so many waits are skipped, as a power of two: after vain polls, and after one that lost
             the CPU.
     """
 
@@ -61,10 +61,10 @@ class Spinner:
         self._steady = STEADY
 
     def spin(self, ready: Callable[[], bool], budget_ns: int = 0) -> bool:
-        """Look until ``ready``, the budget is spent or looking turns out to be useless; True when ready.
+        """Poll until ``ready``, or until the budget is spent; True when ready.
 
         Args:
-            ready: What to look for.
+            ready: What to poll.
             budget_ns: For how long; 0 takes the habit's.
         """
         if not self.budget_ns:
@@ -74,7 +74,7 @@ class Spinner:
             return False
         deadline = monotonic_ns() + (budget_ns or self.budget_ns)
         while True:
-            for _ in range(LOOKS_PER_YIELD):
+            for _ in range(POLLS_PER_YIELD):
                 if ready():
                     return self._note_paid(has_lost_cpu=monotonic_ns() > deadline + LOST_CPU_NS)
             if monotonic_ns() > deadline:
@@ -93,7 +93,7 @@ class Spinner:
         return True
 
     def _note_vain(self, *, has_lost_cpu: bool) -> None:
-        if has_lost_cpu or self._level <= self._most_skipped:  # a vain look is no reason to come back quickly
+        if has_lost_cpu or self._level <= self._most_skipped:  # a vain poll is no reason to come back quickly
             self._steady = STEADY_CPU_LOST if has_lost_cpu else STEADY
         self._skip = (1 << self._level) - 1
         if self._level < (self._most_skipped_cpu_lost if has_lost_cpu else self._most_skipped):
