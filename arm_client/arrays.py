@@ -76,14 +76,20 @@ class Buffer:
 
     def __init__(self, session: Session, size_bytes: int, *, is_cached: bool) -> None:
         block: Block = asked(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached))
-        block.is_managed = True
-        self._exporter: Exporter | None = block.hand_over()  # whatever looks at the bytes keeps it, and the block lives
+        try:
+            block.is_managed = True
+            # Whatever looks at the bytes keeps it, and the block lives.
+            self._exporter: Exporter | None = block.hand_over()
+            self._free = weakref.finalize(self._exporter, session.blocks.free_later, block)
+        except BaseException:  # an interrupt: nobody would free it
+            session.blocks.free_later(block)
+            raise
+        self._block = block
         self._bytes = block.view
         self._session = session
         self.phy_addr = block.phy_addr
         self.size_bytes = size_bytes
         self.address = block.address
-        self._free = weakref.finalize(self._exporter, session.blocks.free_later, block.phy_addr)
         self._free.atexit = False  # the lease takes everything back
         self._is_freed = False
 
@@ -135,9 +141,13 @@ class Buffer:
     def free(self) -> None:
         """Free the memory now; arrays over it keep the bytes that they have, and are no device memory any more."""
         self._is_freed = True
-        if self._free.detach() is not None:
-            self._exporter, self._bytes = None, memoryview(b"")
-            asked(lambda: self._session.blocks.free(self.phy_addr))
+        try:
+            if self._free.detach() is not None:
+                self._exporter, self._bytes = None, memoryview(b"")
+                asked(lambda: self._session.blocks.free(self.phy_addr))
+        except BaseException:
+            self._session.blocks.free_later(self._block)  # in vain, unless an interrupt came before it was begun
+            raise
 
     def place(self, session: Session) -> tuple[int, int]:
         """Physical address and bytes, for a task on the board of ``session``.

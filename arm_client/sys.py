@@ -113,8 +113,13 @@ def hbSysRegisterMem(mem: hbSysMem) -> int:
     def register() -> None:
         from arm_client.session.session import attached
 
-        block, offset = attached().blocks.register(target.phyAddr, target.memSize)
-        _fill(target, block, offset, target.memSize)
+        blocks = attached().blocks
+        block, offset = blocks.register(target.phyAddr, target.memSize)
+        try:
+            _fill(target, block, offset, target.memSize)
+        except BaseException:
+            blocks.unregister(block.phy_addr)
+            raise
 
     return _try(register)
 
@@ -149,7 +154,13 @@ def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
     def allocate() -> None:
         from arm_client.session.session import attached
 
-        _fill(target, attached().blocks.alloc(size_bytes, is_cached=is_cached), 0, size_bytes)
+        blocks = attached().blocks
+        block = blocks.alloc(size_bytes, is_cached=is_cached)
+        try:
+            _fill(target, block, 0, size_bytes)
+        except BaseException:
+            blocks.free_later(block)
+            raise
 
     return _try(allocate)
 

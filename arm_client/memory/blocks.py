@@ -8,13 +8,13 @@ the DDR again, so that a missing flush gives here the wrong data that it gives o
 from __future__ import annotations
 
 import contextlib
-import threading
 from collections import deque
 from typing import TYPE_CHECKING
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.memory.block import Block, address_of, block_users
 from hbrt import settings
+from hbrt.attach.question import Question
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -35,9 +35,8 @@ class Blocks:
     def __init__(self, link: Link, tasks: Tasks) -> None:
         self._link = link
         self._tasks = tasks
-        self._blocks: dict[int, Block] = {}
-        self._abandoned: deque[int] = deque()
-        self._lock = threading.Lock()
+        self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted
+        self._abandoned: deque[Block] = deque()
         self.is_strict = settings.choice("HBRT_CACHE") == "strict"
         # What strict mode asks to hear of: a range of a cached block that was flushed, a block that was freed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
@@ -57,34 +56,41 @@ class Blocks:
             )
         self.free_abandoned()
         phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached))
-        block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
-        if block.image is None:  # one with an image is looked at in each submission
-            self._tasks.remember_block(phy_addr, size_bytes)
+        try:
+            block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
+            if block.image is None:  # one with an image is looked at in each submission
+                self._tasks.remember_block(phy_addr, size_bytes)
+        except BaseException:
+            self._blocks.pop(phy_addr, None)
+            self._tasks.forget_block(phy_addr)
+            self._link.give_back("free", phy_addr)
+            raise
         return block
 
-    @property
-    def is_locked(self) -> bool:
-        """Whether some thread is in the middle of a change: a finalizer that ran there would wait for itself."""
-        return self._lock.locked()
+    def free_later(self, block: Block) -> None:
+        """Free a block at the next call that asks the daemon for anything, unless it is freed before: for finalizers.
 
-    def free_later(self, phy_addr: int) -> None:
-        """Free a block at the next call that asks the daemon for anything: for finalizers.
-
-        The garbage collector may run one in the middle of a request, whose locks its own request would wait for.
+        The garbage collector may run one in the middle of a request.
         """
-        self._abandoned.append(phy_addr)
+        self._abandoned.append(block)
 
     def free_abandoned(self) -> None:
         """Free what ``free_later`` left, and what tasks that nobody asked about have kept until they ended."""
         self._tasks.release_abandoned()
         while self._abandoned:
+            taken: list[Block] = []
             try:
-                phy_addr = self._abandoned.popleft()
+                # One call of C takes it out and keeps it: no interrupt comes between the two.
+                taken.extend(map(deque.popleft, (self._abandoned,)))
+                if not self._link.fault and self._holds(taken[0]):
+                    self.free(taken[0].phy_addr)
             except IndexError:
                 return  # another thread took the last one
-            if not self._link.fault:
-                with contextlib.suppress(RequestRefusedError):
-                    self.free(phy_addr)
+            except RequestRefusedError:
+                pass
+            except BaseException:
+                self._abandoned.extend(taken)  # an interrupt: perhaps its freeing was not begun
+                raise
 
     def free_managed(self) -> None:
         """Free what the process's own objects hold, or have let go of: at an orderly end none of it is a leak."""
@@ -124,7 +130,6 @@ class Blocks:
 
     def abandon_in_child(self) -> None:
         """In a fork's child: what it writes into its parent's blocks reaches nobody."""
-        self._lock = threading.Lock()
         ddr = self._link.ddr
         ddr.private.cut_off(ddr.layout.heap, ddr.layout.file_bytes)
         for block in list(self._blocks.values()):
@@ -147,15 +152,13 @@ class Blocks:
             self._link.request("register", phy=phy_addr, size=1)
         is_last = block is not None and not block.registrations and not using
         try:
-            with self._keeping_views(block if is_last else None):
-                self._link.request("free", phy=phy_addr)
+            self._let_go(phy_addr, block if is_last else None)
         except RequestRefusedError:
             for _ in using:
                 self._forgo(phy_addr, None)
             raise
         if block is not None and not block.registrations:
-            with self._lock:
-                self._blocks.pop(phy_addr, None)
+            self._blocks.pop(phy_addr, None)
             if self.on_free is not None:
                 self.on_free(block)
         last = None if block is None or block.registrations else block
@@ -163,13 +166,28 @@ class Blocks:
             if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr, last)):
                 self._forgo(phy_addr, last)
 
+    def _let_go(self, phy_addr: int, block: Block | None) -> None:
+        asked = Question()
+        try:
+            with self._keeping_views(block, asked):
+                self._link.request("free", asked, phy=phy_addr)
+        except RequestRefusedError:
+            raise
+        except BaseException:  # an interrupt
+            if asked.is_begun:
+                self._blocks.pop(phy_addr, None)
+            raise
+
+    def _holds(self, block: Block) -> bool:
+        return self._blocks.get(block.phy_addr) is block
+
     def _forgo(self, phy_addr: int, block: Block | None) -> None:
         # Of a board that has gone: so has the block.
-        with contextlib.suppress(RequestRefusedError), self._keeping_views(block):
+        with contextlib.suppress(RequestRefusedError), self._keeping_views(block, Question()):
             self._link.request("unregister", phy=phy_addr)
 
     @contextlib.contextmanager
-    def _keeping_views(self, block: Block | None) -> Iterator[None]:
+    def _keeping_views(self, block: Block | None, asked: Question) -> Iterator[None]:
         """Around the request that lets a block go: what still looks at it keeps its last bytes, in private pages.
 
         Raises:
@@ -195,8 +213,9 @@ class Blocks:
             ) from None
         try:
             yield
-        except RequestRefusedError:
-            if is_mapped and not self._link.fault:
+        except BaseException as error:
+            is_held = isinstance(error, RequestRefusedError) or not asked.is_begun
+            if is_held and is_mapped and not self._link.fault:
                 ddr.private.share(start)
             raise
 
@@ -212,17 +231,11 @@ class Blocks:
                 f"The range at {phy_addr:#x} has no bytes; set memSize to what is to be registered.",
             )
         base = self._link.request("register", phy=phy_addr, size=size_bytes)
-        entry = self._link.ddr.block_at(base)
-        if entry is None:
-            raise RequestRefusedError(
-                Status.HB_SYS_REGISTER_MEM_FAILED,
-                f"The block at {base:#x} was freed while it was being registered.",
-            )
-        with self._lock:
-            block = self._blocks.get(base)
-        if block is None:
-            block = self._adopt(base, entry.size_bytes, is_cached=True)
-            block.invalidate(0, block.size_bytes)
+        try:
+            block = self._blocks.get(base) or self._adopt_registered(base)
+        except BaseException:
+            self._link.give_back("unregister", base)
+            raise
         block.registrations += 1
         return block, phy_addr - base
 
@@ -238,12 +251,22 @@ class Blocks:
             return
         block.spill()
         is_last = block.registrations == 1 and not self._is_owned(block)
-        with self._keeping_views(block if is_last else None):
-            self._link.request("unregister", phy=phy_addr)
+        asked = Question()
+        try:
+            with self._keeping_views(block if is_last else None, asked):
+                self._link.request("unregister", asked, phy=phy_addr)
+        except RequestRefusedError:
+            raise
+        except BaseException:  # an interrupt
+            if asked.is_begun:
+                self._note_unregistered(block, is_last=is_last)
+            raise
+        self._note_unregistered(block, is_last=is_last)
+
+    def _note_unregistered(self, block: Block, *, is_last: bool) -> None:
         block.registrations -= 1
         if is_last:
-            with self._lock:
-                self._blocks.pop(block.phy_addr, None)
+            self._blocks.pop(block.phy_addr, None)
 
     def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
         """Clean or invalidate a range of cached memory; nothing to do for uncached memory.
@@ -274,9 +297,9 @@ class Blocks:
         block = self._blocks.get(phy_addr)
         if block is not None:
             return block
-        with self._lock:
-            candidates = list(self._blocks.values())
-        return next((b for b in candidates if b.phy_addr <= phy_addr < b.phy_addr + b.size_bytes), None)
+        return next(
+            (b for b in list(self._blocks.values()) if b.phy_addr <= phy_addr < b.phy_addr + b.size_bytes), None
+        )
 
     def bytes_at(self, address: int, size_bytes: int) -> memoryview | None:
         """Bytes at an address of the CPU's, when they lie in the DDR's own bytes of one block of this process."""
@@ -293,20 +316,29 @@ class Blocks:
 
     def is_mapped_at(self, address: int) -> bool:
         """Whether an address of the CPU's is one of device memory, in the DDR or in a block's image."""
-        with self._lock:
-            images = [block.image for block in self._blocks.values() if block.image is not None]
+        images = [block.image for block in list(self._blocks.values()) if block.image is not None]
         return any(0 <= address - address_of(view) < len(view) for view in (self._link.ddr.bytes, *images))
 
     def owned(self) -> list[Block]:
         """Blocks that this process allocated and has not freed, by address."""
         self.free_abandoned()
-        with self._lock:
-            blocks = sorted(self._blocks.values(), key=lambda block: block.phy_addr)
+        blocks = sorted(self._blocks.values(), key=lambda block: block.phy_addr)
         return [block for block in blocks if self._is_owned(block)]
 
     def _is_owned(self, block: Block) -> bool:
         entry = self._link.ddr.block_at(block.phy_addr)
         return entry is not None and entry.owner == self._link.client_id
+
+    def _adopt_registered(self, phy_addr: int) -> Block:
+        entry = self._link.ddr.block_at(phy_addr)
+        if entry is None:
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED,
+                f"The block at {phy_addr:#x} was freed while it was being registered.",
+            )
+        block = self._adopt(phy_addr, entry.size_bytes, is_cached=True)
+        block.invalidate(0, block.size_bytes)
+        return block
 
     def _adopt(self, phy_addr: int, size_bytes: int, *, is_cached: bool) -> Block:
         offset = self._link.ddr.offset_of(phy_addr)
@@ -315,6 +347,5 @@ class Blocks:
         ddr, at = self._link.ddr.bytes_with(offset, end - phy_addr)
         whole = ddr[at : at + end - phy_addr]
         block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
-        with self._lock:
-            self._blocks[phy_addr] = block
+        self._blocks[phy_addr] = block
         return block

@@ -65,7 +65,7 @@ class RelayTasks(Tasks):
         self._parents: RelayChannel | None = None
         # The channel, and which handles it carries; a signal's handler may submit in the middle of a submission.
         self._io = threading.RLock()
-        self._opening = threading.Lock()
+        self._opening = threading.RLock()
         self._heard_at = 0.0
         self._pinged_at = 0.0  # 0 when no beat is owed
         self._lost: dict[int, _Lost] = {}  # by handle, until it is released
@@ -164,10 +164,15 @@ class RelayTasks(Tasks):
                 channel = open_channel(self._link)
             except RequestRefusedError as error:
                 return self._say(error.status, str(error))
-            with self._io:
-                self._pinged_at, self._heard_at = 0.0, time.monotonic()
-                self._channel = channel
-            channel.watch(lambda: self._on_death(channel), lambda: self._on_look(channel), BEAT_SECONDS)
+            try:
+                with self._io:
+                    if self._channel is None:
+                        self._pinged_at, self._heard_at = 0.0, time.monotonic()
+                        channel.watch(lambda: self._on_death(channel), lambda: self._on_look(channel), BEAT_SECONDS)
+                        self._channel = channel
+            finally:
+                if self._channel is not channel:  # an interrupt, or a signal's handler has opened one meanwhile
+                    channel.close()
             return 0
 
     def _take_in(self, channel: RelayChannel) -> bool:
@@ -309,5 +314,5 @@ class RelayTasks(Tasks):
         """In a fork's child: as ``Tasks.abandon_in_child``; the channel is the parent's."""
         super().abandon_in_child()
         self._lost.clear()
-        self._io, self._opening = threading.RLock(), threading.Lock()
+        self._io, self._opening = threading.RLock(), threading.RLock()
         self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

@@ -47,10 +47,11 @@ class RemoteChannel:
         self._board = board
         self._dialled = Dialled(board)
         self._socket = self._dialled.socket
-        self._outbox: deque[Job] = deque()
+        self.outbox: deque[Job] = deque()
         self._pump = Pump()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
+        # Nobody rings a descriptor that was closed; a signal's handler may ring in the middle of ringing.
+        self._bell_lock = threading.RLock()
         self._is_closing = False
         self._thread: threading.Thread | None = None
         try:
@@ -66,9 +67,9 @@ class RemoteChannel:
         self._thread.start()
 
     @property
-    def is_busy(self) -> bool:
-        """Whether a finalizer that asked for something here, and now, might wait for itself."""
-        return self._thread is threading.current_thread() or self._bell_lock.locked()
+    def is_carrier(self) -> bool:
+        """Whether this is the thread of this connection."""
+        return self._thread is threading.current_thread()
 
     def send(self, frame: bytes) -> None:
         """Have a frame sent, in the order of the calls; any thread."""
@@ -76,7 +77,11 @@ class RemoteChannel:
 
     def put(self, job: Job) -> None:
         """Have the frames of a job made, by the thread of this connection, and sent; any thread."""
-        self._outbox.append(job)
+        self.outbox.append(job)
+        self.ring()
+
+    def ring(self) -> None:
+        """Have the thread of this connection look into ``outbox``."""
         with self._bell_lock:
             if self._bell >= 0:  # else the thread has ended, and has told so
                 os.eventfd_write(self._bell, 1)
@@ -147,8 +152,8 @@ class RemoteChannel:
             if bell in ready:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(bell)
-                while self._outbox:
-                    self._pump.add(self._outbox.popleft())
+                while self.outbox:
+                    self._pump.add(self.outbox.popleft())
             with contextlib.suppress(zmq.Again):
                 while True:
                     self._take_in(decode(socket.recv(_NOBLOCK), RELAY_SAYS), on_message)

@@ -10,16 +10,17 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.transport.questions import Questions
 from arm_client.transport.remote_channel import RemoteChannel
 from arm_client.transport.remote_memory import RemoteMemory
 from hbrt.attach.link import Link, program_name
+from hbrt.attach.question import UNDO, Question
 from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
@@ -33,15 +34,6 @@ from hbrt.remote.shadow import Change
 from hbrt.status import Status
 
 _SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
-
-
-class _Question:
-    """Something that the relay answers: who waits, and what the connection's thread does first."""
-
-    def __init__(self, on_answer: Callable[[Any], Any] | None) -> None:
-        self.has_come = threading.Event()
-        self.answer: Any = None
-        self.on_answer = on_answer
 
 
 class RemoteLink(Link):
@@ -81,9 +73,7 @@ class RemoteLink(Link):
         self.on_end: Callable[[bytes, bytes], None] = lambda *_: None
         self._why = ""
         self._pid = os.getpid()
-        self._lock = threading.Lock()
-        self._next_id = 0
-        self._questions: dict[int, _Question] = {}
+        self._questions = Questions()
         self._clocks = deque([(1 << 62, channel.clock_ns)], _SAMPLES)
         self._note_cores(activity)
         channel.start(self._on_message, self._on_lost)
@@ -92,26 +82,55 @@ class RemoteLink(Link):
 
     @property
     def is_asking(self) -> bool:
-        """As ``Link.is_asking``; and whether this is the thread that answers requests, or a lock of it is held."""
-        return super().is_asking or self._channel.is_busy or self.memory.is_locked
+        """Whether this is the thread that answers requests, or a lock of it is held: a finalizer must not ask here."""
+        return self._channel.is_carrier or self.memory.is_locked
 
-    def request(self, verb: str, **args: Any) -> Any:
+    @property
+    def spare_slots(self) -> list[int]:
+        """None: the relay leases the slots of a remote program."""
+        return []
+
+    def give_back(self, verb: str, phy_addr: int) -> None:
+        """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
+        question, frames = Question(*self._effects(verb, {"phy": phy_addr})), self._frames_of(verb, {"phy": phy_addr})
+        self._questions.leave(question, lambda number: self._put(question, number, frames))
+
+    def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """Ask the daemon, by way of the relay; as ``Link.request``."""
-        phy_addr = args.get("phy", 0)
+        question = question or Question()
+        question.on_answer, question.undo = self._effects(verb, args)
+        try:
+            encode_request(ControlRequest(0, verb, args))  # refuses here what the schema refuses
+        except (ValueError, OverflowError) as error:
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+        data = _data_of(self.ask(self._frames_of(verb, args), question, verb))
+        if verb == "register":
+            try:
+                self.pull(data, 0)
+            except BaseException:
+                self.give_back("unregister", data)
+                raise
+        return data
 
+    def _frames_of(self, verb: str, args: dict[str, Any]) -> Callable[[int], Job]:
         def job(number: int) -> Job:
             if verb in {"free", "unregister"}:
                 # Whoever else uses the block then has all bytes, and the board finds overruns.
-                yield from self._changes(phy_addr)
-                self.memory.leave(phy_addr, is_owned=verb == "free")
+                yield from self._changes(args["phy"])
+                self.memory.leave(args["phy"], is_owned=verb == "free")
             yield 0, encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))
+
+        return job
+
+    def _effects(self, verb: str, args: dict[str, Any]) -> tuple[Callable[[Any], Any], Callable[[Any], None]]:
+        """What an answer does to this process's copy of the memory, and what undoes it when nobody takes it."""
 
         def on_answer(reply: ControlReply) -> Any:
             is_good = not reply.status
             if verb == "free":
-                self.memory.on_free(phy_addr, is_gone=is_good)
+                self.memory.on_free(args["phy"], is_gone=is_good)
             elif verb == "unregister":
-                self.memory.on_unregister(phy_addr, is_gone=is_good)
+                self.memory.on_unregister(args["phy"], is_gone=is_good)
             elif is_good and verb == "alloc":
                 self.memory.on_alloc(reply.data, args["size"])
             elif is_good and verb == "register":
@@ -120,43 +139,44 @@ class RemoteLink(Link):
                 return reply._replace(data=base)
             return reply
 
-        try:
-            encode_request(ControlRequest(0, verb, args))  # refuses here what the schema refuses
-        except (ValueError, OverflowError) as error:
-            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
-        data = _data_of(self.ask(job, on_answer, verb))
-        if verb == "register":
-            self.pull(data, 0)
-        return data
+        def undo(reply: ControlReply) -> None:
+            if not reply.status and verb in UNDO:
+                self.give_back(UNDO[verb], reply.data)
 
-    def ask(self, job: Callable[[int], Job], on_answer: Callable[[Any], Any] | None = None, what: str = "") -> Any:
+        return on_answer, undo
+
+    def ask(self, job: Callable[[int], Job], question: Question | None = None, what: str = "") -> Any:
         """Have the frames of ``job(number)`` sent and wait for the answer to that number.
 
         Args:
             job: Makes the frames; run by the connection's thread.
-            on_answer: Turns the answer into what is returned; run there, before anything else that comes.
+            question: What is done with the answer; None for nothing.
             what: For the sentence when none comes.
 
         Raises:
             RequestRefusedError: the way to the board is gone, or no answer came in time.
         """
-        question = _Question(on_answer)
-        with self._lock:
-            self._next_id += 1
-            number = self._next_id
-            self._questions[number] = question
-        if not self.fault or self.is_parting:
-            self._channel.put(job(number))
-            question.has_come.wait(self.request_ms / 1000)
-        self._questions.pop(number, None)
-        if question.answer is not None:
-            return question.answer
+        asked = question or Question()
+        return self._questions.ask(
+            asked, lambda number: self._put(asked, number, job), lambda: self._refuse_unanswered(what)
+        )
+
+    def _refuse_unanswered(self, what: str) -> None:
         if self.fault:
             raise RequestRefusedError(self.fault, self.why_faulty())
         raise RequestRefusedError(
             Status.HB_DSP_TIMEOUT,
             f"The relay at {self.paths.name} did not answer {what!r} within {self.request_ms // 1000} s.",
         )
+
+    def _put(self, question: Question, number: int, job: Callable[[int], Job]) -> float:
+        if self.fault and not self.is_parting:
+            return 0
+        frames, outbox = job(number), self._channel.outbox
+        question.is_begun = True  # no call of ours from here to the next: an interrupt comes after it
+        outbox.append(frames)
+        self._channel.ring()
+        return self.request_ms / 1000
 
     def pull(self, phy_addr: int, size_bytes: int) -> None:
         """Fetch what changed on the board in the block that holds a range.
@@ -222,21 +242,15 @@ class RemoteLink(Link):
             self.memory.on_taken(fields[0])
         elif kind == Kind.REPLY:
             reply = decode_reply(fields[1])
-            self._answer(reply.id, reply)
+            self._questions.answer(reply.id, reply)
         elif kind == Kind.STATE:
-            self._answer(fields[0], fields[2])
+            self._questions.answer(fields[0], fields[2])
         elif kind == Kind.BEAT:
             self._note_cores(fields[0])
             self._channel.send(encode(Kind.CLOCK, time.monotonic_ns()))
         elif kind == Kind.NOW:
             sent_ns, back_ns = fields[0], time.monotonic_ns()
             self._clocks.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
-
-    def _answer(self, number: int, answer: Any) -> None:
-        question = self._questions.get(number)
-        if question is not None:
-            question.answer = question.on_answer(answer) if question.on_answer is not None else answer
-            question.has_come.set()
 
     def _note_cores(self, activity: bytes) -> None:
         layout = self.ddr.layout
@@ -248,8 +262,7 @@ class RemoteLink(Link):
         self.is_parting = False
         self.fault = self.fault or status
         self._lease_end.close()
-        for question in list(self._questions.values()):
-            question.has_come.set()
+        self._questions.end()
         os.eventfd_write(self.doorbell, 1)
 
     # -- life
@@ -293,7 +306,6 @@ class RemoteLink(Link):
     def abandon_in_child(self) -> None:
         """In a fork's child: as ``Link.abandon_in_child``; the connection and its thread are the parent's."""
         self.fault = Status.HB_DSP_FORKED
-        self._lock = threading.Lock()
         self.lease.close()
         self._lease_end.close()
 

@@ -8,8 +8,10 @@ import select
 import socket
 import sys
 import threading
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hbrt.attach.question import Question
+from hbrt.attach.requests import Requests
 from hbrt.board.files import check_directory
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
@@ -18,9 +20,6 @@ from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
-
-if TYPE_CHECKING:
-    import zmq
 
 ATTACH_SECONDS = 10.0
 REQUEST_MS = 60_000
@@ -68,70 +67,39 @@ class Link:
         # 0 while the board is there; afterwards the status that every call answers with.
         self.fault: int = 0
         self._pid = os.getpid()
-        self._control: zmq.Socket[bytes] | None = None
-        self._context: zmq.Context[Any] | None = None
-        self._lock = threading.Lock()
-        self._next_id = 0
+        self.requests = Requests(self, self._token)
+        self._watching = threading.RLock()
         self._watcher: threading.Thread | None = None
 
     @property
     def is_asking(self) -> bool:
-        """Whether some thread is in the middle of a request: a finalizer that ran there would wait for itself."""
-        return self._lock.locked()
+        """Whether some thread is in the middle of a request: a finalizer must not ask there."""
+        return self.requests.is_asking
 
-    def request(self, verb: str, **args: Any) -> Any:
+    def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """Ask the daemon; returns the reply's data.
+
+        Args:
+            verb: What is asked.
+            question: For who wants to know afterwards whether an interrupted request was begun, and so will be done.
+            args: Of the verb.
 
         Raises:
             RequestRefusedError: it refused, does not answer, or is gone.
         """
-        with self._lock:
-            if self.fault and not self.is_parting:
-                raise RequestRefusedError(self.fault, self.why_faulty())
-            control = self._control or self._open_control()
-            self._next_id += 1
-            number = self._next_id
-            try:
-                message = wire.encode_request(wire.ControlRequest(number, verb, args, self.client_id, self._token))
-            except (ValueError, OverflowError) as error:
-                raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
-            control.send(message)
-            while True:
-                self._await_reply(control, verb)
-                reply = wire.decode_reply(control.recv())
-                if reply.id in {number, 0}:
-                    break
+        reply = self.requests.ask(question or Question(), verb, args)
         if reply.status:
             raise RequestRefusedError(reply.status, reply.text)
         return reply.data
 
-    def _await_reply(self, control: zmq.Socket[bytes], verb: str) -> None:
-        import zmq
+    def give_back(self, verb: str, phy_addr: int) -> None:
+        """As ``Requests.give_back``."""
+        self.requests.give_back(verb, phy_addr)
 
-        poller = zmq.Poller()
-        poller.register(control, zmq.POLLIN)
-        poller.register(self.lease.fileno(), zmq.POLLIN)
-        ready = dict(poller.poll(self.request_ms))
-        if control in ready:
-            return
-        if ready:
-            self.lose()
-            raise RequestRefusedError(self.fault, self.why_faulty())
-        raise RequestRefusedError(
-            Status.HB_DSP_TIMEOUT,
-            f"The daemon did not answer {verb!r} within {self.request_ms // 1000} s; see 'hbrt log'.",
-        )
-
-    def _open_control(self) -> zmq.Socket[bytes]:
-        import zmq
-
-        self._context = zmq.Context(io_threads=1)
-        control = self._context.socket(zmq.DEALER)
-        control.linger = 0
-        control.maxmsgsize = wire.MAX_REPLY_BYTES
-        control.connect(self.paths.control_endpoint)
-        self._control = control
-        return control
+    @property
+    def spare_slots(self) -> list[int]:
+        """Task slots that the daemon granted to a request whose asker was interrupted."""
+        return self.requests.spare_slots
 
     def proof(self, nonce: str) -> str:
         """What shows another process that this one holds its lease; see ``hbrt.protocol.control.lease_proof``."""
@@ -140,7 +108,7 @@ class Link:
     def watch_lease(self) -> None:
         """From now on, have the doorbell rung when the daemon goes: for who sleeps on the doorbell alone."""
         if self._watcher is None:
-            with self._lock:
+            with self._watching:
                 if self._watcher is None:
                     self._watcher = threading.Thread(target=self._watch, name="hbrt-lease", daemon=True)
                     self._watcher.start()
@@ -188,17 +156,14 @@ class Link:
         """Detach: the lease closes, the daemon takes back what this process held."""
         self.is_parting = False
         self.detach()
-        with self._lock:
-            if self._control is not None and self._context is not None:
-                self._control.close()
-                self._context.term()
-                self._control = None
+        self.requests.close()
         self._close_descriptors()
 
     def abandon_in_child(self) -> None:
         """In a fork's child: let go of the parent's lease, so that it ends with the parent, and touch nothing else."""
         self.fault = Status.HB_DSP_FORKED
-        self._lock = threading.Lock()
+        self._watching = threading.RLock()
+        self.requests.abandon_in_child()
         self.lease.close()
 
     def _close_descriptors(self) -> None:

@@ -74,7 +74,7 @@ class Tasks:
         # Released while queued or running: emptied when they have ended. Who takes a slot out owns it.
         self._dropped: dict[int, None] = {}
         self._abandoned: deque[tuple[int, object]] = deque()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()  # a signal's handler may submit in the middle of a submission
         self._texts = threading.local()
         self._known: dict[int, int] = {}  # this process's own blocks: phy_addr -> bytes
         self._targets = wake_targets.targets(layout, link.core_doorbells, link.urgent_bells)
@@ -242,14 +242,16 @@ class Tasks:
         self._empty_dropped()
         with self._lock:
             while True:
-                try:
-                    return self._free.pop()
-                except IndexError:
-                    pass  # none, or other threads, which need no lock for it, took all of them
+                for slots in (self._free, self._link.spare_slots):
+                    try:
+                        return slots.pop()
+                    except IndexError:
+                        pass  # none, or other threads, which need no lock for it, took all of them
                 try:
                     self._free.extend(self._link.request("slots", count=SLOTS_AT_ONCE))
                 except RequestRefusedError as error:
-                    return self._say(error.status, str(error))
+                    if not self._link.spare_slots:
+                        return self._say(error.status, str(error))
 
     def release_later(self, handle: int, keep: object) -> None:
         """Release a task at a later call, and let ``keep`` go when it has ended: finalizers take no locks."""
@@ -459,7 +461,7 @@ class Tasks:
         """In a fork's child: the tasks are the parent's; every handle is refused with the link's fault."""
         self._handles[:] = [0] * SLOT_COUNT
         self._abandoned.clear()
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
 
     def _refuse_handle(self, handle: int) -> int:
         kind = kind_of(handle, self._client_id, range(self._first_serial + 1, self._serial + 1))

@@ -110,8 +110,10 @@ POINTS = [
     Point("client", "R01", "release: about to let the handle go", _RELEASE, "self._handles[slot] = 0"),
     Point("client", "R02", "release: about to empty the slot", _RELEASE, "mm[at] = _EMPTY"),
     Point("client", "R03", "release: EMPTY", _RELEASE, "self._free.append(slot)"),
-    Point("client", "M03", "free: about to ask", f"{_BLOCKS}.free", 'self._link.request("free"'),
-    Point("client", "M04", "free: done, not noted", f"{_BLOCKS}.free", "with self._lock:"),
+    Point("client", "M03", "free: about to ask", f"{_BLOCKS}._let_go", 'self._link.request("free"'),
+    Point(
+        "client", "M04", "free: done, not noted", f"{_BLOCKS}.free", "if block is not None and not block.registrations:"
+    ),
     Point("client", "L01", "slots: about to ask for more", "hbrt.attach.tasks:Tasks._more_slots", "self._free.extend("),
     Point("client", "E01", "detach: about to close", f"{_LINK}.close", "self.detach()"),
     Point("client", "E02", "detach: control closed, the lease open", f"{_LINK}.close", "self._close_descriptors()"),

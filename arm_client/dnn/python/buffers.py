@@ -153,8 +153,9 @@ class TensorBuffer:
     def free_later(self) -> None:
         """As ``free``, at this process's next call that asks the daemon for anything: for finalizers."""
         session = process.default
-        if self._mem is not None and session is not None:
-            session.blocks.free_later(self._mem.phyAddr)
+        block = session.blocks.holding(self._mem.phyAddr) if self._mem is not None and session is not None else None
+        if block is not None and session is not None:
+            session.blocks.free_later(block)
         self._mem = None
 
     def _make_room(self) -> None:

@@ -5,6 +5,7 @@ After Ctrl-C, what it was in is over, and the next calls go well; after a handle
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +19,8 @@ import pytest
 import arm_client as hb
 from arm_client.arrays import Buffer
 from arm_client.client import Board, private_board
-from hbrt.attach import waiting
+from arm_client.session.session import set_default
+from hbrt.attach import tasks as slots, waiting
 from hbrt.mailbox import spin
 from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip
@@ -28,6 +30,7 @@ from tests.limits import PATIENCE_S
 IMAGE = Path(__file__).parent.parent / "images" / "ops.py"
 MICROSECONDS = (400).to_bytes(4, "little")  # a call that its waiter sleeps for
 MOST_PLACES = 3000
+SLOTS = 4
 PATIENCE_MS = 20_000
 
 
@@ -158,3 +161,144 @@ def test_a_signals_handler_may_call_the_board_anywhere_in_a_call(
     assert visited, "a call waits for the call that it has interrupted, or has failed"
     board.session.tasks.empty_released()
     assert board.live_tasks() == 0
+
+
+def allocate_and_free(board: Board, _: hb.hbSysMem) -> None:
+    board.alloc(4096).free()
+
+
+def allocate_and_free_by_c_names(_: Board, mem: hb.hbSysMem) -> None:
+    assert hb.hbSysAllocMem(mem, 4096) == 0
+    assert hb.hbSysFreeMem(mem) == 0
+
+
+def register_and_unregister(_: Board, mem: hb.hbSysMem) -> None:
+    assert hb.hbSysRegisterMem(mem) == 0
+    assert hb.hbSysUnregisterMem(mem) == 0
+
+
+REQUESTS = [allocate_and_free, allocate_and_free_by_c_names, register_and_unregister]
+
+
+@pytest.fixture
+def mapped(board: Board) -> Iterator[hb.hbSysMem]:
+    """The one block of the board, which the C names use: allocated, not registered."""
+    block, before = board.alloc(64), set_default(board.session)
+    yield hb.hbSysMem(phyAddr=block.phy_addr, memSize=block.size_bytes)
+    set_default(before)
+
+
+def again(mem: hb.hbSysMem) -> hb.hbSysMem:
+    """The same memory, not mapped yet."""
+    return hb.hbSysMem(phyAddr=mem.phyAddr, memSize=mem.memSize)
+
+
+def held(board: Board) -> list[tuple[int, list[int]]]:
+    """Blocks of the board and who has registered them, after what came too late was given back."""
+    for _ in range(2):
+        board.alloc(1).free()
+    blocks = board.session.link.request("mem", most=10)["blocks"]
+    return [(one["phy_addr"], one["registered_by"]) for one in blocks]
+
+
+@pytest.mark.parametrize("board", [1], indirect=True)
+@pytest.mark.parametrize("action", REQUESTS)
+def test_what_was_granted_to_an_interrupted_request_is_given_back(
+    board: Board, mapped: hb.hbSysMem, action: Callable[[Board, hb.hbSysMem], None]
+) -> None:
+    is_over = False
+    for at in range(1, MOST_PLACES):
+        mem = again(mapped)
+        is_over = not is_interrupted(at, partial(action, board, mem))
+        if mem.virAddr:  # it was told of its memory, and lets it go: the first time or again
+            (hb.hbSysUnregisterMem if action is register_and_unregister else hb.hbSysFreeMem)(mem)
+        if is_over:
+            break
+    assert is_over, "the places were not all visited"
+    assert held(board) == [(mapped.phyAddr, [])]
+
+
+@pytest.mark.parametrize("board", [1], indirect=True)
+def test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one(
+    board: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(slots, "SLOTS_AT_ONCE", SLOTS)
+    tasks, spare, is_over = board.session.tasks, board.session.link.spare_slots, False
+    for at in range(1, MOST_PLACES):
+        tasks._free.clear()
+        spare.clear()
+        before = board.status()["slots"]["leased"]
+        is_over = not is_interrupted(at, lambda: tasks._free.append(tasks._more_slots()))
+        board.ping()  # takes in what came too late
+        granted = board.status()["slots"]["leased"] - before
+        # The one that was taken out when the interrupt came may be lost with it.
+        assert granted - len(tasks._free) - len(spare) <= 1, at
+        if is_over:
+            break
+    assert is_over, "the places were not all visited"
+
+
+INTERRUPTED = """
+import random, signal, sys
+import arm_client as hb
+from arm_client.client import private_board
+from arm_client.session.session import set_default
+
+MOST_SECONDS, WANTED = 0.002, 200
+random.seed(12)
+with private_board(cores=1) as board:
+    set_default(board.session)
+    kept, interrupts = board.alloc(64), 0
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    while interrupts < WANTED:
+        mem, array = hb.hbSysMem(), None
+        try:
+            signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, MOST_SECONDS))
+            hb.hbSysAllocMem(mem, 4096)
+            array = board.empty(64, "u1")
+            hb.hbSysFreeMem(mem)
+            while True:
+                board.alloc(64).free()
+        except KeyboardInterrupt:
+            interrupts += 1
+        if mem.virAddr:
+            hb.hbSysFreeMem(mem)  # the first time, or once more
+    del array
+    board.alloc(64).free()
+    board.alloc(64).free()
+    held = board.session.link.request("mem", most=WANTED)["blocks"]
+    print(interrupts, [one["phy_addr"] == kept.phy_addr for one in held])
+"""
+
+
+def test_real_interrupts_leave_no_block_behind() -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.returncode) == ("200 [True]\n", 0), done.stderr
+
+
+@pytest.mark.parametrize("board", [1], indirect=True)
+@pytest.mark.parametrize("action", REQUESTS)
+def test_a_signals_handler_may_ask_the_daemon_anywhere_in_a_request(
+    board: Board,
+    mapped: hb.hbSysMem,
+    action: Callable[[Board, hb.hbSysMem], None],
+) -> None:
+    visited = []
+
+    def visit() -> None:
+        for at in range(1, MOST_PLACES):
+            own = OwnCall(at, lambda: board.alloc(64).free())
+            sys.setprofile(own)
+            try:
+                action(board, again(mapped))
+            finally:
+                sys.setprofile(None)
+            if own.left > 0:
+                visited.append(at)
+                return
+
+    visitor = threading.Thread(target=visit, daemon=True)
+    visitor.start()
+    visitor.join(PATIENCE_S)
+    assert visited, "a request waits for the one that it has interrupted, or has failed"
+    assert held(board) == [(mapped.phyAddr, [])]

@@ -247,7 +247,7 @@ def test_the_boards_programs_are_told_apart(far: Chip) -> None:
 def test_what_only_the_boards_own_machine_may_do(far: Chip) -> None:
     for verb in ("stop", "slots", "restart"):
         with pytest.raises(RequestRefusedError) as caught:
-            far.board.session.link.request(verb, **({"count": 1} if verb == "slots" else {}))
+            far.board.session.link.request(verb, None, **({"count": 1} if verb == "slots" else {}))
         assert str(caught.value) == f"{verb} is for programs on the board's own machine."
 
 

@@ -8,6 +8,7 @@ import pkgutil
 import subprocess
 import sys
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from arm_client.dnn.capi.runtime import runtime
 from arm_client.errors import CallerError, HbrtError
 from arm_client.session.session import attached, set_default
 from arm_client.transport.remote_memory import RemoteMemory
+from hbrt.attach.question import Question
 from hbrt.status import Status
 from tests.arm_client.dnn.exact import exact
 from tests.limits import PATIENCE_S
@@ -284,15 +286,18 @@ def test_models_that_the_collector_finds_in_the_thread_that_answers(
             assert hb.hbDNNUnregisterLayerCreator("Softmax") == 0
 
 
-@pytest.mark.parametrize("holder", ["link", "blocks", "tasks"])
-def test_a_model_that_goes_while_a_lock_is_held_is_released_later(dsp_board: Board, holder: str) -> None:
+@pytest.mark.parametrize("holder", ["request", "tasks"])
+def test_a_model_that_goes_while_a_lock_is_held_is_released_later(
+    dsp_board: Board, holder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (other,) = dnn.load(DIGITS / "digits_float.onnx")
     (model,) = dnn.load(DIGITS / "digits_int8.onnx")
     image = np.zeros((1, 1, 8, 8), np.float32)
     model(image)
     session = attached()
-    held: Any = {"link": session.link, "blocks": session.blocks, "tasks": runtime.tasks}[holder]
-    with held._lock:
+    with monkeypatch.context() as patch, runtime.tasks._lock if holder == "tasks" else nullcontext():
+        if holder == "request":
+            patch.setattr(session.link.requests, "_open", {1: Question()})
         del model
         assert len(runtime.models) == 2
     other(image)

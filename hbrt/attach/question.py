@@ -1,0 +1,44 @@
+"""A request to the daemon as who asks it sees it."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+UNDO = {"alloc": "free", "register": "unregister"}
+"""What undoes a request, by the address that it was granted."""
+
+
+class Question:
+    """One request: whether it was begun, what came of it, and what undoes it when nobody takes that.
+
+    Args:
+        on_answer: Turns an answer into what is taken; run by the thread that receives it, before anything else.
+        undo: Called with what would have been taken, by any thread, when nobody takes it.
+    """
+
+    __slots__ = ("_has_come", "answer", "is_begun", "is_left", "on_answer", "undo", "verb")
+
+    def __init__(
+        self, on_answer: Callable[[Any], Any] | None = None, undo: Callable[[Any], None] | None = None
+    ) -> None:
+        # A bare lock: threading.Event has another one, which who is interrupted in a wait would hold.
+        self._has_come = threading.Lock()
+        self._has_come.acquire()
+        self.answer: Any = None
+        self.is_begun = False  # from here on it is done, whatever becomes of its asker
+        self.is_left = False  # its asker was interrupted, or waits no more
+        self.verb = ""
+        self.on_answer = on_answer
+        self.undo = undo
+
+    def come(self) -> None:
+        """Let the asker go on."""
+        with contextlib.suppress(RuntimeError):  # it has come before
+            self._has_come.release()
+
+    def wait(self, seconds: float) -> None:
+        """Wait until it has come, at most so long."""
+        self._has_come.acquire(timeout=seconds)

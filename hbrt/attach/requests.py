@@ -1,0 +1,265 @@
+"""Control requests of an attached process: what a request that was interrupted was granted is given back.
+
+An interrupt (Ctrl-C, a signal's handler that raises) may come at the entry of any function and after any call of one
+in C, but in the main thread alone. So nothing is ever taken out of a socket or a list by one call and put away by the
+next: one call of C does both. A handler may itself ask in the middle of a request; it may have read the answer to that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import select
+import socket
+import threading
+import time
+import weakref
+from collections import deque
+from typing import TYPE_CHECKING, Any, Protocol
+
+from hbrt.attach.question import UNDO, Question
+from hbrt.board.paths import socket_path
+from hbrt.errors import RequestRefusedError
+from hbrt.protocol import control as wire, zmtp
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.board.paths import BoardPaths
+
+_READ_BYTES = 1 << 18
+_LOOK_MS = 50  # a handler may have read the answer while its request slept
+_SETTLE_SECONDS = 0.2  # how long an interrupt waits for the answer that it gives back; else a later request does that
+
+
+class Attachment(Protocol):
+    """What requests need of a ``Link``."""
+
+    paths: BoardPaths
+    lease: socket.socket
+    client_id: int
+    fault: int
+    is_parting: bool
+    request_ms: int
+
+    def lose(self) -> None:
+        """Note that the daemon is gone."""
+
+    def why_faulty(self) -> str:
+        """Sentence for ``fault``."""
+
+
+class Requests:
+    """The requests of one attachment.
+
+    Args:
+        link: The attachment: its lease says when the daemon has gone.
+        token: What shows that a request comes from this lease.
+    """
+
+    def __init__(self, link: Attachment, token: bytes) -> None:
+        self.spare_slots: list[int] = []  # granted to a request that was interrupted
+        self._link: Attachment = weakref.proxy(link)  # no cycle: a link that nobody has goes at once, with its memory
+        self._token = token
+        self._lock = threading.RLock()
+        self._numbers = itertools.count(1)
+        self._open: dict[int, Question] = {}  # begun, and not answered or the answer not taken
+        self._socket: socket.socket | None = None
+        self._out = bytearray()
+        self._in: list[bytes] = []  # a new list whenever something is taken out of it
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether a request is under way: a finalizer must not ask in the middle of one."""
+        return bool(self._open)
+
+    def ask(self, question: Question, verb: str, args: dict[str, Any]) -> wire.ControlReply:
+        """Send a request and wait for its answer.
+
+        Raises:
+            RequestRefusedError: the daemon does not answer, or is gone.
+        """
+        number = next(self._numbers)
+        question.verb = verb
+        give_up_at = time.monotonic() + self._link.request_ms / 1000
+        try:
+            with self._lock:
+                self._begin(number, question, args, give_up_at)
+                is_answered = self._exchange(question, give_up_at)
+            if not is_answered:
+                self._refuse_unanswered(verb)
+        except BaseException:
+            question.is_left = True
+            if question.is_begun and not self._link.fault:
+                with self._lock, contextlib.suppress(RequestRefusedError):
+                    self._exchange(question, time.monotonic() + _SETTLE_SECONDS)
+            raise
+        # Nothing is called from here on: no interrupt comes between the answer and who asked.
+        del self._open[number]
+        reply: wire.ControlReply = question.answer
+        return reply
+
+    def give_back(self, verb: str, phy_addr: int) -> None:
+        """Undo what was granted and reached nobody, without waiting for it: "free" or "unregister"."""
+        with self._lock, contextlib.suppress(RequestRefusedError):  # of a board that has gone
+            frame = self._frame(next(self._numbers), verb, {"phy": phy_addr})
+            self._connect(time.monotonic() + _SETTLE_SECONDS)
+            self._out.extend(frame)
+            self._send()
+
+    def close(self) -> None:
+        """Hang up."""
+        with self._lock:
+            if self._socket is not None:
+                self._socket.close()
+                self._socket = None
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: let go of the parent's connection."""
+        self._lock = threading.RLock()
+        self.close()
+
+    def _refuse_unanswered(self, verb: str) -> None:
+        raise RequestRefusedError(
+            Status.HB_DSP_TIMEOUT,
+            f"The daemon did not answer {verb!r} within {self._link.request_ms // 1000} s; see 'hbrt log'.",
+        )
+
+    def _frame(self, number: int, verb: str, args: dict[str, Any]) -> bytes:
+        request = wire.ControlRequest(number, verb, args, self._link.client_id, self._token)
+        return zmtp.frame(wire.encode_request(request))
+
+    def _begin(self, number: int, question: Question, args: dict[str, Any], give_up_at: float) -> None:
+        if self._link.fault and not self._link.is_parting:
+            raise RequestRefusedError(self._link.fault, self._link.why_faulty())
+        try:
+            frame = self._frame(number, question.verb, args)
+        except (ValueError, OverflowError) as error:
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+        self._connect(give_up_at)
+        # No call of ours between these: an interrupt comes after all of them.
+        self._open[number] = question
+        question.is_begun = True
+        self._out.extend(frame)
+
+    def _exchange(self, question: Question, give_up_at: float) -> bool:
+        """Send what waits and take in what comes until the question is answered; False when it was not in time."""
+        lease = self._link.lease
+        while True:
+            if len(self._open) > 1 or question.is_left:
+                self._give_back_left()
+            control = self._connect(give_up_at)
+            self._send()
+            if question.answer is not None:
+                return True
+            if time.monotonic() > give_up_at:
+                return False
+            poll = select.poll()
+            poll.register(lease, select.POLLIN)
+            if control is not None:
+                poll.register(control, select.POLLIN | (select.POLLOUT if self._out else 0))
+            ready = [fd for fd, _ in poll.poll(_LOOK_MS)]
+            if control is not None and control.fileno() in ready:
+                self._receive(control)
+            elif lease.fileno() in ready:
+                self._link.lose()
+                raise RequestRefusedError(self._link.fault, self._link.why_faulty())
+
+    # -- the stream; each step may be interrupted anywhere, or find that a handler's request has done it meanwhile
+
+    def _connect(self, give_up_at: float) -> socket.socket | None:
+        """The connection; None while the daemon hides its socket, as it does when it is short of descriptors."""
+        if self._socket is None:
+            made = _dialled(socket_path(self._link.paths.control), give_up_at)
+            if self._socket is None:
+                self._socket = made
+        return self._socket
+
+    def _send(self) -> None:
+        if self._out and self._socket is not None:
+            taking_out = map(self._out.__delitem__, map(slice, map(self._socket.send, (self._out,))))
+            with contextlib.suppress(OSError):  # full, or gone, which the next look tells
+                deque(taking_out, 0)  # one call of C: what is sent is no longer there
+
+    def _receive(self, control: socket.socket) -> None:
+        coming = map(control.recv, (_READ_BYTES,))
+        try:
+            self._in.extend(coming)  # one call of C: what is taken out is kept
+        except BlockingIOError:
+            return
+        except OSError:
+            self._hang_up(control)
+            return
+        seen = self._in
+        chunks = seen[:]
+        if chunks and not chunks[-1]:
+            self._hang_up(control)
+            return
+        if not chunks or zmtp.needed_bytes(chunks[0]) > sum(map(len, chunks)):
+            return
+        stream, used = b"".join(chunks), 0
+        for message, end in zmtp.frames(stream):
+            used = end
+            if message is not None:
+                self._note(wire.decode_reply(message))
+        rest, count = stream[used:], len(chunks)
+        if self._in is seen:  # else a handler's request has read the same, and more
+            self._in = [rest, *seen[count:]] if rest else seen[count:]
+
+    def _hang_up(self, control: socket.socket) -> None:
+        if self._socket is control:
+            self._socket, self._in, self._out = None, [], bytearray()
+        control.close()
+
+    def _note(self, reply: wire.ControlReply) -> None:
+        question = self._open.get(reply.id or min(self._open, default=0))
+        if question is not None:
+            question.answer = reply
+
+    def _give_back_left(self) -> None:
+        for number, question in list(self._open.items()):
+            reply = question.answer
+            if not question.is_left or reply is None:
+                continue
+            undo, slots = b"", []
+            if not reply.status and question.verb in UNDO:
+                undo = self._frame(next(self._numbers), UNDO[question.verb], {"phy": reply.data})
+            elif not reply.status and question.verb == "slots":
+                slots = reply.data
+            if number in self._open:  # no call of ours from here to those two
+                del self._open[number]
+                if slots:
+                    self.spare_slots.extend(slots)
+                elif undo:
+                    self._out.extend(undo)
+
+
+def _dialled(path: str, give_up_at: float) -> socket.socket | None:
+    """A connection to a ZeroMQ socket, past the greetings; None when nobody takes it now.
+
+    Raises:
+        RequestRefusedError: this process has no descriptor left.
+    """
+    try:
+        made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError as error:
+        raise RequestRefusedError(
+            Status.HB_SYS_OUT_OF_MEMORY,
+            f"There is no descriptor for the connection to the daemon ({error.strerror}); raise the limit of open "
+            "files (ulimit -n), or close files.",
+        ) from None
+    try:
+        made.settimeout(max(give_up_at - time.monotonic(), 0.0))
+        made.connect(path)
+        made.sendall(zmtp.GREETING)
+        left_bytes = len(zmtp.GREETING)
+        while left_bytes and (got := made.recv(left_bytes)):  # what follows our greeting before that is refused
+            left_bytes -= len(got)
+        made.sendall(zmtp.READY)
+        made.setblocking(False)
+    except OSError:
+        made.close()
+        return None
+    except BaseException:
+        made.close()
+        raise
+    return made
