@@ -25,7 +25,8 @@ ANSWERS = {
     "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "
     "hexadecimal digits; else `HB_DSP_PERMISSION`",
     "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, claim_lock, recovery, cores, "
-    "tasks, oldest_waiting, longest_running, slots, memory, clients, findings}`: what `hbrt status --json` prints; "
+    "tasks, oldest_waiting, longest_running, slots, memory, gateways, clients, findings}`: what `hbrt status --json` "
+    "prints; "
     "sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
     "mem": "map `{summary, blocks}`: of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
@@ -35,6 +36,8 @@ ANSWERS = {
     "restart": "nil, once the cores (all, or `core`) run the image: the one that they have, or the file `image`, which "
     "may take `load_ms` to load",
     "recovery": "bool: whether a core that crashed starts again, after `enabled` was taken over when it is given",
+    "listen": "map `{pid, endpoint}` of a relay that listens at `endpoint` (`tcp://HOST:PORT`) with the directory "
+    "`keys` and that the board starts again when it dies. `HB_DSP_NOT_RUNNING` when it cannot listen there",
     "start_core": "nil, once the core runs. `HB_DSP_INVALID_ARGUMENT` when it ran already",
     "stop_core": "nil, once the core is offline. `HB_DSP_INVALID_ARGUMENT` when it was",
 }

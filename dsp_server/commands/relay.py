@@ -10,6 +10,8 @@ from hbrt import settings
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option
 
+LISTEN_SECONDS = 40.0  # the daemon gives a relay up before
+
 
 @click.command(
     short_help="Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay).",
@@ -73,13 +75,17 @@ def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | N
 
 def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool) -> None:
     from dsp_server.gateway.listening import parse
-    from dsp_server.gateway.serve import serve, start_detached
 
     place = parse(endpoint, keys)
     if detach:
-        pid, where = start_detached(board, place)
-        click.echo(f"The relay of board {board.name} listens at {where}: process {pid}.")
+        from hbrt.control.ask import ask
+
+        chosen = {} if keys is None else {"keys": str(keys.absolute())}
+        relay = ask(board, "listen", LISTEN_SECONDS, endpoint=endpoint, **chosen)
+        click.echo(f"The relay of board {board.name} listens at {relay['endpoint']}: process {relay['pid']}.")
     else:
+        from dsp_server.gateway.serve import serve
+
         serve(
             board,
             place,

@@ -160,10 +160,7 @@ def _show(status: dict[str, Any]) -> None:
         if core["last_crash"]:
             click.echo(f"Core {core['core']} crashed last: {core['last_crash']}")
     click.echo()
-    for problem in filter(None, [core["problem"] for core in status["cores"]]):
-        click.echo(f"{problem}\n")
-    if status["claim_lock"]:
-        click.echo(f"{status['claim_lock']}\n")
+    _show_problems(status)
     _show_clients(status)
     click.echo()
     if not status["findings"]:
@@ -171,6 +168,22 @@ def _show(status: dict[str, Any]) -> None:
     for found in status["findings"]:
         stamp = time.strftime("%H:%M:%S", time.localtime(found["time"]))
         click.echo(f"{stamp} {found['kind']}: {found['text']}")
+
+
+def _show_problems(status: dict[str, Any]) -> None:
+    """What is wrong with the cores or the claim lock, and how the relays that listen are."""
+    for problem in filter(None, [core["problem"] for core in status["cores"]]):
+        click.echo(f"{problem}\n")
+    if status["claim_lock"]:
+        click.echo(f"{status['claim_lock']}\n")
+    for relay in status["gateways"]:
+        click.echo(f"Relay at {relay['endpoint']}: {_relay_state(relay)}.\n")
+
+
+def _relay_state(relay: dict[str, Any]) -> str:
+    process = f", process {relay['pid']}" if relay["pid"] is not None else ""
+    again = f", started again {relay['restarts']} times" if relay["restarts"] else ""
+    return f"{relay['state']}{process}{again}"
 
 
 def _show_clients(status: dict[str, Any]) -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.core.image_loader import ImageError
+from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.report import Report
 from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.owners import Memory, MemoryRefusedError
@@ -41,6 +42,7 @@ class Control:
         reply: Sends bytes to a peer, by its identity.
         settle_soon: Called when freed memory may wait for a running task.
         end: Ends the board.
+        gateways: Relays that listen on TCP.
     """
 
     def __init__(
@@ -53,6 +55,7 @@ class Control:
         reply: Callable[[bytes, bytes], None],
         settle_soon: Callable[[], None],
         end: Callable[[], None],
+        gateways: Gateways,
     ) -> None:
         self._clients = clients
         self._memory = memory
@@ -63,6 +66,7 @@ class Control:
         self._reply = reply
         self._settle_soon = settle_soon
         self._end = end
+        self._gateways = gateways
         self._verbs: dict[str, _Verb] = {
             "alloc": lambda r, _: memory.alloc(r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"])),
             "free": lambda r, _: self._let_go(memory.free, r),
@@ -78,6 +82,7 @@ class Control:
             "stop": lambda _r, _: end(),
             "restart": self._restart,
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
+            "listen": self._listen,
             "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
             "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
         }
@@ -192,6 +197,11 @@ class Control:
         return self._later(
             self._lifecycle.restart, pending, args.get("core", -1), args.get("image") or None, load_seconds=load_seconds
         )
+
+    def _listen(self, request: ControlRequest, pending: Pending) -> object:
+        done = lambda status, text, data: self._answer(pending, status, text, data)  # noqa: E731
+        self._gateways.start(request.args["endpoint"], request.args.get("keys", ""), done)
+        return _LATER
 
     def _later(self, ask: Callable[..., None], pending: Pending, *args: Any, **options: Any) -> object:
         done: Done = lambda status, text: self._answer(pending, status, text)  # noqa: E731

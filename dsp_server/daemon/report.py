@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 from dsp_server.clients import Client, Clients
+from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.core_state import BoardCore
@@ -33,6 +34,7 @@ class Report:
         lifecycle: Lifecycle,
         journal: Journal,
         locks: LockWatch,
+        gateways: Gateways,
     ) -> None:
         self._paths = paths
         self._mailbox = mailbox
@@ -41,6 +43,7 @@ class Report:
         self._lifecycle = lifecycle
         self._journal = journal
         self._locks = locks
+        self._gateways = gateways
         self._started_at = time.time()
 
     def status(self) -> dict[str, Any]:
@@ -80,6 +83,7 @@ class Report:
                 "free": self._clients.free_slots,
             },
             "memory": self._memory.summary(),
+            "gateways": self._gateways.listing(),
             "clients": [self._client(client) for client in clients],
             "findings": list(self._journal.findings),
         }

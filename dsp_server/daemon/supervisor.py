@@ -12,6 +12,7 @@ from pathlib import Path
 from dsp_server.clients import Clients
 from dsp_server.core.image_loader import ImageError, ImageLateError
 from dsp_server.daemon.control import Control
+from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.leases import Leases
 from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.daemon.log_bound import LogBound
@@ -93,7 +94,10 @@ class Supervisor:
         )
         self.control_socket = ControlSocket(paths, self.loop, self.journal)
         locks = LockWatch(self.mailbox.claim_lock, self.clients, self.journal)
-        report = Report(paths, self.mailbox, self.clients, self.memory, self.lifecycle, self.journal, locks)
+        self.gateways = Gateways(paths, self.loop, self.journal)
+        report = Report(
+            paths, self.mailbox, self.clients, self.memory, self.lifecycle, self.journal, locks, self.gateways
+        )
         self.control = Control(
             self.clients,
             self.memory,
@@ -103,6 +107,7 @@ class Supervisor:
             self.control_socket.reply,
             self.leases.settle_soon,
             stop.ask,
+            self.gateways,
         )
         self.control_socket.open(self.control.handle)
         self.watchdog = Watchdog(
@@ -150,6 +155,7 @@ class Supervisor:
         self.lifecycle.close()
         self.settler.lose(State.SENT, State.READY, State.RUNNING)
         self.leases.close()
+        self.gateways.close()
         self.control_socket.close()
         self.journal.say(f"Board {self._name} is offline.")
         self.loop.close()

@@ -7,18 +7,23 @@ that relay's calls do not wait for it, and one that a program started by itself 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
 
 from dsp_server.gateway.gateway import Gate
-from dsp_server.gateway.listening import Listen
+from dsp_server.gateway.listening import Listen, parse
 from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
 from dsp_server.relay import PROGRAM
-from dsp_server.relay.serve import detach, say
+from dsp_server.relay.serve import say, serve_and_announce
 from hbrt.attach.link import Link
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import BoardError
+
+READY_FD = 3
 
 
 def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) -> None:
@@ -48,14 +53,17 @@ def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) 
         link.close()
 
 
-def start_detached(paths: BoardPaths, listen: Listen) -> tuple[int, str]:
-    """Start a gate that goes on without this terminal; returns its process id and its endpoint when it serves.
+def main() -> NoReturn:
+    """Entry of a gateway that a daemon starts: ``directory endpoint keys daemon_pid``; ``keys`` may be empty."""
+    directory, endpoint, keys, daemon = sys.argv[1:]
+    os.set_inheritable(READY_FD, False)
 
-    Raises:
-        BoardError: it did not come to serve; has its own sentence.
-    """
-    pid, word = detach(paths, lambda announce: serve(paths, listen, announce))
-    if word.startswith("tcp://"):
-        return pid, word
-    os.waitpid(pid, 0)
-    raise BoardError(word or f"The relay of board {paths.name} ended before it served; see 'hbrt log'.")
+    def body(announce: Callable[[str], None]) -> None:
+        def on_running(listens_at: str) -> None:
+            if os.getppid() != int(daemon):  # the board's next daemon does not know this process
+                raise BoardError("The daemon that started this relay has ended.")
+            announce(listens_at)
+
+        serve(BoardPaths(Path(directory)), parse(endpoint, Path(keys) if keys else None), on_running)
+
+    sys.exit(serve_and_announce(body, READY_FD))

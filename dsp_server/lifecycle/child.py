@@ -8,10 +8,9 @@ import fcntl
 import os
 import signal
 import socket
-import sys
 import time
 from collections import deque
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 from dsp_server.lifecycle.fault_trace import op_lines
@@ -19,6 +18,7 @@ from dsp_server.lifecycle.fork_core import fork_core, is_young
 from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop, Timer
+from dsp_server.process.interpreter import start_interpreter
 from hbrt.protocol import control as wire
 
 _HIGH_FD = 100
@@ -215,7 +215,8 @@ def spawn(
         _, *sources, log, null = opened
         places = [null, log, log, *sources]
         arguments = [str(index), str(len(doorbells)), str(os.getpid()), str(image.snapshot), str(image.origin)]
-        pid = fork_core(places, arguments) if is_young() else _start_interpreter(places, arguments)
+        start = fork_core if is_young() else partial(start_interpreter, "dsp_server.core.process")
+        pid = start(places, arguments)
     except BaseException:
         ours.close()
         os.close(trace_fd)
@@ -225,13 +226,3 @@ def spawn(
         for fd in opened:
             os.close(fd)
     return CoreChild(index, pid, ours, trace_fd, image, loop)
-
-
-def _start_interpreter(places: list[int], arguments: list[str]) -> int:
-    root = str(Path(__file__).resolve().parents[2])
-    find = f"import sys; {root!r} in sys.path or sys.path.append({root!r})"
-    program = f"{find}; from dsp_server.core.process import main; main()"
-    argv = [sys.executable, "-P", "-u", "-c", program, *arguments]
-    actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in enumerate(places)]
-    # A process group of its own: the terminal's Ctrl-C is the daemon's to handle.
-    return os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setpgroup=0)

@@ -98,14 +98,16 @@ def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> 
     pid = os.fork()
     if pid == 0:
         os.close(ready_read)
-        live_detached(lambda: _serve_and_announce(body, ready_write), log, ready_write)
+        live_detached(lambda: serve_and_announce(body, ready_write), log, ready_write)
     os.close(log)
     os.close(ready_write)
     with open(ready_read, "rb") as ready:  # noqa: PTH123 - a descriptor, not a path
         return pid, ready.read().decode()
 
 
-def _serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: int) -> int:
+def serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: int) -> int:
+    """Run ``body(announce)``; ``ready_fd`` gets the word that ``detach`` describes. Returns an exit code."""
+
     def announce(word: str) -> None:
         with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
             os.write(ready_fd, word.encode())

@@ -103,6 +103,7 @@ VERBS: dict[str, Verb] = {
         optional=frozenset({"core", "image", "load_ms"}),
     ),
     "recovery": Verb({"enabled": Int(0, 1)}, optional=frozenset({"enabled"})),
+    "listen": Verb({"endpoint": Text(), "keys": Text()}, optional=frozenset({"keys"})),
     "start_core": Verb({"core": Int(0, 63)}),
     "stop_core": Verb({"core": Int(0, 63)}),
 }

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 DAEMON_SECONDS = CONNECT_SECONDS = 1.5
 # ``hbrt`` that waits less for a relay which does not greet.
 HURRIED = f"""
-from hbrt import remote_probe
-remote_probe.CONNECT_SECONDS = {CONNECT_SECONDS}
+from hbrt.remote import probe
+probe.CONNECT_SECONDS = {CONNECT_SECONDS}
 from hbrt.cli.group import main
 main()
 """

@@ -1,0 +1,213 @@
+"""The board's gateways (``hbrt relay --listen --detach``): children of the daemon, started again when they die."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import select
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dsp_server.lifecycle.restart_policy import Death, History, after
+from dsp_server.process.event_loop import Loop, Timer
+from dsp_server.process.interpreter import start_interpreter
+from dsp_server.process.journal import Journal
+from hbrt.board.paths import BoardPaths
+from hbrt.errors import RequestRefusedError
+from hbrt.status import Status
+
+MOST_GATEWAYS = 16
+START_SECONDS = 30.0
+END_SECONDS = 3.0  # after its board: it tells its programs
+STARTING, RUNNING, CRASHED = "starting", "running", "crashed"
+_HIGH_FD = 100
+Done = Callable[[Status, str, dict[str, Any] | None], None]
+
+
+class _Gateway:
+    """One gateway, through all of its processes."""
+
+    def __init__(self, endpoint: str, keys: str, done: Done) -> None:
+        self.endpoint = endpoint
+        self.keys = keys
+        self.done: Done | None = done  # gets the answer for the program that asked for it
+        self.state = STARTING
+        self.history = History()
+        self.restarts = 0
+        self.problem = ""  # why the last process ended
+        self.pid = self.pidfd = self.ready_fd = -1
+        self.word = b""  # what the process said: its endpoint, or why it does not serve
+        self.served_since = 0.0
+        self.timer: Timer | None = None
+
+
+class Gateways:
+    """Starts gateways and watches them.
+
+    Args:
+        paths: The board.
+        loop: The daemon's.
+        journal: Gets a finding for each that dies.
+    """
+
+    def __init__(self, paths: BoardPaths, loop: Loop, journal: Journal) -> None:
+        self._paths = paths
+        self._loop = loop
+        self._journal = journal
+        self._gateways: list[_Gateway] = []
+
+    def start(self, endpoint: str, keys: str, done: Done) -> None:
+        """Start a gateway; ``done(status, text, data)`` is called when it listens, or cannot.
+
+        Raises:
+            RequestRefusedError: the board has too many, or no process can be started.
+        """
+        self._gateways = [one for one in self._gateways if one.state != CRASHED or one.endpoint != endpoint]
+        if len(self._gateways) >= MOST_GATEWAYS:
+            why = f"The board has {MOST_GATEWAYS} relays that listen, which is the most; end one."
+            raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, why)
+        gateway = _Gateway(endpoint, keys, done)
+        try:
+            self._start_process(gateway)
+        except OSError as error:
+            why = f"A process for the relay at {endpoint} cannot be started: {error.strerror}."
+            raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, why) from None
+        self._gateways.append(gateway)
+
+    def listing(self) -> list[dict[str, Any]]:
+        """The gateways as plain data."""
+        return [
+            {
+                "endpoint": one.endpoint,
+                "keys": one.keys or None,
+                "state": one.state,
+                "pid": one.pid if one.pid >= 0 else None,
+                "restarts": one.restarts,
+                "last_end": one.problem or None,
+            }
+            for one in self._gateways
+        ]
+
+    def close(self) -> None:
+        """Wait for the ends of all; the caller has closed their leases. One that takes too long is killed."""
+        deadline = time.monotonic() + END_SECONDS
+        for gateway in self._gateways:
+            if gateway.timer is not None:
+                gateway.timer.cancel()
+            if gateway.pidfd < 0:
+                continue
+            patience = max(0.0, deadline - time.monotonic()) if gateway.state == RUNNING else 0.0
+            if not select.select([gateway.pidfd], [], [], patience)[0]:
+                _kill(gateway)
+            self._collect(gateway)
+
+    def _start_process(self, gateway: _Gateway) -> None:
+        ready_fd, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        opened = [theirs]
+        try:
+            null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
+            opened.append(null)
+            high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in (null, self._journal.log_fd, theirs)]
+            opened.extend(high)
+            arguments = [str(self._paths.path), gateway.endpoint, gateway.keys, str(os.getpid())]
+            places = [high[0], high[1], high[1], high[2]]
+            pid = start_interpreter("dsp_server.gateway.serve", places, arguments)
+        except BaseException:
+            os.close(ready_fd)
+            raise
+        finally:
+            for fd in opened:
+                os.close(fd)
+        gateway.pid, gateway.pidfd, gateway.ready_fd = pid, os.pidfd_open(pid), ready_fd
+        gateway.word, gateway.served_since = b"", 0.0
+        self._loop.watch(ready_fd, lambda: self._on_word(gateway))
+        self._loop.watch(gateway.pidfd, lambda: self._on_end(gateway))
+        gateway.timer = self._loop.later(START_SECONDS, lambda: _kill(gateway))
+
+    def _on_word(self, gateway: _Gateway) -> None:
+        """Take what the process says; at its end, it serves or is about to end."""
+        with contextlib.suppress(BlockingIOError):
+            while chunk := os.read(gateway.ready_fd, 4096):
+                gateway.word += chunk
+            self._stop_hearing(gateway)
+            if not gateway.word.startswith(b"tcp://"):
+                return
+            if gateway.timer is not None:
+                gateway.timer.cancel()
+            gateway.state, gateway.served_since = RUNNING, time.monotonic()
+            # Port 0 took a free one; the next process takes the same.
+            port = gateway.word.decode().rpartition(":")[2]
+            gateway.endpoint = f"{gateway.endpoint.rpartition(':')[0]}:{port}"
+            done, gateway.done = gateway.done, None
+            if done is not None:
+                done(Status.HB_SYS_SUCCESS, "", {"pid": gateway.pid, "endpoint": gateway.word.decode()})
+
+    def _on_end(self, gateway: _Gateway) -> None:
+        """Start the next process, unless this one was told to end, or never came to serve anybody."""
+        if gateway.ready_fd >= 0:
+            self._on_word(gateway)
+        pid, has_served = gateway.pid, gateway.served_since > 0
+        code = self._collect(gateway)
+        how = f"was ended by signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exited with code {code}"
+        word = "" if has_served else gateway.word.decode("utf-8", "replace")
+        gateway.problem = word or f"Process {pid} {how}."
+        if gateway.done is not None:
+            self._gateways.remove(gateway)
+            why = word or f"The relay {how} before it listened; see 'hbrt log'."
+            gateway.done(Status.HB_DSP_NOT_RUNNING, why, None)
+        elif code == 0:
+            self._gateways.remove(gateway)
+            self._journal.say(f"The relay at {gateway.endpoint} (process {pid}) has ended.")
+        else:
+            served_s = time.monotonic() - gateway.served_since if has_served else 0.0
+            # One that listened shows that it can: it is started again however often it dies.
+            gateway.history, pause_s = after(gateway.history, Death(served_s, 0, had_task=has_served))
+            self._start_again(gateway, pause_s)
+
+    def _start_again(self, gateway: _Gateway, pause_s: float | None) -> None:
+        what = f"The relay at {gateway.endpoint} has died: {gateway.problem}"
+        if pause_s is None:
+            gateway.state = CRASHED
+            self._journal.find(
+                "relay-died",
+                f"{what} It failed {gateway.history.idle} times in a row and stays down. "
+                f"Run 'hbrt relay --listen {gateway.endpoint} --detach' when the cause is removed.",
+            )
+            return
+        gateway.state = STARTING
+        self._journal.find("relay-died", f"{what} It starts again{f' in {pause_s:.1f} s' if pause_s else ''}.")
+        gateway.timer = self._loop.later(pause_s, lambda: self._start_next(gateway))
+
+    def _start_next(self, gateway: _Gateway) -> None:
+        gateway.restarts += 1
+        try:
+            self._start_process(gateway)
+        except OSError as error:
+            gateway.problem = f"A process cannot be started: {error.strerror}."
+            gateway.history, pause_s = after(gateway.history, Death(0.0, 0, had_task=False))
+            self._start_again(gateway, pause_s)
+
+    def _stop_hearing(self, gateway: _Gateway) -> None:
+        self._loop.unwatch(gateway.ready_fd)
+        os.close(gateway.ready_fd)
+        gateway.ready_fd = -1
+
+    def _collect(self, gateway: _Gateway) -> int:
+        """Collect a process that ends; returns its exit code, or its signal as a negative number."""
+        if gateway.timer is not None:
+            gateway.timer.cancel()
+        if gateway.ready_fd >= 0:
+            self._stop_hearing(gateway)
+        _, wait_status = os.waitpid(gateway.pid, 0)
+        self._loop.unwatch(gateway.pidfd)
+        os.close(gateway.pidfd)
+        gateway.pid = gateway.pidfd = -1
+        return os.waitstatus_to_exitcode(wait_status)
+
+
+def _kill(gateway: _Gateway) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(gateway.pidfd, signal.SIGKILL)
