@@ -145,6 +145,7 @@ class Requests:
         """Send what waits and take in what comes until the question is answered; False when it was not in time."""
         lease = self._link.lease
         while True:
+            self._take_in()  # first: who was interrupted may have read all that comes
             if len(self._open) > 1 or question.is_left:
                 self._give_back_left()
             control = self._connect(give_up_at)
@@ -189,11 +190,12 @@ class Requests:
         except OSError:
             self._hang_up(control)
             return
+        if self._in and not self._in[-1]:
+            self._hang_up(control)
+
+    def _take_in(self) -> None:
         seen = self._in
         chunks = seen[:]
-        if chunks and not chunks[-1]:
-            self._hang_up(control)
-            return
         if not chunks or zmtp.needed_bytes(chunks[0]) > sum(map(len, chunks)):
             return
         stream, used = b"".join(chunks), 0
