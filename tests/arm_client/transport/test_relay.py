@@ -36,30 +36,30 @@ PROGRAM = "dsp_relay_server"
 # Nothing to do with how a task travels have: the plugin, the comparison of ops, memory and arrays alone, arguments that
 # are refused before there is a task. The tasks of a board on another machine go by its relay in either mode.
 OTHERS = {
-    Path(__file__).name,
     "test_plugin.py",
-    "test_op_check.py",
     "test_arrays.py",
-    "test_sys_mem.py",
+    "memory/test_sys_mem.py",
     "test_no_call_raises.py",
-    "test_remote.py",
+    "memory/test_views.py",
 }
+FOLDERS = ("memory", "session", "strict")  # and the top; how a task travels is said in transport/
+
 # Nor have a private board's life, how a child process is made, and how exactly a wait is slept for. Memory, its caches
 # and its registrations are this process's own in either mode: that tasks find them so needs few of their tests. Strict
 # mode looks at a task before it is handed on, and asks the mode's tasks which have ended: of those that say who read
 # and who wrote, or where an address stood, one of each kind says it of the relay as well.
 PARTS = {
-    "test_cache_modes.py": [
+    "memory/test_cache_modes.py": [
         "TestStrict::test_with_both_flushes_it_is_right",
         "TestStrict::test_without_invalidate_the_cpu_reads_old_bytes",
         "TestInputThatWasNotCleaned::test_what_the_dsp_wrote_is_no_change_of_the_cpu",
     ],
-    "test_connect.py": [
+    "session/test_connect.py": [
         "TestRestart::test_clear_errors_and_then_a_new_connection",
         "TestRestart::test_old_handles_are_nobody_s_tasks_on_the_new_board",
         "TestRestart::test_waiting_threads_are_let_go_when_the_daemon_dies",
     ],
-    "test_strict.py": [
+    "strict/test_watch.py": [
         "TestMemoryThatIsPointedTo::test_registered_memory_is_looked_at_too",
         "TestMemoryThatIsPointedTo::test_what_was_cleaned_or_not_changed_is_in_order",
         "TestOutputThatWasNotCleaned::test_is_told_once_a_block",
@@ -67,26 +67,27 @@ PARTS = {
         "TestProgramsThatAreRight::test_halves_of_one_image_by_two_threads",
         "TestProgramsThatAreRight::test_the_same_call_again_and_again",
     ],
-    "test_sys_register.py": [
+    "memory/test_sys_register.py": [
         "test_a_foreign_block_serves_tasks_once_it_is_registered",
         "test_registrations_are_counted",
         "test_a_block_lives_until_the_last_lets_go",
         "test_ones_own_block",
     ],
-    "test_waiting.py": [
+    "session/test_waiting.py": [
         "test_answer_is_there_whatever_calls_usually_take",
         "test_threads_that_wait_at_once_each_get_their_own",
     ],
 }
-UNFINISHED = "test_strict.py::TestMemoryOfTwoUnfinishedTasks"
+UNFINISHED = "strict/test_watch.py::TestMemoryOfTwoUnfinishedTasks"
 LEFT_OUT = [
-    "test_fork.py::test_multiprocessing",
+    "session/test_fork.py::test_multiprocessing",
     f"{UNFINISHED}::test_reading_what_the_other_writes",
     f"{UNFINISHED}::test_pointing_to_what_the_other_writes",
     f"{UNFINISHED}::test_writing_what_the_other_reads",
     f"{UNFINISHED}::test_what_tells_two_structures_apart_is_numbers_and_not_addresses",
 ]
-SAME_TESTS = sorted({file.name for file in HERE.glob("test_*.py")} - OTHERS)
+FILES = (file for folder in (HERE, *map(HERE.joinpath, FOLDERS)) for file in folder.glob("test_*.py"))
+SAME_TESTS = sorted({str(file.relative_to(HERE)) for file in FILES} - OTHERS)
 RUNS = [SAME_TESTS[first::3] for first in range(3)]  # which spread over the processes of a test run
 
 
