@@ -7,7 +7,7 @@ answer, which timers run. Each step checks what must hold whatever happens.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -244,7 +244,7 @@ def test_any_order_of_events_is_sound_also_of_ones_that_come_late(data: st.DataO
         event = data.draw(st.sampled_from([*possible(world, steady=data.draw(st.booleans())), *strangers]))
         before = world
         world, done = step(world, event)
-        if event in strangers:
+        if any(event is stranger for stranger in strangers):
             assert (world.life, done) == (before.life, [])
 
 
@@ -252,6 +252,11 @@ def running(cores: int = 1) -> World:
     """A board whose cores run."""
     world, _ = step(new_world(cores), events.ChangeAsked(1, tuple((index, IMAGE) for index in range(cores)), 1.0))
     return settle(world)
+
+
+def typed(done: Iterable[actions.Action]) -> list[tuple[object, ...]]:
+    """To compare actions by: as tuples alone, ``End(1)`` and ``Kill(1)`` are equal."""
+    return [(type(action), *action) for action in done]
 
 
 def said(done: list[actions.Action]) -> list[str]:
@@ -263,12 +268,17 @@ def test_a_change_takes_over_when_all_are_ready_and_each_after_its_predecessor()
     world, done = step(world, events.Ready(3, PID))
     assert done == []
     world, done = step(world, events.Ready(4, PID))
-    assert done == [actions.End(1), actions.End(2)]
+    assert typed(done) == typed([actions.End(1), actions.End(2)])
     world, done = step(world, events.Ended(2, PID, "exited"))
-    assert actions.Go(4) in done
+    assert typed([actions.Go(4)])[0] in typed(done)
     assert [core.image for core in world.life.cores] == [IMAGE, OTHER]
     world, done = step(world, events.Ended(1, PID, "exited"))
-    assert done[-3:] == [actions.Go(3), actions.ImagesChanged(""), actions.Answer(2, Status.HB_SYS_SUCCESS, "")]
+    ends: list[actions.Action] = [
+        actions.Go(3),
+        actions.ImagesChanged(""),
+        actions.Answer(2, Status.HB_SYS_SUCCESS, ""),
+    ]
+    assert typed(done[-3:]) == typed(ends)
 
 
 def test_a_change_of_which_one_fails_changes_nothing() -> None:
@@ -276,11 +286,12 @@ def test_a_change_of_which_one_fails_changes_nothing() -> None:
     world, _ = step(world, events.Ready(3, PID))
     world, done = step(world, events.Ended(4, PID, "exited", "It fell.", is_late=True))
     text = "The image other.py did not load on core 1:\nIt fell."
-    assert done == [
+    ends: list[actions.Action] = [
         actions.Kill(3),
         actions.ImagesChanged("It fell."),
         actions.Answer(2, Status.HB_DSP_TIMEOUT, text),
     ]
+    assert typed(done) == typed(ends)
     assert [core.image for core in world.life.cores] == [IMAGE, IMAGE]
 
 
@@ -291,21 +302,22 @@ def test_a_core_that_crashes_after_it_took_over_starts_again_while_the_others_st
     world, _ = step(world, events.Ended(4, PID, "exited", served_s=10.0))  # core 0's old process has not ended yet
     world, _ = step(world, events.Due(1))
     world, done = step(world, events.Ready(5, PID))
-    assert actions.Go(5) in done
-    assert step(world, events.Ended(1, PID, "exited"))[1][-1] == actions.Answer(2, Status.HB_SYS_SUCCESS, "")
+    assert typed([actions.Go(5)])[0] in typed(done)
+    _, done = step(world, events.Ended(1, PID, "exited"))
+    assert typed(done[-1:]) == typed([actions.Answer(2, Status.HB_SYS_SUCCESS, "")])
 
 
 def test_a_process_that_still_ends_for_an_earlier_change_lets_none_take_over_before_all_are_ready() -> None:
     world, _ = step(running(2), events.ChangeAsked(2, ((0, OTHER),), 1.0))
     world, done = step(world, events.Ready(3, PID))
-    assert done == [actions.End(1)]
+    assert typed(done) == typed([actions.End(1)])
     world, _ = step(world, events.Ended(3, PID, "fell"))  # the change has failed, and process 1 is still ending
     world, _ = step(world, events.ChangeAsked(3, ((0, OTHER), (1, OTHER)), 1.0))
     world, _ = step(world, events.Ready(4, PID))
     world, done = step(world, events.Ended(1, PID, "exited"))
     assert not [action for action in done if isinstance(action, actions.Go)]
     world, done = step(world, events.Ready(5, PID))
-    assert (actions.Go(4) in done, actions.End(2) in done) == (True, True)
+    assert set(typed([actions.Go(4), actions.End(2)])) <= set(typed(done))
 
 
 def test_a_core_that_never_gets_to_serve_stays_down() -> None:
@@ -317,30 +329,30 @@ def test_a_core_that_never_gets_to_serve_stays_down() -> None:
         if death < MOST_IDLE_DEATHS - 1:
             world = settle(world)
     assert (world.life.cores[0].state, world.life.cores[0].is_wanted) == (CRASHED, False)
-    assert actions.LoseUnservable(frozenset()) in done
+    assert typed([actions.LoseUnservable(frozenset())])[0] in typed(done)
     assert "stays crashed. Run 'hbrt restart --core 0' when the cause is removed." in said(done)[0]
 
 
 def test_a_stall_is_said_once_marked_at_each_look_and_ended_after_its_limit() -> None:
     world, done = step(running(), events.Stalls(0, PID, "stopped", 1.0))
-    assert (done[0], len(said(done))) == (actions.MarkStalled(0), 1)
+    assert (typed(done[:1]), len(said(done))) == (typed([actions.MarkStalled(0)]), 1)
     for _ in range(int(LIMIT_S)):
         world, done = step(world, events.Stalls(0, PID, "stopped", 1.0))
-        assert done == [actions.MarkStalled(0)]
+        assert typed(done) == typed([actions.MarkStalled(0)])
     beating, _ = step(world, events.Beats(0))
     assert len(said(step(beating, events.Stalls(0, PID, "stopped", 1.0))[1])) == 1
     world, done = step(world, events.Stalls(0, PID, "stopped", 1.0))
-    assert actions.Kill(1, "stopped for 6.0 s with no op to run") in done
+    assert typed([actions.Kill(1, "stopped for 6.0 s with no op to run")])[0] in typed(done)
     assert said(done) == [f"Core 0 (process {PID}) ran no op and was stopped for 6.0 s; it is ended."]
 
 
 def test_an_op_that_hangs_is_traced_once_and_killed_when_it_still_hangs() -> None:
     world, done = step(running(), events.Hangs(0, TASK, "It hangs."))
-    assert done == [actions.Say("It hangs."), actions.Trace(1, TASK)]
+    assert typed(done) == typed([actions.Say("It hangs."), actions.Trace(1, TASK)])
     assert step(world, events.Hangs(0, TASK, "It hangs."))[1] == []
-    assert step(world, events.Traced(1, still_hangs=True))[1] == [actions.Kill(1)]
+    assert typed(step(world, events.Traced(1, still_hangs=True))[1]) == typed([actions.Kill(1)])
     world, done = step(world, events.Traced(1, still_hangs=False))
-    assert done == [actions.Forgive(1)]
+    assert typed(done) == typed([actions.Forgive(1)])
     assert step(world, events.Traced(1, still_hangs=True))[1] == []
 
 
