@@ -13,6 +13,7 @@ from arm_client.session.process import process
 from arm_client.sys import as_mem
 from hbrt import status as codes
 from hbrt.status import Status
+from hbrt.structures import initializer
 from hbrt.types import (
     HB_DSP_CORE_ANY,
     HB_DSP_RPC_CMD_BUTT,
@@ -29,19 +30,14 @@ _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 _BUTT = int(HB_DSP_RPC_CMD_BUTT)
+_initialize = initializer(hbDSPRpcCtrlParam(HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_PRIORITY_LOWEST))
 
 
 def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
     """Set the manual's defaults: any core, command BUTT, priority LOWEST, customId 0. A macro in C, a call here."""
     target = behind(ctrl, hbDSPRpcCtrlParam)
-    if target is None:
-        return
-    target.dspCoreId = HB_DSP_CORE_ANY
-    target.rpcCmd = HB_DSP_RPC_CMD_BUTT
-    target.priority = HB_DSP_RPC_PRIORITY_LOWEST
-    target.customId = 0
-    target.reserved1 = 0
-    target.reserved2 = 0
+    if target is not None:
+        _initialize(target)
 
 
 def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None, ctrl: hbDSPRpcCtrlParam) -> int:

@@ -10,7 +10,7 @@ import ctypes
 from enum import IntEnum
 from typing import Any, TypeVar
 
-from hbrt.structures import CHandle, CStructure, OtherSpelling
+from hbrt.structures import CHandle, CStructure, OtherSpelling, initializer
 from hbrt.types import HB_DSP_CORE_ANY, hbSysMem
 
 HB_DNN_VERSION_MAJOR = 1
@@ -25,7 +25,7 @@ HB_DNN_LOG_ERROR = 4
 HB_DNN_LOG_FATAL = 5
 """Values of the variable HB_DNN_LOG_LEVEL (BPU SDK API manual)."""
 
-_Ctrl = TypeVar("_Ctrl", bound=ctypes.Structure)
+_Ctrl = TypeVar("_Ctrl", bound=CStructure)
 
 
 class hbDNNTensorLayout(IntEnum):
@@ -297,35 +297,26 @@ class hbDNNResizeCtrlParam(CStructure):
     reserved4: int
 
 
+_LOWEST = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
+_initialize_infer = initializer(hbDNNInferCtrlParam(HB_BPU_CORE_ANY, HB_DSP_CORE_ANY, _LOWEST))
+_initialize_resize = initializer(hbDNNResizeCtrlParam(HB_BPU_CORE_ANY, _LOWEST, HB_DNN_RESIZE_TYPE_BILINEAR))
+
+
 def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:
     """Set the manual's defaults: any BPU core, any DSP core, priority LOWEST, no chain. A macro in C, a call here.
 
     Takes the structure, ``byref()`` of it or a pointer, as the calls do; anything else is left alone.
     """
     target = _behind(ctrl, hbDNNInferCtrlParam)
-    if target is None:
-        return
-    target.bpuCoreId = hbBPUCore.HB_BPU_CORE_ANY
-    target.dspCoreId = HB_DSP_CORE_ANY
-    target.priority = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
-    target.more = 0
-    target.customId = 0
-    target.reserved1 = 0
-    target.reserved2 = 0
+    if target is not None:
+        _initialize_infer(target)
 
 
 def HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM(ctrl: hbDNNResizeCtrlParam) -> None:
     """Set the manual's defaults: any BPU core, bilinear, priority LOWEST. As HB_DNN_INITIALIZE_INFER_CTRL_PARAM."""
     target = _behind(ctrl, hbDNNResizeCtrlParam)
-    if target is None:
-        return
-    target.bpuCoreId = hbBPUCore.HB_BPU_CORE_ANY
-    target.resizeType = hbDNNResizeType.HB_DNN_RESIZE_TYPE_BILINEAR
-    target.priority = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
-    target.reserved1 = 0
-    target.reserved2 = 0
-    target.reserved3 = 0
-    target.reserved4 = 0
+    if target is not None:
+        _initialize_resize(target)
 
 
 def _behind(given: object, kind: type[_Ctrl]) -> _Ctrl | None:

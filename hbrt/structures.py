@@ -6,6 +6,8 @@ They are ctypes' own, except that a misspelt field is an error and that a print 
 from __future__ import annotations
 
 import ctypes
+import struct
+from collections.abc import Callable
 from typing import Any
 
 _set = ctypes.Structure.__setattr__
@@ -32,6 +34,12 @@ class CStructure(ctypes.Structure):
         """The fields with their values: addresses in hex, a pointer as what it holds."""
         values = ", ".join(f"{name}={_shown(kind, getattr(self, name))}" for name, kind in _fields_of(type(self)))
         return f"{type(self).__name__}({values})"
+
+
+def initializer(defaults: CStructure) -> Callable[[CStructure], None]:
+    """What a macro that initializes a structure does: writes all of its bytes at once, past the check of each field."""
+    write, raw = struct.Struct(f"{ctypes.sizeof(defaults)}s").pack_into, bytes(defaults)
+    return lambda target: write(target, 0, raw)
 
 
 class CHandle(ctypes.c_void_p):

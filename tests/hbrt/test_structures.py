@@ -11,7 +11,7 @@ import pytest
 from hbrt.cv_types import hbDSPCvFlipParam
 from hbrt.dnn_types import hbDNNQuantiScale, hbDNNTaskHandle_t, hbDNNTensorProperties
 from hbrt.nn_types import hbDSPSoftmaxParam
-from hbrt.structures import CStructure
+from hbrt.structures import CStructure, initializer
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
 
@@ -77,3 +77,10 @@ def test_a_subclass_keeps_what_its_class_has_a_default_for() -> None:
     block = Named(0x8000_0000)
     block.label = "weights"
     assert (block.label, block.phyAddr) == ("weights", 0x8000_0000)
+
+
+def test_an_initializer_writes_all_of_a_structure() -> None:
+    defaults = hbDSPRpcCtrlParam(1, 0x400, 7)
+    ctrl = hbDSPRpcCtrlParam(*range(10, 16))
+    initializer(defaults)(ctrl)
+    assert bytes(ctrl) == bytes(defaults)

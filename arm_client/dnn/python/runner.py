@@ -27,9 +27,6 @@ from hbrt.dnn_types import (
 from hbrt.errors import RequestRefusedError
 from hbrt.status import Status
 
-_DEFAULTS = hbDNNInferCtrlParam()
-HB_DNN_INITIALIZE_INFER_CTRL_PARAM(_DEFAULTS)
-
 
 def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInferCtrlParam:
     """How a task is scheduled; the rest as the manual's initializer has it.
@@ -41,7 +38,8 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
         if integer(value) is None:
             raise bad_argument(f"The {name} is {shown(value)}; write a whole number.")
     check_schedule(core_id, priority)  # before C's integers cut them
-    ctrl = hbDNNInferCtrlParam.from_buffer_copy(_DEFAULTS)
+    ctrl = hbDNNInferCtrlParam()
+    HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
     ctrl.bpuCoreId, ctrl.priority, ctrl.customId = core_id, priority, custom_id
     return ctrl
 
