@@ -340,8 +340,8 @@ class Tasks:
 
     def is_used(self, phy_addr: int, size_bytes: int) -> bool:
         """Whether a task that has not ended reads or writes any of this memory."""
-        with self._lock:
-            return self._user_of(phy_addr, size_bytes) is not None
+        # Without the lock: a signal's handler that frees memory may come in the middle. ``keep`` looks again, with it.
+        return self._user_of(phy_addr, size_bytes) is not None
 
     def keep(self, phy_addr: int, size_bytes: int, let_go: Callable[[], None]) -> bool:
         """Have ``let_go`` called at the end of the task that uses this memory; False when none does any more."""
@@ -423,7 +423,7 @@ class Tasks:
 
     def _user_of(self, phy_addr: int, size_bytes: int) -> Task | None:
         end = phy_addr + size_bytes
-        for task in self._unended:
+        for task in list(self._unended):  # one call of C: other threads change it meanwhile
             for job in task.jobs:
                 if any(start < end and phy_addr < start + size for start, size in job.ranges()):
                     return task

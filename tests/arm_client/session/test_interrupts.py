@@ -19,6 +19,7 @@ import pytest
 import arm_client as hb
 from arm_client.arrays import Buffer
 from arm_client.client import Board, private_board
+from arm_client.memory.block import block_users
 from arm_client.session.session import set_default
 from hbrt.attach import tasks as slots, waiting
 from hbrt.mailbox import spin
@@ -283,6 +284,9 @@ def test_a_signals_handler_may_ask_the_daemon_anywhere_in_a_request(
     mapped: hb.hbSysMem,
     action: Callable[[Board, hb.hbSysMem], None],
 ) -> None:
+    from arm_client.dnn.capi.runtime import runtime  # from here on each free asks it, too
+
+    assert runtime.tasks in block_users
     visited = []
 
     def visit() -> None:
