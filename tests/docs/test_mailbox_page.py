@@ -40,6 +40,7 @@ def as_said(packet: dict[str, Any], heading: str, without: tuple[str, ...] = ())
     return set(packet) == set(said) - set(without) and is_of_type
 
 
+@pytest.mark.dsp_board(fresh=True)  # without findings of other tests
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc or gcc) on PATH")
 def test_the_c_program_of_the_page_runs_softmax(dsp_board: Board, tmp_path: Path) -> None:
     (program,) = (block.text for block in blocks(PAGE) if block.language == "c")

@@ -160,7 +160,7 @@ def test_a_variable_without_effect_is_said_once(
 @pytest.mark.parametrize("variable", [one for one in TABLE if one.is_honoured], ids=lambda one: one.name)
 def test_a_variable_that_is_honoured_is_read_somewhere(variable: environment.Variable) -> None:
     package = Path(environment.__file__).parent
-    readers = [file for file in package.glob("*.py") if f'"{variable.name}"' in file.read_text(encoding="utf-8")]
+    readers = [file for file in package.rglob("*.py") if f'"{variable.name}"' in file.read_text(encoding="utf-8")]
     uses = sum(file.read_text(encoding="utf-8").count(f'"{variable.name}"') for file in readers)
     assert uses > 1  # the table has one
 
