@@ -11,8 +11,6 @@ from dsp_server.lifecycle.life import STATES, Core
 from dsp_server.process.proc_state import BUSY, STOPPED, state_of
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import (
-    ACTIVITY_ASLEEP,
-    ACTIVITY_LOOKING,
     ACTIVITY_OFFLINE,
     ACTIVITY_STALLED,
     CORE_ACTIVITY,
@@ -72,18 +70,15 @@ class BoardCore:
         return self.child is not None and state_of(self.child.pid) in STOPPED
 
     def is_stalled(self, now_ns: int) -> bool:
-        """Whether it runs no op and does not beat, although it has a CPU."""
-        if self.health(now_ns).word != "stalled" or self._is_starved():
-            return False
-        return self._map[self.activity_at] in {ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_STALLED}
+        """Whether it does not beat, although it has a CPU."""
+        return self.health(now_ns).word == "stalled" and not self._is_starved()
 
     def mark_stalled(self) -> None:
         """Have nobody ring the core.
 
         It may go on at this moment: then its own word replaces the mark, or its next beat takes it away.
         """
-        if self._map[self.activity_at] in {ACTIVITY_ASLEEP, ACTIVITY_LOOKING}:
-            self._map[self.activity_at] = ACTIVITY_STALLED
+        self._map[self.activity_at] = ACTIVITY_STALLED
 
     def _is_starved(self) -> bool:
         """Whether the thread that beats, or the main one as long as it is not known, waits for a CPU."""

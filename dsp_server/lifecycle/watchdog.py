@@ -19,7 +19,7 @@ then killed; its death settles the task. Nothing else could: a core that still r
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 
 from dsp_server.clients import TaskKey
@@ -90,14 +90,19 @@ class Watchdog:
                 self._check(slot, request, answer, now_ns - answer.claim_ns - spent_ns)
             interrupted[task] = spent_ns
         self._interrupted_ns, self._looked_ns = interrupted, now_ns
-        is_urgent = self._look_at_hearts(now_ns) or running or is_held_up
+        is_urgent = self._look_at_hearts(now_ns, newest.keys()) or running or is_held_up
         self._loop.later(LOOK_SECONDS if is_urgent else IDLE_LOOK_SECONDS, self._look)
 
-    def _look_at_hearts(self, now_ns: int) -> bool:
-        """See which cores run no op and do not beat; returns whether there is one."""
+    def _look_at_hearts(self, now_ns: int, in_op: Collection[int]) -> bool:
+        """See which cores run no op and do not beat; returns whether there is one.
+
+        The slots say who runs an op, and not the activity bytes: a core says RUNNING there before it first looks, too,
+        and when it has just answered.
+        """
         step_s = min((now_ns - self._beats_seen_ns) / 1e9, _MOST_STEP_SECONDS)
         self._beats_seen_ns = now_ns
-        stalled = [core.index for core in self._cores if core.child and core.is_stalled(now_ns)]
+        idle = (core for core in self._cores if core.child is not None and core.index not in in_op)
+        stalled = [core.index for core in idle if core.is_stalled(now_ns)]
         for core in self._cores:
             if core.index in stalled and core.child is not None:
                 how = "stopped" if core.is_stopped else "stalled"

@@ -10,7 +10,17 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_STALLED, BEAT_SECONDS, CORE_ACTIVITY
+import pytest
+
+from dsp_server.process.proc_state import STOPPED, state_of
+from hbrt.ddr.layout import (
+    ACTIVITY_ASLEEP,
+    ACTIVITY_LOOKING,
+    ACTIVITY_RUNNING,
+    ACTIVITY_STALLED,
+    BEAT_SECONDS,
+    CORE_ACTIVITY,
+)
 
 if TYPE_CHECKING:
     from arm_client.client import Board
@@ -76,6 +86,31 @@ def test_a_core_that_stays_stopped_is_started_again(start: Start) -> None:
     assert found["kind"] == "stalled-core"
     assert f"Core 0 (process {victim}) ran no op and was stopped for " in found["text"]
     assert f"stalled-core: {found['text']}" in running.log()
+
+
+@pytest.mark.parametrize("says", [ACTIVITY_RUNNING, ACTIVITY_LOOKING])
+def test_a_core_is_seen_whatever_it_said_when_it_was_stopped(start: Start, says: int) -> None:
+    """It says RUNNING also before it first looks, and when it has just answered: its slots tell that it runs no op."""
+    running = start(watchdog_ms=0)
+    board = running.attach()
+    ddr, victim = board.session.link.ddr, running.core(0)["pid"]
+    with stopped(victim):
+        running.until(lambda: state_of(victim) in STOPPED, "the stop")
+        ddr.map[ddr.layout.core(0) + CORE_ACTIVITY] = says
+        running.until(lambda: activity(board, 0) == ACTIVITY_STALLED, "the mark of a stalled core")
+    assert running.which(board, core=1).pid == victim
+
+
+def test_a_core_that_is_stopped_in_an_op_is_not_taken_for_an_idle_one(start: Start) -> None:
+    running = start(watchdog_ms=0, limits=SHORT)
+    board = running.attach()
+    held = running.hold(board)
+    with stopped(running.core(0)["pid"]):
+        running.until(lambda: running.core(0)["health"] == "stalled", "the look at a core that does not beat")
+        assert activity(board, 0) == ACTIVITY_RUNNING
+    held.let_go()
+    held.task.result(20)
+    assert "runs no op" not in running.log()
 
 
 def test_a_board_without_a_time_limit_leaves_a_stopped_core_alone(start: Start) -> None:
