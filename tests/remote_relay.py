@@ -17,7 +17,7 @@ import pytest
 from hbrt.board.paths import RemoteBoard, board_paths
 from tests.limits import PATIENCE_S, with_limits
 
-BRISK_BEAT_S = 0.1  # farewells go by beats of the gate
+BRISK_BEAT_S = 0.1  # draining counts beats of the gateway
 BRISK = {"dsp_server.gateway.gateway.BEAT_SECONDS": BRISK_BEAT_S}
 
 _PROGRAM = "from dsp_server.commands.relay import main; main()"
@@ -63,9 +63,9 @@ class RemoteRelay:
         self._log.seek(0)
         return self._log.read()
 
-    def lets_go(self, program: str) -> list[str]:
-        """Lines of its log on programs of a name that it let go."""
-        return [line for line in self.log().splitlines() if f" {program}:" in line and "lets" in line]
+    def disconnects(self, program: str) -> list[str]:
+        """Lines of its log on programs of a name that it disconnects."""
+        return [line for line in self.log().splitlines() if f" {program}:" in line and "disconnects" in line]
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Send its process a signal."""

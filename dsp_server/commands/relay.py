@@ -74,9 +74,9 @@ def _be_relay(board: BoardPaths, idle: float, listen: str | None, keys: Path | N
 
 
 def _listen(board: BoardPaths, endpoint: str, keys: Path | None, *, detach: bool) -> None:
-    from dsp_server.gateway.listening import parse
+    from dsp_server.gateway.listening import parse_endpoint
 
-    place = parse(endpoint, keys)
+    place = parse_endpoint(endpoint, keys)
     if detach:
         from hbrt.control.ask import ask
 

@@ -1,4 +1,4 @@
-"""The board's gateways (``hbrt relay --listen --detach``): children of the daemon, started again when they die."""
+"""The board's gateways (``hbrt relay --listen --detach``): children of the daemon, which restarts those that die."""
 
 from __future__ import annotations
 
@@ -21,55 +21,55 @@ from hbrt.status import Status
 
 MOST_GATEWAYS = 16
 START_SECONDS = 30.0
-END_SECONDS = 3.0  # after its board: it tells its programs
+END_SECONDS = 3.0  # after the end of its board: a gateway informs its programs
 STARTING, RUNNING, CRASHED = "starting", "running", "crashed"
 _HIGH_FD = 100
 Done = Callable[[Status, str, dict[str, Any] | None], None]
 
 
-class _Gateway:
-    """One gateway, through all of its processes."""
+class _GatewayProcess:
+    """One gateway, and its present process."""
 
     def __init__(self, endpoint: str, keys: str, done: Done) -> None:
         self.endpoint = endpoint
         self.keys = keys
-        self.done: Done | None = done  # gets the answer for the program that asked for it
+        self.done: Done | None = done  # answers the program that asked for this gateway
         self.state = STARTING
         self.history = History()
         self.restarts = 0
         self.problem = ""  # why the last process ended
         self.pid = self.pidfd = self.ready_fd = -1
-        self.word = b""  # what the process said: its endpoint, or why it does not serve
+        self.ready_text = b""  # from the process: its endpoint, or why it does not serve
         self.served_since = 0.0
         self.timer: Timer | None = None
 
 
 class Gateways:
-    """Starts gateways and watches them.
+    """Starts, watches and restarts gateways.
 
     Args:
         paths: The board.
-        loop: The daemon's.
-        journal: Gets a finding for each that dies.
+        loop: The daemon's event loop.
+        journal: Takes a finding for each gateway that dies.
     """
 
     def __init__(self, paths: BoardPaths, loop: Loop, journal: Journal) -> None:
         self._paths = paths
         self._loop = loop
         self._journal = journal
-        self._gateways: list[_Gateway] = []
+        self._gateways: list[_GatewayProcess] = []
 
     def start(self, endpoint: str, keys: str, done: Done) -> None:
-        """Start a gateway; ``done(status, text, data)`` is called when it listens, or cannot.
+        """Start a gateway; ``done(status, text, data)`` is called when it listens, or fails to.
 
         Raises:
-            RequestRefusedError: the board has too many, or no process can be started.
+            RequestRefusedError: the board has too many gateways, or no process can be started.
         """
         self._gateways = [one for one in self._gateways if one.state != CRASHED or one.endpoint != endpoint]
         if len(self._gateways) >= MOST_GATEWAYS:
             why = f"The board has {MOST_GATEWAYS} relays that listen, which is the most; end one."
             raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, why)
-        gateway = _Gateway(endpoint, keys, done)
+        gateway = _GatewayProcess(endpoint, keys, done)
         try:
             self._start_process(gateway)
         except OSError as error:
@@ -92,7 +92,7 @@ class Gateways:
         ]
 
     def close(self) -> None:
-        """Wait for the ends of all; the caller has closed their leases. One that takes too long is killed."""
+        """Wait until all gateways end; the caller has closed their leases. A slow gateway is killed."""
         deadline = time.monotonic() + END_SECONDS
         for gateway in self._gateways:
             if gateway.timer is not None:
@@ -104,7 +104,7 @@ class Gateways:
                 _kill(gateway)
             self._collect(gateway)
 
-    def _start_process(self, gateway: _Gateway) -> None:
+    def _start_process(self, gateway: _GatewayProcess) -> None:
         ready_fd, theirs = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         opened = [theirs]
         try:
@@ -122,52 +122,52 @@ class Gateways:
             for fd in opened:
                 os.close(fd)
         gateway.pid, gateway.pidfd, gateway.ready_fd = pid, os.pidfd_open(pid), ready_fd
-        gateway.word, gateway.served_since = b"", 0.0
-        self._loop.watch(ready_fd, lambda: self._on_word(gateway))
+        gateway.ready_text, gateway.served_since = b"", 0.0
+        self._loop.watch(ready_fd, lambda: self._on_ready(gateway))
         self._loop.watch(gateway.pidfd, lambda: self._on_end(gateway))
         gateway.timer = self._loop.later(START_SECONDS, lambda: _kill(gateway))
 
-    def _on_word(self, gateway: _Gateway) -> None:
-        """Take what the process says; at its end, it serves or is about to end."""
+    def _on_ready(self, gateway: _GatewayProcess) -> None:
+        """Read the text of a process that starts; after its end, the process serves or is about to exit."""
         with contextlib.suppress(BlockingIOError):
             while chunk := os.read(gateway.ready_fd, 4096):
-                gateway.word += chunk
-            self._stop_hearing(gateway)
-            if not gateway.word.startswith(b"tcp://"):
+                gateway.ready_text += chunk
+            self._close_ready_fd(gateway)
+            if not gateway.ready_text.startswith(b"tcp://"):
                 return
             if gateway.timer is not None:
                 gateway.timer.cancel()
             gateway.state, gateway.served_since = RUNNING, time.monotonic()
-            # Port 0 took a free one; the next process takes the same.
-            port = gateway.word.decode().rpartition(":")[2]
+            # Port 0 selects a free port; the next process uses the same one.
+            port = gateway.ready_text.decode().rpartition(":")[2]
             gateway.endpoint = f"{gateway.endpoint.rpartition(':')[0]}:{port}"
             done, gateway.done = gateway.done, None
             if done is not None:
-                done(Status.HB_SYS_SUCCESS, "", {"pid": gateway.pid, "endpoint": gateway.word.decode()})
+                done(Status.HB_SYS_SUCCESS, "", {"pid": gateway.pid, "endpoint": gateway.ready_text.decode()})
 
-    def _on_end(self, gateway: _Gateway) -> None:
-        """Start the next process, unless this one was told to end, or never came to serve anybody."""
+    def _on_end(self, gateway: _GatewayProcess) -> None:
+        """Start the next process, unless this one ended on a signal to end, or never listened."""
         if gateway.ready_fd >= 0:
-            self._on_word(gateway)
+            self._on_ready(gateway)
         pid, has_served = gateway.pid, gateway.served_since > 0
         code = self._collect(gateway)
         how = f"was ended by signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"exited with code {code}"
-        word = "" if has_served else gateway.word.decode("utf-8", "replace")
-        gateway.problem = word or f"Process {pid} {how}."
+        reason = "" if has_served else gateway.ready_text.decode("utf-8", "replace")
+        gateway.problem = reason or f"Process {pid} {how}."
         if gateway.done is not None:
             self._gateways.remove(gateway)
-            why = word or f"The relay {how} before it listened; see 'hbrt log'."
+            why = reason or f"The relay {how} before it listened; see 'hbrt log'."
             gateway.done(Status.HB_DSP_NOT_RUNNING, why, None)
         elif code == 0:
             self._gateways.remove(gateway)
             self._journal.say(f"The relay at {gateway.endpoint} (process {pid}) has ended.")
         else:
             served_s = time.monotonic() - gateway.served_since if has_served else 0.0
-            # One that listened shows that it can: it is started again however often it dies.
+            # A gateway that listened once is restarted however often it dies.
             gateway.history, pause_s = after(gateway.history, Death(served_s, 0, had_task=has_served))
-            self._start_again(gateway, pause_s)
+            self._restart(gateway, pause_s)
 
-    def _start_again(self, gateway: _Gateway, pause_s: float | None) -> None:
+    def _restart(self, gateway: _GatewayProcess, pause_s: float | None) -> None:
         what = f"The relay at {gateway.endpoint} has died: {gateway.problem}"
         if pause_s is None:
             gateway.state = CRASHED
@@ -181,26 +181,26 @@ class Gateways:
         self._journal.find("relay-died", f"{what} It starts again{f' in {pause_s:.1f} s' if pause_s else ''}.")
         gateway.timer = self._loop.later(pause_s, lambda: self._start_next(gateway))
 
-    def _start_next(self, gateway: _Gateway) -> None:
+    def _start_next(self, gateway: _GatewayProcess) -> None:
         gateway.restarts += 1
         try:
             self._start_process(gateway)
         except OSError as error:
             gateway.problem = f"A process cannot be started: {error.strerror}."
             gateway.history, pause_s = after(gateway.history, Death(0.0, 0, had_task=False))
-            self._start_again(gateway, pause_s)
+            self._restart(gateway, pause_s)
 
-    def _stop_hearing(self, gateway: _Gateway) -> None:
+    def _close_ready_fd(self, gateway: _GatewayProcess) -> None:
         self._loop.unwatch(gateway.ready_fd)
         os.close(gateway.ready_fd)
         gateway.ready_fd = -1
 
-    def _collect(self, gateway: _Gateway) -> int:
+    def _collect(self, gateway: _GatewayProcess) -> int:
         """Collect a process that ends; returns its exit code, or its signal as a negative number."""
         if gateway.timer is not None:
             gateway.timer.cancel()
         if gateway.ready_fd >= 0:
-            self._stop_hearing(gateway)
+            self._close_ready_fd(gateway)
         _, wait_status = os.waitpid(gateway.pid, 0)
         self._loop.unwatch(gateway.pidfd)
         os.close(gateway.pidfd)
@@ -208,6 +208,6 @@ class Gateways:
         return os.waitstatus_to_exitcode(wait_status)
 
 
-def _kill(gateway: _Gateway) -> None:
+def _kill(gateway: _GatewayProcess) -> None:
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(gateway.pidfd, signal.SIGKILL)

@@ -1,1 +1,1 @@
-"""The relay for programs on other machines: a gate on TCP, and a deputy on the board for each. See docs/remote.md."""
+"""The relay for programs on other machines: a TCP gateway, and a remote client for each program. See docs/remote.md."""

@@ -1,15 +1,15 @@
-"""The TCP connections behind a ROUTER's identities: to see that one ends, and to end one.
+"""The TCP connections behind a ROUTER's identities: this file detects their ends, and ends them.
 
-ZeroMQ tells neither. A message bears the number of the descriptor that it came over (SRCFD), which may name something
-else by the time it is read: its connection may be closed, and the number be given to the next one, of another program.
-So a number is a claim, and no more:
+ZeroMQ offers neither. A message carries the number of the descriptor that it came over (SRCFD). By the time the message
+is read, the connection may be closed, and the number may belong to a connection of another program. So the number is
+only a claim:
 
-- Only a connection to our own port is taken for one, never another socket or file of this process.
-- A claim that is wrong is one of an identity that has gone. Seeing the end of the wrong connection then tells nothing
-  new, and ZeroMQ refuses to route to that identity at the next beat.
-- Before a connection is ended, its identity must be one that ZeroMQ still routes to, a second and more after the claim,
-  and nobody else may claim the same connection. Identities are the ROUTER's own, which it never gives twice; a peer
-  that brings one of its own is not let in.
+- Only a connection to our own port can be claimed, never another socket or file of this process.
+- A wrong claim belongs to an identity that has gone. The end of the wrong connection then changes nothing, and ZeroMQ
+  refuses to route to that identity at the next beat.
+- A connection is ended only while ZeroMQ still routes to its identity, a second or more after the claim, and only when
+  no other identity claims it. The ROUTER makes the identities and never reuses one; a peer that sets its own identity
+  is not admitted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NO_LINGER = struct.pack("=ii", 1, 0)
 
 
 class Connection:
-    """A connection that an identity claims, by a descriptor of our own."""
+    """A connection that an identity claims, with its own descriptor."""
 
     def __init__(self, identity: bytes, socket_: socket.socket, *, has_keys: bool = False) -> None:
         self.identity = identity
@@ -43,17 +43,17 @@ class Connection:
 
     @property
     def peer(self) -> str:
-        """``HOST:PORT`` of the other end."""
+        """``HOST:PORT`` of the peer."""
         return peer_of(self.socket)
 
 
 class Connections:
-    """All connections that are claimed.
+    """All claimed connections.
 
     Args:
-        port: Ours, which they come to.
+        port: The gateway's port.
         is_reachable: Whether ZeroMQ still routes to an identity.
-        has_keys: Whether what they send is encrypted.
+        has_keys: Whether frames are encrypted.
     """
 
     def __init__(self, port: int, is_reachable: Callable[[bytes], bool], *, has_keys: bool = False) -> None:
@@ -65,14 +65,14 @@ class Connections:
         self._claims: Counter[Key] = Counter()
 
     def fileno(self) -> int:
-        """A descriptor that is readable when ``ended`` has something to say."""
+        """A descriptor that is readable when ``ended`` has a result."""
         return self._epoll.fileno()
 
     def claim(self, identity: bytes, fd: int) -> Connection | None:
-        """The connection that a message of ``identity`` came over, by its descriptor; None when it has gone.
+        """Claim the connection that a message of ``identity`` came over; None when it has ended.
 
         Raises:
-            OSError: this process has no descriptor left.
+            OSError: no descriptor left.
         """
         found = self.copy_of(fd)
         if found is None:
@@ -88,7 +88,7 @@ class Connections:
         return connection
 
     def copy_of(self, fd: int) -> socket.socket | None:
-        """A connection to our port, by another descriptor than the one that names it; None when that names none.
+        """A duplicate of a descriptor, if it is a connection to our port; else None.
 
         Raises:
             OSError: as ``claim``.
@@ -99,15 +99,15 @@ class Connections:
         return found.family in {socket.AF_INET, socket.AF_INET6} and found.getsockname()[1] == self._port
 
     def is_claimed(self, key: Key) -> bool:
-        """Whether a connection is some identity's."""
+        """Whether an identity claims a connection."""
         return key in self._claims
 
     def __len__(self) -> int:
-        """How many connections are claimed."""
+        """Number of claimed connections."""
         return len(self._by_fd)
 
     def flooding(self, most_bytes: int, seconds: float) -> list[Connection]:
-        """Those that have sent more bytes than so many that are unread; ``seconds`` since it was asked before."""
+        """Connections with more than ``most_bytes`` unread bytes; ``seconds`` is the time since the last call."""
         return [
             connection
             for connection in self._by_fd.values()
@@ -115,11 +115,11 @@ class Connections:
         ]
 
     def ended(self) -> list[Connection]:
-        """Those whose other end has closed them, or gives no sign of life."""
+        """Connections that the peer has closed, or that ZeroMQ's heartbeat has ended."""
         return [self._by_fd[fd] for fd, _ in self._epoll.poll(0)]
 
     def end(self, connection: Connection) -> bool:
-        """End a connection, unless it may be another identity's; whether its identity has gone, or goes now."""
+        """End a connection, unless another identity claims it too; whether its identity has gone, or goes now."""
         if not self._is_reachable(connection.identity):
             return True
         if self._claims[connection.key] > 1:
@@ -127,11 +127,11 @@ class Connections:
         try:
             connection.socket.shutdown(socket.SHUT_RDWR)
         except OSError:
-            return True  # it has gone by itself
+            return True  # the connection has ended
         return True
 
     def release(self, connection: Connection) -> None:
-        """Look at a connection no more; it goes on."""
+        """Stop watching a connection; the connection stays open."""
         del self._by_fd[connection.socket.fileno()]
         self._epoll.unregister(connection.socket)
         self._claims[connection.key] -= 1
@@ -147,7 +147,7 @@ class Connections:
 
 
 def peer_of(connection: socket.socket) -> str:
-    """``HOST:PORT`` of a connection's other end."""
+    """``HOST:PORT`` of a connection's peer."""
     try:
         host, port, *_ = connection.getpeername()
     except OSError:
@@ -156,10 +156,10 @@ def peer_of(connection: socket.socket) -> str:
 
 
 def reset_when_closed(connection: socket.socket) -> None:
-    """Have the other end told by a reset when ZeroMQ closes its side: a flood would wait, and not learn of it."""
+    """Send a reset when ZeroMQ closes its side: a peer that only sends would not see an orderly end."""
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
 
 
 def is_given(identity: bytes) -> bool:
-    """Whether an identity looks like the ROUTER's own: a zero byte and a number of 32 bits."""
+    """Whether the ROUTER made an identity: a zero byte and a number of 32 bits."""
     return len(identity) == 5 and identity[0] == 0

@@ -1,8 +1,9 @@
-"""The gate: lets programs of other machines in over TCP, and hands what they send to their deputies. One thread.
+"""The gateway: one thread that accepts programs of other machines over TCP and passes their frames to their handlers.
 
-It never waits for a deputy, the daemon or a program, so that none of them keeps the others waiting. Each connection is
-watched beside ZeroMQ, which does not tell of an end (connections.py): one that was closed, or gives no sign of life, is
-let go at once, and its deputy with its lease, memory and tasks. One that sends more than is read is ended (backlog.py).
+The thread never waits for a handler, for the daemon or for a program, so one slow program does not delay the others.
+ZeroMQ does not report the end of a connection; connections.py watches for it. When a connection closes or stops its
+heartbeat, the gateway drops it at once, with its handler, lease, memory and tasks. The gateway ends a connection whose
+unread bytes exceed a bound (backlog.py).
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ import zmq
 
 from dsp_server.gateway.backlog import MOST_UNREAD_BYTES
 from dsp_server.gateway.connections import Connection, Connections, is_given, reset_when_closed
-from dsp_server.gateway.handler import Attendant
-from dsp_server.gateway.listening import Door, Listen
-from dsp_server.gateway.observer import Looker
-from dsp_server.gateway.pending import Newcomers
-from dsp_server.gateway.remote_client import Deputy, activity_of
-from dsp_server.gateway.send_queue import Outbox, printable
+from dsp_server.gateway.handler import ConnectionHandler
+from dsp_server.gateway.listening import Listener, ListenOptions
+from dsp_server.gateway.observer import Observer
+from dsp_server.gateway.pending import PendingConnections
+from dsp_server.gateway.remote_client import RemoteClient, activity_of
+from dsp_server.gateway.send_queue import SendQueue, printable
 from dsp_server.process.intake import source_fd
 from hbrt.attach.link import Link
 from hbrt.protocol.control import MalformedMessageError
@@ -29,149 +30,142 @@ from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encod
 from hbrt.status import Status
 
 MOST_PROGRAMS = 64
-MOST_LOOKERS = 16
-PARTING_SECONDS = 2.0
-FAREWELL_SECONDS = 1.0  # for the last word to who is let go to arrive
-LOOK_SECONDS = 0.05  # while somebody is connected: how often the gate looks for what is unread
-FAREWELL_BEATS = 2  # so many seconds of this process running: ZeroMQ knows by then whom it can still reach
+MOST_OBSERVERS = 16
+JOIN_SECONDS = 2.0  # for the threads of handlers to end
+DRAIN_SECONDS = 1.0  # for the last frame of a disconnected program to arrive
+FLOOD_CHECK_SECONDS = 0.05  # between two counts of unread bytes, while a program is connected
+DRAIN_BEATS = 2  # heartbeats: after so many, ZeroMQ knows which peers it can still reach
 _NOBLOCK = int(zmq.NOBLOCK)
 
 
-class _Program(NamedTuple):
-    """A connected program: its deputy or who answers its looks, and its connection."""
-
-    attendant: Attendant
+class _Served(NamedTuple):
+    handler: ConnectionHandler
     connection: Connection
 
 
-class _Leaving:
-    """Who was told to go: what else it sends is not looked at, and its connection is ended when it does not do so."""
+class _Draining:
+    """A disconnected program: the gateway ignores what it sends, and ends its connection if the program does not."""
 
     def __init__(self, connection: Connection | None) -> None:
         self.connection = connection
-        self.beats_left = FAREWELL_BEATS
+        self.beats_left = DRAIN_BEATS
 
 
-class Gate:
-    """A board's door for programs on other machines.
+class Gateway:
+    """Serves the programs of other machines that use a board.
 
     Args:
-        link: The gate's own attachment: it ends with the board.
-        listen: Where, and for whom.
-        say: Gets a sentence for the log.
+        link: The gateway's own attachment; it ends with the board.
+        options: Address and keys.
+        log: Writes a sentence to the log.
 
     Raises:
-        BoardError: it cannot listen there.
+        BoardError: the gateway cannot listen at the address.
     """
 
-    def __init__(self, link: Link, listen: Listen, say: Callable[[str], None]) -> None:
+    def __init__(self, link: Link, options: ListenOptions, log: Callable[[str], None]) -> None:
         self.is_stopping = False
         self._link = link
-        self._say = say
-        self._programs: dict[bytes, _Program] = {}
-        self._parting: list[Attendant] = []
-        self._leaving: dict[bytes, _Leaving] = {}
-        self._outbox = Outbox()
+        self._log = log
+        self._served: dict[bytes, _Served] = {}
+        self._ending: list[ConnectionHandler] = []  # stopped handlers whose threads still run
+        self._draining: dict[bytes, _Draining] = {}
+        self._send_queue = SendQueue()
         self._next_beat = 0.0
-        self._looked_at = 0.0
-        self._handlers: dict[int, Callable[[], None]] = {}
+        self._flood_checked_at = 0.0
+        self._readers: dict[int, Callable[[], None]] = {}
         self._poller = zmq.Poller()
         self._context: zmq.Context[Any] = zmq.Context(io_threads=1)
         try:
-            self._door = Door(self._context, listen)
+            self._listener = Listener(self._context, options)
         except BaseException:
             self._context.term()
-            self._outbox.close()
+            self._send_queue.close()
             raise
-        self._socket = self._door.socket
-        self.endpoint = self._door.endpoint
+        self._socket = self._listener.socket
+        self.endpoint = self._listener.endpoint
         self._poller.register(self._socket, zmq.POLLIN)
         port = int(self.endpoint.rpartition(":")[2])
-        self._connections = Connections(port, self._is_reachable, has_keys=self._door.has_keys)
-        self._newcomers = Newcomers(self._door.accepted, self._connections, self._say)
-        self._poller.register(self._door.accepted, zmq.POLLIN)
-        self.watch(self._outbox.fd, self._deliver)
+        self._connections = Connections(port, self._is_reachable, has_keys=self._listener.has_keys)
+        self._pending = PendingConnections(self._listener.accepted, self._connections, self._log)
+        self._poller.register(self._listener.accepted, zmq.POLLIN)
+        self.watch(self._send_queue.fd, self._send_queued)
         self.watch(self._connections.fileno(), self._on_ends)
         self.watch(link.lease.fileno(), link.lose)
 
-    @property
-    def program_count(self) -> int:
-        """Programs that are served now."""
-        return len(self._programs)
-
     def watch(self, fd: int, handler: Callable[[], None], /) -> None:
         """Call ``handler`` while the descriptor is readable."""
-        self._handlers[fd] = handler
+        self._readers[fd] = handler
         self._poller.register(fd, zmq.POLLIN)
 
     def unwatch(self, fd: int, /) -> None:
         """Undo ``watch``."""
-        del self._handlers[fd]
+        del self._readers[fd]
         self._poller.unregister(fd)
 
     def stop(self) -> None:
-        """Have ``run`` return soon; a signal handler may call it."""
+        """Make ``run`` return soon; a signal handler may call it."""
         self.is_stopping = True
 
     def run(self) -> None:
-        """Serve until told to stop, or the board has gone."""
+        """Serve until ``stop`` is called or the board ends."""
         while not self.is_stopping and not self._link.fault:
-            is_alone = not (self._connections or self._newcomers)
-            for ready, _ in self._poller.poll(int((BEAT_SECONDS if is_alone else LOOK_SECONDS) * 1000)):
+            is_idle = not (self._connections or self._pending)
+            for ready, _ in self._poller.poll(int((BEAT_SECONDS if is_idle else FLOOD_CHECK_SECONDS) * 1000)):
                 if ready is self._socket:
-                    self._take_in()
-                elif ready is self._door.accepted:
-                    self._newcomers.take_in()
-                elif (handler := self._handlers.get(ready)) is not None:
-                    handler()
+                    self._receive()
+                elif ready is self._listener.accepted:
+                    self._pending.on_accepted()
+                elif (reader := self._readers.get(ready)) is not None:
+                    reader()
             now = time.monotonic()
-            if now >= self._looked_at + LOOK_SECONDS:
-                self._end_floods(now - self._looked_at)
-                self._looked_at = now
+            if now >= self._flood_checked_at + FLOOD_CHECK_SECONDS:
+                self._end_floods(now - self._flood_checked_at)
+                self._flood_checked_at = now
             if now >= self._next_beat:
                 self._next_beat = now + BEAT_SECONDS
                 self._beat()
 
     def close(self) -> None:
-        """Say why to everybody, let all deputies go, and listen no more."""
+        """Stop listening, send every program the reason, and end all handlers."""
         status = self._link.fault or Status.HB_DSP_RELAY_LOST
         why = self._link.why_faulty() if self._link.fault else "The relay was stopped."
-        for identity, program in list(self._programs.items()):
-            program.attendant.stop()
+        for identity, served in list(self._served.items()):
+            served.handler.stop()
             self._send(identity, encode(Kind.GONE, int(status), why))
-        self._poller.unregister(self._door.accepted)
-        attendants = [program.attendant for program in self._programs.values()] + self._parting
-        self._await_farewells()
-        for identity in list(self._programs):
-            self._forget(identity)
-        deadline = time.monotonic() + PARTING_SECONDS
-        for attendant in attendants:
-            attendant.join(max(0.0, deadline - time.monotonic()))
-        for fd in list(self._handlers):
+        self._poller.unregister(self._listener.accepted)
+        handlers = [served.handler for served in self._served.values()] + self._ending
+        self._drain_all()
+        for identity in list(self._served):
+            self._on_disconnected(identity)
+        deadline = time.monotonic() + JOIN_SECONDS
+        for handler in handlers:
+            handler.join(max(0.0, deadline - time.monotonic()))
+        for fd in list(self._readers):
             self.unwatch(fd)
         self._poller.unregister(self._socket)
-        self._door.close()
+        self._listener.close()
         self._context.term()
         self._connections.close()
-        if not any(attendant.is_alive() for attendant in attendants):
-            self._outbox.close()
+        if not any(handler.is_alive() for handler in handlers):
+            self._send_queue.close()
 
-    def _await_farewells(self) -> None:
-        """Let programs close their connections first: one closed with something unread takes back what was sent."""
-        deadline = time.monotonic() + FAREWELL_SECONDS
-        while (self._programs or self._leaving) and (left := deadline - time.monotonic()) > 0:
+    def _drain_all(self) -> None:
+        """Wait until programs close their connections: closing one that has unread bytes discards what was sent."""
+        deadline = time.monotonic() + DRAIN_SECONDS
+        while (self._served or self._draining) and (left := deadline - time.monotonic()) > 0:
             for ready, _ in self._poller.poll(int(left * 1000)):
                 if ready is self._socket:
                     self._socket.recv_multipart(_NOBLOCK)
                 elif ready == self._connections.fileno():
                     self._on_ends()
-                elif ready == self._outbox.fd:
-                    self._outbox.take_all()
+                elif ready == self._send_queue.fd:
+                    self._send_queue.take_all()
 
-    # -- coming in
+    # -- receiving
 
-    def _take_in(self) -> None:
-        """Take in what has come, a little of it at a time."""
+    def _receive(self) -> None:
+        """Receive a bounded number of messages, so that other work gets its turn."""
         for _ in range(64):
             try:
                 identity = self._socket.recv(_NOBLOCK)
@@ -181,143 +175,146 @@ class Gate:
             is_more = frame.more
             while self._socket.rcvmore:
                 self._socket.recv(_NOBLOCK)
-            program = self._programs.get(identity)
-            served = program or self._leaving.get(identity)
-            if served is not None and served.connection is not None:
-                served.connection.backlog.on_frame(len(frame))
-            if identity in self._leaving:
+            served = self._served.get(identity)
+            known = served or self._draining.get(identity)
+            if known is not None and known.connection is not None:
+                known.connection.backlog.on_frame(len(frame))
+            if identity in self._draining:
                 continue
             if is_more:
-                self._cut_off(identity, frame, "A message is one frame; more came.")
-            elif program is None:
-                self._on_stranger(identity, frame)
-            elif not program.attendant.put(frame.bytes):
-                self._cut_off(identity, frame, "It has sent more than it may without waiting for an answer.")
+                self._disconnect(identity, frame, "A message is one frame; more came.")
+            elif served is None:
+                self._on_first_frame(identity, frame)
+            elif not served.handler.put(frame.bytes):
+                self._disconnect(identity, frame, "It has sent more than it may without waiting for an answer.")
 
-    def _on_stranger(self, identity: bytes, frame: zmq.Frame) -> None:
+    def _on_first_frame(self, identity: bytes, frame: zmq.Frame) -> None:
         try:
             kind, fields = decode(frame.bytes, PROGRAM_SAYS)
         except MalformedMessageError as error:
-            self._cut_off(identity, frame, str(error))
+            self._disconnect(identity, frame, str(error))
             return
         if not is_given(identity):
-            self._cut_off(identity, frame, "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay.")
+            self._disconnect(identity, frame, "It names its own connection (ZMQ_ROUTING_ID); leave that to the relay.")
         elif kind == Kind.HELLO:
-            if not self._is_full(identity, Deputy, MOST_PROGRAMS, "serves {} programs, which is the most; end some."):
+            most = MOST_PROGRAMS
+            if not self._is_full(identity, RemoteClient, most, f"serves {most} programs, which is the most; end some."):
                 program, pid = fields
-                self._let_in(identity, frame, f"{program}:{pid}", Deputy)
+                self._admit(identity, frame, f"{program}:{pid}", RemoteClient)
         elif kind in {Kind.LOOK, Kind.LOG}:
-            if not self._is_full(identity, Looker, MOST_LOOKERS, "answers {} that look, which is the most; try again."):
-                self._let_in(identity, frame, "look", Looker)
+            most = MOST_OBSERVERS
+            if not self._is_full(identity, Observer, most, f"answers {most} observers, which is the most; try again."):
+                self._admit(identity, frame, "look", Observer)
         else:
             self._refuse(identity, Status.HB_DSP_RELAY_LOST, "The relay does not know this program (any more).")
 
-    def _is_full(self, identity: bytes, kind: type[Attendant], most: int, why: str) -> bool:
-        self._parting = [one for one in self._parting if one.is_alive()]
-        served = [*self._parting, *(program.attendant for program in self._programs.values())]
-        if sum(isinstance(one, kind) for one in served) < most:
+    def _is_full(self, identity: bytes, kind: type[ConnectionHandler], most: int, why: str) -> bool:
+        self._ending = [handler for handler in self._ending if handler.is_alive()]
+        handlers = [*self._ending, *(served.handler for served in self._served.values())]
+        if sum(isinstance(handler, kind) for handler in handlers) < most:
             return False
-        self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay {why.format(most)}")
+        self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay {why}")
         return True
 
-    def _let_in(self, identity: bytes, frame: zmq.Frame, program: str, kind: type[Attendant]) -> None:
-        """Start who serves a program, or answers one that looks: that one's first frame is a question already."""
+    def _admit(self, identity: bytes, frame: zmq.Frame, program: str, kind: type[ConnectionHandler]) -> None:
+        """Start a connection's handler. The first frame of an observer is a question already."""
         connection = None
         try:
             connection = self._connections.claim(identity, source_fd(frame))
             if connection is None:
-                return  # it has gone again
+                return  # the connection has ended
             name = self._name(connection, frame, program)
-            attendant = kind(identity, name, self._link.paths, self._outbox, self._say)
-            if kind is Looker:
-                attendant.put(frame.bytes)
-            attendant.start()
-        except (OSError, RuntimeError) as error:  # no descriptor or thread left: who can reach the port can take them
+            handler = kind(identity, name, self._link.paths, self._send_queue, self._log)
+            if kind is Observer:
+                handler.put(frame.bytes)
+            handler.start()
+        except (OSError, RuntimeError) as error:  # no descriptor or thread left: any peer of the port can use them up
             if connection is not None:
                 self._connections.release(connection)
             why = error.strerror if isinstance(error, OSError) else str(error)
-            self._say(printable(f"The relay cannot serve {program}: {why}."))
+            self._log(printable(f"The relay cannot serve {program}: {why}."))
             self._refuse(identity, Status.HB_DSP_NOT_RUNNING, f"The relay cannot serve it now: {why}.")
             return
-        self._programs[identity] = _Program(attendant, connection)
+        self._served[identity] = _Served(handler, connection)
 
     def _name(self, connection: Connection, frame: zmq.Frame, program: str) -> str:
-        """What the board is to call a program: whose key, from where, which one."""
+        """A program's name on the board: its key, its address, and its own name."""
         who = connection.peer
-        if self._door.has_keys:
-            who = f"{self._door.name_of(str(frame.get('User-Id')).encode()) or '?'}@{who}"
+        if self._listener.has_keys:
+            who = f"{self._listener.name_of(str(frame.get('User-Id')).encode()) or '?'}@{who}"
         return printable(f"{who} {program}"[:64])
 
-    # -- going out
+    # -- sending
 
     def _send(self, identity: bytes, frame: bytes) -> None:
-        """Send, or let a program go that does not read what it is sent, or has gone."""
+        """Send a frame; disconnect a program that does not read, or has gone."""
         try:
             self._socket.send_multipart((identity, frame), _NOBLOCK, copy=len(frame) < 1 << 16)
         except zmq.Again:
-            self._say(f"{self._programs[identity].attendant.program} does not read its answers; the relay lets it go.")
-            self._leaving[identity] = _Leaving(self._release(identity))  # what waits for it goes with its connection
+            self._log(f"{self._served[identity].handler.program} does not read its answers; the relay disconnects it.")
+            self._drain(identity)  # frames that wait for it go with its connection
         except zmq.ZMQError:
-            self._forget(identity)  # it has gone
+            self._on_disconnected(identity)
 
-    def _deliver(self) -> None:
-        for identity, frame in self._outbox.take_all():
-            if identity not in self._programs:
+    def _send_queued(self) -> None:
+        for identity, frame in self._send_queue.take_all():
+            if identity not in self._served:
                 continue
             if frame is None:
-                self._leaving[identity] = _Leaving(self._release(identity))
+                self._drain(identity)
             else:
                 self._send(identity, frame)
 
     def _refuse(self, identity: bytes, status: Status, why: str) -> None:
-        with contextlib.suppress(zmq.ZMQError):  # it did not wait for its refusal
+        with contextlib.suppress(zmq.ZMQError):  # the program did not wait for its refusal
             self._socket.send_multipart((identity, encode(Kind.REFUSED, int(status), why)), _NOBLOCK)
 
-    def _cut_off(self, identity: bytes, frame: zmq.Frame, why: str) -> None:
-        """Refuse nonsense, and end its connection when the refusal has had its time."""
+    def _disconnect(self, identity: bytes, frame: zmq.Frame, why: str) -> None:
+        """Refuse a frame that breaks the protocol, and drain its connection."""
         connection = None
-        if identity in self._programs:
-            if not self._programs[identity].attendant.blame():
-                return  # its deputy has just found a mistake, too, and lets it go
-            who = self._programs[identity].attendant.program
+        if identity in self._served:
+            handler = self._served[identity].handler
+            if not handler.claim_violation():
+                return  # the handler has found another violation, and disconnects the program
+            who = handler.program
             connection = self._release(identity)
         else:
-            with contextlib.suppress(OSError):  # no descriptor left: it is not ended, and not looked at either
+            with contextlib.suppress(OSError):  # no descriptor left: the connection stays, and its frames are ignored
                 connection = self._connections.claim(identity, source_fd(frame))
             who = f"a program that is not known{f' ({connection.peer})' if connection else ''}"
-        self._say(printable(f"The relay lets {who} go: {why}"))
+        self._log(printable(f"The relay disconnects {who}: {why}"))
         self._refuse(identity, Status.HB_DSP_INVALID_ARGUMENT, why)
-        self._leaving[identity] = _Leaving(connection)
+        self._draining[identity] = _Draining(connection)
 
-    # -- ends
+    # -- ends of connections
 
     def _beat(self) -> None:
-        self._newcomers.end_silent()
+        self._pending.end_silent()
         beat = self._beat_frame()
-        for identity in list(self._programs):
+        for identity in list(self._served):
             self._send(identity, beat)
-        self._parting = [one for one in self._parting if one.is_alive()]
-        for identity, leaving in list(self._leaving.items()):
-            leaving.beats_left -= 1
-            if leaving.beats_left > 0:
+        self._ending = [handler for handler in self._ending if handler.is_alive()]
+        for identity, draining in list(self._draining.items()):
+            draining.beats_left -= 1
+            if draining.beats_left > 0:
                 continue
-            has_gone = (
-                self._connections.end(leaving.connection)
-                if leaving.connection is not None
+            has_ended = (
+                self._connections.end(draining.connection)
+                if draining.connection is not None
                 else not self._is_reachable(identity)
             )
-            if has_gone:
-                self._drop(identity)
+            if has_ended:
+                self._on_drained(identity)
 
     def _end_floods(self, seconds: float) -> None:
-        """End connections that have sent more than a program may before the gate reads it; no word would get there."""
-        self._newcomers.end_floods()
+        """End connections with too many unread bytes; a refusal would wait behind these bytes."""
+        self._pending.end_floods()
         for connection in self._connections.flooding(MOST_UNREAD_BYTES, seconds):
             identity = connection.identity
-            if identity in self._programs:
-                who = self._programs[identity].attendant.program
-                self._say(f"The relay lets {who} go: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
-                self._leaving[identity] = _Leaving(self._release(identity))
+            if identity in self._served:
+                who = self._served[identity].handler.program
+                self._log(f"The relay disconnects {who}: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
+                self._drain(identity)
             reset_when_closed(connection.socket)
             self._connections.end(connection)
 
@@ -326,7 +323,7 @@ class Gate:
         try:
             self._socket.send_multipart((identity, self._beat_frame()), _NOBLOCK)
         except zmq.Again:
-            return True  # it does, and the other end reads nothing
+            return True  # ZeroMQ routes to it, and the peer does not read
         except zmq.ZMQError:
             return False
         return True
@@ -336,26 +333,27 @@ class Gate:
 
     def _on_ends(self) -> None:
         for connection in self._connections.ended():
-            if connection.identity in self._leaving:
-                self._drop(connection.identity)
+            if connection.identity in self._draining:
+                self._on_drained(connection.identity)
             else:
-                self._forget(connection.identity)
+                self._on_disconnected(connection.identity)
 
-    def _drop(self, identity: bytes) -> None:
-        """Who was told to go has gone."""
-        connection = self._leaving.pop(identity).connection
+    def _on_drained(self, identity: bytes) -> None:
+        connection = self._draining.pop(identity).connection
         if connection is not None:
             self._connections.release(connection)
 
-    def _forget(self, identity: bytes) -> None:
-        """A program has gone."""
-        if identity in self._programs:
+    def _on_disconnected(self, identity: bytes) -> None:
+        if identity in self._served:
             self._connections.release(self._release(identity))
 
+    def _drain(self, identity: bytes) -> None:
+        self._draining[identity] = _Draining(self._release(identity))
+
     def _release(self, identity: bytes) -> Connection:
-        """Let a program go; its connection is left."""
-        program = self._programs[identity]
-        program.attendant.stop()
-        self._parting.append(program.attendant)  # before it is no program: it has a place until its thread ends
-        del self._programs[identity]
-        return program.connection
+        """Stop a program's handler; returns the connection, which stays open."""
+        served = self._served[identity]
+        served.handler.stop()
+        self._ending.append(served.handler)  # before the deletion: the handler counts until its thread ends
+        del self._served[identity]
+        return served.connection

@@ -1,4 +1,4 @@
-"""What serves one connection of the gate: a thread that takes its frames, answers them, and lets it go."""
+"""The thread that serves one connection of the gateway: it takes frames, answers them, and ends the connection."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 
-from dsp_server.gateway.send_queue import Outbox, printable
+from dsp_server.gateway.send_queue import SendQueue, printable
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import BoardError
 from hbrt.protocol.control import ControlReply, MalformedMessageError, encode_reply
@@ -15,45 +15,47 @@ from hbrt.settings import BadSettingError
 from hbrt.status import Status
 
 
-class Attendant(threading.Thread, ABC):
+class ConnectionHandler(threading.Thread, ABC):
     """Serves one connection.
 
     Args:
-        identity: Of the connection, on the gate's socket.
-        name: Who is there: what the board and the log call it.
+        identity: The connection's identity on the gateway's socket.
+        name: The program's name on the board and in the log.
         paths: The board.
-        outbox: Takes what it has to say.
-        say: Gets a sentence for the log.
+        send_queue: Takes the frames that this handler sends.
+        log: Writes a sentence to the log.
     """
 
+    ROLE: str  # the name of this kind of handler in the log
+
     def __init__(
-        self, identity: bytes, name: str, paths: BoardPaths, outbox: Outbox, say: Callable[[str], None]
+        self, identity: bytes, name: str, paths: BoardPaths, send_queue: SendQueue, log: Callable[[str], None]
     ) -> None:
-        super().__init__(name=f"hbrt-{type(self).__name__.lower()}-{name}", daemon=True)
+        super().__init__(name=f"hbrt-{self.ROLE.replace(' ', '-')}-{name}", daemon=True)
         self.identity = identity
         self.program = name
         self._paths = paths
-        self._outbox = outbox
-        self._say = say
+        self._send_queue = send_queue
+        self._log = log
         self._is_over = False
-        self._blame = threading.Lock()
+        self._violation = threading.Lock()
 
-    # -- for the gate's thread
+    # -- the gateway's thread calls these
 
     @abstractmethod
     def put(self, frame: bytes) -> bool:
-        """A frame that came; False when more have come than may."""
+        """Queue a received frame; False when the queue is full."""
 
     @abstractmethod
     def stop(self) -> None:
-        """Have it let its connection go soon."""
+        """Make the handler end soon."""
 
-    def blame(self) -> bool:
-        """Whether the caller is the first to let this one go for a mistake: that is told and logged once."""
-        return self._blame.acquire(blocking=False)
+    def claim_violation(self) -> bool:
+        """Whether the caller is the first to find that the program broke the protocol; only the first reports it."""
+        return self._violation.acquire(blocking=False)
 
     def start(self) -> None:
-        """Begin.
+        """Start the thread.
 
         Raises:
             RuntimeError: this process has no thread left; nothing stays open.
@@ -67,39 +69,39 @@ class Attendant(threading.Thread, ABC):
     # -- its own thread
 
     def run(self) -> None:
-        """Serve, and let go: what is wrong costs this connection alone, and is told."""
+        """Serve until the end. An error ends this connection alone, and is reported to its program."""
         try:
             self._serve()
         except (BoardError, BadSettingError) as error:
             self._send(encode(Kind.REFUSED, int(Status.HB_DSP_NOT_RUNNING), str(error)))
         except MalformedMessageError as error:
-            if not self.blame():
+            if not self.claim_violation():
                 return
-            self._say(printable(f"The relay lets {self.program} go, which broke the protocol: {error}"))
-            self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), f"The relay was sent nonsense: {error}"))
+            self._log(printable(f"The relay disconnects {self.program}, which broke the protocol: {error}"))
+            why = f"The relay received a malformed message: {error}"
+            self._send(encode(Kind.GONE, int(Status.HB_DSP_INVALID_ARGUMENT), why))
         except Exception:  # noqa: BLE001 - a defect here must not end the relay
             import traceback
 
-            what = type(self).__name__.lower()
-            self._say(f"The {what} of {self.program} failed, which is a defect of it:\n{traceback.format_exc()}")
+            self._log(f"The {self.ROLE} of {self.program} failed; this is a defect of hbrt:\n{traceback.format_exc()}")
             self._send(encode(Kind.GONE, int(Status.HB_DSP_RELAY_LOST), "The relay failed; its log has the traceback."))
         finally:
             self._close()
-            self._outbox.part(self.identity)
+            self._send_queue.disconnect(self.identity)
 
     @abstractmethod
     def _serve(self) -> None:
-        """Answer until the end."""
+        """Answer frames until the end."""
 
     def _close(self) -> None:
-        """Close what it has opened."""
+        """Close what the constructor opened."""
 
     def _send(self, frame: bytes) -> None:
-        self._outbox.put(self.identity, frame)
+        self._send_queue.put(self.identity, frame)
 
 
 def bounded_reply(reply: ControlReply) -> bytes:
-    """Bytes of a reply, or of the refusal of one that is larger than MAX_REPLY_BYTES."""
+    """Bytes of a reply; a reply larger than MAX_REPLY_BYTES becomes a refusal."""
     raw = encode_reply(reply)
     if len(raw) <= MAX_REPLY_BYTES:
         return raw

@@ -1,4 +1,4 @@
-"""Where a relay listens, who may come in there, and the refusal of what would let anybody in."""
+"""The gateway's listening socket: its address, its keys, and the refusal of an address that would admit anybody."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ if TYPE_CHECKING:
 
 HANDSHAKE_MS = 5000
 ZAP_DOMAIN = "hbrt"
-MOST_UNSENT = 4096  # frames; deputies bound their bytes
+MOST_UNSENT = 4096  # frames; remote clients bound their bytes
 _ENDPOINT = re.compile(r"tcp://(\*|[A-Za-z0-9][A-Za-z0-9._-]*|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
 
 
-class Listen(NamedTuple):
-    """A place to listen at that was found good.
+class ListenOptions(NamedTuple):
+    """A valid address to listen at, and its keys.
 
     Args:
         host: Address or ``*``.
         port: TCP port; 0 takes one that is free.
-        keys: The relay's directory of keys; None lets in whoever can reach it, which is this machine alone.
+        keys: The relay's directory of keys; None admits every program of this machine, and of no other.
         pair: The relay's own keys.
     """
 
@@ -36,104 +36,105 @@ class Listen(NamedTuple):
     pair: KeyPair | None = None
 
 
-def parse(endpoint: str, keys: Path | None) -> Listen:
-    """Where to listen.
+def parse_endpoint(endpoint: str, keys: Path | None) -> ListenOptions:
+    """Check an endpoint.
 
     Args:
         endpoint: ``tcp://HOST:PORT``; ``*`` is every address of this machine, port 0 one that is free.
         keys: Directory of keys, or None.
 
     Raises:
-        WrongUseError: not an endpoint, or one that others can reach, without keys. KeysError: the keys are no good.
+        WrongUseError: not an endpoint, or one that other machines can reach, without keys.
+        KeysError: the keys are not valid.
     """
     found = _ENDPOINT.fullmatch(endpoint)
     if found is None or int(found[2]) >= 1 << 16:
         raise WrongUseError(
-            f"{endpoint!r} is no place to listen at: write tcp://HOST:PORT, as in tcp://127.0.0.1:5557."
+            f"{endpoint!r} is not an address to listen at: write tcp://HOST:PORT, as in tcp://127.0.0.1:5557."
         )
     host, port = found[1], int(found[2])
     if keys is not None:
-        return Listen(host, port, keys, server_pair(keys))
+        return ListenOptions(host, port, keys, server_pair(keys))
     address = _loopback(host)
     if address is None:
         raise WrongUseError(
             f"Without keys a relay listens on loopback only (tcp://127.0.0.1:{port}), and {host} can be reached from "
             "elsewhere. Make keys with 'hbrt keys new --name NAME DIR' and give --keys DIR."
         )
-    return Listen(address, port)
+    return ListenOptions(address, port)
 
 
 def _loopback(host: str) -> str | None:
-    """The host as a loopback address, or None when it is another one."""
+    """The host as a loopback address; None when it is another address."""
     try:
         address = ipaddress.ip_address(host.strip("[]"))
     except ValueError:
         if host != "localhost":
-            return None  # whatever a name leads to now, it may lead elsewhere tomorrow
+            return None  # a name may resolve to another address tomorrow
         return "127.0.0.1"
     return host if address.is_loopback else None
 
 
-class Door:
-    """A listening socket, and who looks at keys.
+class Listener:
+    """A listening socket, and the authenticator that checks keys.
 
     Args:
-        context: ZeroMQ context of the gate.
-        listen: Where, and for whom.
+        context: ZeroMQ context of the gateway.
+        options: Address and keys.
 
     Raises:
-        BoardError: the address is in use, or not one of this machine.
+        BoardError: the address is in use, or is not an address of this machine.
     """
 
-    def __init__(self, context: zmq.Context[Any], listen: Listen) -> None:
+    def __init__(self, context: zmq.Context[Any], options: ListenOptions) -> None:
         import zmq
 
-        self._listen = listen
+        self._options = options
         self.socket: zmq.Socket[bytes] = context.socket(zmq.ROUTER)
         self.socket.linger = 500
         self.socket.maxmsgsize = MAX_FRAME_BYTES
-        self.socket.sndhwm, self.socket.rcvhwm = MOST_UNSENT, 0  # backlog.py bounds what comes, and says why not ZeroMQ
+        self.socket.sndhwm, self.socket.rcvhwm = MOST_UNSENT, 0  # backlog.py bounds and says why
         self.socket.router_mandatory = 1
         self.socket.handshake_ivl = HANDSHAKE_MS
         self.socket.heartbeat_ivl, self.socket.heartbeat_timeout = HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS
-        self.socket.ipv6 = int(listen.host.startswith("["))
+        self.socket.ipv6 = int(options.host.startswith("["))
         self.accepted: zmq.Socket[bytes] = self.socket.get_monitor_socket(int(zmq.EVENT_ACCEPTED))
         from zmq.auth.thread import ThreadAuthenticator
 
-        # Without keys, too: who is asked for nothing is let in, but for protocols older than ZMTP 3, which give no sign
-        # of life, nor the descriptor that they come over.
-        self._guard = ThreadAuthenticator(context)
-        self._guard.start()
+        # Without keys too: the authenticator then admits every peer but those of protocols older than ZMTP 3, which
+        # have no heartbeat and no descriptor.
+        self._authenticator = ThreadAuthenticator(context)
+        self._authenticator.start()
         self.socket.zap_domain = ZAP_DOMAIN.encode()
-        if listen.pair is not None:
-            self._guard.configure_curve_callback(ZAP_DOMAIN, self)
+        if options.pair is not None:
+            self._authenticator.configure_curve_callback(ZAP_DOMAIN, self)
             self.socket.curve_server = 1
-            self.socket.curve_publickey, self.socket.curve_secretkey = listen.pair
+            self.socket.curve_publickey, self.socket.curve_secretkey = options.pair
         try:
-            self.socket.bind(f"tcp://{listen.host}:{listen.port or '*'}")
+            self.socket.bind(f"tcp://{options.host}:{options.port or '*'}")
         except zmq.ZMQError as error:
             self.close()
             raise BoardError(
-                f"The relay cannot listen at tcp://{listen.host}:{listen.port}: {zmq.strerror(error.errno or 0)}."
+                f"The relay cannot listen at tcp://{options.host}:{options.port}: {zmq.strerror(error.errno or 0)}."
             ) from None
         self.endpoint: str = self.socket.last_endpoint.decode().rstrip("\0")
 
     def callback(self, _domain: str, key: bytes) -> bool:
-        """Whether a public key may come in; ZeroMQ's authenticator asks, in a thread of its own."""
+        """Whether a public key is admitted; ZeroMQ's authenticator calls this in its own thread."""
         return self.name_of(key) is not None
 
     @property
     def has_keys(self) -> bool:
-        """Whether who comes in shows a key."""
-        return self._listen.keys is not None
+        """Whether peers need a key."""
+        return self._options.keys is not None
 
     def name_of(self, key: bytes) -> str | None:
-        """Name of the program that has a key, None when it may not come in (any more)."""
-        return clients_by_key(self._listen.keys).get(key) if self._listen.keys is not None else None
+        """Name of the program that has a key; None when the key is not admitted (any more)."""
+        return clients_by_key(self._options.keys).get(key) if self._options.keys is not None else None
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Stop listening."""
         self.socket.disable_monitor()
         self.accepted.close(0)
         self.socket.close()
-        self._guard.stop()
+        self._authenticator.stop()

@@ -1,7 +1,7 @@
-"""A remote program's deputy on the board: a client of its own, with a lease, memory and tasks, in a thread of its own.
+"""The session of one remote program: a client of the board with its own lease, memory, tasks and thread.
 
-What comes is done in the order in which it came; what goes leaves in the order in which it was decided. Changed bytes
-wait while WINDOW_BYTES of them are on their way, so that a program that does not read costs no more than that.
+It handles frames in the order of their arrival, and sends frames in the order of their creation. Changed bytes wait
+while WINDOW_BYTES of them are under way, which bounds the cost of a program that does not read.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-from dsp_server.gateway.handler import Attendant, bounded_reply
-from dsp_server.gateway.send_queue import Outbox
-from dsp_server.gateway.shared_memory import DeputyMemory
+from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
+from dsp_server.gateway.send_queue import SendQueue
+from dsp_server.gateway.shared_memory import RemoteClientMemory
 from hbrt.attach.link import Link
 from hbrt.attach.tasks import Tasks
 from hbrt.board.paths import BoardPaths
@@ -40,42 +40,44 @@ from hbrt.remote.send_window import Pump
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
 
-MOST_TASKS = 1024  # of one program, that have not ended
-MOST_UNREAD = 4096  # frames of a program that wait for its deputy
+MOST_TASKS = 1024  # unfinished tasks of one program
+MOST_UNREAD = 4096  # received frames of one program
 MOST_UNREAD_BYTES = WINDOW_BYTES + 2 * MAX_FRAME_BYTES
-MOST_WAITING = 4096  # answers that wait for a program that does not say what it has taken in
+MOST_WAITING = 4096  # answers to a program that does not send ACK
 MOST_WAITING_BYTES = WINDOW_BYTES
-LOOK_MS = 1000.0
+POLL_MS = 1000.0
 
 
 class _Tasks(Tasks):
     def check_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
-        """Status with which a submission would refuse a block, 0 when it would not; ``why`` has the sentence."""
+        """Status with which a submission would refuse a range, or 0; ``why`` has the sentence."""
         return self._refuse_range(what, phy_addr, size_bytes)
 
 
-class Deputy(Attendant):
-    """One remote program on the board; arguments as of ``Attendant``."""
+class RemoteClient(ConnectionHandler):
+    """One remote program on the board; arguments as of ``ConnectionHandler``."""
+
+    ROLE = "remote client"
 
     def __init__(
-        self, identity: bytes, name: str, paths: BoardPaths, outbox: Outbox, say: Callable[[str], None]
+        self, identity: bytes, name: str, paths: BoardPaths, send_queue: SendQueue, log: Callable[[str], None]
     ) -> None:
-        super().__init__(identity, name, paths, outbox, say)
+        super().__init__(identity, name, paths, send_queue, log)
         self.unread_bytes = 0
         self._inbox: deque[bytes] = deque()
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._bell_lock = threading.Lock()  # nobody rings a descriptor that was closed
-        self._pump = Pump()
-        self._carried: dict[int, int] = {}  # handle -> the program's number of the task
-        self._handles: dict[int, int] = {}  # and back
+        self._doorbell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        self._doorbell_lock = threading.Lock()  # so that no thread rings a closed descriptor
+        self._window = Pump()
+        self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
+        self._handles: dict[int, int] = {}  # the program's number -> handle
         self._link: Link
         self._tasks: _Tasks
-        self._memory: DeputyMemory
+        self._memory: RemoteClientMemory
 
-    # -- for the gate's thread
+    # -- the gateway's thread calls these
 
     def put(self, frame: bytes) -> bool:
-        """A frame of the program; False when it has sent more than it may."""
+        """Queue a frame of the program; False when the queue is full."""
         if len(self._inbox) >= MOST_UNREAD or self.unread_bytes + len(frame) > MOST_UNREAD_BYTES:
             return False
         self.unread_bytes += len(frame)
@@ -84,14 +86,14 @@ class Deputy(Attendant):
         return True
 
     def stop(self) -> None:
-        """Have it let its program go soon: its memory and tasks with it."""
+        """Make the thread end soon; the lease, memory and tasks end with it."""
         self._is_over = True
         self._ring()
 
     def _ring(self) -> None:
-        with self._bell_lock:
-            if self._bell >= 0:
-                os.eventfd_write(self._bell, 1)
+        with self._doorbell_lock:
+            if self._doorbell >= 0:
+                os.eventfd_write(self._doorbell, 1)
 
     # -- its own thread
 
@@ -99,27 +101,27 @@ class Deputy(Attendant):
         with contextlib.ExitStack() as stack:
             self._attach(stack)
             self._welcome()
-            self._carry()
+            self._serve_frames()
 
     def _attach(self, stack: contextlib.ExitStack) -> None:
-        """Become a client of the board, for as long as ``stack`` is open."""
+        """Become a client of the board until ``stack`` closes."""
         self._link = Link(self._paths, self.program)
         stack.callback(self._link.close)
         self._tasks = _Tasks(self._link, spins=False)
         stack.callback(self._tasks.close)
-        self._memory = DeputyMemory(self._link, self._tasks, self._pump.next_number)
+        self._memory = RemoteClientMemory(self._link, self._tasks, self._window.next_number)
         stack.callback(self._memory.close)
-        self._tasks.waiters.watch(self._bell, self._hush)
-        stack.callback(self._tasks.waiters.unwatch, self._bell)
+        self._tasks.waiters.watch(self._doorbell, self._clear_doorbell)
+        stack.callback(self._tasks.waiters.unwatch, self._doorbell)
 
     def _close(self) -> None:
-        with self._bell_lock:
-            os.close(self._bell)
-            self._bell = -1
+        with self._doorbell_lock:
+            os.close(self._doorbell)
+            self._doorbell = -1
 
-    def _hush(self) -> None:
+    def _clear_doorbell(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            os.eventfd_read(self._bell)
+            os.eventfd_read(self._doorbell)
 
     def _welcome(self) -> None:
         link = self._link
@@ -135,10 +137,10 @@ class Deputy(Attendant):
             )
         )
 
-    def _carry(self) -> None:
-        """Hand the program's frames to the board, and back what becomes of them."""
+    def _serve_frames(self) -> None:
+        """Pass the program's frames to the board, and the results to the program."""
         while not self._is_over:
-            self._tasks.waiters.sleep_until(self._has_work, LOOK_MS)
+            self._tasks.waiters.sleep_until(self._has_work, POLL_MS)
             if self._link.fault:
                 self._send(encode(Kind.GONE, int(self._link.fault), self._link.why_faulty()))
                 return
@@ -146,14 +148,18 @@ class Deputy(Attendant):
                 frame = self._inbox.popleft()
                 self.unread_bytes -= len(frame)
                 self._on_frame(frame)
-                self._check_waiting()
+                self._check_unsent()
             self._collect()
-            for frame in self._pump.frames():
+            for frame in self._window.frames():
                 self._send(frame)
 
-    def _check_waiting(self) -> None:
-        """What waits here is bounded, as what is on its way is: a program need not read what it asked for."""
-        count, size_bytes = self._pump.job_count, self._pump.waiting_bytes
+    def _check_unsent(self) -> None:
+        """Bound the answers that wait: a program may ask without reading.
+
+        Raises:
+            MalformedMessageError: too many answers, or too many bytes of them, wait for ACK.
+        """
+        count, size_bytes = self._window.job_count, self._window.waiting_bytes
         if count > MOST_WAITING or size_bytes > MOST_WAITING_BYTES:
             raise MalformedMessageError(
                 f"ACK is missing for what {count} answers wait for, of {size_bytes} bytes so far; {MOST_WAITING} "
@@ -162,11 +168,11 @@ class Deputy(Attendant):
 
     def _has_work(self) -> bool:
         has_ended = self._tasks.has_ended
-        return self._is_over or bool(self._inbox) or self._pump.has_frames or any(map(has_ended, self._carried))
+        return self._is_over or bool(self._inbox) or self._window.has_frames or any(map(has_ended, self._numbers))
 
     def _collect(self) -> None:
-        """Tell the ends of tasks, after the bytes that they wrote."""
-        ended = [handle for handle in self._carried if self._tasks.has_ended(handle)]
+        """Send the ends of finished tasks, after the bytes that they wrote."""
+        ended = [handle for handle in self._numbers if self._tasks.has_ended(handle)]
         if not ended:
             return
         frames = []
@@ -176,11 +182,11 @@ class Deputy(Attendant):
             text = b"" if state is State.DONE else shorten(self._tasks.text(handle))
             frames.append(_end(number, state, answer, text))
             self._tasks.release(handle)
-        self._pump.add(self._memory.everything())
-        self._pump.add_frames(*frames)
+        self._window.add(self._memory.everything())
+        self._window.add_frames(*frames)
 
     def _forget(self, handle: int) -> int:
-        number = self._carried.pop(handle)
+        number = self._numbers.pop(handle)
         del self._handles[number]
         return number
 
@@ -213,25 +219,25 @@ class Deputy(Attendant):
                 raise MalformedMessageError(f"{Kind(kind).name} comes once, first.")
 
     def _on_ack(self, number: int) -> None:
-        if not self._pump.on_taken(number):
-            raise MalformedMessageError(f"ACK {number:#x} names nothing that is on its way.")
+        if not self._window.on_taken(number):
+            raise MalformedMessageError(f"ACK {number:#x} names no frame that is under way.")
 
     def _on_submit(self, raw: bytes) -> None:
         number, _, custom_id, cmd, priority, core_mask, _, _, *blocks = TASK_REQUEST.unpack(raw)
         if number in self._handles:
             raise MalformedMessageError(f"The task {number:#x} has been submitted before.")
-        if len(self._carried) >= MOST_TASKS:
+        if len(self._numbers) >= MOST_TASKS:
             status = int(Status.HB_DSP_TASK_NUM_EXCEED_LIMIT)
-            why = f"The relay carries {MOST_TASKS} tasks of this process that have not ended, which is the most."
+            why = f"This process has {MOST_TASKS} unfinished tasks at the relay, which is the most."
         else:
             in_phy, in_bytes, out_phy, out_bytes = blocks
             status = self._tasks.submit(cmd, priority, core_mask, custom_id, in_phy, in_bytes, out_phy, out_bytes)
             if status > 0:
-                self._carried[status], self._handles[number] = number, status
+                self._numbers[status], self._handles[number] = number, status
                 return
             why = self._tasks.why()
         answer = Answer(-1, status, 0, 0, 0, 0, time.monotonic_ns(), 0)
-        self._pump.add_frames(_end(number, State.FAILED, answer, shorten(why)))
+        self._window.add_frames(_end(number, State.FAILED, answer, shorten(why)))
 
     def _on_request(self, raw: bytes) -> None:
         request = decode_request(raw)
@@ -239,8 +245,8 @@ class Deputy(Attendant):
             why = f"{request.verb} is for programs on the board's own machine."
             self._reply(ControlReply(request.id, int(Status.HB_DSP_PERMISSION), why))
         elif request.verb in LOOKS:
-            # It may be large, and changes nothing: it is made when there is room for it.
-            self._pump.add_numbered(lambda number: _reply_frame(number, bounded_reply(self._answer(request))))
+            # The reply may be large and changes nothing: it is made when the window has room.
+            self._window.add_numbered(lambda number: _reply_frame(number, bounded_reply(self._answer(request))))
         else:
             self._reply(self._answer(request))
 
@@ -252,7 +258,7 @@ class Deputy(Attendant):
 
     def _on_pull(self, number: int, phy_addr: int, size_bytes: int) -> None:
         try:
-            self._pump.add(self._memory.pull(phy_addr, size_bytes))
+            self._window.add(self._memory.pull(phy_addr, size_bytes))
         except RequestRefusedError as error:
             self._reply(ControlReply(number, int(error.status), str(error)))
         else:
@@ -272,14 +278,14 @@ class Deputy(Attendant):
         self._collect()
         handle = self._handles.get(task, 0)
         state = (self._tasks.state(handle) if handle else None) or State.EMPTY
-        self._pump.add_frames(encode(Kind.STATE, number, task, int(state)))
+        self._window.add_frames(encode(Kind.STATE, number, task, int(state)))
 
     def _reply(self, reply: ControlReply) -> None:
         raw = bounded_reply(reply)
         if len(raw) <= SMALL_REPLY_BYTES:
-            self._pump.add_frames(_reply_frame(0, raw))
+            self._window.add_frames(_reply_frame(0, raw))
         else:
-            self._pump.add_numbered(lambda number: _reply_frame(number, raw), len(raw))
+            self._window.add_numbered(lambda number: _reply_frame(number, raw), len(raw))
 
 
 def _reply_frame(number: int, raw: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""What deputies have to say: to their programs, as the gate's thread alone may use its socket, and to a log."""
+"""Frames that wait to be sent: only the gateway's thread may use its socket."""
 
 from __future__ import annotations
 
@@ -8,29 +8,31 @@ from collections import deque
 
 
 def printable(text: str) -> str:
-    """What a program said, for logs and terminals, which must not take it for a command or another line."""
+    """A program's text for logs and terminals, which must not take it for an escape sequence or another line."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-class Outbox:
-    """Frames on their way to programs, from any thread, and a descriptor that is readable when there are some."""
+class SendQueue:
+    """Frames for programs, from any thread; its descriptor is readable while there are some."""
 
     def __init__(self) -> None:
         self._frames: deque[tuple[bytes, bytes | None]] = deque()
         self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def put(self, identity: bytes, frame: bytes) -> None:
-        """Have a frame sent to a program."""
+        """Queue a frame for a program."""
+        self._put(identity, frame)
+
+    def disconnect(self, identity: bytes) -> None:
+        """Disconnect a program when its queued frames have been sent."""
+        self._put(identity, None)
+
+    def _put(self, identity: bytes, frame: bytes | None) -> None:
         self._frames.append((identity, frame))
         os.eventfd_write(self.fd, 1)
 
-    def part(self, identity: bytes) -> None:
-        """Have a program let go, after what was put for it before."""
-        self._frames.append((identity, None))
-        os.eventfd_write(self.fd, 1)
-
     def take_all(self) -> list[tuple[bytes, bytes | None]]:
-        """Everything that has been put; a None lets its program go."""
+        """Remove and return all frames with their identities; None instead of a frame disconnects the program."""
         with contextlib.suppress(BlockingIOError):
             os.eventfd_read(self.fd)
         taken = []

@@ -1,7 +1,7 @@
-"""The gate's life as a process: it ends with its board, or when told to.
+"""The gateway process: it ends with its board, or on a signal.
 
-It is a process of its own, apart from the relay of this machine's programs: whatever passes here, and however much,
-that relay's calls do not wait for it, and one that a program started by itself does not stand in the way.
+It is separate from the relay of this machine's programs. So its traffic does not delay that relay's calls, and a relay
+that a program started does not prevent a gateway.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from dsp_server.gateway.gateway import Gate
-from dsp_server.gateway.listening import Listen, parse
+from dsp_server.gateway.gateway import Gateway
+from dsp_server.gateway.listening import ListenOptions, parse_endpoint
 from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
@@ -26,29 +26,29 @@ from hbrt.errors import BoardError
 READY_FD = 3
 
 
-def serve(paths: BoardPaths, listen: Listen, on_running: Callable[[str], None]) -> None:
-    """Let programs of other machines in, until told to end or the board ends.
+def serve(paths: BoardPaths, options: ListenOptions, on_running: Callable[[str], None]) -> None:
+    """Serve programs of other machines until a signal or the end of the board.
 
     Args:
         paths: The board.
-        listen: Where, and for whom.
-        on_running: Called once with the endpoint, when it serves.
+        options: Address and keys.
+        on_running: Called once with the endpoint when the gateway listens.
 
     Raises:
-        BoardError: it cannot listen there; no daemon serves the board, or it refused.
+        BoardError: the gateway cannot listen; no daemon serves the board, or it refused.
     """
     raise_descriptor_limit()
     link = Link(paths, PROGRAM)
     try:
-        gate = Gate(link, listen, say)
+        gateway = Gateway(link, options, say)
         try:
-            with ended_by_signals(gate, gate.stop):
-                say(f"The relay listens at {gate.endpoint}, {'with' if listen.keys else 'without'} keys.")
-                on_running(gate.endpoint)
+            with ended_by_signals(gateway, gateway.stop):
+                say(f"The relay listens at {gateway.endpoint}, {'with' if options.keys else 'without'} keys.")
+                on_running(gateway.endpoint)
                 set_title("gateway", paths.name)
-                gate.run()
+                gateway.run()
         finally:
-            gate.close()
+            gateway.close()
     finally:
         link.close()
 
@@ -60,10 +60,10 @@ def main() -> NoReturn:
 
     def body(announce: Callable[[str], None]) -> None:
         def on_running(listens_at: str) -> None:
-            if os.getppid() != int(daemon):  # the board's next daemon does not know this process
+            if os.getppid() != int(daemon):  # the next daemon of the board does not know this process
                 raise BoardError("The daemon that started this relay has ended.")
             announce(listens_at)
 
-        serve(BoardPaths(Path(directory)), parse(endpoint, Path(keys) if keys else None), on_running)
+        serve(BoardPaths(Path(directory)), parse_endpoint(endpoint, Path(keys) if keys else None), on_running)
 
     sys.exit(serve_and_announce(body, READY_FD))

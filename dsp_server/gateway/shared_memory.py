@@ -1,4 +1,4 @@
-"""The board's side of a remote program's memory: which blocks it may touch, and what of them is to be sent."""
+"""The board's side of a remote program's memory: the blocks that it may access, and their changes."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from hbrt.remote.shadow_memory import Holdings, ShadowMemory
 from hbrt.status import Status
 
 
-class DeputyMemory:
-    """The blocks that a deputy holds for its program; only these are ever read or written for it.
+class RemoteClientMemory:
+    """The blocks of a remote client; the gateway reads and writes no other memory for its program.
 
     Args:
-        link: The deputy's own attachment, whose lease the blocks hang on.
-        tasks: Its tasks, which are told of its blocks.
-        next_number: Gives the number of the next DATA.
+        link: The remote client's attachment; its lease holds the blocks.
+        tasks: The remote client's tasks; they learn of its blocks.
+        next_number: Returns the number of the next DATA.
     """
 
     def __init__(self, link: Link, tasks: Tasks, next_number: Callable[[], int]) -> None:
@@ -29,10 +29,10 @@ class DeputyMemory:
         self._holdings = Holdings(link.ddr.layout.phy_end)
         self._shadow = ShadowMemory(link.ddr)
         self._next_number = next_number
-        self._seen = 0  # number of the last PUSH that was taken in
+        self._seen = 0  # number of the last PUSH that was applied
 
     def ask(self, request: ControlRequest) -> object:
-        """Do a control request that concerns memory; returns what the program is told.
+        """Send a control request to the daemon, and keep track of memory; returns the answer for the program.
 
         Raises:
             RequestRefusedError: the daemon refused it.
@@ -46,18 +46,18 @@ class DeputyMemory:
             return self._on_register(data)
         elif request.verb == "free":
             self._tasks.forget_block(phy_addr)
-            self._let_go(phy_addr, is_owned=True)
+            self._drop_holding(phy_addr, is_owned=True)
         elif request.verb == "unregister":
             found = self._holdings.find(phy_addr, 0)
             if found is not None:
-                self._let_go(found[0], is_owned=False)
+                self._drop_holding(found[0], is_owned=False)
         return data
 
     def push(self, number: int, phy_addr: int, change: Change) -> None:
-        """Take bytes of the program in.
+        """Apply changed bytes of the program.
 
         Raises:
-            MalformedMessageError: not the next number, or not inside one block that the program holds.
+            MalformedMessageError: not the next number, or not inside one block of the program.
         """
         if number != self._seen + 1:
             raise MalformedMessageError(f"PUSH {number} came after PUSH {self._seen}.")
@@ -69,10 +69,10 @@ class DeputyMemory:
         self._seen = number
 
     def pull(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
-        """DATA for what changed in the pages of a range: number and frame.
+        """DATA frames for the changes in the pages of a range, each with its number.
 
         Raises:
-            RequestRefusedError: the range is not inside one block that the program holds.
+            RequestRefusedError: the range is not inside one block of the program.
         """
         found = self._holdings.find(phy_addr, size_bytes)
         if found is None:
@@ -83,13 +83,13 @@ class DeputyMemory:
         return self._data(found[0], found[1].extent)
 
     def everything(self) -> Iterator[tuple[int, bytes]]:
-        """DATA for what changed in all blocks of the program: number and frame. One let go meanwhile is left out."""
+        """DATA frames for the changes in all blocks of the program; a block that is freed meanwhile is left out."""
         for phy_addr, held in self._holdings.all():
             if self._holdings.find(phy_addr, held.extent) is not None:
                 yield from self._data(phy_addr, held.extent)
 
     def close(self) -> None:
-        """Give the base back; the blocks go with the lease."""
+        """Free the shadow copy; the end of the lease frees the blocks."""
         self._shadow.close()
 
     def _data(self, phy_addr: int, size_bytes: int) -> Iterator[tuple[int, bytes]]:
@@ -106,7 +106,7 @@ class DeputyMemory:
         self._holdings.hold(base, entry.size_bytes, is_owned=False)
         return [base, entry.size_bytes, entry.owner]
 
-    def _let_go(self, phy_addr: int, *, is_owned: bool) -> None:
+    def _drop_holding(self, phy_addr: int, *, is_owned: bool) -> None:
         found = self._holdings.find(phy_addr, 0)
         if found is not None and self._holdings.let_go(phy_addr, is_owned=is_owned) is None:
             self._shadow.forget(phy_addr, found[1].extent)

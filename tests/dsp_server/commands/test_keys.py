@@ -59,7 +59,7 @@ def test_flags_that_do_not_fit(shell: Shell) -> None:
     shell.good("start")
     for arguments, why in (
         (("--listen", "tcp://*:0"), "Without keys a relay listens on loopback only"),
-        (("--listen", "here"), "is no place to listen at"),
+        (("--listen", "here"), "is not an address to listen at"),
         (("--keys", "keys"), "give --listen tcp://HOST:PORT as well"),
         (("--listen", "tcp://*:0", "--keys", "keys"), "There is no key"),
     ):

@@ -1,4 +1,4 @@
-"""What the gate holds for a program that asks and does not read: so many bytes, and then it lets it go."""
+"""What the gateway holds for a program that asks and does not read: a bounded number of bytes, then it disconnects."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def test_an_ack_must_name_a_frame_that_was_read(crowded: Crowded) -> None:
         status, why, _ = last_word(peer)
         assert (status, why) == (
             Status.HB_DSP_INVALID_ARGUMENT,
-            "The relay was sent nonsense: ACK 0x1 names nothing that is on its way.",
+            "The relay received a malformed message: ACK 0x1 names no frame that is under way.",
         )
         assert peer.is_ended()
         crowded.await_gone("early")
@@ -124,13 +124,13 @@ def test_small_answers_that_nobody_reads_are_bounded(crowded: Crowded) -> None:
         peer.say(encode(Kind.HELLO, "small", os.getpid()))
         assert peer.hear().kind == Kind.WELCOME
         with contextlib.suppress(ConnectionError):
-            while not crowded.brisk.lets_go("small"):
+            while not crowded.brisk.disconnects("small"):
                 assert time.monotonic() < deadline, "nothing bounds them"
                 peer.say(*questions)
                 peer.pong()
         crowded.await_gone("small")
-    (why,) = crowded.brisk.lets_go("small")
-    # A deputy that is slower than the questions come is spared them by the gate.
+    (why,) = crowded.brisk.disconnects("small")
+    # The gateway refuses questions that come faster than a remote client answers.
     assert any(part in why for part in ("does not read its answers", "more than it may without waiting", "wait unread"))
     with connect(crowded.brisk.address) as board:
         board.ping()
@@ -181,7 +181,7 @@ def test_who_looks_changes_nothing(crowded: Crowded, verb: str) -> None:
         _, (_, raw) = peer.hear()
         reply = decode_reply(raw)
         assert (reply.id, reply.status) == (9, Status.HB_DSP_PERMISSION)
-        assert reply.text == f"{verb} is not for who looks from another machine; call it on the board's own."
+        assert reply.text == f"{verb} is not for an observer on another machine; call it on the board's own."
 
 
 @pytest.mark.parametrize("frame", [encode(Kind.BYE), encode(Kind.HELLO, "x", 1), encode(Kind.LOOK, 1, b"\xc1")])

@@ -1,4 +1,4 @@
-"""Whose connection is whose: nobody can have the gate end, or watch, the connection of somebody else."""
+"""Connections and their identities: no program can end, or watch, the connection of another program."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from arm_client.client import Board
 from arm_client.session.session import Session
 from dsp_server.gateway.connections import Connections, is_given
-from dsp_server.gateway.gateway import FAREWELL_BEATS
+from dsp_server.gateway.gateway import DRAIN_BEATS
 from hbrt.protocol.remote import Kind, encode
 from hbrt.status import Status
 from tests.limits import PATIENCE_S
@@ -175,7 +175,7 @@ def test_who_comes_and_goes_with_nonsense_takes_nobody_along(relay: RemoteRelay)
             peer.say(*nonsense[(number + round_) % len(nonsense)])
             peer.close()
         boards.append(far_board(relay))
-    time.sleep((FAREWELL_BEATS + 1) * BRISK_BEAT_S)
+    time.sleep((DRAIN_BEATS + 1) * BRISK_BEAT_S)
     for board in boards:
         board.ping()
         board.close()

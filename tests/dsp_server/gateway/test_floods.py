@@ -95,9 +95,9 @@ def test_a_message_without_an_end_takes_no_memory_without_a_bound(relay: RemoteR
     # What comes between two looks is more on a fast machine; without a bound it would be all that 20 s can hold.
     assert max(used) < 40 * MOST_UNREAD_BYTES
     if is_known:
-        await_word(relay, f"endless:{os.getpid()} go: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
+        await_word(relay, f"endless:{os.getpid()}: more than {MOST_UNREAD_BYTES} bytes of it wait unread.")
     else:
-        await_word(relay, f"it has sent more than {MOST_UNKNOWN_BYTES} bytes.")
+        await_word(relay, f"it was not admitted, and sent more than {MOST_UNKNOWN_BYTES} bytes.")
 
 
 FLOODER = """

@@ -16,11 +16,11 @@ import pytest
 import zmq
 
 from arm_client.client import Board, connect
-from dsp_server.gateway import gateway, observer, remote_client as deputy
-from dsp_server.gateway.gateway import Gate
-from dsp_server.gateway.listening import parse
-from dsp_server.gateway.remote_client import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, Deputy
-from dsp_server.gateway.send_queue import Outbox
+from dsp_server.gateway import gateway, observer, remote_client
+from dsp_server.gateway.gateway import Gateway
+from dsp_server.gateway.listening import parse_endpoint
+from dsp_server.gateway.remote_client import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, RemoteClient
+from dsp_server.gateway.send_queue import SendQueue
 from hbrt.attach.link import Link
 from hbrt.board.paths import BoardPaths
 from hbrt.control.observer import Onlooker
@@ -259,17 +259,17 @@ def test_answers_for_a_program_that_takes_nothing_in_are_bounded(dsp_board: Boar
         talker.say(Kind.PULL, number + 2, phy_addr, size_bytes)
     kind, (status, why) = talker.hear(Kind.DATA, Kind.REPLY)
     dsp_board.session.blocks.unregister(phy_addr)
-    # A deputy that is slower than these messages come is spared them by the gate, which bounds what is unread.
+    # The gateway may refuse these messages first: it bounds unread frames.
     bounds = {Kind.GONE: "ACK is missing", Kind.REFUSED: "more than it may without waiting"}
     assert status == Status.HB_DSP_INVALID_ARGUMENT
     assert bounds[Kind(kind)] in why
 
 
 def test_bytes_of_answers_that_wait_are_bounded(
-    dsp_board: Board, near_gate: Gate, monkeypatch: pytest.MonkeyPatch
+    dsp_board: Board, near_gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deputy, "MOST_WAITING_BYTES", 1000)
-    talker = Talker(near_gate.endpoint)
+    monkeypatch.setattr(remote_client, "MOST_WAITING_BYTES", 1000)
+    talker = Talker(near_gateway.endpoint)
     assert talker.hello().kind == Kind.WELCOME
     size_bytes = 2 * WINDOW_BYTES
     phy_addr = talker.ask("alloc", size=size_bytes, cached=0).data
@@ -286,11 +286,11 @@ def test_bytes_of_answers_that_wait_are_bounded(
 
 
 @pytest.fixture
-def near_gate(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gate]:
-    """A gate of the board in this process, in a thread; who is told to go has two short beats to do so."""
+def near_gateway(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
+    """A gateway of the board in this process, in a thread; draining takes two short beats."""
     monkeypatch.setattr(gateway, "BEAT_SECONDS", 0.1)
     link = Link(dsp_board.session.link.paths)
-    near = Gate(link, parse("tcp://127.0.0.1:0", None), print)
+    near = Gateway(link, parse_endpoint("tcp://127.0.0.1:0", None), print)
     bell = os.eventfd(0)
     near.watch(bell, near.stop)
     thread = threading.Thread(target=near.run)
@@ -303,20 +303,22 @@ def near_gate(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gat
     os.close(bell)
 
 
-def test_who_goes_on_with_nonsense_is_told_and_logged_once(near_gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
-    talker = Talker(near_gate.endpoint)
+def test_who_goes_on_with_nonsense_is_told_and_logged_once(
+    near_gateway: Gateway, capsys: pytest.CaptureFixture[str]
+) -> None:
+    talker = Talker(near_gateway.endpoint)
     for _ in range(50):
         talker.socket.send(b"nonsense")
     assert talker.hear().kind == Kind.REFUSED
     assert talker.is_cut_off()
     talker.close()
-    assert capsys.readouterr().out.count("lets") == 1
+    assert capsys.readouterr().out.count("disconnects") == 1
 
 
-def test_who_goes_on_after_a_mistake_that_its_deputy_finds_is_logged_once(
-    near_gate: Gate, capsys: pytest.CaptureFixture[str]
+def test_who_goes_on_after_a_mistake_that_its_handler_finds_is_logged_once(
+    near_gateway: Gateway, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    talker = Talker(near_gate.endpoint)
+    talker = Talker(near_gateway.endpoint)
     assert talker.hello().kind == Kind.WELCOME
     talker.socket.send(b"nonsense")
     assert talker.hear().kind == Kind.GONE
@@ -340,50 +342,52 @@ def test_who_looks_at_a_relay_that_has_gone_is_told(dsp_board: Board) -> None:
         assert caught.value.status == Status.HB_DSP_RELAY_LOST
 
 
-def test_who_looks_and_asks_nothing_more_is_let_go(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_looks_and_asks_nothing_more_is_let_go(near_gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(observer, "IDLE_SECONDS", 0.01)
-    talker = Talker(near_gate.endpoint)
+    talker = Talker(near_gateway.endpoint)
     talker.say(Kind.LOOK, 0, encode_request(ControlRequest(1, "ops")))
     assert talker.hear().kind == Kind.REPLY
     kind, (status, why) = talker.hear()
     assert (kind, status) == (Kind.GONE, Status.HB_DSP_RELAY_LOST)
-    assert why == "The relay keeps who looks and asks nothing for 0.01 s; connect again."
+    assert why == "The relay disconnects an observer that asks nothing for 0.01 s; connect again."
     assert talker.is_cut_off()
     talker.close()
 
 
-def test_who_was_let_go_is_not_blamed_for_what_came_after(near_gate: Gate, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_was_let_go_is_not_blamed_for_what_came_after(
+    near_gateway: Gateway, capsys: pytest.CaptureFixture[str]
+) -> None:
     for first in (encode(Kind.HELLO, "flood", 1), encode(Kind.LOG, 0, 1, -1)):
-        with RawPeer(near_gate.endpoint) as peer:
+        with RawPeer(near_gateway.endpoint) as peer:
             peer.say(first, *[b"nonsense"] * (MOST_UNREAD + 100))  # more than may wait, if it were looked at
             assert peer.is_ended()
-    said = [line for line in capsys.readouterr().out.splitlines() if "lets" in line]
+    said = [line for line in capsys.readouterr().out.splitlines() if "disconnects" in line]
     assert len(said) == 2, said
 
 
-def test_who_has_gone_takes_no_place(near_gate: Gate, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_gone_takes_no_place(near_gateway: Gateway, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gateway, "MOST_PROGRAMS", 1)
     for _ in range(4):
-        talker = Talker(near_gate.endpoint)
+        talker = Talker(near_gateway.endpoint)
         assert talker.hello().kind == Kind.WELCOME
         talker.close()
         deadline = time.monotonic() + PATIENCE_S
-        while near_gate.program_count or any(deputy.is_alive() for deputy in near_gate._parting):
+        while near_gateway._served or any(handler.is_alive() for handler in near_gateway._ending):
             assert time.monotonic() < deadline
             time.sleep(0.001)
 
 
 def test_without_descriptors_a_program_is_refused_and_others_are_served(
-    near_gate: Gate, monkeypatch: pytest.MonkeyPatch
+    near_gateway: Gateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class NoDescriptorLeft(Deputy):
+    class NoDescriptorLeft(RemoteClient):
         def __init__(self, *_: object) -> None:
             raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    served, refused, late = (Talker(near_gate.endpoint) for _ in range(3))
+    served, refused, late = (Talker(near_gateway.endpoint) for _ in range(3))
     assert served.hello().kind == Kind.WELCOME
     with monkeypatch.context() as patch:
-        patch.setattr(gateway, "Deputy", NoDescriptorLeft)
+        patch.setattr(gateway, "RemoteClient", NoDescriptorLeft)
         kind, (status, why) = refused.hello()
     assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_NOT_RUNNING)
     assert "Too many open files" in why
@@ -395,12 +399,12 @@ def test_without_descriptors_a_program_is_refused_and_others_are_served(
 
 @pytest.mark.parametrize("is_known", [False, True])
 def test_what_a_program_says_is_no_line_of_the_log(
-    near_gate: Gate,
+    near_gateway: Gateway,
     capsys: pytest.CaptureFixture[str],
     is_known: bool,  # noqa: FBT001
 ) -> None:
     line = "\n12:00:00 daemon \x1b[2Jall is well"
-    talker = Talker(near_gate.endpoint)
+    talker = Talker(near_gateway.endpoint)
     request = msgpack.packb({"v": control.VERSION, line: 1})
     if is_known:
         talker.say(Kind.HELLO, line, 1)
@@ -414,19 +418,19 @@ def test_what_a_program_says_is_no_line_of_the_log(
     assert len(said.splitlines()) == 1
 
 
-def test_what_waits_for_a_deputy_is_bounded() -> None:
+def test_what_waits_for_a_remote_client_is_bounded() -> None:
     for frame, most in ((b"", MOST_UNREAD), (bytes(MAX_FRAME_BYTES), MOST_UNREAD_BYTES // MAX_FRAME_BYTES)):
-        outbox = Outbox()
-        deputy = Deputy(
-            b"x", "x", BoardPaths(Path("/nowhere/at-all")), outbox, print
+        send_queue = SendQueue()
+        client = RemoteClient(
+            b"x", "x", BoardPaths(Path("/nowhere/at-all")), send_queue, print
         )  # it has not started: it reads nothing
-        assert all(deputy.put(frame) for _ in range(most))
-        assert not deputy.put(frame)
-        deputy.run()  # there is no such board: it says so, and parts
-        (_, refusal), (_, end) = outbox.take_all()
+        assert all(client.put(frame) for _ in range(most))
+        assert not client.put(frame)
+        client.run()  # there is no such board: it says so, and parts
+        (_, refusal), (_, end) = send_queue.take_all()
         assert decode(refusal or b"", RELAY_SAYS).kind == Kind.REFUSED
         assert end is None
-        outbox.close()
+        send_queue.close()
 
 
 class TestWhereToListen:
@@ -434,26 +438,26 @@ class TestWhereToListen:
         "endpoint", ["tcp://127.0.0.1:0", "tcp://localhost:5", "tcp://127.8.9.1:65535", "tcp://[::1]:7"]
     )
     def test_loopback_needs_no_keys(self, endpoint: str) -> None:
-        assert parse(endpoint, None).keys is None
+        assert parse_endpoint(endpoint, None).keys is None
 
     @pytest.mark.parametrize(
         "host", ["*", "0.0.0.1", "10.0.0.7", "[::]", "example.org", "localhost.example.org", "eth0"]
     )
     def test_everything_else_does(self, host: str, tmp_path: Path) -> None:
         with pytest.raises(WrongUseError, match="Without keys a relay listens on loopback only"):
-            parse(f"tcp://{host}:5557", None)
+            parse_endpoint(f"tcp://{host}:5557", None)
         keys.make_server(tmp_path / "keys")
-        assert parse(f"tcp://{host}:5557", tmp_path / "keys").host == host
+        assert parse_endpoint(f"tcp://{host}:5557", tmp_path / "keys").host == host
 
     @pytest.mark.parametrize(
         "endpoint", ["", "tcp://", "tcp://a", "tcp://a:b", "tcp://a:65536", "ipc://x", "tcp://a:1 b"]
     )
     def test_what_is_no_endpoint(self, endpoint: str) -> None:
-        with pytest.raises(WrongUseError, match="is no place to listen at"):
-            parse(endpoint, None)
+        with pytest.raises(WrongUseError, match="is not an address to listen at"):
+            parse_endpoint(endpoint, None)
 
     def test_a_port_in_use(self, dsp_board: Board, relay: RemoteRelay) -> None:
         from dsp_server.gateway.serve import serve
 
         with pytest.raises(BoardError, match=r"^The relay cannot listen at tcp://.*: Address already in use\.$"):
-            serve(BoardPaths(dsp_board.path), parse(relay.address, None), print)
+            serve(BoardPaths(dsp_board.path), parse_endpoint(relay.address, None), print)

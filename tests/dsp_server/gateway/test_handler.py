@@ -1,4 +1,4 @@
-"""What serves a connection of the relay, apart from the gate."""
+"""The handler of one connection, apart from the gateway."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dsp_server.gateway.handler import Attendant
-from dsp_server.gateway.observer import Looker
-from dsp_server.gateway.remote_client import Deputy
-from dsp_server.gateway.send_queue import Outbox
+from dsp_server.gateway.handler import ConnectionHandler
+from dsp_server.gateway.observer import Observer
+from dsp_server.gateway.remote_client import RemoteClient
+from dsp_server.gateway.send_queue import SendQueue
 from hbrt.board.paths import BoardPaths
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import RELAY_SAYS, Kind, decode
@@ -22,36 +22,40 @@ def open_descriptors() -> set[str]:
     return {path.name for path in Path("/proc/self/fd").iterdir()}
 
 
-@pytest.mark.parametrize("kind", [Deputy, Looker])
-def test_one_that_cannot_start_leaves_nothing_open(kind: type[Attendant], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kind", [RemoteClient, Observer])
+def test_one_that_cannot_start_leaves_nothing_open(
+    kind: type[ConnectionHandler], monkeypatch: pytest.MonkeyPatch
+) -> None:
     def no_thread_left(_: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
-    outbox = Outbox()
+    send_queue = SendQueue()
     before = open_descriptors()
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", no_thread_left)
-        attendant = kind(b"x", "x", NOWHERE, outbox, print)
+        handler = kind(b"x", "x", NOWHERE, send_queue, print)
         with pytest.raises(RuntimeError, match="can't start"):
-            attendant.start()
+            handler.start()
     assert open_descriptors() == before
-    assert outbox.take_all() == []
-    outbox.close()
+    assert send_queue.take_all() == []
+    send_queue.close()
 
 
-@pytest.mark.parametrize("kind", [Deputy, Looker])
-def test_a_defect_costs_one_connection_and_is_told(kind: type[Attendant], monkeypatch: pytest.MonkeyPatch) -> None:
-    def defect(_: Attendant) -> None:
+@pytest.mark.parametrize("kind", [RemoteClient, Observer])
+def test_a_defect_costs_one_connection_and_is_reported(
+    kind: type[ConnectionHandler], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def defect(_: ConnectionHandler) -> None:
         raise ZeroDivisionError("of nothing")
 
     said: list[str] = []
-    outbox = Outbox()
+    send_queue = SendQueue()
     monkeypatch.setattr(kind, "_serve", defect)
-    kind(b"x", "whoever", NOWHERE, outbox, said.append).run()
-    (_, gone), (_, end) = outbox.take_all()
+    kind(b"x", "whoever", NOWHERE, send_queue, said.append).run()
+    (_, gone), (_, end) = send_queue.take_all()
     message: Message = decode(gone or b"", RELAY_SAYS)
     assert message.kind == Kind.GONE
     assert end is None
-    assert said[0].startswith(f"The {kind.__name__.lower()} of whoever failed")
+    assert said[0].startswith(f"The {kind.ROLE} of whoever failed")
     assert "ZeroDivisionError: of nothing" in said[0]
-    outbox.close()
+    send_queue.close()

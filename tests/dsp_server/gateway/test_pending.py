@@ -1,4 +1,4 @@
-"""Who comes in and says nothing: for how long, and how many of them, the gate keeps."""
+"""Pending connections: how long, and how many of them, the gateway keeps."""
 
 from __future__ import annotations
 
@@ -75,8 +75,8 @@ def test_without_descriptors_they_are_ended_at_a_later_beat(monkeypatch: pytest.
     said: list[str] = []
     context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
     with closing(_Connections(port, lambda _: True)) as connections, context.socket(zmq.PAIR) as monitor:
-        found = pending.Newcomers(monitor, connections, said.append)
-        found.take_in()  # returns, although none can be ended
+        found = pending.PendingConnections(monitor, connections, said.append)
+        found.on_accepted()  # returns, although none can be ended
         assert said == []
         connections.has_descriptors = True
         found.end_silent()
@@ -104,7 +104,7 @@ def test_who_gives_signs_of_life_and_says_nothing_is_ended(quick: RemoteRelay) -
         monitor.close(0)
     context.term()
     (said,) = [line for line in quick.log().splitlines() if "relay ends a connection" in line]
-    assert said.endswith(f": nobody was let in by it in {SILENT_S:g} s.")
+    assert said.endswith(f": it was not admitted within {SILENT_S:g} s.")
 
 
 def test_who_was_refused_and_stays_is_ended(quick: RemoteRelay) -> None:
