@@ -18,7 +18,7 @@ from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
 from dsp_server.relay import PROGRAM
-from dsp_server.relay.serve import say, serve_and_announce
+from dsp_server.relay.serve import serve_and_announce, write_log
 from hbrt.attach.link import Link
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import BoardError
@@ -40,10 +40,10 @@ def serve(paths: BoardPaths, options: ListenOptions, on_running: Callable[[str],
     raise_descriptor_limit()
     link = Link(paths, PROGRAM)
     try:
-        gateway = Gateway(link, options, say)
+        gateway = Gateway(link, options, write_log)
         try:
             with ended_by_signals(gateway, gateway.stop):
-                say(f"The relay listens at {gateway.endpoint}, {'with' if options.keys else 'without'} keys.")
+                write_log(f"The relay listens at {gateway.endpoint}, {'with' if options.keys else 'without'} keys.")
                 on_running(gateway.endpoint)
                 set_title("gateway", paths.name)
                 gateway.run()

@@ -10,15 +10,15 @@ from hbrt.errors import RequestRefusedError
 
 
 class Peer:
-    """One ARM process: a client of the board that has shown its lease.
+    """One ARM process: a client of the board whose lease is verified.
 
     Args:
-        identity: Of its connection, on the relay's ROUTER socket.
-        client: Its client id on the board: whose slots it may send.
-        pid: Its process, as the kernel told the daemon.
+        identity: The identity of its connection on the relay's ROUTER socket.
+        client: Its client id on the board; it may submit from this client's slots.
+        pid: Its process, as the kernel reported it to the daemon.
 
     Raises:
-        RequestRefusedError: the process has gone, or no descriptor is left to watch it.
+        RequestRefusedError: the process has ended, or no descriptor is left to watch it.
     """
 
     def __init__(self, identity: bytes, client: int, pid: int) -> None:
@@ -26,13 +26,13 @@ class Peer:
         self.client = client
         self.pid = pid
         self.ticket = secrets.randbits(64) or 1
-        self.heard_at = time.monotonic()
-        self.is_heard = False  # since ``heard_at``
+        self.active_at = time.monotonic()
+        self.was_active = False  # since ``active_at``
         try:
             self.pidfd = os.pidfd_open(pid)
         except OSError as error:
             raise RequestRefusedError(0, f"Process {pid} cannot be watched: {error.strerror}.") from None
 
     def close(self) -> None:
-        """Watch the process no more."""
+        """Stop watching the process."""
         os.close(self.pidfd)

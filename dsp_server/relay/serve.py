@@ -1,4 +1,4 @@
-"""A relay's life as a process: one a board, found by its lock, in a terminal or detached from it."""
+"""The relay process: one for each board, found by its lock file, in a terminal or detached from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RelayBusyError(WrongUseError):
     """Another relay serves the board."""
 
 
-def say(sentence: str) -> None:
+def write_log(sentence: str) -> None:
     """Write a line to the log of the board, or to the terminal."""
     stamp = time.strftime("%H:%M:%S", time.localtime())
     with contextlib.suppress(OSError):  # a full disk must not end the relay
@@ -31,12 +31,12 @@ def say(sentence: str) -> None:
 
 
 def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]) -> None:
-    """Be the relay of a board until told to end, the board ends, or nobody came for long.
+    """Serve as the relay of a board until a signal, the end of the board, or the idle limit.
 
     Args:
         paths: The board.
-        idle_seconds: It ends after so long without clients; 0 for never.
-        on_running: Called once, when it serves.
+        idle_seconds: Idle limit: the relay ends after so long without clients; 0 for never.
+        on_running: Called once, when the relay serves.
 
     Raises:
         RelayBusyError: the board has a relay. BoardError: no daemon serves the board, or it refused.
@@ -49,12 +49,12 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     link = Link(paths, PROGRAM)
     lock = None
     try:
-        # The lock comes second: it is a file in a directory that is a board's only while its daemon runs.
+        # The lock comes second: its directory belongs to the board only while the daemon runs.
         lock = lock_file(paths.relay_lock)
         if lock is None:
             _refuse_second(paths)
             raise RelayBusyError(f"The board {paths.name} has a relay already.")
-        relay = Relay(link, idle_seconds, say)
+        relay = Relay(link, idle_seconds, write_log)
         try:
             with ended_by_signals(relay, relay.stop):
                 on_running()
@@ -65,14 +65,14 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     finally:
         link.close()
         if lock is not None:
-            _leave(paths, lock)
+            _remove_files(paths, lock)
 
 
 def start_detached(paths: BoardPaths, idle_seconds: float) -> int:
-    """Start a relay that goes on without this terminal; returns its process id when it serves, or that of another.
+    """Start a relay without this terminal; returns its process id, or that of the relay which serves the board.
 
     Raises:
-        BoardError: it did not come to serve; has its own sentence.
+        BoardError: the relay could not start; the text has the relay's reason.
     """
     pid, word = detach(paths, lambda announce: serve(paths, idle_seconds, lambda: announce("running")))
     if word == "running":
@@ -85,11 +85,11 @@ def start_detached(paths: BoardPaths, idle_seconds: float) -> int:
 
 
 def detach(paths: BoardPaths, body: Callable[[Callable[[str], None]], None]) -> tuple[int, str]:
-    """Run ``body(announce)`` in a process that goes on without this terminal.
+    """Run ``body(announce)`` in a process without this terminal.
 
     Returns:
-        Its process id, and the word that it announced: its own, ``busy`` for a RelayBusyError, the sentence of another
-        BoardError, or nothing when it ended without one.
+        The process id and the announced word: the body's own, ``busy`` for a RelayBusyError, the sentence of another
+        BoardError, or nothing when the process ended without a word.
     """
     log = open_log(paths)
     ready_read, ready_write = os.pipe()
@@ -109,7 +109,7 @@ def serve_and_announce(body: Callable[[Callable[[str], None]], None], ready_fd: 
     """Run ``body(announce)``; ``ready_fd`` gets the word that ``detach`` describes. Returns an exit code."""
 
     def announce(word: str) -> None:
-        with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+        with contextlib.suppress(BrokenPipeError):  # the starter has ended
             os.write(ready_fd, word.encode())
         os.close(ready_fd)
 
@@ -130,7 +130,7 @@ def _refuse_second(paths: BoardPaths) -> None:
         raise RelayBusyError(f"The board {paths.name} has a relay already: process {holder}. Nothing was changed.")
 
 
-def _leave(paths: BoardPaths, lock: int) -> None:
+def _remove_files(paths: BoardPaths, lock: int) -> None:
     """Remove the files of this relay, unless a later daemon has removed them before and a later relay has new ones."""
     with contextlib.suppress(OSError):
         if os.path.samestat(os.fstat(lock), paths.relay_lock.lstat()):

@@ -1,7 +1,7 @@
-"""Wakes a thread that sleeps in a ZeroMQ socket: another thread sleeps on descriptors, and sends it a message.
+"""Wakes a thread that sleeps in a ZeroMQ socket: a second thread sleeps on descriptors, and sends it a message.
 
-So the sleeper needs neither an epoll beside its socket nor a time limit, each of which costs more than a message. What
-is to be done is done by the sleeper itself: ``Bell.answer`` runs the handlers.
+So the first thread needs neither an epoll beside its socket nor a time limit; each costs more than a message. The first
+thread runs the handlers itself, in ``Waker.dispatch``.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ from typing import Any
 import zmq
 
 
-class Bell:
-    """Rings a PULL socket for watched descriptors, and once a beat.
+class Waker:
+    """Sends a message to a PULL socket for watched descriptors, and once a beat.
 
     Args:
-        context: Of the socket.
-        address: Where the socket is bound, over inproc.
-        beat_seconds: Longest time between two rings.
+        context: The socket's context.
+        address: The socket's inproc address.
+        beat_seconds: Longest time between two messages.
     """
 
     def __init__(self, context: zmq.Context[Any], address: str, beat_seconds: float) -> None:
-        self.message = secrets.token_bytes(16)  # nobody else can ring
+        self.message = secrets.token_bytes(16)  # a peer cannot guess it
         self._socket = context.socket(zmq.PUSH)
         self._socket.linger = 0
         self._socket.connect(address)
         self._beat_seconds = beat_seconds
         self._epoll = select.epoll()
         self._handlers: dict[int, Callable[[], None]] = {}
-        self._answered = threading.Semaphore(0)
+        self._dispatched = threading.Semaphore(0)
         self._is_closing = False
-        self._close_bell = os.eventfd(0, os.EFD_CLOEXEC)
-        self._epoll.register(self._close_bell, select.EPOLLIN)
-        self._thread = threading.Thread(target=self._run, name="relay-bell", daemon=True)
+        self._close_fd = os.eventfd(0, os.EFD_CLOEXEC)
+        self._epoll.register(self._close_fd, select.EPOLLIN)
+        self._thread = threading.Thread(target=self._run, name="relay-waker", daemon=True)
         self._thread.start()
 
     def watch(self, fd: int, handler: Callable[[], None]) -> None:
-        """Have ``handler()`` called by ``answer`` while ``fd`` is readable."""
+        """Make ``dispatch`` call ``handler()`` while ``fd`` is readable."""
         self._handlers[fd] = handler
         self._epoll.register(fd, select.EPOLLIN)
 
@@ -50,25 +50,25 @@ class Bell:
         if self._handlers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
 
-    def answer(self) -> None:
-        """Call the handlers of what rang; the owner of the PULL calls it for each ``message``."""
+    def dispatch(self) -> None:
+        """Call the handlers of readable descriptors; the owner of the PULL socket calls this for each ``message``."""
         try:
-            # Asked anew: since it rang, a descriptor may have been closed, and its number watched for somebody else.
+            # Polled again: since the message, a descriptor may have been closed, and its number may be watched anew.
             ready = [(fd, self._handlers.get(fd)) for fd, _ in self._epoll.poll(0)]
             for fd, handler in ready:
-                if handler is not None and self._handlers.get(fd) is handler:  # no earlier handler has undone it
+                if handler is not None and self._handlers.get(fd) is handler:  # no earlier handler has unwatched it
                     handler()
         finally:
-            self._answered.release()
+            self._dispatched.release()
 
     def close(self) -> None:
-        """Ring no more."""
+        """Stop the thread."""
         self._is_closing = True
-        os.eventfd_write(self._close_bell, 1)
-        self._answered.release()
+        os.eventfd_write(self._close_fd, 1)
+        self._dispatched.release()
         self._thread.join()
         self._epoll.close()
-        os.close(self._close_bell)
+        os.close(self._close_fd)
 
     def _run(self) -> None:
         while True:
@@ -76,5 +76,5 @@ class Bell:
             if self._is_closing:
                 break
             self._socket.send(self.message)
-            self._answered.acquire()
+            self._dispatched.acquire()
         self._socket.close()

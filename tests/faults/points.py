@@ -51,7 +51,7 @@ _HELLO, _ALLOC, _SETTLE = (
     "dsp_server.memory.owners:Memory.alloc",
     "dsp_server.memory.owners:Memory._settle",
 )
-_RELAY, _PLACE = "dsp_server.relay.server:Relay", "dsp_server.relay.dispatch:Placer.place"
+_RELAY, _DISPATCH = "dsp_server.relay.server:Relay", "dsp_server.relay.dispatch:RelayDispatcher.dispatch"
 
 POINTS = [
     # A core, with a task of one waiting client that only it may run, and another one behind it.
@@ -202,15 +202,23 @@ POINTS = [
         "core",
     ),
     # The relay, with one process's task.
-    Point("relay", "R11", "hello: about to be known", f"{_RELAY}._let_in", "self._peers[identity] =", "any"),
-    Point("relay", "R12", "submit: has the message", _PLACE, "peer, wanted = self._peer_of", "lost"),
-    Point("relay", "R13", "submit: about to take the lock", _PLACE, "if refusal := self._try_lock", "lost"),
-    Point("relay", "R14", "submit: the lock is taken", _PLACE, "if mm[at] != _SENT or", "lost", has_lock=True),
-    Point("relay", "R15", "submit: about to say READY", _PLACE, "mm[at] = _READY", "lost", has_lock=True),
+    Point("relay", "R11", "hello: about to be known", f"{_RELAY}._admit", "self._peers[identity] =", "any"),
+    Point("relay", "R12", "submit: has the message", _DISPATCH, "peer, wanted = self._peer_of", "lost"),
+    Point("relay", "R13", "submit: about to take the lock", _DISPATCH, "if refusal := self._try_lock", "lost"),
+    Point("relay", "R14", "submit: the lock is taken", _DISPATCH, "if mm[at] != _SENT or", "lost", has_lock=True),
+    Point("relay", "R15", "submit: about to say READY", _DISPATCH, "mm[at] = _READY", "lost", has_lock=True),
     # From READY on, a core may be quicker than the news of the relay's end.
-    Point("relay", "R16", "submit: READY, not announced", _PLACE, "for announced in wanted", "any", has_lock=True),
-    Point("relay", "R17", "submit: announced, the lock still held", _PLACE, "# it is the fence", "any", has_lock=True),
-    Point("relay", "R18", "submit: announced, the lock let go", _PLACE, "if ring(mm, wanted)", "any"),
+    Point("relay", "R16", "submit: READY, not announced", _DISPATCH, "for announced in wanted", "any", has_lock=True),
+    Point(
+        "relay",
+        "R17",
+        "submit: announced, the lock still held",
+        _DISPATCH,
+        "# the unlock is the memory fence",
+        "any",
+        has_lock=True,
+    ),
+    Point("relay", "R18", "submit: announced, the lock let go", _DISPATCH, "if ring(mm, wanted)", "any"),
     Point("relay", "R19", "submit: about to ring", "hbrt.mailbox.wake_targets:ring", "doorbell.ring(bell)", "any"),
 ]
 

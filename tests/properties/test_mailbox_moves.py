@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
-from dsp_server.relay.dispatch import Placed, Placer
+from dsp_server.relay.dispatch import RelayDispatcher, Result
 from hbrt.ddr.file import Ddr
 from hbrt.mailbox.table import FIRST_END, MOVES, REQUEST, Actor, Answer, IllegalMoveError, Mailbox, State
 from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
@@ -65,7 +65,7 @@ class MailboxMoves(RuleBasedStateMachine):
         self.owners, self.cores, self.supervisor = tables[:2], tables[2:4], tables[4]
         self.link = FakeLink(self.ddrs[5])
         peers: Any = {1 + owner: SimpleNamespace(client=owner) for owner in SLOTS}
-        self.placer = Placer(self.link, peers, lambda: False)  # type: ignore[arg-type]
+        self.dispatcher = RelayDispatcher(self.link, peers, lambda: False)  # type: ignore[arg-type]
         self.sequences = itertools.count(1)
         self.state: dict[int, State] = {slot: State.EMPTY for slots in SLOTS.values() for slot in slots}
         self.current: dict[int, Task] = {}
@@ -118,14 +118,14 @@ class MailboxMoves(RuleBasedStateMachine):
         """The relay gets a message, now, late, or twice."""
         _, task, is_good, raw = message
         is_there = self.state[task.slot] is State.SENT and self.current[task.slot] == task
-        found = self.placer.place(raw)
+        found = self.dispatcher.dispatch(raw)
         if not is_there:
-            assert found is Placed.STALE
+            assert found is Result.STALE
         elif is_good:
-            assert found is Placed.QUEUED
+            assert found is Result.QUEUED
             self.state[task.slot] = State.READY
         else:
-            assert found is Placed.REFUSED
+            assert found is Result.REFUSED
             self._has_ended(task, State.FAILED)
 
     @rule(target=running, core=st.sampled_from(CORES), which=st.integers(0, 5))

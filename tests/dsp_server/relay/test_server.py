@@ -103,11 +103,11 @@ def end_of(link: Link, index: int = 0) -> tuple[State, int]:
 class Relaying:
     """A board, its relay in the foreground, and what talks to it."""
 
-    def __init__(self, running: Running, *arguments: str, vouch_ms: int = lease_check.VOUCH_MS) -> None:
+    def __init__(self, running: Running, *arguments: str, verify_ms: int = lease_check.VERIFY_MS) -> None:
         self.running = running
         self._made: list[Talker | Link] = []
         program = with_limits(
-            {"dsp_server.relay.lease_check.VOUCH_MS": vouch_ms}, "from dsp_server.relay import __main__"
+            {"dsp_server.relay.lease_check.VERIFY_MS": verify_ms}, "from dsp_server.relay import __main__"
         )
         command = [sys.executable, "-c", program, "--board", str(running.paths.path), *arguments]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -204,7 +204,7 @@ def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> Non
     talker.settle(link)
     assert link.mailbox.state(link.first_slots[3]) is State.SENT
     served.process.terminate()
-    assert "a task by a process that it does not know" in served.end()[1]
+    assert "a task of a process that it does not know" in served.end()[1]
 
 
 def test_one_program_cannot_use_the_memory_of_another(served: Relaying) -> None:
@@ -330,7 +330,7 @@ def test_nonsense_where_tasks_come_hurts_nobody(relay: Callable[..., Relaying]) 
     served.process.terminate()
     log = served.end()[1]
     assert log.count("refused a malformed task") == 1  # the first; the others are counted
-    assert "was sent PING where tasks come" in log
+    assert "received PING on the socket for tasks" in log
 
 
 def test_a_submission_that_another_msgpack_wrote_is_one(served: Relaying) -> None:
@@ -357,7 +357,7 @@ def test_who_never_reads_hurts_only_itself(relay: Callable[..., Relaying]) -> No
             other.submit(link)
             assert end_of(link) == (State.DONE, 0)
     served.process.terminate()
-    assert "has not read 4096 answers; the relay lets it go" in served.end()[1]
+    assert "has not read 4096 answers; the relay disconnects it" in served.end()[1]
 
 
 def test_a_second_relay_is_refused_and_names_the_first(relay: Callable[..., Relaying]) -> None:
@@ -387,7 +387,7 @@ def test_it_ends_when_nobody_came_for_long(relay: Callable[..., Relaying]) -> No
     served = relay("--idle", "0.5")
     code, log = served.end()
     assert code == 0
-    assert "it has served nobody for 0.5 s" in log
+    assert "it has had no clients for 0.5 s" in log
     assert lock_holder(served.running.paths.relay_lock) is None
 
 
@@ -419,13 +419,13 @@ def test_a_daemon_that_hangs_keeps_no_call_waiting_and_a_lease_that_ended_is_not
             assert talker.hear() == (Kind.PONG, [1])
         finally:
             os.kill(daemon, signal.SIGCONT)
-        assert relay.peer_count == 1
+        assert len(relay._peers) == 1
         link.close()
-        Running.until(lambda: relay.peer_count == 0, "the relay's notice of a lease that ended")
+        Running.until(lambda: not relay._peers, "the relay's notice of a lease that ended")
 
 
 def test_a_daemon_that_hangs_while_programs_say_hello_keeps_no_other_waiting(relay: Callable[..., Relaying]) -> None:
-    served = relay(vouch_ms=1000)
+    served = relay(verify_ms=1000)
     talker, link = served.peer()
     strangers = [(served.talker(), served.link()) for _ in range(3)]
     daemon = daemon_pid(served.running.paths)

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dsp_server.relay.dispatch import Placed, Placer
+from dsp_server.relay.dispatch import RelayDispatcher, Result
 from hbrt.attach.tasks import Tasks
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
@@ -142,7 +142,7 @@ def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatc
 @pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
 def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
     peers: Any = {3: SimpleNamespace(client=CLIENT)}
-    placer, cores, slot = Placer(link, peers, lambda: False), link.core_count, 7  # type: ignore[arg-type]
+    dispatcher, cores, slot = RelayDispatcher(link, peers, lambda: False), link.core_count, 7  # type: ignore[arg-type]
     layout, mm = link.ddr.layout, link.ddr.map
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
         for core, doing in enumerate(activity):
@@ -151,17 +151,17 @@ def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None
         request = (1, 0, 0x1000, priority, mask, CLIENT, CLIENT, 0, 0, 0, 0)
         REQUEST.pack_into(mm, layout.record(slot), *request)
         mm[layout.states + slot] = State.SENT
-        placed = placer.place(SUBMIT.pack(SUBMIT_HEAD, 3, slot, *request))
+        result = dispatcher.dispatch(SUBMIT.pack(SUBMIT_HEAD, 3, slot, *request))
         eligible = [activity[core] for core in eligible_cores(mask, cores)]
         assert link.rung(link.core_doorbells) == cores_to_wake(mask, activity), (mask, activity)
         is_preempting = priority == PRIORITY_PREEMPT and set(eligible) <= {RUNNING, OFFLINE} and RUNNING in eligible
         assert link.rung(link.urgent_bells) == (eligible_cores(mask, cores) if is_preempting else ())
         told = [core for core in range(cores) if mm[layout.announced(core) + slot]]
         if all(doing == OFFLINE for doing in eligible):
-            assert (placed, link.mailbox.state(slot), told) == (Placed.REFUSED, State.FAILED, [])
+            assert (result, link.mailbox.state(slot), told) == (Result.REFUSED, State.FAILED, [])
             assert link.mailbox.answer(slot).result == Status.HB_DSP_NOT_RUNNING
         else:
-            assert (placed, link.mailbox.state(slot)) == (Placed.QUEUED, State.READY)
+            assert (result, link.mailbox.state(slot)) == (Result.QUEUED, State.READY)
             assert told == list(eligible_cores(mask, cores))
 
 
