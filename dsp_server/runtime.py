@@ -184,17 +184,11 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
     if ddr is None:
         raise NoBoardError("hb_dsp_mem_map() needs a board: run the op on one, as in hbrt start --image FILE.")
     try:
-        block = ddr.block_at(phy_addr)
-        if block is None or not 0 <= size_bytes <= block.phy_addr + block.size_bytes - phy_addr:
-            context.map_failure = f"hb_dsp_mem_map: {ddr.explain(phy_addr, size_bytes)}"
-        elif block.owner != context.client_id and not ddr.may_use(phy_addr, context.client_id):
-            context.map_failure = (
-                f"hb_dsp_mem_map: the block at {block.phy_addr:#x} belongs to client {block.owner}; client "
-                f"{context.client_id}, whose task this is, must register it first (hbSysRegisterMem)."
-            )
-        else:
+        refusal = ddr.refusal(phy_addr, size_bytes, context.client_id)
+        if refusal is None:
             offset = ddr.offset_of(phy_addr)
             return ddr.bytes[offset : offset + size_bytes]
+        context.map_failure = f"hb_dsp_mem_map: {refusal[1]}"
     except TypeError:
         context.map_failure = (
             f"hb_dsp_mem_map: the address and the size must be integers, not {phy_addr!r} and {size_bytes!r}."

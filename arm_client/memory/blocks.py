@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from hbrt.attach.link import Link
-    from hbrt.attach.tasks import Tasks
+    from hbrt.attach.task_slots import TaskSlots
 
 SIZE_LIMIT = (1 << 32) - 1
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
@@ -32,7 +32,7 @@ GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which th
 class Blocks:
     """All blocks that this process allocated or registered on one board."""
 
-    def __init__(self, link: Link, tasks: Tasks) -> None:
+    def __init__(self, link: Link, tasks: TaskSlots) -> None:
         self._link = link
         self._tasks = tasks
         self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted

@@ -15,7 +15,7 @@ from hbrt.status import Status
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
-    from hbrt.attach.tasks import Tasks
+    from hbrt.attach.task_slots import TaskSlots
 
 _IDLE_SECONDS = 0.5
 Callback = Callable[[int], None]
@@ -24,7 +24,7 @@ Callback = Callable[[int], None]
 class Notifier:
     """Calls back when tasks end, in the order in which it finds them."""
 
-    def __init__(self, link: Link, tasks: Tasks) -> None:
+    def __init__(self, link: Link, tasks: TaskSlots) -> None:
         self._link = link
         self._tasks = tasks
         self.watched: dict[int, list[Callback]] = {}  # by handle

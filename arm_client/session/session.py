@@ -17,7 +17,8 @@ from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
 from hbrt import settings
 from hbrt.attach.link import Link
-from hbrt.attach.tasks import Tasks
+from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import DirectTasks
 from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, RemoteBoard, board_paths, private_directory
 from hbrt.errors import BoardError, NoDaemonError
@@ -135,7 +136,7 @@ def _link(paths: BoardPaths) -> Link:
     return RemoteLink(paths)
 
 
-def _blocks(link: Link, tasks: Tasks) -> Blocks:
+def _blocks(link: Link, tasks: TaskSlots) -> Blocks:
     if not isinstance(link.paths, RemoteBoard):
         return Blocks(link, tasks)
     from arm_client.transport.remote_blocks import RemoteBlocks
@@ -144,20 +145,20 @@ def _blocks(link: Link, tasks: Tasks) -> Blocks:
     return RemoteBlocks(cast("RemoteLink", link), tasks)
 
 
-def _watch(link: Link, tasks: Tasks, blocks: Blocks) -> Watch:
+def _watch(link: Link, tasks: TaskSlots, blocks: Blocks) -> Watch:
     from arm_client.strict.watch import Watch  # strict mode alone pays for it
 
     return Watch(link, tasks, blocks)
 
 
-def _tasks(link: Link) -> Tasks:
+def _tasks(link: Link) -> TaskSlots:
     if isinstance(link.paths, RemoteBoard):
         from arm_client.transport.remote_link import RemoteLink
         from arm_client.transport.remote_tasks import RemoteTasks
 
         return RemoteTasks(cast("RemoteLink", link))
     if not settings.is_relayed():
-        return Tasks(link)
+        return DirectTasks(link)
     from arm_client.transport.relay_tasks import RelayTasks
 
     return RelayTasks(link)

@@ -20,7 +20,6 @@ from arm_client.strict.quarantine import Buried
 from arm_client.strict.report import tell, tell_output, tell_pointed, tell_shared, unclean_bytes
 from arm_client.strict.rules import MOST_PARAMETER_BYTES, WORD_BYTES, Clash, Job, Span, clash, reach, words
 from hbrt.ddr.layout import PAGE_BYTES
-from hbrt.mailbox.table import PRIORITY_PREEMPT
 from hbrt.types import HB_DSP_RPC_CMD_PING
 
 if TYPE_CHECKING:
@@ -29,13 +28,12 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
     from hbrt.attach.link import Link
-    from hbrt.attach.tasks import Tasks
+    from hbrt.attach.task_slots import TaskSlots
 
 
 NEAR_BYTES = PAGE_BYTES
 MOST_MARKS = 1024
 _LOWEST_VIRTUAL = 1 << 32
-_MOST_CMD = 0xFFFF
 
 
 # -- rules ------------------------------------------------------------------------------------------------------------
@@ -64,7 +62,7 @@ class Watch:
         blocks: Its memory.
     """
 
-    def __init__(self, link: Link, tasks: Tasks, blocks: Blocks) -> None:
+    def __init__(self, link: Link, tasks: TaskSlots, blocks: Blocks) -> None:
         self._link = link
         self._tasks = tasks
         self._blocks = blocks
@@ -80,8 +78,8 @@ class Watch:
         blocks.on_free = self._buried.add
 
     def submit(self, *given: int) -> int:
-        """As ``Tasks.submit``, whose arguments it gets, after a look."""
-        entry = None if self._link.fault else self._look(*given)  # a fork's child takes no lock of its parent's
+        """As ``TaskSlots.submit``, whose arguments it gets, after a look."""
+        entry = self._look(*given)
         if entry is None:
             return self._submit(*given)
         try:
@@ -147,13 +145,9 @@ class Watch:
         """Tell of what is wrong with a task that is about to be submitted; None for one that will be refused."""
         cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes = given
         numbers = cmd, priority, custom_id, core_mask or self._all_cores
-        if not (0 <= numbers[0] <= _MOST_CMD and 0 <= numbers[1] <= PRIORITY_PREEMPT and numbers[3] <= self._all_cores):
+        if self._tasks.refusal(*given) is not None:
             return None
-        ddr = self._link.ddr
-        blocks = [(input_phy, input_bytes), (output_phy, output_bytes)]
-        if any(block != (0, 0) and not ddr.contains(*block) for block in blocks):
-            return None
-        into, out = (Span(phy_addr, phy_addr + size_bytes) for phy_addr, size_bytes in blocks)
+        into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
         job = self._job(Job(*numbers, into, out))
         self._look_at_cache(job)
         entry = _Entry(job)

@@ -1,4 +1,4 @@
-"""The life of a task on the caller's side in relay mode: as ``hbrt.attach.tasks``, but a relay queues it.
+"""The life of a task on the caller's side in relay mode: a relay queues it.
 
 The slots are this process's own, as in direct mode. Submitting writes the descriptor into one, marks it SENT, and sends
 the descriptor to the relay, which makes the slot READY. From there on all is as in direct mode: the core rings this
@@ -21,13 +21,11 @@ from typing import TYPE_CHECKING
 
 import zmq
 
+from arm_client.transport.forwarded_tasks import ForwardedTasks
 from arm_client.transport.relay_channel import RelayChannel, open_channel
-from hbrt.attach.tasks import Tasks
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RequestRefusedError
-from hbrt.mailbox.handle import make, slot_of
 from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer, State
-from hbrt.mailbox.wake_targets import is_served
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
@@ -56,15 +54,13 @@ class _Lost:
         self.answer = Answer(-1, status, len(why.encode()), 0, 0, 0, monotonic_ns(), 0)
 
 
-class RelayTasks(Tasks):
+class RelayTasks(ForwardedTasks):
     """The tasks of this process on one board, queued by its relay."""
 
     def __init__(self, link: Link) -> None:
         super().__init__(link)
         self._channel: RelayChannel | None = None
         self._parents: RelayChannel | None = None
-        # The channel, and which handles it carries; a signal's handler may submit in the middle of a submission.
-        self._io = threading.RLock()
         self._opening = threading.RLock()
         self._heard_at = 0.0
         self._pinged_at = 0.0  # 0 when no beat is owed
@@ -72,80 +68,37 @@ class RelayTasks(Tasks):
 
     # -- submit
 
-    def submit(  # noqa: C901, PLR0912 - the hot path, as in hbrt.attach.tasks
-        self,
-        cmd: int,
-        priority: int,
-        core_mask: int,
-        custom_id: int,
-        input_phy: int,
-        input_bytes: int,
-        output_phy: int,
-        output_bytes: int,
-    ) -> int:
-        """Hand a task to the relay; as ``Tasks.submit``. HB_DSP_RELAY_LOST when no relay can be had."""
-        targets = self._targets.get(core_mask)
-        if targets is None or self._link.fault:
-            return self._refuse_submit(cmd, priority, core_mask, custom_id)
-        known = self._known
-        if known.get(input_phy, -1) < input_bytes or known.get(output_phy, -1) < output_bytes:
-            refused = self._refuse_range("input", input_phy, input_bytes) or self._refuse_range(
-                "output", output_phy, output_bytes
-            )
-            if refused:
-                return refused
-        mm = self._map
-        if not is_served(mm, targets):
-            return self._say_no_core()
+    def reserve(self) -> int:
+        """As ``TaskSlots.reserve``, with a channel to the relay: an interrupt while one is opened costs no slot."""
         if self._channel is None and (refused := self._connect()):
             return refused
-        sequence = monotonic_ns()
-        if sequence <= self._sequence:
-            sequence = self._sequence + 1
-        self._sequence = sequence
-        us = self._client_id
-        blocks = (input_phy, input_bytes, output_phy, output_bytes)
-        try:
-            request = SUBMISSION.pack(sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
-        except struct.error:
-            return self._refuse_submit(cmd, priority, core_mask, custom_id)
-        try:
-            slot = self._free.pop()
-        except IndexError:
-            slot = self._more_slots()
-            if slot < 0:
-                return slot
-        self._serial += 1
-        handle = make(self._client_id, self._serial, slot)
-        record = self._records + slot * SLOT_RECORD_BYTES
+        return super().reserve()
+
+    def _publish(self, slot: int, handle: int, request: bytes) -> int:
+        mm, record = self.map, self.records + slot * SLOT_RECORD_BYTES
         mm[record : record + _REQUEST_BYTES] = request
-        try:
-            for _ in range(_TRIES):
-                with self._io:
-                    channel = self._channel
-                    if channel is not None:
-                        self._handles[slot] = handle
-                        mm[self._states + slot] = _SENT
-                        try:
-                            channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
-                        except zmq.ZMQError:
-                            self._handles[slot] = 0
-                        else:
-                            return handle
+        for _ in range(_TRIES):
+            with self.table:
+                channel = self._channel
                 if channel is not None:
-                    self._drop(slot)  # no message of it is under way, but its state was SENT
-                    self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
-                    break
-                if refused := self._connect():  # it was lost while this thread came here
-                    self._free.append(slot)
-                    return refused
-            else:
-                self._free.append(slot)
-        except BaseException:
-            if self._handles[slot] == handle:
-                self.release(handle)  # a signal's handler has raised: nobody will ever know this handle
-            raise
-        return self._say(Status.HB_DSP_RELAY_LOST, f"The relay of board {self._link.paths.name} cannot be reached.")
+                    self.handles[slot] = handle
+                    mm[self.states + slot] = _SENT
+                    try:
+                        channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
+                    except zmq.ZMQError:
+                        self.handles[slot] = 0
+                    else:
+                        return 0
+            if channel is not None:
+                self.drop(slot)  # no message of it is under way, but its state was SENT
+                self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
+                break
+            if refused := self._connect():  # it was lost while this thread came here
+                self.free.append(slot)
+                return refused
+        else:
+            self.free.append(slot)
+        return self.refuse(Status.HB_DSP_RELAY_LOST, f"The relay of board {self.link.paths.name} cannot be reached.")
 
     # -- the relay
 
@@ -161,11 +114,11 @@ class RelayTasks(Tasks):
             if self._channel is not None:
                 return 0
             try:
-                channel = open_channel(self._link)
+                channel = open_channel(self.link)
             except RequestRefusedError as error:
-                return self._say(error.status, str(error))
+                return self.refuse(error.status, str(error))
             try:
-                with self._io:
+                with self.table:
                     if self._channel is None:
                         self._pinged_at, self._heard_at = 0.0, time.monotonic()
                         channel.watch(lambda: self._on_death(channel), lambda: self._on_look(channel), BEAT_SECONDS)
@@ -177,7 +130,7 @@ class RelayTasks(Tasks):
 
     def _take_in(self, channel: RelayChannel) -> bool:
         """Take in one frame of the relay; False when none has come, or it lets this process go."""
-        with self._io:
+        with self.table:
             raw = channel.take() if self._channel is channel else None
         if raw is None:
             return False
@@ -188,7 +141,7 @@ class RelayTasks(Tasks):
             self._lose(channel, Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
             return False
         if kind == Kind.END:
-            eventfd_write(self._link.doorbell, 1)  # who waits looks into the slot
+            eventfd_write(self.link.doorbell, 1)  # who waits looks into the slot
         elif kind in {Kind.GONE, Kind.REFUSED}:
             is_board_lost = kind == Kind.GONE and fields[0] == Status.HB_DSP_BOARD_LOST
             status = Status.HB_DSP_BOARD_LOST if is_board_lost else Status.HB_DSP_RELAY_LOST
@@ -206,15 +159,15 @@ class RelayTasks(Tasks):
                 why = f"The relay (process {channel.pid}) has given no sign of life for {LOST_SECONDS:g} s."
                 self._lose(channel, Status.HB_DSP_RELAY_LOST, why)
         elif now - self._heard_at >= BEAT_SECONDS and self._has_tasks():
-            with self._io:
+            with self.table:
                 if self._channel is channel:
                     self._pinged_at = now
                     with contextlib.suppress(zmq.ZMQError):  # it takes no more: its silence says so in time
                         channel.send(encode(Kind.PING, 0), _NOBLOCK)
 
     def _has_tasks(self) -> bool:
-        mm, states = self._map, self._states
-        return any(handle and mm[states + slot] < _DONE for slot, handle in enumerate(self._handles))
+        mm, states = self.map, self.states
+        return any(handle and mm[states + slot] < _DONE for slot, handle in enumerate(self.handles))
 
     def _on_death(self, channel: RelayChannel) -> None:
         while self._take_in(channel):
@@ -222,37 +175,33 @@ class RelayTasks(Tasks):
         self._lose(
             channel,
             Status.HB_DSP_RELAY_LOST,
-            f"The relay of board {self._link.paths.name} (process {channel.pid}) has gone, and the task with it; the "
+            f"The relay of board {self.link.paths.name} (process {channel.pid}) has gone, and the task with it; the "
             "board goes on, and the next call starts or finds a new relay.",
         )
 
     def _lose(self, channel: RelayChannel, status: int, why: str) -> None:
         """End every task under way, since nobody says any more what the relay did with it."""
         if status == Status.HB_DSP_BOARD_LOST:
-            self._link.lose()
-        elif self._link.is_lost():
-            status, why = self._link.fault, self._link.why_faulty()
+            self.link.lose()
+        elif self.link.is_lost():
+            status, why = self.link.fault, self.link.why_faulty()
         end, slots = _Lost(status, why), []
-        with self._io:
+        with self.table:
             if self._channel is not channel:
                 return
             self._channel = None
-            for slot, handle in enumerate(self._handles):
-                if handle and self._map[self._states + slot] < _DONE:
+            for slot, handle in enumerate(self.handles):
+                if handle and self.map[self.states + slot] < _DONE:
                     self._lost[handle] = end
-                    self._handles[slot] = 0
+                    self.handles[slot] = 0
                     slots.append(slot)
-        eventfd_write(self._link.doorbell, 1)
+        eventfd_write(self.link.doorbell, 1)
         for slot in slots:
-            if not self._link.fault:
-                self._drop(slot)  # after the callers heard: a relay that was stopped may hold the claim lock
+            if not self.link.fault:
+                self.drop(slot)  # after the callers heard: a relay that was stopped may hold the claim lock
         channel.close()
 
     # -- wait, look, release
-
-    def finish(self, handle: int) -> int:
-        """Wait for a task, and release it when it has succeeded; as ``Tasks.finish``."""
-        return self.wait(handle, 0) or self.release(handle)
 
     def state(self, handle: int) -> State | None:
         """State of a task, None when the handle is not a live one; one on its way to the relay is READY."""
@@ -272,35 +221,22 @@ class RelayTasks(Tasks):
         return super().text(handle) if lost is None else lost.why
 
     def release(self, handle: int) -> int:
-        """Let a task go; as ``Tasks.release``."""
-        slot = slot_of(handle)
-        with self._io:  # or a relay's end would take the same slot back
-            is_live = self._handles[slot] == handle
-            if is_live:
-                self._handles[slot] = 0
-        if not is_live:
-            return self._refuse_handle(handle) if self._lost.pop(handle, None) is None else 0
-        if self._link.fault:
-            return 0
-        at, mm = self._states + slot, self._map
-        if mm[at] >= _DONE:
-            mm[at] = _EMPTY
-            self._free.append(slot)
-        else:
-            self._drop(slot)
-        return 0
+        """Release a task; as ``TaskSlots.release``."""
+        status = super().release(handle)
+        return 0 if status and self._lost.pop(handle, None) is not None else status
 
     def live_handles(self) -> list[int]:
         """Handles that were not released."""
         return super().live_handles() + list(self._lost)
 
-    def _refuse_handle(self, handle: int) -> int:
+    def refuse_handle(self, handle: int) -> int:
+        """As ``TaskSlots.refuse_handle``; a task that a relay took along has a reason of its own."""
         lost = self._lost.get(handle)
-        return super()._refuse_handle(handle) if lost is None else self._say(lost.status, lost.why)
+        return super().refuse_handle(handle) if lost is None else self.refuse(lost.status, lost.why)
 
     def close(self) -> None:
         """Say goodbye to the relay, and close what this object opened."""
-        with self._io:
+        with self.table:
             channel, self._channel = self._channel, None
             if channel is not None:
                 with contextlib.suppress(zmq.ZMQError):  # a relay that takes no more hears of it from the daemon
@@ -311,8 +247,8 @@ class RelayTasks(Tasks):
         super().close()
 
     def abandon_in_child(self) -> None:
-        """In a fork's child: as ``Tasks.abandon_in_child``; the channel is the parent's."""
+        """In a fork's child: as ``TaskSlots.abandon_in_child``; the channel is the parent's."""
         super().abandon_in_child()
         self._lost.clear()
-        self._io, self._opening = threading.RLock(), threading.RLock()
+        self._opening = threading.RLock()
         self._parents, self._channel = self._channel, None  # kept: what collects it would close the parent's socket

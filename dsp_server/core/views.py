@@ -67,16 +67,6 @@ class Views:
         ddr = self._ddr
         if not size_bytes and not phy_addr:
             return _EMPTY
-        if not ddr.contains(phy_addr, size_bytes):
-            raise RangeRefused(Status.HB_DSP_INVALID_ADDRESS, ddr.explain(phy_addr, size_bytes))
-        if not ddr.may_use(phy_addr, client):
-            raise RangeRefused(
-                Status.HB_DSP_INVALID_ADDRESS,
-                f"The block at {phy_addr:#x} is not client {client}'s; register it first (hbSysRegisterMem).",
-            )
-        if phy_addr % RPC_ALIGNMENT:
-            raise RangeRefused(
-                Status.HB_DSP_UNALIGNED_ADDRESS,
-                f"The RPC block at {phy_addr:#x} does not start at a multiple of {RPC_ALIGNMENT} bytes.",
-            )
+        if (refusal := ddr.refusal(phy_addr, size_bytes, client, RPC_ALIGNMENT)) is not None:
+            raise RangeRefused(*refusal)
         return ddr.view(phy_addr, size_bytes)

@@ -17,10 +17,11 @@ from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
 from dsp_server.gateway.send_queue import SendQueue
 from dsp_server.gateway.shared_memory import RemoteClientMemory
 from hbrt.attach.link import Link
-from hbrt.attach.tasks import Tasks
+from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CORE_ACTIVITY
 from hbrt.errors import RequestRefusedError
+from hbrt.mailbox.submission import block_refusal
 from hbrt.mailbox.table import ANSWER, Answer, State, shorten
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_request
 from hbrt.protocol.remote import (
@@ -48,12 +49,6 @@ MOST_WAITING_BYTES = WINDOW_BYTES
 POLL_MS = 1000.0
 
 
-class _Tasks(Tasks):
-    def check_range(self, what: str, phy_addr: int, size_bytes: int) -> int:
-        """Status with which a submission would refuse a range, or 0; ``why`` has the sentence."""
-        return self._refuse_range(what, phy_addr, size_bytes)
-
-
 class RemoteClient(ConnectionHandler):
     """One remote program on the board; arguments as of ``ConnectionHandler``."""
 
@@ -71,7 +66,7 @@ class RemoteClient(ConnectionHandler):
         self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # the program's number -> handle
         self._link: Link
-        self._tasks: _Tasks
+        self._tasks: DirectTasks
         self._memory: RemoteClientMemory
 
     # -- the gateway's thread calls these
@@ -107,7 +102,7 @@ class RemoteClient(ConnectionHandler):
         """Become a client of the board until ``stack`` closes."""
         self._link = Link(self._paths, self.program)
         stack.callback(self._link.close)
-        self._tasks = _Tasks(self._link, spins=False)
+        self._tasks = DirectTasks(self._link, spins=False)
         stack.callback(self._tasks.close)
         self._memory = RemoteClientMemory(self._link, self._tasks, self._window.next_number)
         stack.callback(self._memory.close)
@@ -265,8 +260,8 @@ class RemoteClient(ConnectionHandler):
             self._reply(ControlReply(number, 0))
 
     def _on_check(self, number: int, what: str, phy_addr: int, size_bytes: int) -> None:
-        status = self._tasks.check_range(what, phy_addr, size_bytes)
-        self._reply(ControlReply(number, status, self._tasks.why() if status else ""))
+        status, why = block_refusal(self._link.ddr, self._link.client_id, what, phy_addr, size_bytes) or (0, "")
+        self._reply(ControlReply(number, status, why))
 
     def _on_question(self, kind: int, number: int, task: int) -> None:
         handle = self._handles.get(task, 0)

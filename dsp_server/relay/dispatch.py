@@ -19,10 +19,10 @@ from hbrt.ddr.layout import (
 )
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.schedule import PRIORITY_PREEMPT
-from hbrt.mailbox.table import REQUEST, Actor, Answer, State
+from hbrt.mailbox.submission import MOST_CMD, MOST_PRIORITY, UNSERVED, number_refusal
+from hbrt.mailbox.table import REQUEST, Actor, Answer, Request, State
 from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
 from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
-from hbrt.status import Status
 
 # Of a SUBMIT: its head, ticket and task handle, then the checked fields of its REQUEST: command, priority, core mask,
 # owner, client.
@@ -30,7 +30,6 @@ _CHECKED = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ16xIHHII32x")
 _HEAD = SUBMIT_HEAD
 _REQUEST_BYTES = REQUEST.size
 _SENT, _READY = int(State.SENT), int(State.READY)
-_MOST_PRIORITY, _MOST_CMD = 255, 0xFFFF
 
 
 class Result(Enum):
@@ -56,6 +55,7 @@ class RelayDispatcher:
     def __init__(self, link: Link, peers: dict[int, Peer], has_ended: Callable[[], bool]) -> None:
         self._peer_of = peers.get
         self._has_ended = has_ended
+        self._core_count = link.core_count
         layout = link.ddr.layout
         self._mailbox = link.mailbox
         self._map = link.ddr.map
@@ -78,7 +78,7 @@ class RelayDispatcher:
         except struct.error:
             return Result.MALFORMED
         peer, wanted = self._peer_of(ticket), self._targets.get(core_mask)
-        if peer is None or wanted is None or head != _HEAD or priority > _MOST_PRIORITY or cmd > _MOST_CMD:
+        if peer is None or wanted is None or head != _HEAD or priority > MOST_PRIORITY or cmd > MOST_CMD:
             return self._refuse_invalid(raw)
         if owner != peer.client or user != owner:
             return Result.FOREIGN
@@ -94,11 +94,7 @@ class RelayDispatcher:
         # Under the lock: when cores go offline, the daemon takes it before it fails the tasks that no core can run.
         if not is_served(mm, wanted):
             self._unlock(mutex)
-            return self._refuse(
-                raw,
-                Status.HB_DSP_NOT_RUNNING,
-                "No core that may run the task is running; see 'hbrt status', then 'hbrt restart'.",
-            )
+            return self._refuse(raw, *UNSERVED)
         mm[at] = _READY
         for announced in wanted.announced:
             mm[announced + slot] = 1
@@ -109,7 +105,7 @@ class RelayDispatcher:
 
     def _refuse_invalid(self, raw: bytes) -> Result:
         """Find what is wrong with a frame, or with its task."""
-        head, ticket, _, cmd, priority, core_mask, owner, user = _CHECKED.unpack(raw)
+        head, ticket, _, _, _, _, owner, user = _CHECKED.unpack(raw)
         if head != _HEAD:
             return Result.MALFORMED
         peer = self._peer_of(ticket)
@@ -117,14 +113,10 @@ class RelayDispatcher:
             return Result.UNKNOWN
         if not owner == user == peer.client:
             return Result.FOREIGN
-        status, what = Status.HB_DSP_INVALID_ARGUMENT, f"command {cmd:#x}"
-        if core_mask not in self._targets:
-            status, what = Status.HB_DSP_INVALID_CORE, f"core mask {core_mask:#x}"
-        elif priority > _MOST_PRIORITY:
-            status, what = Status.HB_DSP_INVALID_PRIORITY, f"priority {priority}"
-        return self._refuse(raw, status, f"The relay received a task with {what}, which this board does not have.")
+        found = number_refusal(self._core_count, Request(*REQUEST.unpack_from(raw, REQUEST_AT)))
+        return Result.MALFORMED if found is None else self._refuse(raw, *found)
 
-    def _refuse(self, raw: bytes, status: Status, why: str) -> Result:
+    def _refuse(self, raw: bytes, status: int, why: str) -> Result:
         """Fail a task, if its slot still holds it."""
         slot = slot_of(_CHECKED.unpack(raw)[2])
         mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES

@@ -29,6 +29,7 @@ from hbrt.ddr.layout import (
     read_header,
 )
 from hbrt.ddr.private_pages import PrivatePages
+from hbrt.status import Status
 
 # Who maps the file leans on its length: were it shortened, touching what is gone would end every process of the board.
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
@@ -149,12 +150,30 @@ class Ddr:
         block = self.block_at(phy_addr)
         return block is not None and 0 <= size_bytes <= block.end - phy_addr
 
-    def may_use(self, phy_addr: int, client_id: int) -> bool:
-        """Whether a client owns or has registered the live block at this address."""
+    def refusal(
+        self, phy_addr: int, size_bytes: int, client_id: int | None, alignment: int = 1
+    ) -> tuple[Status, str] | None:
+        """Why a client may not use a range: the status and a sentence; None when it may.
+
+        Args:
+            phy_addr: Start of the range.
+            size_bytes: Its size.
+            client_id: The client, which must own the block or have registered it; None for any client.
+            alignment: The start must be a multiple of this.
+        """
         block = self.block_at(phy_addr)
-        if block is None:
-            return False
-        return block.owner == client_id or (block.sharer_count > 0 and client_id in self.sharers(phy_addr))
+        if block is None or not 0 <= size_bytes <= block.end - phy_addr:
+            return Status.HB_DSP_INVALID_ADDRESS, self.explain(phy_addr, size_bytes)
+        if client_id not in {None, block.owner} and not (block.sharer_count and client_id in self.sharers(phy_addr)):
+            why = f"belongs to another process, client {block.owner}, and not to client {client_id}"
+            return (
+                Status.HB_DSP_INVALID_ADDRESS,
+                f"{_asked(phy_addr, size_bytes)} {why}; register it first (hbSysRegisterMem).",
+            )
+        if phy_addr % alignment:
+            why = f"{_asked(phy_addr, size_bytes)} must start at a multiple of {alignment} bytes."
+            return Status.HB_DSP_UNALIGNED_ADDRESS, why
+        return None
 
     def view(self, phy_addr: int, size_bytes: int) -> memoryview:
         """Writable bytes of a physical range.
@@ -169,7 +188,7 @@ class Ddr:
 
     def explain(self, phy_addr: int, size_bytes: int) -> str:
         """Sentence on why a range is not usable: which range, and what is there instead."""
-        asked = f"The physical range {phy_addr:#x}+{size_bytes:#x}"
+        asked = _asked(phy_addr, size_bytes)
         if size_bytes < 0:
             return f"{asked} has a negative size."
         if not self._heap_start <= phy_addr < self._heap_end:
@@ -194,6 +213,10 @@ class Ddr:
             if block_id:
                 return BlockEntry(*BLOCK.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES))
         return None
+
+
+def _asked(phy_addr: int, size_bytes: int) -> str:
+    return f"The physical range {phy_addr:#x}+{size_bytes:#x}"
 
 
 def _new_file(layout: Layout) -> int:

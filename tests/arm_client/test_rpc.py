@@ -404,7 +404,7 @@ class TestFailures:
         theirs = chip.mem(16, struct.pack("<QQ", peer.alloc(16), 16))
         status, text = chip.outcome(chip.FETCH, theirs, chip.mem(16))
         assert status == hb.HB_ERR_MMAP_FAILED
-        assert "must register it first (hbSysRegisterMem)" in text
+        assert "register it first (hbSysRegisterMem)" in text
 
     def test_out_of_tcm(self, chip: Chip) -> None:
         assert chip.outcome(chip.TAKE_TCM, chip.mem(8, struct.pack("<i", 103 * 1024))) == (0, "")

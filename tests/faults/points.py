@@ -41,8 +41,9 @@ _COLLECT, _CLAIM, _RUN, _ANSWER, _WAIT = (
     f"dsp_server.core.loop:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
 )
 _OP = "tests.faults.ops:gated"
-_SUBMIT, _AWAIT, _RELEASE, _CANCEL = (
-    f"hbrt.attach.tasks:Tasks.{name}" for name in ("submit", "wait", "release", "_cancel")
+_SUBMIT = "hbrt.attach.tasks:DirectTasks.submit"
+_AWAIT, _CANCEL, _FORGET, _RELEASE, _MORE = (
+    f"hbrt.attach.task_slots:TaskSlots.{name}" for name in ("wait", "_cancel", "_forget", "release", "lease_more")
 )
 _SLEEP = "hbrt.attach.waiting:Waiters.sleep_alone"
 _LINK, _BLOCKS = "hbrt.attach.link:Link", "arm_client.memory.blocks:Blocks"
@@ -95,7 +96,7 @@ POINTS = [
     Point("client", "S01", "submit: a slot is taken", _SUBMIT, "sequence = monotonic_ns()"),
     Point("client", "S02", "submit: the record is about to be written", _SUBMIT, "SUBMISSION.pack_into("),
     Point("client", "S03", "submit: the record is written", _SUBMIT, "] = _READY"),
-    Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in targets.announced"),
+    Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in announced_at"),
     Point("client", "S05", "submit: announced, nobody rung", _SUBMIT, "doorbell, offline = -1, 0"),
     Point("client", "S06", "submit: about to ring", _SUBMIT, "eventfd_write(doorbell, 1)"),
     Point("client", "X01", "cancel: about to take the lock", _CANCEL, "if refusal := lock.try_acquire("),
@@ -107,14 +108,14 @@ POINTS = [
     Point("client", "W03", "wait: about to sleep", _SLEEP, "eventfd_read(doorbell)"),
     Point("client", "W04", "wait: woken", _SLEEP, "if self._followers:"),
     Point("client", "W05", "wait: about to read the result", _AWAIT, "if mm[at] == _DONE:"),
-    Point("client", "R01", "release: about to let the handle go", _RELEASE, "self._handles[slot] = 0"),
+    Point("client", "R01", "release: about to let the handle go", _FORGET, "self.handles[slot] = 0"),
     Point("client", "R02", "release: about to empty the slot", _RELEASE, "mm[at] = _EMPTY"),
-    Point("client", "R03", "release: EMPTY", _RELEASE, "self._free.append(slot)"),
+    Point("client", "R03", "release: EMPTY", _RELEASE, "self.free.append(slot)"),
     Point("client", "M03", "free: about to ask", f"{_BLOCKS}._let_go", 'self._link.request("free"'),
     Point(
         "client", "M04", "free: done, not noted", f"{_BLOCKS}.free", "if block is not None and not block.registrations:"
     ),
-    Point("client", "L01", "slots: about to ask for more", "hbrt.attach.tasks:Tasks._more_slots", "self._free.extend("),
+    Point("client", "L01", "slots: about to ask for more", _MORE, "self.free.extend("),
     Point("client", "E01", "detach: about to close", f"{_LINK}.close", "self.detach()"),
     Point("client", "E02", "detach: control closed, the lease open", f"{_LINK}.close", "self._close_descriptors()"),
     # The daemon, in what somebody made it do.

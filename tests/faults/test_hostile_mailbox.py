@@ -128,17 +128,15 @@ CASES: dict[str, Case] = {
     "two blocks at once": Case(lambda h: {"input_bytes": h.second - h.own + 64}, ADDRESS, "bytes past the end"),
     "freed": Case(lambda h: {"input_phy": h.freed}, ADDRESS, "it was freed or never allocated"),
     "never allocated": Case(lambda h: {"output_phy": h.mailbox.layout.phy_end - 8192}, ADDRESS, "never allocated"),
-    "unaligned by 1": Case(lambda h: {"input_phy": h.own + 1}, UNALIGNED, "does not start at a multiple of 8 bytes"),
-    "unaligned by 4": Case(
-        lambda h: {"output_phy": h.second + 4}, UNALIGNED, "does not start at a multiple of 8 bytes"
-    ),
+    "unaligned by 1": Case(lambda h: {"input_phy": h.own + 1}, UNALIGNED, "must start at a multiple of 8 bytes"),
+    "unaligned by 4": Case(lambda h: {"output_phy": h.second + 4}, UNALIGNED, "must start at a multiple of 8 bytes"),
     "no address, some bytes": Case({"input_phy": 0}, ADDRESS, "is outside this board's DDR"),
     "no bytes of nothing": Case(lambda h: {"input_phy": h.freed, "input_bytes": 0}, ADDRESS, "is in no live block"),
     "input of another client": Case(lambda h: {"input_phy": h.foreign}, ADDRESS, "register it first"),
     "output of another client": Case(lambda h: {"output_phy": h.foreign}, ADDRESS, "register it first"),
-    "as a client that is not there": Case({"client": CLIENT_COUNT - 1}, ADDRESS, "is not client 1023's"),
-    "as nobody": Case({"client": 0}, ADDRESS, "is not client 0's"),
-    "as client 2^32-1": Case({"client": U32}, ADDRESS, "is not client 4294967295's"),
+    "as a client that is not there": Case({"client": CLIENT_COUNT - 1}, ADDRESS, "and not to client 1023;"),
+    "as nobody": Case({"client": 0}, ADDRESS, "and not to client 0;"),
+    "as client 2^32-1": Case({"client": U32}, ADDRESS, "not to client 4294967295;"),
     "owner that is not there": Case({"owner": CLIENT_COUNT - 1}, 0),
     "owner behind the table": Case({"owner": CLIENT_COUNT}, 0),
     "owner in somebody's memory": Case(
@@ -268,7 +266,7 @@ def test_an_end_written_by_hand_is_its_writers_own(hostile: Hostile, state: Stat
 def test_another_clients_free_slot_is_written(hostile: Hostile, state: State) -> None:
     """Its owner's next call in that slot is as good as any."""
     session = hostile.world.session
-    slot = session.tasks._free[-1]
+    slot = session.tasks.free[-1]
     hostile.write(hostile.request(), slot)
     hostile.be(state, slot)
     hostile.announce(slot)

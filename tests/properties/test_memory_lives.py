@@ -155,7 +155,7 @@ class MemoryLives(RuleBasedStateMachine):
     def everybody_may_use_what_is_theirs_and_nothing_else(self) -> None:
         for block in self.blocks:
             for who, client in enumerate(self.people):
-                assert self.ddr.may_use(block.phy_addr, client.id) == block.may_use(who)
+                assert (self.ddr.refusal(block.phy_addr, 0, client.id) is None) == block.may_use(who)
 
     @invariant()
     def bytes_are_kept(self) -> None:

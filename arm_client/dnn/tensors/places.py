@@ -103,14 +103,10 @@ def check_range(what: str, phy_addr: int, size_bytes: int, ddr: Ddr) -> None:
     Raises:
         ModelError: INVALID_ARGUMENT: it is not inside one live block, or belongs to another process.
     """
-    if not ddr.contains(phy_addr, size_bytes):
-        raise bad_argument(f"{what}: {ddr.explain(phy_addr, size_bytes)}")
     session = process.default
-    if session is not None and session.link.ddr is ddr and not ddr.may_use(phy_addr, session.link.client_id):
-        raise bad_argument(
-            f"{what}: the block that holds {phy_addr:#x} belongs to another process; register it first "
-            "(hbSysRegisterMem)."
-        )
+    client = session.link.client_id if session is not None and session.link.ddr is ddr else None
+    if (refusal := ddr.refusal(phy_addr, size_bytes, client)) is not None:
+        raise bad_argument(f"{what}: {refusal[1]}")
 
 
 def view_of(raw: bytes) -> View:

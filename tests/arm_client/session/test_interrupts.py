@@ -21,7 +21,7 @@ from arm_client.arrays import Buffer
 from arm_client.client import Board, private_board
 from arm_client.memory.block import block_users
 from arm_client.session.session import set_default
-from hbrt.attach import tasks as slots, waiting
+from hbrt.attach import task_slots as slots, waiting
 from hbrt.mailbox import spin
 from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip
@@ -226,14 +226,14 @@ def test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one(
     monkeypatch.setattr(slots, "SLOTS_AT_ONCE", SLOTS)
     tasks, spare, is_over = board.session.tasks, board.session.link.spare_slots, False
     for at in range(1, MOST_PLACES):
-        tasks._free.clear()
+        tasks.free.clear()
         spare.clear()
         before = board.status()["slots"]["leased"]
-        is_over = not is_interrupted(at, lambda: tasks._free.append(tasks._more_slots()))
+        is_over = not is_interrupted(at, lambda: tasks.free.append(tasks.lease_more()))
         board.ping()  # takes in what came too late
         granted = board.status()["slots"]["leased"] - before
         # The one that was taken out when the interrupt came may be lost with it.
-        assert granted - len(tasks._free) - len(spare) <= 1, at
+        assert granted - len(tasks.free) - len(spare) <= 1, at
         if is_over:
             break
     assert is_over, "the places were not all visited"

@@ -87,8 +87,8 @@ def test_block_is_zeroed_published_and_its_owners_alone(bench: Bench) -> None:
     assert (entry.phy_addr, entry.size_bytes, entry.owner) == (phy_addr, 5000, bench.one.id)
     assert bench.ddr.block_at(phy_addr + 5000) is None
     assert bytes(bench.ddr.view(phy_addr, 5000)) == bytes(5000)
-    assert bench.ddr.may_use(phy_addr, bench.one.id)
-    assert not bench.ddr.may_use(phy_addr, bench.two.id)
+    assert bench.ddr.refusal(phy_addr, 0, bench.one.id) is None
+    assert bench.ddr.refusal(phy_addr, 0, bench.two.id) is not None
     assert bench.memory.owned(bench.one.id) == (1, 5000)
     assert bench.memory.owned(bench.two.id) == (0, 0)
 
@@ -144,9 +144,9 @@ def test_registration_is_counted_and_any_address_in_the_block_will_do(bench: Ben
     assert bench.memory.register(phy_addr, 1000, bench.two.id) == phy_addr
     assert bench.ddr.sharers(phy_addr) == (bench.two.id,)
     bench.memory.unregister(phy_addr + 999, bench.two.id)
-    assert bench.ddr.may_use(phy_addr, bench.two.id)
+    assert bench.ddr.refusal(phy_addr, 0, bench.two.id) is None
     bench.memory.unregister(phy_addr, bench.two.id)
-    assert not bench.ddr.may_use(phy_addr, bench.two.id)
+    assert bench.ddr.refusal(phy_addr, 0, bench.two.id) is not None
     error = _refusal(lambda: bench.memory.unregister(phy_addr, bench.two.id))
     assert (error.status, str(error)) == (
         Status.HB_SYS_INVALID_ARGUMENT,
@@ -203,8 +203,8 @@ def test_block_that_its_owner_freed_is_no_longer_the_owners(bench: Bench) -> Non
     phy_addr = bench.alloc()
     bench.memory.register(phy_addr, 100, bench.two.id)
     bench.memory.free(phy_addr, bench.one.id)
-    assert not bench.ddr.may_use(phy_addr, bench.one.id)
-    assert bench.ddr.may_use(phy_addr, bench.two.id)
+    assert bench.ddr.refusal(phy_addr, 0, bench.one.id) is not None
+    assert bench.ddr.refusal(phy_addr, 0, bench.two.id) is None
     assert str(_refusal(lambda: bench.memory.free(phy_addr, bench.one.id))) == (
         f"The block at {phy_addr:#x} was freed by its owner before; others still use it."
     )
@@ -218,7 +218,7 @@ def test_client_that_goes_leaves_what_others_registered(bench: Bench) -> None:
     bench.memory.register(foreign, 30, bench.one.id)
     assert bench.memory.release_client(bench.one.id) == (2, 30)
     assert [bench.is_live(at) for at in (own, shared, foreign)] == [False, True, True]
-    assert not bench.ddr.may_use(foreign, bench.one.id)
+    assert bench.ddr.refusal(foreign, 0, bench.one.id) is not None
     assert bench.memory.release_client(bench.one.id) == (0, 0)
     assert bench.memory.release_client(bench.two.id) == (1, 30)
     assert bench.memory.summary()["blocks"] == 0
@@ -240,8 +240,8 @@ def test_op_keeps_what_it_may_have_mapped(bench: Bench, how: str) -> None:
         bench.memory.release_client(bench.one.id)
     assert bench.memory.is_waiting
     assert bench.is_live(phy_addr)
-    assert bench.ddr.may_use(phy_addr, bench.one.id)  # the op maps it again
-    assert not bench.ddr.may_use(phy_addr, bench.three.id)
+    assert bench.ddr.refusal(phy_addr, 0, bench.one.id) is None  # the op maps it again
+    assert bench.ddr.refusal(phy_addr, 0, bench.three.id) is not None
     bench.memory.settle()
     assert bytes(bench.ddr.view(phy_addr, 11)) == b"still there"
     assert "cannot be registered. The block was freed, and goes when the task that uses it ends." in str(
@@ -288,10 +288,12 @@ def test_registration_by_another_is_published_while_a_free_waits(bench: Bench) -
     slot = bench.run(bench.one)
     bench.memory.free(phy_addr, bench.one.id)
     bench.memory.register(phy_addr, 100, bench.three.id)
-    assert [bench.ddr.may_use(phy_addr, client.id) for client in (bench.one, bench.two, bench.three)] == [True] * 3
+    assert [bench.ddr.refusal(phy_addr, 0, client.id) is None for client in (bench.one, bench.two, bench.three)] == [
+        True
+    ] * 3
     bench.end(slot)
     bench.memory.settle()
-    assert [bench.ddr.may_use(phy_addr, client.id) for client in (bench.one, bench.two, bench.three)] == [
+    assert [bench.ddr.refusal(phy_addr, 0, client.id) is None for client in (bench.one, bench.two, bench.three)] == [
         False,
         True,
         True,

@@ -298,9 +298,9 @@ def test_nonsense_is_refused_and_the_connection_goes_on(served: Relaying) -> Non
 @pytest.mark.parametrize(
     ("field", "value", "status", "word"),
     [
-        ("cmd", 70_000, Status.HB_DSP_INVALID_ARGUMENT, "command 0x11170"),
-        ("priority", 256, Status.HB_DSP_INVALID_PRIORITY, "priority 256"),
-        ("core_mask", 1 << 9, Status.HB_DSP_INVALID_CORE, "core mask 0x200"),
+        ("cmd", 70_000, Status.HB_DSP_INVALID_ARGUMENT, "rpcCmd is 0x11170"),
+        ("priority", 256, Status.HB_DSP_INVALID_PRIORITY, "priority is 256"),
+        ("core_mask", 1 << 9, Status.HB_DSP_INVALID_CORE, "dspCoreId is 512"),
     ],
 )
 def test_a_task_out_of_its_bounds_ends_in_its_slot(

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dsp_server.relay.dispatch import RelayDispatcher, Result
-from hbrt.attach.tasks import Tasks
+from hbrt.attach.tasks import DirectTasks
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
 from hbrt.mailbox.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, cores_to_wake, eligible_cores
@@ -69,7 +69,7 @@ def link(request: pytest.FixtureRequest) -> Iterator[FakeLink]:
 
 @pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
 def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
-    tasks = Tasks(link)  # type: ignore[arg-type]
+    tasks = DirectTasks(link)  # type: ignore[arg-type]
     cores = link.core_count
     states = link.ddr.layout.states
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):
@@ -98,7 +98,7 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> 
 
 
 def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks = Tasks(link)  # type: ignore[arg-type]
+    tasks = DirectTasks(link)  # type: ignore[arg-type]
     fence_in = tasks._fence_in
 
     def interrupted(is_patient: bool) -> bool:  # noqa: FBT001 - as of a lock
@@ -115,7 +115,7 @@ def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch
 
 
 def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
-    tasks, lock = Tasks(link), link.mailbox.claim_lock  # type: ignore[arg-type]
+    tasks, lock = DirectTasks(link), link.mailbox.claim_lock  # type: ignore[arg-type]
     lock.initialise()
     try_acquire = lock.try_acquire
     handle = tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
@@ -166,7 +166,7 @@ def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None
 
 
 def test_request_is_in_the_slot_before_anybody_is_told(link: FakeLink) -> None:
-    tasks = Tasks(link)  # type: ignore[arg-type]
+    tasks = DirectTasks(link)  # type: ignore[arg-type]
     handle = tasks.submit(0x1234, 200, 1, -7, 0, 0, 0, 0)
     (slot,) = link.mailbox.slots_in(State.READY)
     request = link.mailbox.request(slot)

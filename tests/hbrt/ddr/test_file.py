@@ -76,7 +76,7 @@ def test_range_is_inside_one_block_or_refused(table: Table, offset: int, size_by
 def test_address_outside_the_heap_belongs_to_nobody(table: Table, address: int) -> None:
     assert table.ddr.block_at(address) is None
     assert not table.ddr.contains(address, 1)
-    assert not table.ddr.may_use(address, OWNER)
+    assert table.ddr.refusal(address, 0, OWNER) is not None
     assert "is outside this board's DDR" in table.ddr.explain(address, 1)
 
 
@@ -114,9 +114,15 @@ def test_sharers_are_those_who_registered(table: Table) -> None:
     assert ddr.sharers(table.block) == ()
     table.tables.set_owner(1, OWNER, (7, 1023))
     assert ddr.sharers(table.block + 4999) == (7, 1023)
-    assert [ddr.may_use(table.block, client) for client in (OWNER, 7, 1023, 8, 0)] == [True, True, True, False, False]
+    assert [ddr.refusal(table.block, 0, client) is None for client in (OWNER, 7, 1023, 8, 0)] == [
+        True,
+        True,
+        True,
+        False,
+        False,
+    ]
     table.tables.set_owner(1, 0, (7,))
-    assert [ddr.may_use(table.block, client) for client in (OWNER, 7, 1023)] == [False, True, False]
+    assert [ddr.refusal(table.block, 0, client) is None for client in (OWNER, 7, 1023)] == [False, True, False]
     everyone = tuple(range(1, BLOCK_MAX_SHARERS + 1))
     table.tables.set_owner(1, 0, everyone)
     assert ddr.sharers(table.block) == everyone

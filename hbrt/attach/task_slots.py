@@ -1,0 +1,369 @@
+"""The life of a task on the side of the process that submits it: what direct, relay and remote mode share.
+
+A process leases slots and reserves one for each task. How waiting is done is in hbrt/attach/waiting.py. The modes
+differ in how a task reaches the cores, ``submit``, and in what is done about one that is released early, ``_let_go``.
+
+A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is
+told from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
+"""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections import deque
+from time import monotonic_ns
+from typing import TYPE_CHECKING
+
+from hbrt.attach.waiting import Waiters
+from hbrt.ddr.claim_lock import ClaimLockError
+from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.mailbox import submission, wake_targets
+from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, make
+from hbrt.mailbox.submission import Refusal
+from hbrt.mailbox.table import (
+    ANSWER_OFFSET,
+    FIRST_END,
+    RESULT,
+    RPC_ALIGNMENT,
+    Actor,
+    Answer,
+    Mailbox,
+    Request,
+    State,
+)
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+
+SLOTS_AT_ONCE = 64
+# Plain integers: comparing with a member of an enum costs a call.
+_EMPTY, _RUNNING, _DONE = int(State.EMPTY), int(State.RUNNING), int(FIRST_END)
+
+
+class TaskSlots(ABC):
+    """The task slots that this process leases on one board."""
+
+    def __init__(self, link: Link, *, spins: bool = True) -> None:
+        """Use the slots that ``link`` leases.
+
+        Args:
+            link: This process's attachment.
+            spins: Whether to poll before sleeping. A process that also sleeps on watched descriptors does not.
+        """
+        self.link = link
+        self.client_id = link.client_id
+        self.mailbox: Mailbox = link.mailbox
+        self.map = self.mailbox.map
+        layout = link.ddr.layout
+        self.states = layout.states
+        self.records = layout.records
+        self.free = list(reversed(link.first_slots))
+        self.handles = [0] * SLOT_COUNT  # present handle of each slot, 0 when none
+        # By the clock, so that a handle of an earlier attachment, or of another process, is not taken for one of these.
+        self._first_serial = self._serial = monotonic_ns() // 1000 & (1 << SERIAL_BITS - 1) - 1
+        self._sequence = 0
+        # Released while queued or running: emptied when they have ended. The thread that takes a slot out owns it.
+        self._dropped: dict[int, None] = {}
+        self._abandoned: deque[tuple[int, object]] = deque()
+        self._lock = threading.RLock()  # a signal's handler may submit in the middle of a submission
+        self._texts = threading.local()
+        # This process's own blocks: phy_addr -> bytes; under 0 the block that no task needs to have.
+        self.known: dict[int, int] = {0: 0}
+        self.targets = wake_targets.targets(layout, link.core_doorbells, link.urgent_bells)
+        self._handle_base = make(link.client_id, 0, 0)
+        self.waiters = Waiters(link, self.handles, polls=spins)
+
+    # -- what the modes do ----------------------------------------------------------------------------------------
+
+    def _let_go(self, slot: int, handle: int) -> None:  # noqa: ARG002 - other modes need it
+        """Cancel a released task that is queued, or let a running one finish and have its slot back then."""
+        self.drop(slot)
+
+    def _forget(self, slot: int, handle: int) -> bool:
+        """Take a handle out of the table; False when it is not a live one."""
+        if self.handles[slot] != handle:
+            return False
+        self.handles[slot] = 0
+        return True
+
+    # -- submit -------------------------------------------------------------------------------------------------
+
+    @abstractmethod
+    def submit(
+        self,
+        cmd: int,
+        priority: int,
+        core_mask: int,
+        custom_id: int,
+        input_phy: int,
+        input_bytes: int,
+        output_phy: int,
+        output_bytes: int,
+        /,
+    ) -> int:
+        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued. All are plain integers.
+
+        Args:
+            cmd: Command number, 0..0xffff.
+            priority: 0..255, larger first.
+            core_mask: 0 for any core, or bit i for core i.
+            custom_id: Smaller first among equal priorities.
+            input_phy: Physical address of the input block; 0 with 0 bytes for none.
+            input_bytes: Its size.
+            output_phy: As input_phy, of the output block.
+            output_bytes: Its size.
+        """
+
+    def remember_block(self, phy_addr: int, size_bytes: int) -> None:
+        """Note a block of this process, so that a submission need not look it up."""
+        if phy_addr % RPC_ALIGNMENT == 0:
+            self.known[phy_addr] = size_bytes
+
+    def forget_block(self, phy_addr: int) -> None:
+        """Note that a block is no longer this process's."""
+        self.known.pop(phy_addr, None)
+
+    def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
+        """Why a task is refused, None when it is not; arguments as of ``submit``."""
+        if self.link.fault:
+            return self.link.fault, self.link.why_faulty()
+        request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
+        return submission.refusal(self.link.core_count, request, self.block_refusal)
+
+    def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
+        """Why a submission is refused for a block, None when it is not; as ``submission.block_refusal``."""
+        return submission.block_refusal(self.link.ddr, self.client_id, what, phy_addr, size_bytes)
+
+    def refuse_unpacked(self, *given: int) -> int:
+        """Refuse a task whose fields do not fit a slot; arguments as of ``submit``."""
+        found = self.refusal(*given)
+        return self.refuse(*found or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot."))
+
+    # -- slots --------------------------------------------------------------------------------------------------
+
+    def reserve(self) -> int:
+        """A slot for a new task, or the status why there is none."""
+        try:
+            return self.free.pop()
+        except IndexError:
+            return self.lease_more()
+
+    def lease_more(self) -> int:
+        """A slot when none is free: one whose dropped task has ended, else more from the daemon."""
+        from hbrt.errors import RequestRefusedError
+
+        self.release_abandoned()
+        self._empty_dropped()
+        with self._lock:
+            while True:
+                for slots in (self.free, self.link.spare_slots):
+                    try:
+                        return slots.pop()
+                    except IndexError:
+                        pass  # none, or other threads, which need no lock for it, took all of them
+                try:
+                    self.free.extend(self.link.request("slots", count=SLOTS_AT_ONCE))
+                except RequestRefusedError as error:
+                    if not self.link.spare_slots:
+                        return self.refuse(error.status, str(error))
+
+    def release_later(self, handle: int, keep: object) -> None:
+        """Release a task at a later call, and let ``keep`` go when it has ended: finalizers take no locks."""
+        self._abandoned.append((handle, keep))
+
+    def release_abandoned(self) -> None:
+        """Release what ``release_later`` left and has ended; cancel what no core has claimed."""
+        for _ in range(len(self._abandoned)):
+            try:
+                handle, keep = self._abandoned.popleft()
+            except IndexError:
+                return  # another thread took the last one
+            if self.state(handle) == State.READY:
+                self.cancel(handle)
+            state = self.state(handle)
+            if state is None or state >= FIRST_END or self.link.fault:
+                self.release(handle)
+            else:
+                self._abandoned.append((handle, keep))
+
+    def empty_released(self) -> None:
+        """Empty the slots of tasks that were released while they ran and have ended since, as at an orderly end."""
+        self.release_abandoned()
+        self._empty_dropped()
+
+    def _empty_dropped(self) -> None:
+        for slot in list(self._dropped):
+            if self.map[self.states + slot] < _RUNNING:
+                self._cancel(slot)  # the claim lock could not be had when it was dropped
+            self._regain(slot)
+
+    def _regain(self, slot: int) -> None:
+        """Have the slot of a dropped task that has ended back, once: an interrupt comes only where something is called.
+
+        So it may lose a slot to this process's end, but never has one free twice, which two tasks would then share.
+        """
+        at, mm, dropped = self.states + slot, self.map, self._dropped
+        try:
+            del dropped[slot]
+        except KeyError:
+            return  # another thread's
+        if mm[at] >= _DONE:
+            mm[at] = _EMPTY
+            self.free.append(slot)
+        else:
+            dropped[slot] = None
+
+    # -- wait ---------------------------------------------------------------------------------------------------
+
+    def wait(self, handle: int, timeout_ms: float) -> int:
+        """Wait for a task; returns its status, 0 when it succeeded.
+
+        Args:
+            handle: What submit returned.
+            timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task goes on.
+        """
+        slot = handle & SLOT_MASK
+        handles = self.handles
+        if handles[slot] != handle:
+            return self.refuse_handle(handle)
+        at = self.states + slot
+        mm, waiters = self.map, self.waiters
+        if mm[at] >= _DONE:
+            if waiters.choice.measures:
+                waiters.measure(slot)
+        elif not (
+            waiters.sleep_alone(slot, handle)
+            if timeout_ms <= 0 and not waiters.polls
+            else waiters.wait_for(slot, handle, timeout_ms)
+        ):
+            if self.link.fault:
+                return self.refuse(self.link.fault, self.link.why_faulty())
+            why = self.mailbox.claim_lock.why_held()
+            text = f"The task did not end within {timeout_ms:g} ms; it goes on. {why}".rstrip()
+            return self.refuse(Status.HB_DSP_TIMEOUT, text)
+        if handles[slot] != handle:
+            return self.refuse_handle(handle)  # another thread released it meanwhile; the slot may be in use again
+        if mm[at] == _DONE:
+            return 0
+        result: int = RESULT.unpack_from(mm, self.records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
+        return self.refuse(result, self.mailbox.text(slot))
+
+    def finish(self, handle: int) -> int:
+        """Wait for a task without a limit, and release it when it has succeeded; else as ``wait``."""
+        return self.wait(handle, 0) or self.release(handle)
+
+    # -- what became of it --------------------------------------------------------------------------------------
+
+    def state(self, handle: int) -> State | None:
+        """State of a task, None when the handle is not a live one."""
+        slot = handle & SLOT_MASK
+        return State(self.map[self.states + slot]) if self.handles[slot] == handle else None
+
+    def has_ended(self, handle: int) -> bool:
+        """Whether there is nothing to wait for: the task has ended, or the handle is not a live one."""
+        slot = handle & SLOT_MASK
+        return self.handles[slot] != handle or self.map[self.states + slot] >= _DONE
+
+    def answer(self, handle: int) -> Answer:
+        """Core, result, times and cycles of a task."""
+        return self.mailbox.answer(handle & SLOT_MASK)
+
+    def text(self, handle: int) -> str:
+        """Text that a failed task's core left: a sentence, or the op's traceback."""
+        return self.mailbox.text(handle & SLOT_MASK)
+
+    def why(self) -> str:
+        """Sentence for the last refusal that this thread got."""
+        return getattr(self._texts, "text", "")
+
+    # -- release ------------------------------------------------------------------------------------------------
+
+    def release(self, handle: int) -> int:
+        """Release a task: a queued one is cancelled, a running one finishes and its result is dropped."""
+        slot = handle & SLOT_MASK
+        if not self._forget(slot, handle):
+            return self.refuse_handle(handle)
+        if self.link.fault:
+            return 0
+        at, mm = self.states + slot, self.map
+        if mm[at] >= _DONE:
+            mm[at] = _EMPTY
+            self.free.append(slot)
+        else:
+            self._let_go(slot, handle)
+        return 0
+
+    def drop(self, slot: int) -> None:
+        """Cancel a queued task; let a running one finish, and empty its slot some time later."""
+        try:
+            self._cancel(slot)
+            self.waiters.wake()
+        finally:
+            self._dropped[slot] = None
+        self._regain(slot)
+
+    def cancel(self, handle: int) -> bool:
+        """Cancel a queued task, keep its handle; False when it runs or has ended, or the claim lock cannot be had."""
+        slot = handle & SLOT_MASK
+        if self.handles[slot] != handle or self.link.fault or not self._cancel(slot):
+            return False
+        self.waiters.wake()
+        return True
+
+    def _cancel(self, slot: int) -> bool:
+        mailbox, lock = self.mailbox, self.mailbox.claim_lock
+        # No "with": a signal's handler that raises in the lock's own methods would leave the whole board without it.
+        try:
+            if refusal := lock.try_acquire(lock.handle):
+                lock.acquire_slowly(refusal)
+            if mailbox.state(slot) not in {State.SENT, State.READY}:
+                return False
+            gone = Answer(-1, Status.HB_DSP_TASK_CANCELLED, 0, 0, 0, 0, monotonic_ns(), 0)
+            mailbox.write_answer(slot, gone, "The task was cancelled before a core claimed it.")
+            mailbox.move(slot, State.CANCELLED, Actor.OWNER)
+            return True
+        except ClaimLockError:
+            return False  # as one that runs: a core may claim it before the lock can be had again
+        finally:
+            lock.release(lock.handle)  # by a thread that does not hold it: refused, and nothing happens
+
+    def live_count(self) -> int:
+        """Tasks whose handles were not released."""
+        return len(self.live_handles())
+
+    def live_handles(self) -> list[int]:
+        """Handles that were not released."""
+        self.release_abandoned()
+        return [handle for handle in self.handles if handle]
+
+    def close(self) -> None:
+        """Let every waiting thread go with the link's fault, then close what this object opened."""
+        self.handles[:] = [0] * SLOT_COUNT
+        self.waiters.close()
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: the tasks are the parent's; every handle is refused with the link's fault."""
+        self.handles[:] = [0] * SLOT_COUNT
+        self._abandoned.clear()
+        self._lock = threading.RLock()
+
+    def refuse_handle(self, handle: int) -> int:
+        """Refuse a handle that names no live task, and say what it is."""
+        kind = kind_of(handle, self.client_id, range(self._first_serial + 1, self._serial + 1))
+        if kind is Kind.NONE:
+            return self.refuse(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")
+        if self.link.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:
+            return self.refuse(self.link.fault, self.link.why_faulty())
+        if kind is Kind.RELEASED:
+            return self.refuse(Status.HB_DSP_TASK_RELEASED, f"The task {handle:#x} was released before.")
+        return self.refuse(
+            Status.HB_DSP_FOREIGN_TASK_HANDLE,
+            f"The task {handle:#x} is not of this process's attachment (client {self.link.client_id}).",
+        )
+
+    def refuse(self, status: int, sentence: str) -> int:
+        """Answer a call of this thread with a status; ``why`` has the sentence."""
+        self._texts.text = sentence
+        return status

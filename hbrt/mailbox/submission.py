@@ -1,0 +1,83 @@
+"""What a submission must fulfil, whoever queues it: a program, a relay, or a gateway. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from hbrt.mailbox.table import PRIORITY_PREEMPT, RPC_ALIGNMENT
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.ddr.file import Ddr
+    from hbrt.mailbox.table import Request
+
+MOST_PRIORITY: Final = PRIORITY_PREEMPT
+MOST_CMD: Final = 0xFFFF
+
+Refusal: TypeAlias = tuple[int, str]
+"""A status, and the sentence that says why."""
+
+UNSERVED: Final[Refusal] = (
+    Status.HB_DSP_NOT_RUNNING,
+    "No core that may run the task is running; see 'hbrt status', then 'hbrt restart'.",
+)
+
+
+def refusal(core_count: int, request: Request, of_block: Callable[[str, int, int], Refusal | None]) -> Refusal | None:
+    """Why a task is refused, None when it is not.
+
+    Args:
+        core_count: Of the board.
+        request: The task.
+        of_block: ``block_refusal`` of the board's memory and the client that submits the task.
+    """
+    return (
+        number_refusal(core_count, request)
+        or of_block("input", request.input_phy, request.input_bytes)
+        or of_block("output", request.output_phy, request.output_bytes)
+    )
+
+
+def number_refusal(core_count: int, request: Request) -> Refusal | None:
+    """Why a task is refused for its core mask, priority, command or customId, None when it is not."""
+    if not 0 <= request.core_mask < 1 << core_count:
+        return (
+            Status.HB_DSP_INVALID_CORE,
+            (
+                f"dspCoreId is {request.core_mask}; this board has {core_count} cores: write 0 for any, or the sum of "
+                f"{', '.join(f'{1 << core} (core {core})' for core in range(core_count))}."
+            ),
+        )
+    if not 0 <= request.priority <= MOST_PRIORITY:
+        return (
+            Status.HB_DSP_INVALID_PRIORITY,
+            f"The priority is {request.priority}; write 0 to {MOST_PRIORITY}.",
+        )
+    if not 0 <= request.cmd <= MOST_CMD:
+        return (
+            Status.HB_DSP_INVALID_ARGUMENT,
+            f"rpcCmd is {request.cmd:#x}; a command is 0x0 to {MOST_CMD:#x}.",
+        )
+    if not -(1 << 63) <= request.custom_id < 1 << 63:
+        return (
+            Status.HB_DSP_INVALID_ARGUMENT,
+            f"The custom_id is {request.custom_id}; it is a signed 64-bit integer.",
+        )
+    return None
+
+
+def block_refusal(ddr: Ddr, client: int, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
+    """Why a task is refused for one of its blocks, None when it is not.
+
+    Args:
+        ddr: The board's memory.
+        client: Id of the client that submits the task.
+        what: "input" or "output".
+        phy_addr: Address of the block; 0 with 0 bytes is no block, which is good.
+        size_bytes: Its size.
+    """
+    if not phy_addr and not size_bytes:
+        return None
+    found = ddr.refusal(phy_addr, size_bytes, client, RPC_ALIGNMENT)
+    return None if found is None else (found[0], f"The {what} block: {found[1]}")
