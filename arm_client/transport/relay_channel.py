@@ -116,8 +116,18 @@ def open_channel(link: Link) -> RelayChannel:
     """A channel to the relay of a board, which is started when none runs.
 
     Raises:
-        RequestRefusedError: none can be started, or it refuses this process; HB_DSP_RELAY_LOST or its own status.
+        RequestRefusedError: none can be started, or it refuses this process: HB_DSP_RELAY_LOST or its own status; where
+            the board has gone that is why, whatever a relay of the next board on the same directory says.
     """
+    try:
+        return _find_or_start(link)
+    except RequestRefusedError:
+        if link.is_lost():
+            raise RequestRefusedError(link.fault, link.why_faulty()) from None
+        raise
+
+
+def _find_or_start(link: Link) -> RelayChannel:
     for _ in range(_TRIES):
         if _holder(link.paths) is None:
             _start(link.paths)

@@ -126,9 +126,15 @@ class Link:
 
     def is_lost(self) -> bool:
         """Whether the daemon is gone, asked of the lease itself."""
-        if not self.fault and select.select([self.lease], [], [], 0)[0]:
+        if not self.fault and self.has_ended():
             self.lose()
         return bool(self.fault)
+
+    def has_ended(self) -> bool:
+        """Whether the lease has hung up: its daemon has gone, and another one may serve the same directory."""
+        poller = select.poll()
+        poller.register(self.lease, select.POLLIN)
+        return bool(poller.poll(0))
 
     def why_faulty(self) -> str:
         """Sentence for ``fault``."""

@@ -15,7 +15,7 @@ import threading
 import time
 import weakref
 from collections import deque
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from hbrt.attach.question import UNDO, Question
 from hbrt.board.paths import socket_path
@@ -43,6 +43,9 @@ class Attachment(Protocol):
 
     def lose(self) -> None:
         """Note that the daemon is gone."""
+
+    def has_ended(self) -> bool:
+        """Whether the lease has hung up."""
 
     def why_faulty(self) -> str:
         """Sentence for ``fault``."""
@@ -124,6 +127,10 @@ class Requests:
             f"The daemon did not answer {verb!r} within {self._link.request_ms // 1000} s; see 'hbrt log'.",
         )
 
+    def _refuse_lost(self) -> NoReturn:
+        self._link.lose()
+        raise RequestRefusedError(self._link.fault, self._link.why_faulty())
+
     def _frame(self, number: int, verb: str, args: dict[str, Any]) -> bytes:
         request = wire.ControlRequest(number, verb, args, self._link.client_id, self._token)
         return zmtp.frame(wire.encode_request(request))
@@ -162,15 +169,22 @@ class Requests:
             if control is not None and control.fileno() in ready:
                 self._receive(control)
             elif lease.fileno() in ready:
-                self._link.lose()
-                raise RequestRefusedError(self._link.fault, self._link.why_faulty())
+                self._refuse_lost()
 
     # -- the stream; each step may be interrupted anywhere, or find that a handler's request has done it meanwhile
 
     def _connect(self, give_up_at: float) -> socket.socket | None:
-        """The connection; None while the daemon hides its socket, as it does when it is short of descriptors."""
+        """The connection; None while the daemon hides its socket, as it does when it is short of descriptors.
+
+        Raises:
+            RequestRefusedError: the lease's daemon has gone, so that another one has answered, or will.
+        """
         if self._socket is None:
             made = _dialled(socket_path(self._link.paths.control), give_up_at)
+            if self._link.has_ended():
+                if made is not None:
+                    made.close()
+                self._refuse_lost()
             if self._socket is None:
                 self._socket = made
         return self._socket

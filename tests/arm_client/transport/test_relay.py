@@ -54,6 +54,7 @@ PARTS = {
     ],
     "session/test_connect.py": [
         "TestRestart::test_clear_errors_and_then_a_new_connection",
+        "TestRestart::test_what_the_next_daemon_says_is_not_for_the_programs_of_the_one_before",
         "TestRestart::test_old_handles_are_nobody_s_tasks_on_the_new_board",
         "TestRestart::test_waiting_threads_are_let_go_when_the_daemon_dies",
     ],
