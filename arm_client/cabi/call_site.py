@@ -6,9 +6,15 @@ import sys
 from typing import Any
 
 
-def call_site() -> str:
-    """File and line of the program that called the runtime."""
+def call_site(most: int | None = None) -> str:
+    """File and line of the program that called the runtime, as text that can be sent.
+
+    Args:
+        most: Characters; of a longer one the end is kept. None for no limit.
+    """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in {"arm_client", "hbrt"}:
         frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    site = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+    site = site.encode("utf-8", "replace").decode().replace("\0", "?")  # a file's name may be any bytes
+    return site if most is None else site[-most:]

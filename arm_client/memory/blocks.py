@@ -11,11 +11,13 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
+from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.memory.block import Block, address_of, block_users
 from hbrt import settings
 from hbrt.attach.question import Question
 from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -55,7 +57,7 @@ class Blocks:
                 f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
             )
         self.free_abandoned()
-        phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached))
+        phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=call_site(MOST_SITE))
         try:
             block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
             if block.image is None:  # one with an image is looked at in each submission

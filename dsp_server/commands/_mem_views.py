@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +9,8 @@ import click
 
 from hbrt.cli.exits import Exit
 from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.findings.record import finding_of
+from hbrt.findings.text import stamped_line_of
 from hbrt.settings import format_size
 
 _OWNERS = (
@@ -72,7 +73,7 @@ def show_leaks(status: dict[str, Any], memory: dict[str, Any], *, as_json: bool)
         show_json({"ended": ended, "kept": kept})
     else:
         for finding in ended:
-            click.echo(f"{time.strftime('%H:%M:%S', time.localtime(finding['time']))} {finding['text']}")
+            click.echo(stamped_line_of(finding_of(finding)))
         for block in kept:
             sharers = ", ".join(f"client {client}" for client in block["registered_by"]) or "a task that runs"
             click.echo(f"{block['size_bytes']} bytes at {block['phy_addr']:#x} were freed, and are kept by {sharers}.")

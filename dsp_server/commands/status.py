@@ -16,6 +16,8 @@ from hbrt.cli.tables import Column, duration, show_json, show_table
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
+from hbrt.findings.record import finding_of
+from hbrt.findings.text import stamped_line_of
 from hbrt.settings import format_size
 from hbrt.status import Status
 
@@ -166,8 +168,7 @@ def _show(status: dict[str, Any]) -> None:
     if not status["findings"]:
         click.echo("No findings.")
     for found in status["findings"]:
-        stamp = time.strftime("%H:%M:%S", time.localtime(found["time"]))
-        click.echo(f"{stamp} {found['kind']}: {found['text']}")
+        click.echo(stamped_line_of(finding_of(found)))
 
 
 def _show_problems(status: dict[str, Any]) -> None:

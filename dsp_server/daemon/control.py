@@ -14,6 +14,7 @@ from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.owners import Memory, MemoryRefusedError
 from dsp_server.process.journal import Journal, Repeats
 from hbrt.errors import RequestRefusedError
+from hbrt.findings.record import Place
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError
 from hbrt.status import Status
@@ -68,7 +69,9 @@ class Control:
         self._end = end
         self._gateways = gateways
         self._verbs: dict[str, _Verb] = {
-            "alloc": lambda r, _: memory.alloc(r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"])),
+            "alloc": lambda r, _: memory.alloc(
+                r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"]), site=r.args.get("site", "")
+            ),
             "free": lambda r, _: self._let_go(memory.free, r),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
             "unregister": lambda r, _: self._let_go(memory.unregister, r),
@@ -167,6 +170,8 @@ class Control:
             "missing-clean",
             f"Process {client.pid} ({client.name}) {gave}, with {args['count']} bytes that its CPU changed and did not "
             "clean (hbSysFlushMem, HB_SYS_MEM_CACHE_CLEAN).",
+            Place("used by a task", phy_addr=args["phy"], size_bytes=args["size"]),
+            client=client.id,
         )
 
     def _shared(self, request: ControlRequest) -> None:
@@ -178,6 +183,9 @@ class Control:
             f"Process {client.pid} ({client.name}) submitted a task of command {args['cmd']:#x} that {use} "
             f"{args['phy']:#x}+{args['size']:#x}, which its task of command {args['earlier_cmd']:#x} that had not "
             f"ended {earlier}.",
+            Place(use, cmd=args["cmd"], phy_addr=args["phy"], size_bytes=args["size"]),
+            Place(earlier, cmd=args["earlier_cmd"], phy_addr=args["phy"], size_bytes=args["size"]),
+            client=client.id,
         )
 
     def _let_go(self, let_go: Callable[[int, int], None], request: ControlRequest) -> None:

@@ -20,6 +20,7 @@ from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.claim_lock import ClaimLockError
+from hbrt.findings.text import MOST_PLACES, allocated_at
 from hbrt.protocol import control
 
 HELLO_SECONDS = 5.0
@@ -188,6 +189,7 @@ class Leases:
                 "leak",
                 f"Process {client.pid} ({client.name}) ended with {unreleased} finished tasks not released "
                 "(hbDSPReleaseTask).",
+                client=client.id,
             )
         client.has_gone = True
         self._parting.append(client)
@@ -204,11 +206,15 @@ class Leases:
             self.settle_soon()
 
     def _forget(self, client: Client) -> None:
+        left = self._memory.owned_places(client.id)
         blocks, size_bytes = self._memory.release_client(client.id)
         if blocks:
             self._journal.find(
                 "leak",
-                f"Process {client.pid} ({client.name}) ended with {blocks} blocks ({size_bytes} bytes) not freed.",
+                f"Process {client.pid} ({client.name}) ended with {blocks} blocks ({size_bytes} bytes) not freed."
+                f"{allocated_at(left)}",
+                *left[:MOST_PLACES],
+                client=client.id,
             )
         self._tell_gone(client)
         self._clients.forget(client)

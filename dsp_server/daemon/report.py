@@ -85,7 +85,7 @@ class Report:
             "memory": self._memory.summary(),
             "gateways": self._gateways.listing(),
             "clients": [self._client(client) for client in clients],
-            "findings": list(self._journal.findings),
+            "findings": [found.as_dict() for found in self._journal.findings],
         }
 
     def _oldest_waiting(self, now_ns: int) -> dict[str, Any] | None:

@@ -19,6 +19,7 @@ from dsp_server.memory.heap import BadSize, Block, Heap, OutOfMemory
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
+from hbrt.findings.record import Place
 from hbrt.mailbox.table import Mailbox
 from hbrt.status import Status
 
@@ -36,11 +37,12 @@ class MemoryRefusedError(Exception):
 class _Life:
     """What the heap's record does not say: who holds the block now."""
 
-    __slots__ = ("block", "is_cached", "last_owner", "leavers", "leaving", "owner", "sharers")
+    __slots__ = ("block", "is_cached", "last_owner", "leavers", "leaving", "owner", "sharers", "site")
 
-    def __init__(self, block: Block, owner: int, *, is_cached: bool) -> None:
+    def __init__(self, block: Block, owner: int, site: str, *, is_cached: bool) -> None:
         self.block = block
         self.owner = owner
+        self.site = site  # file:line of the allocation, as the program says; may be empty
         self.is_cached = is_cached
         self.sharers: list[int] = []  # a client as often as it registered the block
         self.last_owner = NOBODY  # of a block that was freed
@@ -54,6 +56,19 @@ class _Life:
         """Clients whose tasks may use the block because they registered it."""
         return set(self.sharers) | set(self.leaving) - {self.last_owner}
 
+    def place(self) -> Place:
+        """The block, and where it was allocated."""
+        block = self.block
+        return Place(
+            "allocated",
+            self.site or None,
+            client=self.owner or self.last_owner,
+            phy_addr=block.phy_addr,
+            size_bytes=block.size_bytes,
+            block=block.phy_addr,
+            block_bytes=block.size_bytes,
+        )
+
     def visible_owner(self) -> int:
         """Whom the tables name: one who freed it too, as long as a task of that client runs."""
         return self.last_owner if self.last_owner in self.leaving else self.owner
@@ -62,8 +77,8 @@ class _Life:
 class Memory:
     """The DDR of a board."""
 
-    def __init__(self, ddr: Ddr, mailbox: Mailbox, clients: Clients, find: Callable[[str, str], None]) -> None:
-        """``find(kind, sentence)`` gets each finding: an overrun, a write after free."""
+    def __init__(self, ddr: Ddr, mailbox: Mailbox, clients: Clients, find: Callable[..., None]) -> None:
+        """``find`` gets each finding, as of ``Journal.find``: an overrun, a write after free."""
         self._heap = Heap(ddr.layout.phy_base, ddr.layout.heap_bytes)
         self._tables = DdrTables(ddr)
         self._mailbox = mailbox
@@ -73,8 +88,14 @@ class Memory:
         self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
         self._in_use: dict[int, _Life] = {}  # let go by a holder whose task may have it mapped
 
-    def alloc(self, size_bytes: int, client: int, *, is_cached: bool) -> int:
+    def alloc(self, size_bytes: int, client: int, *, is_cached: bool, site: str = "") -> int:
         """Allocate a zeroed block for a client; returns its physical address.
+
+        Args:
+            size_bytes: How many bytes.
+            client: Whose it is.
+            is_cached: Whether the program asked for cached memory.
+            site: ``file:line`` of the program that asks, for findings.
 
         Raises:
             MemoryRefusedError: no free range of that size; says asked, free, largest.
@@ -87,10 +108,14 @@ class Memory:
             raise MemoryRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         touched = self._tables.first_nonzero(block.phy_addr, block.reserved_bytes)
         if touched is not None:
-            self._find("write-after-free", f"A byte at {touched:#x} was written while that memory was free.")
+            self._find(
+                "write-after-free",
+                f"A byte at {touched:#x} was written while that memory was free.",
+                Place("written", phy_addr=touched, size_bytes=1),
+            )
             self._tables.drop_pages(block.phy_addr, block.reserved_bytes)
         self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
-        self._lives[block.phy_addr] = _Life(block, client, is_cached=is_cached)
+        self._lives[block.phy_addr] = _Life(block, client, site, is_cached=is_cached)
         self._held.setdefault(client, set()).add(block.phy_addr)
         return block.phy_addr
 
@@ -179,6 +204,11 @@ class Memory:
         sizes = [life.block.size_bytes for life in held if life.owner == client]
         return len(sizes), sum(sizes)
 
+    def owned_places(self, client: int) -> tuple[Place, ...]:
+        """The blocks that a client owns, by address, each with the line that allocated it."""
+        held = (self._lives[phy_addr] for phy_addr in sorted(self._held.get(client, ())))
+        return tuple(life.place() for life in held if life.owner == client)
+
     def summary(self) -> dict[str, int]:
         """Sizes in bytes, and the number of live blocks."""
         heap = self._heap
@@ -239,7 +269,7 @@ class Memory:
                 self._tables.remove(block.phy_addr, block.reserved_bytes)
         except ClaimLockError:
             return False
-        self._look_behind(block)
+        self._look_behind(life)
         self._tables.drop_pages(block.phy_addr, block.reserved_bytes + self._guard_bytes(block))
         del self._lives[block.phy_addr]
         self._heap.free(block.phy_addr)
@@ -249,14 +279,19 @@ class Memory:
         block = self._heap.find(phy_addr)
         return self._lives[block.phy_addr] if block else None
 
-    def _look_behind(self, block: Block) -> None:
+    def _look_behind(self, life: _Life) -> None:
+        block = life.block
         end = block.phy_addr + block.size_bytes
         over = self._tables.first_nonzero(end, block.reserved_bytes - block.size_bytes + self._guard_bytes(block))
         if over is not None:
             self._find(
                 "overrun",
                 f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of {self._named(block.owner)} was written past "
-                f"its end: byte {over - end + 1} behind it, at {over:#x}, is the first that was found.",
+                f"its end: byte {over - end + 1} behind it, at {over:#x}, is the first that was found."
+                f"{f' It was allocated at {life.site}.' if life.site else ''}",
+                life.place(),
+                Place("written", phy_addr=over, size_bytes=1, block=block.phy_addr, block_bytes=block.size_bytes),
+                client=block.owner,
             )
 
     def _named(self, client_id: Any) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections import deque
-from typing import Any
+
+from hbrt.findings.record import Finding, Place
+from hbrt.findings.text import log_line_of
 
 MOST_FINDINGS = 200
 MOST_PEERS = 64
@@ -42,7 +43,7 @@ class Journal:
     def __init__(self, log_fd: int) -> None:
         """``log_fd`` is open for appending; the cores write to it as well, so that a line is one write."""
         self.log_fd = log_fd
-        self.findings: deque[dict[str, Any]] = deque(maxlen=MOST_FINDINGS)
+        self._found: dict[tuple[int, str], Finding] = {}  # by program and fingerprint, the latest last
 
     def say(self, sentence: str) -> None:
         """Write a line to the log."""
@@ -50,7 +51,26 @@ class Journal:
         with contextlib.suppress(OSError):  # a full disk must not end the board
             os.write(self.log_fd, f"{stamp} daemon {sentence}\n".encode("utf-8", "replace"))
 
-    def find(self, kind: str, sentence: str) -> None:
-        """Keep a finding, and log it."""
-        self.findings.append({"kind": kind, "text": sentence, "time": time.time()})
-        self.say(f"{kind}: {sentence}")
+    @property
+    def findings(self) -> list[Finding]:
+        """The latest findings, each mistake of a program once, the latest last."""
+        return list(self._found.values())
+
+    def find(self, kind: str, sentence: str, *places: Place, client: int = 0, times: int = 1) -> None:
+        """Keep a finding; log it the first time, and each time that its count has doubled.
+
+        Args:
+            kind: Of hbrt.findings.record.KINDS.
+            sentence: What is wrong, with values, and what to do.
+            places: The sides of the mistake, the main one first.
+            client: Id of the program whose mistake it is; 0 for nobody's.
+            times: How often it was found.
+        """
+        found = Finding(kind, sentence, places, client, times, time.time())
+        key = (client, found.fingerprint)
+        before = self._found.pop(key, None)
+        self._found[key] = now = before.again(found) if before is not None else found
+        if len(self._found) > MOST_FINDINGS:
+            del self._found[next(iter(self._found))]
+        if before is None or before.times.bit_length() < now.times.bit_length():
+            self.say(log_line_of(now))

@@ -20,6 +20,8 @@ VERSION = 1
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_TEXT = 4096
+MOST_SITE = 512
+"""Characters of the ``file:line`` of a call."""
 TOKEN_BYTES = 16
 _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
@@ -65,7 +67,9 @@ _PHY = Int(0, _U64)
 _CMD = Int(0, 0xFFFF)
 _USE = Int(0, len(MEMORY_USES) - 1)
 VERBS: dict[str, Verb] = {
-    "alloc": Verb({"size": Int(1, _U32), "cached": Int(0, 1)}, leased=True),
+    "alloc": Verb(
+        {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True
+    ),
     "free": Verb({"phy": _PHY}, leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "unregister": Verb({"phy": _PHY}, leased=True),

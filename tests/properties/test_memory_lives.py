@@ -45,7 +45,9 @@ class MemoryLives(RuleBasedStateMachine):
         self.mailbox = Mailbox(self.ddr)
         self.clients = Clients(self.mailbox)
         self.found: list[str] = []
-        self.memory = Memory(self.ddr, self.mailbox, self.clients, lambda _, text: self.found.append(text))
+        self.memory = Memory(
+            self.ddr, self.mailbox, self.clients, lambda _, text, *_places, **_of: self.found.append(text)
+        )
         self.people: list[Client] = [self.clients.attach(pid, "model") for pid in (1, 2, 3)]
         self.blocks: list[Block] = []
         self.running: dict[int, set[int]] = {who: set() for who in range(3)}

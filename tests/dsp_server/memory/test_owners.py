@@ -15,6 +15,7 @@ from dsp_server.clients import Client, Clients
 from dsp_server.memory.owners import Memory, MemoryRefusedError
 from hbrt.ddr.file import Ddr, can_remove_pages
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
+from hbrt.findings.record import Place
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.status import Status
 
@@ -34,8 +35,12 @@ class Bench:
         self.mailbox = Mailbox(self.ddr)
         self.clients = Clients(self.mailbox)
         self.found: list[tuple[str, str]] = []
-        self.memory = Memory(self.ddr, self.mailbox, self.clients, lambda kind, text: self.found.append((kind, text)))
+        self.memory = Memory(self.ddr, self.mailbox, self.clients, self._find)
         self.one, self.two, self.three = (self.clients.attach(pid, "test") for pid in (1, 2, 3))
+
+    def _find(self, kind: str, text: str, *_places: Place, client: int = 0) -> None:
+        del client
+        self.found.append((kind, text))
 
     def run(self, client: Client, sequence: int = 1) -> int:
         """A core runs a task of a client; returns its slot."""
@@ -406,7 +411,10 @@ def test_client_that_ends_with_blocks_is_a_finding(start: Start) -> None:
     (finding,) = running.ask("status")["findings"]
     assert finding["kind"] == "leak"
     assert finding["text"].startswith(f"Process {os.getpid()} (")
-    assert finding["text"].endswith(") ended with 2 blocks (300 bytes) not freed.")
+    assert ") ended with 2 blocks (300 bytes) not freed. Allocated at " in finding["text"]
+    line = f"{__file__}:{test_client_that_ends_with_blocks_is_a_finding.__code__.co_firstlineno + 4}"
+    assert [(place["site"], place["size_bytes"]) for place in finding["places"]] == [(line, 100), (line, 200)]
+    assert (finding["severity"], finding["count"]) == ("warning", 1)
     assert running.ask("mem", most=10)["summary"]["blocks"] == 0
 
 
@@ -439,4 +447,4 @@ def test_what_frees_itself_is_no_leak_of_a_client_that_ends(start: Start, is_dro
     other.close()
     running.until(lambda: running.ask("status")["findings"], "the other's finding")
     (finding,) = running.ask("status")["findings"]
-    assert finding["text"].endswith(") ended with 1 blocks (300 bytes) not freed.")
+    assert ") ended with 1 blocks (300 bytes) not freed." in finding["text"]

@@ -1,0 +1,151 @@
+"""One record for every finding: what is wrong, how bad it is, and the places that belong to it. Pure.
+
+A place is one side of a mistake: the allocation and the free, the op and the caller. What is not known of it is None.
+The fingerprint tells whether two findings are the same mistake: the same kind at the same lines, or, where no line is
+known, the same sentence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+
+class Severity(StrEnum):
+    """How bad a finding is: an error makes results wrong, a warning costs resources or hides an error."""
+
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Kind(NamedTuple):
+    """What is true of every finding of a kind.
+
+    Attributes:
+        severity: How bad it is.
+        is_programs: Whether a program makes the mistake; else it is about the board or its image.
+        is_told: Whether the program that makes the mistake says so itself, at once.
+    """
+
+    severity: Severity
+    is_programs: bool = True
+    is_told: bool = False
+
+
+KINDS: Final = {
+    "claim-lock": Kind(Severity.ERROR, is_programs=False),
+    "defect": Kind(Severity.ERROR, is_programs=False),
+    "leak": Kind(Severity.WARNING),
+    "missing-clean": Kind(Severity.ERROR, is_told=True),
+    "overrun": Kind(Severity.ERROR),
+    "relay-died": Kind(Severity.WARNING, is_programs=False),
+    "shared-block": Kind(Severity.ERROR, is_told=True),
+    "stalled-core": Kind(Severity.ERROR, is_programs=False),
+    "write-after-free": Kind(Severity.ERROR),
+}
+
+
+class Place(NamedTuple):
+    """One side of a finding.
+
+    Attributes:
+        what: Its part: "allocated", "op", "submitted".
+        site: ``file:line`` of the code.
+        client: Id of the program's lease.
+        core: Index of the core.
+        cmd: Command number.
+        op: Name of the op.
+        task: Handle of the task.
+        phy_addr: First byte of concern.
+        size_bytes: How many bytes from there.
+        block: Physical address of the block that holds them.
+        block_bytes: Its size.
+    """
+
+    what: str
+    site: str | None = None
+    client: int | None = None
+    core: int | None = None
+    cmd: int | None = None
+    op: str | None = None
+    task: int | None = None
+    phy_addr: int | None = None
+    size_bytes: int | None = None
+    block: int | None = None
+    block_bytes: int | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What is known of it, by name."""
+        return {name: value for name, value in self._asdict().items() if value is not None}
+
+
+class Finding(NamedTuple):
+    """A mistake that was found.
+
+    Attributes:
+        kind: Of KINDS.
+        text: The sentence, with values and what to do.
+        places: Its sides, the main one first.
+        client: Id of the program whose mistake it is; 0 for nobody's.
+        times: How often it was found.
+        time: When it was found last, in seconds since the epoch.
+    """
+
+    kind: str
+    text: str
+    places: tuple[Place, ...] = ()
+    client: int = 0
+    times: int = 1
+    time: float = 0.0
+
+    @property
+    def severity(self) -> Severity:
+        """How bad it is."""
+        return KINDS[self.kind].severity
+
+    @property
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that two findings have in common when they are the same mistake."""
+        sites = [(place.what, place.site, place.cmd) for place in self.places if place.site]
+        raw = repr((self.kind, sites or self.text)).encode("utf-8", "replace")
+        return hashlib.sha256(raw).hexdigest()[:16]
+
+    def again(self, later: Finding) -> Finding:
+        """This finding, found once more: the later sentence, and how often in all."""
+        return later._replace(times=self.times + later.times)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All that there is to know, as plain data: what ``hbrt status --json`` prints."""
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "severity": str(self.severity),
+            "count": self.times,
+            "time": self.time,
+            "client": self.client,
+            "fingerprint": self.fingerprint,
+            "places": [place.as_dict() for place in self.places],
+        }
+
+
+def finding_of(data: dict[str, Any]) -> Finding:
+    """Finding from plain data, as ``Finding.as_dict`` makes it.
+
+    Raises:
+        ValueError: it is no finding.
+    """
+    try:
+        places = tuple(Place(**place) for place in data.get("places", ()))
+        one = Finding(
+            str(data["kind"]),
+            str(data["text"]),
+            places,
+            int(data.get("client", 0)),
+            int(data.get("count", 1)),
+            float(data.get("time", 0.0)),
+        )
+        KINDS[one.kind]
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ValueError(f"{data!r:.200} is no finding: {error!r}.") from None
+    return one
