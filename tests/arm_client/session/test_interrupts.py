@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -18,7 +19,7 @@ import pytest
 
 import arm_client as hb
 from arm_client.arrays import Buffer
-from arm_client.client import Board, private_board
+from arm_client.client import Board
 from arm_client.memory.block import block_users
 from arm_client.session.session import set_default
 from hbrt.attach import task_slots as slots, waiting
@@ -52,11 +53,13 @@ def wait_for_a_post(board: Board, output: Buffer) -> None:
 
 
 @pytest.fixture(params=[2, 1], ids=["looks", "sleeps"])
-def board(request: pytest.FixtureRequest) -> Iterator[Board]:
-    """A board whose callers look before they sleep, or do not; of each test's own, as an interrupt may cost a slot."""
+def board(
+    request: pytest.FixtureRequest, dsp_board_factory: Callable[..., AbstractContextManager[Board]]
+) -> Iterator[Board]:
+    """A board whose callers look before they sleep, or do not. Its end gives back a slot that an interrupt cost."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(spin, "usable_cpus", lambda: request.param)
-        with private_board(IMAGE, cores=1) as board:
+        with dsp_board_factory(image=IMAGE, cores=1) as board:
             board.ping()  # what only a first call does is no part of the others
             yield board
 
