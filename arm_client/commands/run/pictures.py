@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arm_client.commands.run.samples import arguments_of
-from hbrt.samples_dir import samples_dir
+from arm_client.sample import PICTURE
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,11 +65,6 @@ def is_picture(file: Path) -> bool:
     return cv2.imread(str(file), cv2.IMREAD_COLOR) is not None
 
 
-def default_picture() -> Path:
-    """The picture that the samples take when none is named."""
-    return samples_dir() / "arm" / "cv" / "data" / "input.png"
-
-
 def contact_sheet(directory: Path, picture: Path | None, made: list[tuple[str, Path]]) -> Path | None:
     """Write the sheet of what the samples made of a picture.
 
@@ -84,7 +79,7 @@ def contact_sheet(directory: Path, picture: Path | None, made: list[tuple[str, P
     if not made:
         return None
     file = directory / SHEET_NAME
-    write_contact_sheet(file, [("the picture", picture or default_picture()), *made])
+    write_contact_sheet(file, [("the picture", picture or Path(PICTURE)), *made])
     return file
 
 

@@ -5,23 +5,19 @@ python corner_harris.py [PICTURE [DIRECTORY]] writes corner_harris.png into DIRE
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import PICTURE, check, read_picture, write_picture
 
-PICTURE = Path(__file__).resolve().parent / "data" / "input.png"
 BLOCK_SIZE, KERNEL_SIZE, SENSITIVITY = 3, 3, 0.04
 
 
-def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
+def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the responses, int32."""
-    picture = cv2.imread(input_file, cv2.IMREAD_GRAYSCALE)
-    if picture is None:
-        sys.exit(f"{input_file} is not a picture that OpenCV can read.")
+    picture = read_picture(input_file, is_grey=True)
     height, width = picture.shape[:2]
 
     src, dst, block = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()
@@ -52,17 +48,8 @@ def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
     # Grey is flat, white is a corner, black is an edge; the cube root makes weak responses visible.
     shown = np.clip(np.cbrt(result / np.abs(result).max()) * 127 + 128, 0, 255).astype(np.uint8)
-    file = f"{output_dir}/corner_harris.png"
-    if not cv2.imwrite(file, shown):
-        sys.exit(f"{file} could not be written.")
-    print("Wrote", file)
+    write_picture(f"{output_dir}/corner_harris.png", shown)
     return result
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

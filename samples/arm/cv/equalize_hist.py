@@ -5,22 +5,17 @@ python equalize_hist.py [PICTURE [DIRECTORY]] writes equalize_hist.png into DIRE
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import PICTURE, check, read_picture, write_picture
 
-PICTURE = Path(__file__).resolve().parent / "data" / "input.png"
 
-
-def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
+def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = cv2.imread(input_file, cv2.IMREAD_GRAYSCALE)
-    if picture is None:
-        sys.exit(f"{input_file} is not a picture that OpenCV can read.")
+    picture = read_picture(input_file, is_grey=True)
     height, width = picture.shape[:2]
 
     src, dst, block = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()
@@ -46,17 +41,8 @@ def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
     result = dst.array(np.uint8, picture.shape).copy()
     for mem in (src, dst, block):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
-    file = f"{output_dir}/equalize_hist.png"
-    if not cv2.imwrite(file, result):
-        sys.exit(f"{file} could not be written.")
-    print("Wrote", file)
+    write_picture(f"{output_dir}/equalize_hist.png", result)
     return result
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

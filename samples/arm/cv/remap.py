@@ -5,23 +5,19 @@ python remap.py [PICTURE [DIRECTORY]] writes remap.png into DIRECTORY.
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import PICTURE, check, read_picture, write_picture
 
-PICTURE = Path(__file__).resolve().parent / "data" / "input.png"
 AMPLITUDE, PERIOD = 6.0, 40.0  # pixels
 
 
-def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
+def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = cv2.imread(input_file, cv2.IMREAD_COLOR)
-    if picture is None:
-        sys.exit(f"{input_file} is not a picture that OpenCV can read.")
+    picture = read_picture(input_file)
     height, width = picture.shape[:2]
     places = wave(width, height)
 
@@ -56,10 +52,7 @@ def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
     result = dst.array(np.uint8, picture.shape).copy()
     for mem in (src, dst, block, table):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
-    file = f"{output_dir}/remap.png"
-    if not cv2.imwrite(file, result):
-        sys.exit(f"{file} could not be written.")
-    print("Wrote", file)
+    write_picture(f"{output_dir}/remap.png", result)
     return result
 
 
@@ -67,12 +60,6 @@ def wave(width: int, height: int) -> Any:
     """Where each pixel of the result comes from: x and y, (height, width, 2)."""
     rows, columns = np.indices((height, width), np.float64)
     return np.dstack([columns + AMPLITUDE * np.sin(rows / PERIOD * 2 * np.pi), rows])
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

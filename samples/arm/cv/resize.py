@@ -5,23 +5,20 @@ python resize.py [PICTURE [DIRECTORY]] writes resize.png into DIRECTORY.
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import PICTURE, check, read_picture, write_picture
 
-PICTURE = Path(__file__).resolve().parent / "data" / "input.png"
 WIDTH, HEIGHT = 320, 240
 
 
-def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
+def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the rows of Y, and below them the pairs of U and V."""
-    picture = cv2.imread(input_file, cv2.IMREAD_COLOR)
-    if picture is None:
-        sys.exit(f"{input_file} is not a picture that OpenCV can read.")
+    picture = read_picture(input_file)
     height, width = picture.shape[:2]
     height, width = height // 2 * 2, width // 2 * 2  # NV12 has even sides
     frame = nv12(picture[:height, :width])
@@ -54,10 +51,7 @@ def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
     pairs = result[HEIGHT:].reshape(HEIGHT // 2, WIDTH // 2, 2)
     shown = cv2.cvtColorTwoPlane(result[:HEIGHT], pairs, cv2.COLOR_YUV2BGR_NV12)
-    file = f"{output_dir}/resize.png"
-    if not cv2.imwrite(file, shown):
-        sys.exit(f"{file} could not be written.")
-    print("Wrote", file)
+    write_picture(f"{output_dir}/resize.png", shown)
     return result
 
 
@@ -67,12 +61,6 @@ def nv12(picture: Any) -> Any:
     planar = cv2.cvtColor(picture, cv2.COLOR_BGR2YUV_I420)
     pairs = planar[height:].reshape(2, -1).T
     return np.vstack([planar[:height], pairs.reshape(height // 2, width)])
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

@@ -5,23 +5,19 @@ python roi_resize.py [PICTURE [DIRECTORY]] writes roi_resize.png into DIRECTORY.
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import PICTURE, check, read_picture, write_picture
 
-PICTURE = Path(__file__).resolve().parent / "data" / "input.png"
 WIDTH, HEIGHT = 160, 160
 
 
-def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
+def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the regions, (count, height, width, 3)."""
-    picture = cv2.imread(input_file, cv2.IMREAD_COLOR)
-    if picture is None:
-        sys.exit(f"{input_file} is not a picture that OpenCV can read.")
+    picture = read_picture(input_file)
     height, width = picture.shape[:2]
     rois = regions(width, height)
 
@@ -54,10 +50,7 @@ def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
     result = dst.array(np.uint8, (len(rois), HEIGHT, WIDTH, 3)).copy()
     for mem in (src, dst, block, table):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
-    file = f"{output_dir}/roi_resize.png"
-    if not cv2.imwrite(file, np.hstack(list(result))):
-        sys.exit(f"{file} could not be written.")
-    print("Wrote", file)
+    write_picture(f"{output_dir}/roi_resize.png", np.hstack(list(result)))
     return result
 
 
@@ -66,12 +59,6 @@ def regions(width: int, height: int) -> Any:
     x, y, right, bottom = width // 2, height // 2, width - 1, height - 1
     quarters = [(0, 0, x, y), (x, 0, right, y), (0, y, x, bottom), (x, y, right, bottom)]
     return np.array([*quarters, (width // 4, height // 4, width * 3 // 4, height * 3 // 4)], np.int32)
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

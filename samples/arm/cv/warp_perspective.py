@@ -5,22 +5,18 @@ python warp_perspective.py [PICTURE [DIRECTORY]] writes warp_perspective.png int
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
 import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import PICTURE, check, read_picture, write_picture
 
-PICTURE = Path(__file__).resolve().parent / "data" / "input.png"
 
-
-def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
+def main(input_file: str = PICTURE, output_dir: str = ".") -> Any:
     """Returns the result."""
-    picture = cv2.imread(input_file, cv2.IMREAD_COLOR)
-    if picture is None:
-        sys.exit(f"{input_file} is not a picture that OpenCV can read.")
+    picture = read_picture(input_file)
     height, width = picture.shape[:2]
 
     src, dst, block = hb.hbSysMem(), hb.hbSysMem(), hb.hbSysMem()
@@ -50,10 +46,7 @@ def main(input_file: str = str(PICTURE), output_dir: str = ".") -> Any:
     result = dst.array(np.uint8, picture.shape).copy()
     for mem in (src, dst, block):
         check(hb.hbSysFreeMem(mem), "hbSysFreeMem")
-    file = f"{output_dir}/warp_perspective.png"
-    if not cv2.imwrite(file, result):
-        sys.exit(f"{file} could not be written.")
-    print("Wrote", file)
+    write_picture(f"{output_dir}/warp_perspective.png", result)
     return result
 
 
@@ -63,12 +56,6 @@ def matrix(width: int, height: int) -> Any:
     square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]], np.float32)
     size = np.array([width, height], np.float32)
     return cv2.getPerspectiveTransform(square * size, road * size)
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import arm_client as hb
 from arm_client.dnn import DspLayer, NDArray, TensorType
+from arm_client.sample import check
 
 IMAGE = Path(__file__).resolve().parent.parent.parent / "dsp" / "layer_image.py"
 CMD_BEST_OF_ROWS = 0x1000
@@ -108,12 +109,6 @@ def infer(model_data: bytes) -> Any:
         check(hb.hbSysFreeMem(tensor.sysMem[0]), "hbSysFreeMem")
     check(hb.hbDNNRelease(packed), "hbDNNRelease")
     return result
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import check
 
 FOLDER = Path(__file__).resolve().parent.parent.parent / "dnn"
 NAMES = ("digits_float", "digits_int8")
@@ -92,12 +93,6 @@ def top5(what: str, logits: Any) -> str:
     likely = np.exp(logits - logits.max())
     likely /= likely.sum()
     return f"{what}: " + ", ".join(f"{digit} ({likely[digit]:.1%})" for digit in np.argsort(-likely)[:5])
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

@@ -20,17 +20,15 @@ import cv2
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import PICTURE, check, read_picture
 
 SAMPLES = Path(__file__).resolve().parent.parent.parent
-PICTURE = SAMPLES / "arm" / "cv" / "data" / "input.png"
 BUILDER = SAMPLES / "dnn" / "build_mobilenet.py"
 
 
-def main(model_file: str = "", image_file: str = str(PICTURE)) -> Any:
+def main(model_file: str = "", image_file: str = PICTURE) -> Any:
     """Prints the five likeliest classes; returns the score of every class."""
-    picture = cv2.imread(image_file, cv2.IMREAD_COLOR)
-    if picture is None:
-        sys.exit(f"{image_file} is not a picture that OpenCV can read.")
+    picture = read_picture(image_file)
     file = model_file or str(built())
 
     os.environ["HB_DNN_ENABLE_DSP"] = "1"  # read when the first model is loaded
@@ -110,12 +108,6 @@ def expect(tensor: Any, wanted: int, what: str) -> None:
     if tensor.properties.tensorType != wanted:
         found, needed = hb.hbDNNDataType(tensor.properties.tensorType).name, hb.hbDNNDataType(wanted).name
         sys.exit(f"{what} is {found}; this program takes {needed}: see the YAML beside the model.")
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ import numpy as np
 
 import arm_client as hb
 from arm_client.nn import CENTERPOINT, Pillars, Voxeliser, birds_eye, lidar_sweep, read_nuscenes, write_png
+from arm_client.sample import check
 
 
 def main(points_file: str = "", output_dir: str = ".") -> Pillars:
@@ -73,12 +74,6 @@ def call(block: hb.hbSysMem, output: hb.hbSysMem) -> None:
     check(hb.hbDSPRpc(task, block, output, ctrl), "hbDSPRpc")
     check(hb.hbDSPWaitTaskDone(task, 0), "hbDSPWaitTaskDone")
     check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

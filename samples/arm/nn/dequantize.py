@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import check
 
 QUANTISED = np.random.default_rng(0).integers(-128, 128, 50_000, np.int8)
 SCALE, ZERO_POINT = 0.043, 7
@@ -49,12 +50,6 @@ def main(output_dir: str = ".") -> Any:
     np.save(f"{output_dir}/dequantize.npy", result)
     print(f"Wrote {output_dir}/dequantize.npy")
     return result
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

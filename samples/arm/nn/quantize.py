@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import check
 
 IMAGE = np.random.default_rng(0).normal(0.0, 1.0, (1, 3, 224, 224)).astype(np.float32)  # NCHW
 CHANNEL_AXIS = 1
@@ -52,12 +53,6 @@ def main(output_dir: str = ".") -> Any:
     np.save(f"{output_dir}/quantize.npy", result)
     print(f"Wrote {output_dir}/quantize.npy")
     return result
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

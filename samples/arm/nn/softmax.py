@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import arm_client as hb
+from arm_client.sample import check
 
 LOGITS = np.random.default_rng(0).normal(0.0, 4.0, (4, 1000)).astype(np.float32)
 
@@ -44,12 +45,6 @@ def main(output_dir: str = ".") -> Any:
     np.save(f"{output_dir}/softmax.npy", result)
     print(f"Wrote {output_dir}/softmax.npy")
     return result
-
-
-def check(status: int, call: str) -> None:
-    """Ends the program when a call failed."""
-    if status != 0:
-        sys.exit(f"{call} returned {status}: {hb.last_error()}")
 
 
 if __name__ == "__main__":

@@ -14,11 +14,12 @@ import cv2
 import numpy as np
 import pytest
 
+import arm_client as hb
 from arm_client.client import Board
-from arm_client.commands.run.pictures import default_picture
 from arm_client.commands.run.references import verdict_of
 from arm_client.commands.run.references_cv import expected
 from arm_client.errors import OpFailedError
+from arm_client.sample import PICTURE, check, read_picture, write_picture
 from hbrt.cv.commands import hbDSPCvCmd
 from hbrt.cv_types import CvParam, hbVPImage
 
@@ -47,10 +48,10 @@ def test_there_is_one_for_each_op() -> None:
 
 
 def test_each_is_the_program_alone() -> None:
-    """It times nothing, computes no reference, and asks nothing of hbrt but `arm_client`."""
+    """It is short, times nothing, computes no reference, and asks nothing of hbrt but `arm_client`."""
     for name in COMMANDS:
         text = (SAMPLES / "arm" / "cv" / f"{name}.py").read_text()
-        assert len(text.splitlines()) <= 90, name
+        assert len(text.splitlines()) <= 68, name
         assert "import time" not in text, name
         assert "hbrt" not in text, name
 
@@ -71,18 +72,25 @@ def test_a_result_is_what_the_cpu_makes_of_the_picture(
     assert np.ptp(shown) > 0
 
 
-def test_one_runs_by_itself_from_any_directory_with_no_board(shell: Shell, tmp_path: Path) -> None:
-    said = shell.python(SAMPLES / "arm" / "cv" / "flip.py")
+def test_one_runs_by_itself_copied_alone_with_no_board(shell: Shell, tmp_path: Path) -> None:
+    copied = shutil.copy(SAMPLES / "arm" / "cv" / "flip.py", tmp_path)
+    said = shell.python(copied)
     assert (said.returncode, said.stdout, said.stderr) == (0, "Wrote ./flip.png\n", "")
-    flipped, picture = cv2.imread(str(shell.cwd / "flip.png")), cv2.imread(str(default_picture()))
+    flipped, picture = cv2.imread(str(shell.cwd / "flip.png")), cv2.imread(PICTURE)
     assert flipped is not None
     assert picture is not None
     np.testing.assert_array_equal(flipped[:, ::-1], picture)
-    copied = shutil.copy(SAMPLES / "arm" / "cv" / "flip.py", tmp_path)  # alone, and so without its picture
-    said = shell.python(copied)
-    assert said.returncode == 1
-    assert said.stderr.endswith(f"{tmp_path / 'data' / 'input.png'} is not a picture that OpenCV can read.\n")
     assert list(shell.home.iterdir()) == []
+
+
+def test_what_fails_ends_a_sample_with_a_sentence(dsp_board: Board, tmp_path: Path) -> None:
+    check(0, "hbSysAllocMem")
+    with pytest.raises(SystemExit, match=r"^hbSysAllocMem returned -6000129: A block has 1 to "):
+        check(hb.hbSysAllocMem(hb.hbSysMem(), 0), "hbSysAllocMem")
+    with pytest.raises(SystemExit, match=f"^{__file__} is not a picture that OpenCV can read.$"):
+        read_picture(__file__)
+    with pytest.raises(SystemExit, match=f"^{tmp_path}/missing/a.png could not be written.$"):
+        write_picture(f"{tmp_path}/missing/a.png", np.zeros((2, 2), np.uint8))
 
 
 def test_a_directory_that_cannot_be_is_a_sentence(dsp_board: Board, tmp_path: Path) -> None:
