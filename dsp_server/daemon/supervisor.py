@@ -20,7 +20,7 @@ from dsp_server.daemon.reload import Reloader
 from dsp_server.daemon.report import Report
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
-from dsp_server.lifecycle.task_ends import Settler
+from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.memory.owners import Memory
 from dsp_server.process.event_loop import Loop
@@ -60,7 +60,7 @@ class Supervisor:
         self.mailbox = Mailbox(ddr)
         self.clients = Clients(self.mailbox)
         self.memory = Memory(ddr, self.mailbox, self.clients, self.journal.find)
-        self.settler = Settler(self.mailbox, self.clients)
+        self.reaper = TaskReaper(self.mailbox, self.clients)
         snapshots = Snapshots(paths.path)
         image = snapshots.take(origin_of(config))
         watchdog_ms = settings.integer("HBRT_WATCHDOG_MS") if config.watchdog_ms is None else config.watchdog_ms
@@ -71,12 +71,12 @@ class Supervisor:
             self.loop,
             self.journal,
             self.clients,
-            self.settler,
+            self.reaper,
             snapshots,
             config.load_seconds,
             watchdog_ms,
         )
-        fleet = self.lifecycle.fleet
+        processes = self.lifecycle.processes
         self._outcome: list[tuple[Status, str]] = []
         self.lifecycle.start_all(lambda status, text: self._outcome.append((status, text)))
 
@@ -88,9 +88,9 @@ class Supervisor:
             self.journal,
             self.clients,
             self.memory,
-            [ddr.fd, *fleet.doorbells, *fleet.urgent_bells],
-            fleet.tell_of,
-            fleet.tell_gone,
+            [ddr.fd, *processes.doorbells, *processes.urgent_bells],
+            processes.add_client,
+            processes.remove_client,
         )
         self.control_socket = ControlSocket(paths, self.loop, self.journal)
         locks = LockWatch(self.mailbox.claim_lock, self.clients, self.journal)
@@ -111,7 +111,7 @@ class Supervisor:
         )
         self.control_socket.open(self.control.handle)
         self.watchdog = Watchdog(
-            self.mailbox, self.settler, self.lifecycle.cores, self.lifecycle.handle, locks.look, self.loop, watchdog_ms
+            self.mailbox, self.reaper, self.lifecycle.cores, self.lifecycle.handle, locks.look, self.loop, watchdog_ms
         )
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
@@ -151,9 +151,9 @@ class Supervisor:
     def close(self) -> None:
         """Lose what is queued, end the cores after their tasks, close every lease and socket."""
         self.leases.shut()
-        self.settler.lose(State.SENT, State.READY)
+        self.reaper.fail_all(State.SENT, State.READY)
         self.lifecycle.close()
-        self.settler.lose(State.SENT, State.READY, State.RUNNING)
+        self.reaper.fail_all(State.SENT, State.READY, State.RUNNING)
         self.leases.close()
         self.gateways.close()
         self.control_socket.close()

@@ -1,4 +1,4 @@
-"""What is to be done about a core, as decide.py says and lifecycle.py does it: data only."""
+"""Actions on cores, which decide.py returns and lifecycle.py executes: data only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hbrt.status import Status
 
 
 class Start(NamedTuple):
-    """Start a process that loads an image. When the system gives none, that is an event."""
+    """Start a process that loads an image; a failure is the event NotStarted."""
 
     process: int
     core: int
@@ -18,7 +18,7 @@ class Start(NamedTuple):
 
 
 class Go(NamedTuple):
-    """Let a process claim tasks: it is the core from now on."""
+    """Let a process serve as the core: it may claim tasks."""
 
     process: int
 
@@ -30,21 +30,21 @@ class End(NamedTuple):
 
 
 class Kill(NamedTuple):
-    """End a process at once; ``problem`` says why, where its end would not."""
+    """Kill a process; ``problem`` is the reason for the log."""
 
     process: int
     problem: str = ""
 
 
 class Trace(NamedTuple):
-    """Have a process whose op hangs write where it is, and look again a moment later."""
+    """Ask a process with a hanging op for a traceback, and check it again a moment later."""
 
     process: int
     task: tuple[int, int, int]
 
 
 class Forgive(NamedTuple):
-    """The op that hung has ended after all."""
+    """Note that the hanging op has ended."""
 
     process: int
 
@@ -57,38 +57,38 @@ class Publish(NamedTuple):
 
 
 class MarkStalled(NamedTuple):
-    """Have nobody ring a core until it beats again."""
+    """Mark a core as stalled: submitters do not ring it until its next heartbeat."""
 
     core: int
 
 
 class RingOthers(NamedTuple):
-    """Wake every core but one, to look what there is."""
+    """Ring the doorbell of every core but one."""
 
     core: int
 
 
 class StartLater(NamedTuple):
-    """Tell when a pause is over."""
+    """Send the event StartDue after a pause."""
 
     core: int
     seconds: float
 
 
-class StartNever(NamedTuple):
-    """Forget a pause."""
+class CancelStart(NamedTuple):
+    """Cancel a pause."""
 
     core: int
 
 
-class LoseUnservable(NamedTuple):
-    """End the queued tasks that none of these cores may run."""
+class FailUnservable(NamedTuple):
+    """Fail the queued tasks that none of these cores may run."""
 
     served_by: frozenset[int]
 
 
 class Answer(NamedTuple):
-    """Tell whoever made a request what became of it."""
+    """Answer a request."""
 
     request: int
     status: Status
@@ -96,18 +96,18 @@ class Answer(NamedTuple):
 
 
 class ImagesChanged(NamedTuple):
-    """Cores run another image, or could not: ``problem`` says why; None when the image was not tried."""
+    """Cores run another image, or could not load one for the reason ``problem``; None when the image was not tried."""
 
     problem: str | None
 
 
-class Say(NamedTuple):
+class Log(NamedTuple):
     """Write a line to the log."""
 
     sentence: str
 
 
-class Find(NamedTuple):
+class Report(NamedTuple):
     """Keep a finding, and log it."""
 
     kind: str
@@ -125,10 +125,10 @@ Action: TypeAlias = (
     | MarkStalled
     | RingOthers
     | StartLater
-    | StartNever
-    | LoseUnservable
+    | CancelStart
+    | FailUnservable
     | Answer
     | ImagesChanged
-    | Say
-    | Find
+    | Log
+    | Report
 )

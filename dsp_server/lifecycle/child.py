@@ -1,4 +1,4 @@
-"""One process of a core as the supervisor holds it: how it is started, talked with, ended and collected."""
+"""One process of a core, from the supervisor's side: its start, messages, end and exit status."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class _Unsent(NamedTuple):
 
 
 class CoreChild:
-    """One process of a core: a candidate until it is told to go, then the core itself until it ends."""
+    """One process of a core: a candidate until ``go``, then the core itself until its end."""
 
     def __init__(self, index: int, pid: int, control: socket.socket, trace_fd: int, image: Image, loop: Loop) -> None:
         control.setblocking(False)
@@ -45,30 +45,30 @@ class CoreChild:
         self.control = control
         self.image = image
         self.has_loaded = False
-        self.served_since = 0.0  # CLOCK_MONOTONIC; 0 until it is told to go
-        self.tasks_before = 0  # the core's count when this process began to serve
-        self.problem = ""  # why its image did not load, or what else it said before it ended
+        self.served_since = 0.0  # CLOCK_MONOTONIC; 0 before ``go``
+        self.tasks_before = 0  # the core's task counter at ``go``
+        self.problem = ""  # why its image did not load, or why it ended
         self.is_late = False  # its image took too long to load
-        self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task that took too long
-        self.trace = ""  # where it was when it died, as faulthandler wrote it
+        self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task over its limit
+        self.trace = ""  # its stack at its death, from faulthandler
         self._trace_fd = trace_fd
-        self._was_killed = False  # its task did not end within the grace
+        self._was_killed = False  # its task did not end in the grace period
         self.ops: list[OpRow] = []
         self.files: list[str] = []
-        self.timer: Timer | None = None  # until when it must have loaded, or ended
+        self.timer: Timer | None = None  # the time limit of its load, or of its end
         self._loop = loop
         self._unsent: deque[_Unsent] = deque()
 
     def send(self, **fields: Any) -> None:
-        """Tell the process something; what it has no room for goes when it reads again. A dead one does not listen."""
+        """Send a message; it waits while the process does not read. A message to a dead process is dropped."""
         self._send(_Unsent(wire.pack(**fields), 0, None))
 
     def send_doorbell(self, client_id: int, doorbell: int) -> None:
-        """Hand over a client's doorbell; it must stay open until ``forget_client``."""
+        """Send a client's doorbell; it must stay open until ``forget_client``."""
         self._send(_Unsent(wire.pack(event="client", client=client_id), client_id, doorbell))
 
     def forget_client(self, client_id: int) -> None:
-        """Have the process close a client's doorbell, or never get it when it has not yet read of it."""
+        """Make the process close a client's doorbell, or cancel the message if it is still unsent."""
         told = [message for message in self._unsent if message.client_id == client_id]
         for message in told:
             self._unsent.remove(message)
@@ -81,7 +81,7 @@ class CoreChild:
             self._flush()
 
     def _flush(self) -> None:
-        """Send what waits, in order. A core that runs a long op does not read, and must not stop the daemon."""
+        """Send the waiting messages in order. A core in a long op does not read, and must not block the daemon."""
         while self._unsent:
             raw, _, doorbell = self._unsent[0]
             try:
@@ -90,10 +90,10 @@ class CoreChild:
                 self._loop.when_writable(self.control.fileno(), self._flush)
                 return
             except OSError as error:
-                if error.errno == errno.ETOOMANYREFS:  # this user has too many descriptors under way
+                if error.errno == errno.ETOOMANYREFS:  # too many descriptors of this user are in sockets
                     self._loop.later(_RETRY_SECONDS, self._flush)
                 else:
-                    self._unsent.clear()  # it has ended
+                    self._unsent.clear()  # the process has ended
                 return
             self._unsent.popleft()
 
@@ -103,7 +103,7 @@ class CoreChild:
             try:
                 raw = self.control.recv(_MESSAGE_BYTES)
             except ConnectionResetError:
-                # It ended without reading what we sent. The kernel tells that first; what it said is still there.
+                # It ended without reading our messages. The kernel reports that first; its messages are still there.
                 raw = self.control.recv(_MESSAGE_BYTES)
             return wire.unpack_map(raw, _MESSAGE_BYTES) if raw else {}
         except BlockingIOError:
@@ -111,7 +111,7 @@ class CoreChild:
         except OSError:
             return {}
         except wire.MalformedMessageError as error:
-            return {"event": "broken", "text": f"Core {self.index} sent nonsense: {error}"}
+            return {"event": "broken", "text": f"Core {self.index} sent a malformed message: {error}"}
 
     def go(self, tasks_before: int) -> None:
         """Let the process claim tasks."""
@@ -120,18 +120,18 @@ class CoreChild:
         self.send(event="go")
 
     def end(self) -> None:
-        """Ask the process to end after its task, and see to it."""
+        """Ask the process to end after its task; kill it after a grace period."""
         self.send(event="stop")
         self.signal(signal.SIGTERM)
-        self.timer = self._loop.later(STOP_GRACE_SECONDS, self._end_of_grace)
+        self.timer = self._loop.later(STOP_GRACE_SECONDS, self._on_grace_over)
 
-    def be_ready(self, message: dict[str, Any]) -> bool:
-        """Note that the image is loaded, and what it registered; False, and the end, for a senseless message."""
+    def on_ready(self, message: dict[str, Any]) -> bool:
+        """Take the list of ops of a loaded image; a malformed message ends the process and returns False."""
         try:
             self.ops = [(int(cmd), str(name), str(source), int(us)) for cmd, name, source, us in message["ops"]]
             self.files = [str(path) for path in message["files"]]
         except (KeyError, TypeError, ValueError) as error:
-            self.fail(f"Core {self.index} sent nonsense: {error!r}.")
+            self.fail(f"Core {self.index} sent a malformed message: {error!r}.")
             return False
         if self.has_loaded:
             return False
@@ -140,8 +140,8 @@ class CoreChild:
             self.timer.cancel()
         return True
 
-    def give_up(self, load_seconds: float) -> None:
-        """End a process whose image took too long to load."""
+    def fail_late(self, load_seconds: float) -> None:
+        """Kill a process whose image took too long to load."""
         self.is_late = True
         self.fail(
             f"It was still loading on core {self.index} after {load_seconds:g} s and was given up. "
@@ -149,22 +149,22 @@ class CoreChild:
         )
 
     def fail(self, problem: str) -> None:
-        """End a process that said, or showed, that it cannot go on."""
+        """Kill a process for a reason; the first reason is kept."""
         self.problem = self.problem or problem
         self.signal(signal.SIGKILL)
 
     def forgive(self) -> None:
-        """Forget that a task took too long: it has ended after all."""
+        """Note that the task over its limit has ended."""
         self.overdue = None
 
-    def _end_of_grace(self) -> None:
+    def _on_grace_over(self) -> None:
         self._was_killed = True
         self.signal(signal.SIGKILL)
 
     def signal(self, number: int) -> None:
-        """Send a signal to this process and to no other, whatever its pid is by now."""
+        """Send a signal to this process, even if its pid was reused."""
         if self.pidfd < 0:
-            return  # it has ended and was collected
+            return  # the process was reaped
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(self.pidfd, number)
 
@@ -177,7 +177,7 @@ class CoreChild:
         return next((latency_us for number, _, _, latency_us in self.ops if number == cmd), 0)
 
     def reap(self) -> str:
-        """Collect the dead process and close what it had; says how it ended."""
+        """Reap the dead process and close its descriptors; returns how it ended."""
         self.trace = op_lines(os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip())
         os.close(self._trace_fd)
         if self.timer is not None:
@@ -199,7 +199,7 @@ class CoreChild:
 def spawn(
     index: int, ddr_fd: int, doorbells: list[int], urgent_bell: int, image: Image, log_fd: int, loop: Loop
 ) -> CoreChild:
-    """Start a process for a core, with its descriptors in the places it expects: a new interpreter, or as good as one.
+    """Start a process for a core, as a fork or a new interpreter, with its descriptors in fixed places.
 
     Raises:
         OSError: no process or descriptor left.
@@ -208,7 +208,7 @@ def spawn(
     trace_fd = os.memfd_create("hbrt-trace", os.MFD_CLOEXEC)
     opened = [theirs.fileno()]
     try:
-        # Out of the way first: the places 3, 4, 5... may hold descriptors that are sources here.
+        # Duplicated to high numbers first: the places 3, 4, 5... may hold source descriptors.
         wanted = (theirs.fileno(), ddr_fd, urgent_bell, trace_fd, *doorbells, log_fd)
         opened.extend(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD) for fd in wanted)
         opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))

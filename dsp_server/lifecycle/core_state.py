@@ -1,4 +1,4 @@
-"""A core of the board as the supervisor sees it: its life, its processes, and what it writes into the DDR file."""
+"""A core of the board as the supervisor sees it: its state, its processes, and its record in the DDR file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _U64 = struct.Struct("<Q")
 
 
 class BoardCore:
-    """One core of the board, as others see it: its life, its processes, and its record in the DDR file."""
+    """One core: its state, its processes, and its record in the DDR file."""
 
     def __init__(self, index: int, ddr: Ddr, life: Core, children: Mapping[int, CoreChild]) -> None:
         """``children`` are the board's processes by their number."""
@@ -42,12 +42,12 @@ class BoardCore:
 
     @property
     def child(self) -> CoreChild | None:
-        """The process that serves."""
+        """The serving process."""
         return self._children.get(self.life.process.id) if self.life.process else None
 
     @property
     def candidate(self) -> CoreChild | None:
-        """The process that is to take over."""
+        """The next process."""
         return self._children.get(self.life.candidate.id) if self.life.candidate else None
 
     def counters(self) -> dict[str, int]:
@@ -56,12 +56,12 @@ class BoardCore:
         return {"tasks": tasks, "busy_ns": busy_ns, "cycles": cycles}
 
     def heartbeat_ns(self) -> int:
-        """CLOCK_MONOTONIC of the last beat; a process that has just begun to serve counts as beating."""
+        """CLOCK_MONOTONIC of the last heartbeat; the start of service counts as one."""
         beat: int = _U64.unpack_from(self._map, self._record + CORE_HEARTBEAT)[0]
         return max(beat, int(self.child.served_since * 1e9)) if self.child is not None else beat
 
     def health(self, now_ns: int) -> health.CoreHealth:
-        """Health by the last beat; ``now_ns`` is CLOCK_MONOTONIC."""
+        """Health by the last heartbeat; ``now_ns`` is CLOCK_MONOTONIC."""
         return health.of_core(self.life.state, self.heartbeat_ns(), now_ns, self._is_starved)
 
     @property
@@ -70,18 +70,18 @@ class BoardCore:
         return self.child is not None and state_of(self.child.pid) in STOPPED
 
     def is_stalled(self, now_ns: int) -> bool:
-        """Whether it does not beat, although it has a CPU."""
+        """Whether the core has no heartbeat, although it has a CPU."""
         return self.health(now_ns).word == "stalled" and not self._is_starved()
 
     def mark_stalled(self) -> None:
-        """Have nobody ring the core.
+        """Mark the core as stalled, so that submitters do not ring it.
 
-        It may go on at this moment: then its own word replaces the mark, or its next beat takes it away.
+        If the core goes on at this moment, its own write replaces the mark, or its next heartbeat removes it.
         """
         self._map[self.activity_at] = ACTIVITY_STALLED
 
     def _is_starved(self) -> bool:
-        """Whether the thread that beats, or the main one as long as it is not known, waits for a CPU."""
+        """Whether the heartbeat's thread, or the main one while that is not known, waits for a CPU."""
         if self.child is None:
             return False
         thread: int = _U32.unpack_from(self._map, self._record + CORE_BEAT_THREAD)[0]

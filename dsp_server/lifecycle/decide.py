@@ -1,12 +1,12 @@
-"""What follows from what happens to a core: ``decide(life, event)`` gives the next state and what is to be done.
+"""The state machine of the cores: ``decide(life, event)`` returns the next state and the actions.
 
-A change (a start, or a restart with an image) never leaves a board without an image that works. The old processes go on
-until all new ones are ready; then each new one takes the place of its predecessor when that has ended its task. If one
-of them does not get ready, all of them go and the old ones stay.
+An image rollout (a start, or a restart with an image) never leaves a board without a working image. The old processes
+serve until all new ones are ready; then each new process replaces its predecessor when that has ended its task. If one
+new process fails to load, all new ones are killed and the old ones stay.
 
-A core that should run and has no process has one that loads, or starts after a pause. restart_policy.py says how long
-that is, and when a core that dies again and again stays down. A core that runs no op and does not beat is passed by,
-and ended when it has been so for too long; one whose op outlives its time limit is ended, too.
+A core that should run and has no process is loading one, or starts one after a pause. restart_policy.py decides the
+pause, and when a core that dies repeatedly stays down. A core without a heartbeat that runs no op gets no doorbell
+rings, and is killed after a limit; a core whose op exceeds its time limit is killed too.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from typing import Any
 
 from dsp_server.core.image_loader import ImageError, ImageLateError
 from dsp_server.lifecycle import actions, events, restart_policy
-from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, STOP_GRACE_SECONDS, Change, Core, Life, Process
+from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, STOP_GRACE_SECONDS, Core, ImageRollout, Life, Process
 from dsp_server.lifecycle.snapshots import Image
 from hbrt.ddr.layout import ACTIVITY_OFFLINE, ACTIVITY_RUNNING
 from hbrt.status import Status
 
-# Of a core that no process serves, submitters read one of these: its queue waits for the next process, which looks at
-# everything first, so that nobody rings it; or nothing may be queued for it.
-ACTIVITY_BETWEEN = ACTIVITY_RUNNING
+# Submitters read this of a core whose process is being replaced: they queue and ring nobody, since the next process
+# scans all tasks first. ACTIVITY_OFFLINE means that nothing may be queued.
+ACTIVITY_REPLACING = ACTIVITY_RUNNING
 
 
 def decide(life: Life, event: events.Event) -> tuple[Life, list[actions.Action]]:
-    """The state that follows, and what is to be done, in its order. An event that comes late does nothing."""
+    """The next state, and the actions in their order. A late event does nothing."""
     step = _Step(life)
     _RULES[type(event)](step, event)
     return step.life, step.actions
@@ -42,9 +42,9 @@ def refusal(life: Life, index: int, *, wants_stop: bool = False, wants_start: bo
         return f"Core {index} is already {unwelcome}; nothing was changed."
     if life.is_closing:
         return "The board is being stopped."
-    if life.change is not None:
-        begun = f"A restart of core {', '.join(map(str, life.change.cores))} is under way"
-        if not life.change.is_committed:
+    if life.rollout is not None:
+        begun = f"A restart of core {', '.join(map(str, life.rollout.cores))} is under way"
+        if not life.rollout.is_committed:
             return f"{begun}; wait for it to end."
         return (
             f"{begun} and waits for the tasks that run, for {STOP_GRACE_SECONDS:.0f} s at most; 'hbrt status' shows "
@@ -55,7 +55,7 @@ def refusal(life: Life, index: int, *, wants_stop: bool = False, wants_start: bo
 
 
 class _Step:
-    """One decision in the making: the state so far, and the actions so far."""
+    """One decision: its state and its actions so far."""
 
     def __init__(self, life: Life) -> None:
         self.life = life
@@ -77,216 +77,220 @@ class _Step:
             self.update(index, process=process._replace(**fields))
 
     def find(self, process: int) -> int | None:
-        """Core that has a process, as its own or as its candidate; None when none has it any more."""
+        """Core of a process or a candidate; None when no core has it any more."""
         for index, core in enumerate(self.life.cores):
             if any(one is not None and one.id == process for one in (core.process, core.candidate)):
                 return index
         return None
 
-    # -- what somebody asks for
+    # -- requests
 
-    def begin(self, asked: events.ChangeAsked) -> None:
-        self.life = self.life._replace(change=Change(asked.request, tuple(index for index, _ in asked.images)))
-        for index, _ in asked.images:
-            self.drop_next(index)
-        for index, image in asked.images:
-            self.start(index, image, asked.load_s)
+    def begin_rollout(self, event: events.RolloutAsked) -> None:
+        self.life = self.life._replace(rollout=ImageRollout(event.request, tuple(index for index, _ in event.images)))
+        for index, _ in event.images:
+            self.drop_candidate(index)
+        for index, image in event.images:
+            self.start(index, image, event.load_s)
 
-    def stop(self, asked: events.StopAsked) -> None:
-        self.update(asked.core, is_wanted=False, stop=asked.request)
-        self.drop_next(asked.core)
-        self.do(actions.Publish(asked.core, ACTIVITY_OFFLINE))
-        if self.core(asked.core).process is None:
-            self.be_offline(asked.core)
+    def stop(self, event: events.StopAsked) -> None:
+        self.update(event.core, is_wanted=False, stop=event.request)
+        self.drop_candidate(event.core)
+        self.do(actions.Publish(event.core, ACTIVITY_OFFLINE))
+        if self.core(event.core).process is None:
+            self.set_offline(event.core)
         else:
-            self.end(asked.core)
+            self.end(event.core)
 
-    def set_recovery(self, asked: events.RecoverySet) -> None:
-        self.life = self.life._replace(is_recovering=asked.is_enabled)
+    def set_recovery(self, event: events.RecoverySet) -> None:
+        self.life = self.life._replace(is_recovering=event.is_enabled)
         for index, core in enumerate(self.life.cores):
-            may_start = asked.is_enabled and not (core.is_wanted or core.candidate or self.life.is_closing)
+            may_start = event.is_enabled and not (core.is_wanted or core.candidate or self.life.is_closing)
             if may_start and core.state == CRASHED:
                 self.update(index, is_wanted=True, history=restart_policy.History())
-                self.do(actions.Publish(index, ACTIVITY_BETWEEN))
+                self.do(actions.Publish(index, ACTIVITY_REPLACING))
                 self.start_later(index, 0.0)
 
     def close(self, _: events.CloseAsked) -> None:
         cores = tuple(core._replace(is_wanted=False) for core in self.life.cores)
         self.life = self.life._replace(cores=cores, is_closing=True)
-        self.give_up(Status.HB_DSP_BOARD_LOST, "The board was stopped.")
+        self.abort(Status.HB_DSP_BOARD_LOST, "The board was stopped.")
         for index in range(len(cores)):
-            self.drop_next(index)
+            self.drop_candidate(index)
             if self.core(index).process is None:
                 self.do(actions.Publish(index, ACTIVITY_OFFLINE))
             else:
                 self.end(index)
 
     def supersede(self, _: events.SupersedeAsked) -> None:
-        if self.life.change is not None and not self.life.change.is_committed:
-            self.give_up(Status.HB_DSP_TASK_CANCELLED, "A newer change took its place.")
+        if self.life.rollout is not None and not self.life.rollout.is_committed:
+            self.abort(Status.HB_DSP_TASK_CANCELLED, "A newer change took its place.")
 
-    # -- a change
+    # -- the rollout
 
-    def go_on(self) -> None:
-        """A candidate is ready, or has taken over: take the change's next step, if all are as far."""
-        change = self.life.change
-        if change is None:
+    def advance(self) -> None:
+        """Advance the rollout, when all its candidates are ready for the next step."""
+        rollout = self.life.rollout
+        if rollout is None:
             return
-        if not change.is_committed:
-            if not all((next_ := self.core(index).candidate) and next_.is_ready for index in change.cores):
+        if not rollout.is_committed:
+            if not all((next_ := self.core(index).candidate) and next_.is_ready for index in rollout.cores):
                 return
-            change = change._replace(is_committed=True)
-            self.life = self.life._replace(change=change)
-            for index in change.cores:
+            rollout = rollout._replace(is_committed=True)
+            self.life = self.life._replace(rollout=rollout)
+            for index in rollout.cores:
                 self.update(index, is_wanted=True, history=restart_policy.History())
                 if self.core(index).process is None:
                     self.promote(index)
                 else:
                     self.end(index)
-        # One that has taken over is out of it: should it crash before the others are as far, it starts again by itself.
-        change = change._replace(cores=tuple(index for index in change.cores if self.core(index).candidate))
-        self.life = self.life._replace(change=change if change.cores else None)
-        if not change.cores:
-            status = ImageError.status if change.failure else Status.HB_SYS_SUCCESS
-            self.do(actions.ImagesChanged(change.failure), actions.Answer(change.request, status, change.failure))
+        # A core whose candidate serves leaves the rollout: if it crashes before the others serve, it restarts alone.
+        rollout = rollout._replace(cores=tuple(index for index in rollout.cores if self.core(index).candidate))
+        self.life = self.life._replace(rollout=rollout if rollout.cores else None)
+        if not rollout.cores:
+            status = ImageError.status if rollout.failure else Status.HB_SYS_SUCCESS
+            self.do(actions.ImagesChanged(rollout.failure), actions.Answer(rollout.request, status, rollout.failure))
 
-    def give_up(self, status: Status, text: str, problem: str | None = None) -> None:
-        """End the change that is under way, and leave the old processes in their places."""
-        change = self.life.change
-        if change is None:
+    def abort(self, status: Status, text: str, problem: str | None = None) -> None:
+        """End the rollout, and keep the old processes."""
+        rollout = self.life.rollout
+        if rollout is None:
             return
-        self.life = self.life._replace(change=None)
-        for index in change.cores:
-            self.drop_next(index)
+        self.life = self.life._replace(rollout=None)
+        for index in rollout.cores:
+            self.drop_candidate(index)
             core = self.core(index)
-            if core.is_wanted and core.process is None:  # it crashed meanwhile, or before: its old image goes on
+            if core.is_wanted and core.process is None:  # it crashed: it restarts with its old image
                 if self.life.is_recovering:
                     self.start_later(index, 0.0)
                 else:
-                    self.stay_down(index)
-        self.do(actions.ImagesChanged(problem), actions.Answer(change.request, status, text))
+                    self.leave_crashed(index)
+        self.do(actions.ImagesChanged(problem), actions.Answer(rollout.request, status, text))
 
-    # -- what happens to a process
+    # -- events of processes
 
-    def ready(self, news: events.Ready) -> None:
-        index = self.find(news.process)
+    def ready(self, event: events.Ready) -> None:
+        index = self.find(event.process)
         candidate = self.core(index).candidate if index is not None else None
-        if index is None or candidate is None or candidate.id != news.process or candidate.is_ready:
+        if index is None or candidate is None or candidate.id != event.process or candidate.is_ready:
             return
         self.update(index, candidate=candidate._replace(is_ready=True))
-        if self.life.change is not None and index in self.life.change.cores:
-            self.go_on()
+        if self.life.rollout is not None and index in self.life.rollout.cores:
+            self.advance()
         else:
             self.promote(index)
-            self.do(actions.Say(f"Core {index} runs again (process {news.pid})."))
+            self.do(actions.Log(f"Core {index} runs again (process {event.pid})."))
 
-    def not_started(self, news: events.NotStarted) -> None:
-        index = self.find(news.process)
+    def not_started(self, event: events.NotStarted) -> None:
+        index = self.find(event.process)
         if index is None:
             return
         self.update(index, candidate=None)
-        if self.life.change is not None and index in self.life.change.cores:
-            self.give_up(Status.HB_DSP_NOT_RUNNING, f"A core's process cannot be started: {news.why}.")
+        if self.life.rollout is not None and index in self.life.rollout.cores:
+            self.abort(Status.HB_DSP_NOT_RUNNING, f"A core's process cannot be started: {event.why}.")
         else:
-            self.do(actions.Say(f"A process for core {index} cannot be started: {news.why}; again soon."))
+            self.do(actions.Log(f"A process for core {index} cannot be started: {event.why}; again soon."))
             self.start_later(index, restart_policy.MOST_PAUSE_SECONDS)
 
-    def ended(self, news: events.Ended) -> None:
-        index = self.find(news.process)
+    def ended(self, event: events.Ended) -> None:
+        index = self.find(event.process)
         if index is None:
             return
         process, candidate = self.core(index).process, self.core(index).candidate
-        if process is not None and process.id == news.process:
-            self.core_ended(index, process, news)
+        if process is not None and process.id == event.process:
+            self.core_ended(index, process, event)
         elif candidate is not None:
-            self.candidate_ended(index, candidate, news)
+            self.candidate_ended(index, candidate, event)
 
-    def candidate_ended(self, index: int, candidate: Process, news: events.Ended) -> None:
+    def candidate_ended(self, index: int, candidate: Process, event: events.Ended) -> None:
         self.update(index, candidate=None)
-        problem = news.problem or f"Core {index} {news.how} while it loaded the image."
-        change = self.life.change
-        if change is None or index not in change.cores:
+        problem = event.problem or f"Core {index} {event.how} while it loaded the image."
+        rollout = self.life.rollout
+        if rollout is None or index not in rollout.cores:
             self.update(index, last_crash=problem)
-            self.recover(
+            self.auto_restart(
                 index, restart_policy.Death(0.0, 0, had_task=False), f"could not load its image again ({problem})"
             )
             return
         text = f"The image {candidate.image.origin} did not load on core {index}:\n{problem}"
-        if change.is_committed:  # its predecessor is ending, and will be followed by a process of the old image
-            self.do(actions.Say(text))
-            cores = tuple(other for other in change.cores if other != index)
-            self.life = self.life._replace(change=change._replace(cores=cores, failure=text))
-            self.go_on()
+        if rollout.is_committed:  # its predecessor is ending; a process of the old image follows
+            self.do(actions.Log(text))
+            cores = tuple(other for other in rollout.cores if other != index)
+            self.life = self.life._replace(rollout=rollout._replace(cores=cores, failure=text))
+            self.advance()
         else:
-            self.give_up((ImageLateError if news.is_late else ImageError).status, text, problem)
+            self.abort((ImageLateError if event.is_late else ImageError).status, text, problem)
 
-    def core_ended(self, index: int, process: Process, news: events.Ended) -> None:
+    def core_ended(self, index: int, process: Process, event: events.Ended) -> None:
         self.update(index, process=None)
-        self.do(*(actions.Say(f"{text}\n{news.trace}".rstrip()) for text in news.lost))
+        self.do(*(actions.Log(f"{text}\n{event.trace}".rstrip()) for text in event.lost))
         core = self.core(index)
         if not core.is_wanted:
-            self.be_offline(index)
+            self.set_offline(index)
             return
         self.update(index, state=CRASHED)
         if not process.is_ending:
-            sentence = news.lost[0] if news.lost else f"Process {news.pid} {news.how}."
+            sentence = event.lost[0] if event.lost else f"Process {event.pid} {event.how}."
             self.update(index, crashes=core.crashes + 1, last_crash=sentence)
-        # A submitter may have rung the dead core for a task that another one, asleep, may run.
-        self.do(actions.Publish(index, ACTIVITY_BETWEEN), actions.RingOthers(index))
+        # A submitter may have rung the dead core for a task that another core, asleep, may run.
+        self.do(actions.Publish(index, ACTIVITY_REPLACING), actions.RingOthers(index))
         if core.candidate is None:
-            if process.is_ending:  # its candidate died while it ended
+            if process.is_ending:  # the candidate died meanwhile
                 self.start_later(index, 0.0)
             else:
-                death = restart_policy.Death(news.served_s, news.tasks_ended, had_task=bool(news.lost))
-                self.recover(index, death, news.how)
-        elif self.life.change is not None and self.life.change.is_committed:  # else it waits for the others
+                death = restart_policy.Death(event.served_s, event.tasks_ended, had_task=bool(event.lost))
+                self.auto_restart(index, death, event.how)
+        elif (
+            self.life.rollout is not None and self.life.rollout.is_committed
+        ):  # else the candidate waits for the others
             self.promote(index)
-            self.go_on()
+            self.advance()
 
-    def due(self, news: events.Due) -> None:
-        core = self.core(news.core)
+    def start_due(self, event: events.StartDue) -> None:
+        core = self.core(event.core)
         if core.is_due:
-            self.update(news.core, is_due=False)
-            self.start(news.core, core.image, self.life.load_s)
+            self.update(event.core, is_due=False)
+            self.start(event.core, core.image, self.life.load_s)
 
-    def beats(self, news: events.Beats) -> None:
-        self.update_process(news.core, stalled_s=None)
+    def beats(self, event: events.Beats) -> None:
+        self.update_process(event.core, stalled_s=None)
 
-    def stalls(self, news: events.Stalls) -> None:
-        process = self.core(news.core).process
+    def stalls(self, event: events.Stalls) -> None:
+        process = self.core(event.core).process
         if process is None or process.is_ending:
             return
-        self.do(actions.MarkStalled(news.core))
-        name, limit_s = f"Core {news.core} (process {news.pid})", self.life.stall_limit_s
+        self.do(actions.MarkStalled(event.core))
+        name, limit_s = f"Core {event.core} (process {event.pid})", self.life.stall_limit_s
         if process.stalled_s is None:
-            sentence = f"{name} has missed its beat and runs no op: others are rung until it beats again."
-            self.do(actions.Say(sentence))
+            sentence = (
+                f"{name} has missed its heartbeat and runs no op: submitters ring other cores until its next heartbeat."
+            )
+            self.do(actions.Log(sentence))
         before_s = process.stalled_s or 0.0
-        now_s = before_s if process.stalled_s is None else before_s + news.step_s
-        self.update_process(news.core, stalled_s=now_s)
+        now_s = before_s if process.stalled_s is None else before_s + event.step_s
+        self.update_process(event.core, stalled_s=now_s)
         if limit_s and before_s <= limit_s < now_s:
-            text = f"{name} ran no op and was {news.how} for {now_s:.1f} s; it is ended."
-            why = f"{news.how} for {now_s:.1f} s with no op to run"
-            self.do(actions.Find("stalled-core", text), actions.Kill(process.id, why))
+            text = f"{name} ran no op and was {event.how} for {now_s:.1f} s; it is ended."
+            why = f"{event.how} for {now_s:.1f} s with no op to run"
+            self.do(actions.Report("stalled-core", text), actions.Kill(process.id, why))
 
-    def hangs(self, news: events.Hangs) -> None:
-        process = self.core(news.core).process
+    def hangs(self, event: events.Hangs) -> None:
+        process = self.core(event.core).process
         if process is not None and not process.is_over_limit:
-            self.update_process(news.core, is_over_limit=True)
-            self.do(actions.Say(news.sentence), actions.Trace(process.id, news.task))
+            self.update_process(event.core, is_over_limit=True)
+            self.do(actions.Log(event.sentence), actions.Trace(process.id, event.task))
 
-    def traced(self, news: events.Traced) -> None:
-        index = self.find(news.process)
+    def traced(self, event: events.Traced) -> None:
+        index = self.find(event.process)
         process = self.core(index).process if index is not None else None
         if index is None or process is None or not process.is_over_limit:
             return
-        if news.still_hangs:
+        if event.still_hangs:
             self.do(actions.Kill(process.id))
         else:
             self.update_process(index, is_over_limit=False)
             self.do(actions.Forgive(process.id))
 
-    # -- what all of these are made of
+    # -- steps
 
     def start(self, index: int, image: Image, load_s: float) -> None:
         process = Process(self.life.next_process, image)
@@ -298,11 +302,11 @@ class _Step:
         self.update(index, is_due=True)
         self.do(actions.StartLater(index, seconds))
 
-    def drop_next(self, index: int) -> None:
-        """Forget the next start of a core, and the process that would have been it."""
+    def drop_candidate(self, index: int) -> None:
+        """Cancel the next start of a core, and kill its candidate."""
         core = self.core(index)
         if core.is_due:
-            self.do(actions.StartNever(index))
+            self.do(actions.CancelStart(index))
         if core.candidate is not None:
             self.do(actions.Kill(core.candidate.id))
         self.update(index, is_due=False, candidate=None)
@@ -314,56 +318,56 @@ class _Step:
             self.do(actions.End(process.id))
 
     def promote(self, index: int) -> None:
-        """Make the ready candidate the core's process."""
+        """Make the candidate the core's process."""
         core = self.core(index)
         candidate = core.candidate
         if candidate is not None:
             fields = {"process": candidate, "candidate": None, "image": candidate.image}
             self.update(index, state=RUNNING, epoch=core.epoch + 1, **fields)
-            self.do(actions.Publish(index, ACTIVITY_BETWEEN), actions.Go(candidate.id))
+            self.do(actions.Publish(index, ACTIVITY_REPLACING), actions.Go(candidate.id))
 
-    def recover(self, index: int, death: restart_policy.Death, why: str) -> None:
-        """Start a core again whose process died, as restart_policy.py says, or leave it down."""
+    def auto_restart(self, index: int, death: restart_policy.Death, why: str) -> None:
+        """Restart a core whose process died, by restart_policy.py, or leave it crashed."""
         core, again = f"Core {index} {why}", f"Run 'hbrt restart --core {index}'"
         if not self.life.is_recovering:
-            self.do(actions.Say(f"{core}; recovery is disabled, so it stays crashed. {again} to start it again."))
-            self.stay_down(index)
+            self.do(actions.Log(f"{core}; recovery is disabled, so it stays crashed. {again} to start it again."))
+            self.leave_crashed(index)
             return
         history, pause_s = restart_policy.after(self.core(index).history, death)
         self.update(index, history=history)
         if pause_s is None:
             died = f"it died {history.idle} times in a row as soon as it had started, with no task to blame"
-            self.do(actions.Say(f"{core}; {died}, and stays crashed. {again} when the cause is removed."))
-            self.stay_down(index)
+            self.do(actions.Log(f"{core}; {died}, and stays crashed. {again} when the cause is removed."))
+            self.leave_crashed(index)
         else:
-            self.do(actions.Say(f"{core}; it starts again{f' in {pause_s:.1f} s' if pause_s else ''}."))
+            self.do(actions.Log(f"{core}; it starts again{f' in {pause_s:.1f} s' if pause_s else ''}."))
             self.start_later(index, pause_s)
 
-    def stay_down(self, index: int) -> None:
+    def leave_crashed(self, index: int) -> None:
         self.update(index, is_wanted=False)
-        self.lose_unservable(index)
+        self.fail_unservable(index)
 
-    def be_offline(self, index: int) -> None:
+    def set_offline(self, index: int) -> None:
         request = self.core(index).stop
         self.update(index, state=OFFLINE, stop=None)
-        self.lose_unservable(index)
+        self.fail_unservable(index)
         if request is not None:
             self.do(actions.Answer(request, Status.HB_SYS_SUCCESS, ""))
 
-    def lose_unservable(self, index: int) -> None:
+    def fail_unservable(self, index: int) -> None:
         served_by = frozenset(other for other, core in enumerate(self.life.cores) if core.is_wanted)
-        self.do(actions.Publish(index, ACTIVITY_OFFLINE), actions.LoseUnservable(served_by))
+        self.do(actions.Publish(index, ACTIVITY_OFFLINE), actions.FailUnservable(served_by))
 
 
 _RULES: dict[type, Callable[[_Step, Any], None]] = {
-    events.ChangeAsked: _Step.begin,
+    events.RolloutAsked: _Step.begin_rollout,
     events.StopAsked: _Step.stop,
     events.SupersedeAsked: _Step.supersede,
     events.RecoverySet: _Step.set_recovery,
     events.CloseAsked: _Step.close,
     events.Ready: _Step.ready,
     events.NotStarted: _Step.not_started,
-    events.Due: _Step.due,
+    events.StartDue: _Step.start_due,
     events.Ended: _Step.ended,
     events.Beats: _Step.beats,
     events.Stalls: _Step.stalls,

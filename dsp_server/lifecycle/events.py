@@ -1,4 +1,4 @@
-"""What can happen to a core, for decide.py: data only."""
+"""Events of cores, for decide.py: data only."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeAlias
 from dsp_server.lifecycle.snapshots import Image
 
 
-class ChangeAsked(NamedTuple):
-    """Somebody wants these cores to run these images, in new processes."""
+class RolloutAsked(NamedTuple):
+    """A request: these cores shall run these images, in new processes."""
 
     request: int
     images: tuple[tuple[int, Image], ...]
@@ -16,18 +16,18 @@ class ChangeAsked(NamedTuple):
 
 
 class StopAsked(NamedTuple):
-    """Somebody wants a core to be offline, after its task."""
+    """A request: a core shall be offline after its task."""
 
     request: int
     core: int
 
 
 class SupersedeAsked(NamedTuple):
-    """A newer change is to come: one that is still loading is given up."""
+    """A newer rollout follows: abort one that is still loading."""
 
 
 class RecoverySet(NamedTuple):
-    """Crashed cores start again by themselves from now on, or do not."""
+    """Automatic restart of crashed cores is enabled or disabled."""
 
     is_enabled: bool
 
@@ -44,49 +44,49 @@ class Ready(NamedTuple):
 
 
 class NotStarted(NamedTuple):
-    """The system gave no process."""
+    """The system could not start a process."""
 
     process: int
     why: str
 
 
-class Due(NamedTuple):
+class StartDue(NamedTuple):
     """The pause before a core's next process is over."""
 
     core: int
 
 
 class Ended(NamedTuple):
-    """A process has ended and was collected; the tasks that it ran are lost."""
+    """A process has ended, and its running tasks have failed."""
 
     process: int
     pid: int
     how: str  # follows its name in a sentence
-    problem: str = ""  # what it said, or what was found out, before its end
+    problem: str = ""  # the reason of its end, where known
     is_late: bool = False  # its image took too long to load
-    lost: tuple[str, ...] = ()  # a sentence on each task that it ran
-    trace: str = ""  # where it was
+    lost: tuple[str, ...] = ()  # a sentence on each of its failed tasks
+    trace: str = ""  # its stack at the end
     served_s: float = 0.0
     tasks_ended: int = 0
 
 
 class Beats(NamedTuple):
-    """A core's heart was looked at: it beats, or the core runs an op."""
+    """A check found a core's heartbeat, or an op that it runs."""
 
     core: int
 
 
 class Stalls(NamedTuple):
-    """A core's heart was looked at: it runs no op and does not beat."""
+    """A check found no heartbeat and no op of a core."""
 
     core: int
     pid: int
     how: str  # "stopped" or "stalled"
-    step_s: float  # since the look before
+    step_s: float  # since the last check
 
 
 class Hangs(NamedTuple):
-    """A core's op has outlived its time limit."""
+    """A core's op has exceeded its time limit."""
 
     core: int
     task: tuple[int, int, int]  # slot, sequence, limit in ns
@@ -94,21 +94,21 @@ class Hangs(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """A process whose op hangs has had its time to write where it is."""
+    """The time for the traceback of a hanging op is over."""
 
     process: int
     still_hangs: bool
 
 
 Event: TypeAlias = (
-    ChangeAsked
+    RolloutAsked
     | StopAsked
     | SupersedeAsked
     | RecoverySet
     | CloseAsked
     | Ready
     | NotStarted
-    | Due
+    | StartDue
     | Ended
     | Beats
     | Stalls

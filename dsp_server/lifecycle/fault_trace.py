@@ -1,17 +1,17 @@
-"""What faulthandler wrote of a core that died, as far as it tells about the image: its op's lines and no others."""
+"""The faulthandler traceback of a dead core, cut to the lines of the image's op."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-_CORE = Path(__file__).parents[1] / "core"  # as faulthandler has it: links on the way to it are not resolved
+_CORE = Path(__file__).parents[1] / "core"  # as faulthandler writes it: with unresolved links
 _CALLERS = tuple(f'  File "{_CORE / name}", line ' for name in ("loop.py", "image_loader.py"))
 
 
 def op_lines(trace: str) -> str:
-    """A trace without what called the op: the core's loop, and the daemon that the core is a fork of.
+    """A traceback without the callers of the op: the core's loop, and the daemon in a forked core.
 
-    A stack that has no line of an image is left whole: then the core itself is what died.
+    A stack without a line of an image stays whole: then the core itself failed.
     """
     kept: list[str] = []
     is_below, has_frames = False, False

@@ -1,8 +1,8 @@
-"""A core's process as a fork of the daemon, while that is young: no interpreter to start, nothing to import again.
+"""A core's process as a fork of the young daemon: no interpreter starts, and nothing is imported again.
 
-That halves what a board's start costs. It is for the first processes alone: the daemon must have one thread and no
-ZeroMQ, whose threads a fork would leave behind in an unknown state. Later ones are interpreters that ``children.spawn``
-starts. An image must not notice which of the two it runs in: ``_become_fresh`` undoes what a new one would not have.
+This halves the cost of a board's start. It works for the first processes only: the daemon must have one thread and no
+ZeroMQ, whose threads would be in an unknown state in a fork. ``child.spawn`` starts later processes as new
+interpreters. An image must not see a difference: ``_become_fresh`` undoes what a new interpreter would not have.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dsp_server.process.detach import close_all_but
 
 
 def is_young() -> bool:
-    """Whether this process may be forked: one thread, and no library that keeps threads of its own."""
+    """Whether this process may be forked: it has one thread, and no library with its own threads."""
     return "zmq" not in sys.modules and threading.active_count() == 1
 
 
@@ -28,13 +28,13 @@ def fork_core(places: Sequence[int], arguments: Sequence[str]) -> int:
     """Start a core's process; returns its id.
 
     Args:
-        places: Descriptors that it gets as 0, 1, 2 and so on; none of them may lie among these numbers.
-        arguments: What follows the program's name in ``sys.argv`` (see ``core_process.main``).
+        places: Its descriptors 0, 1, 2 and so on; none of them may have one of these numbers here.
+        arguments: Its ``sys.argv`` after the program's name (see ``core.process.main``).
 
     Raises:
-        OSError: no process left.
+        OSError: no process can be started.
     """
-    from dsp_server.core import process  # here, so that every core finds it loaded
+    from dsp_server.core import process  # imported before the fork, for all cores
 
     pid = os.fork()
     if pid == 0:
@@ -43,11 +43,11 @@ def fork_core(places: Sequence[int], arguments: Sequence[str]) -> int:
 
 
 def _be_core(main: Callable[[], NoReturn], places: Sequence[int], arguments: Sequence[str]) -> NoReturn:
-    """The child's life; it never returns into the daemon's stack, whose objects it must not finalise."""
+    """Run the child; it never returns into the daemon's stack, whose objects it must not finalise."""
     try:
         _become_fresh(places, arguments)
         main()
-    except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
+    except BaseException:  # noqa: BLE001 - the log gets any error, and this process ends here
         import traceback
 
         traceback.print_exc()
@@ -58,7 +58,7 @@ def _be_core(main: Callable[[], NoReturn], places: Sequence[int], arguments: Seq
 def _become_fresh(places: Sequence[int], arguments: Sequence[str]) -> None:
     signal.set_wakeup_fd(-1)
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        if signal.getsignal(number) is not signal.SIG_IGN:  # ignored ones stay so in a new program as well
+        if signal.getsignal(number) is not signal.SIG_IGN:  # a new program also keeps ignored signals
             signal.signal(number, signal.SIG_DFL)
     os.setpgid(0, 0)  # the terminal's Ctrl-C is the daemon's to handle
     for place, fd in enumerate(places):
@@ -66,7 +66,7 @@ def _become_fresh(places: Sequence[int], arguments: Sequence[str]) -> None:
     close_all_but(*range(len(places)))
     sys.stdout, sys.stderr = _unbuffered(1, sys.stdout), _unbuffered(2, sys.stderr)
     if not sys.flags.safe_path:
-        del sys.path[0]  # where the program that was forked lies, or the directory that it was called in
+        del sys.path[0]  # the directory of the daemon's program, or its working directory
     sys.argv = ["-c", *arguments]
     gc.freeze()
 

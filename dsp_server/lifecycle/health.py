@@ -1,8 +1,8 @@
-"""Whether a board is healthy, told from what its cores write: rules only.
+"""Whether a board is healthy, by the heartbeats of its cores: rules only.
 
-A core beats every BEAT_SECONDS. One whose beat is late does nothing any more, or is stuck in C code that keeps the
-interpreter to itself; either way it answers nobody. On a busy machine a beat is late as well: while the thread that
-beats waits for a CPU, it has until STALE_SECONDS. A core that should run and does not is not healthy.
+A core writes a heartbeat every BEAT_SECONDS. A late heartbeat means that the core hangs, or is in C code that keeps the
+interpreter lock; either way it serves no task. On a busy machine a heartbeat is late too: while its thread waits for a
+CPU, the limit is STALE_SECONDS. A core that should run and does not is not healthy.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-LATE_SECONDS = 0.1  # a hang is told within this time
+LATE_SECONDS = 0.1  # a hang is reported within this time
 STALE_SECONDS = 0.2
 _NS = 1_000_000_000
 
 
 class CoreHealth(NamedTuple):
-    """One core: ``ok``, ``stalled``, or its state when it does not run; and the age of its last beat."""
+    """One core: ``ok``, ``stalled``, or its state when it does not run; and the age of its last heartbeat."""
 
     word: str
     beat_age_s: float | None
@@ -27,9 +27,9 @@ def of_core(state: str, heartbeat_ns: int, now_ns: int, is_starved: Callable[[],
 
     Args:
         state: offline, running or crashed.
-        heartbeat_ns: CLOCK_MONOTONIC of its last beat, 0 when it never beat.
+        heartbeat_ns: CLOCK_MONOTONIC of its last heartbeat, 0 for none.
         now_ns: The same clock now.
-        is_starved: Whether the thread that beats waits for a CPU; asked only when that makes a difference.
+        is_starved: Whether the heartbeat's thread waits for a CPU; called only when the result depends on it.
     """
     if state != "running":
         return CoreHealth(state, None)
@@ -47,12 +47,12 @@ def problem(core: str, health: CoreHealth, op: str, last_crash: str, *, is_stopp
     """A sentence on a core that is not ``ok``, empty for one that is.
 
     Args:
-        core: What to call it, such as "Core 0 (process 123)".
+        core: Its name, such as "Core 0 (process 123)".
         health: Its health.
-        op: What it runs, such as "softmax (command 0x400)"; empty for nothing.
+        op: Its running op, such as "softmax (command 0x400)"; empty for none.
         last_crash: Sentence on its last crash; empty when there was none.
         is_stopped: Whether its process is stopped.
-        comes_back: Whether it starts again by itself.
+        comes_back: Whether it restarts by itself.
     """
     if health.word == "ok":
         return ""

@@ -1,4 +1,4 @@
-"""Lives of the cores: start, stop, restart, crash. decide.py says what follows from each event; here it is done."""
+"""The life cycle of the cores: start, stop, restart, crash. decide.py decides on each event; this file executes."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.decide import decide, refusal
 from dsp_server.lifecycle.life import new_board
-from dsp_server.lifecycle.processes import Fleet
+from dsp_server.lifecycle.processes import CoreProcesses
 from dsp_server.lifecycle.snapshots import Image, Snapshots
-from dsp_server.lifecycle.task_ends import Settler
+from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr
 from hbrt.status import Status
 
-STALL_SECONDS = 5.0  # for how long a core that runs no op may not beat, unless the time limit of ops is shorter
+STALL_SECONDS = 5.0  # limit without an op and a heartbeat, unless the time limit of ops is shorter
 TRACE_SECONDS = 0.05
-LOCK_SECONDS = 0.1  # until what needs the claim lock is tried again
+LOCK_SECONDS = 0.1  # until a retry of work that needs the claim lock
 TRACE_SIGNAL = signal.SIGUSR2
 Done: TypeAlias = Callable[[Status, str], None]
 
 
 class CoreStateError(RuntimeError):
-    """A core was asked for something that its state does not allow; nothing was changed."""
+    """The state of a core does not allow a request; nothing was changed."""
 
 
 class Lifecycle:
@@ -41,15 +41,15 @@ class Lifecycle:
 
     Args:
         ddr: The board's DDR.
-        image: What the cores run at first.
-        core_count: How many there are.
-        loop: Watches their processes.
-        journal: Gets a line on every crash and recovery; its file is also where the processes write.
-        clients: Who is attached.
-        settler: Ends the tasks that a core lost.
+        image: The first image of all cores.
+        core_count: Number of cores.
+        loop: The daemon's event loop.
+        journal: Takes a line on every crash and restart; the processes write to its file too.
+        clients: The attached clients.
+        reaper: Fails the tasks of a dead core.
         snapshots: Copies of image files.
-        load_seconds: How long an image may take to load, unless a request says otherwise.
-        limit_ms: Time limit of ops that have none of their own. 0 is none, and then none for a core that does not beat.
+        load_seconds: Time limit of an image's load, unless a request has its own.
+        limit_ms: Time limit of ops without their own; 0 for none, also for a core without a heartbeat.
     """
 
     def __init__(
@@ -60,19 +60,21 @@ class Lifecycle:
         loop: Loop,
         journal: Journal,
         clients: Clients,
-        settler: Settler,
+        reaper: TaskReaper,
         snapshots: Snapshots,
         load_seconds: float,
         limit_ms: int,
     ) -> None:
-        self.fleet = Fleet(loop, clients, ddr.fd, journal.log_fd, core_count, self._on_ready, self._on_end)
+        self.processes = CoreProcesses(loop, clients, ddr.fd, journal.log_fd, core_count, self._on_ready, self._on_end)
         self.life = new_board([image] * core_count, load_seconds, min(limit_ms / 1000, STALL_SECONDS))
-        self.cores = [BoardCore(index, ddr, life, self.fleet.children) for index, life in enumerate(self.life.cores)]
-        self.image_error = ""  # why the last image that was asked for does not run
-        self.on_change: Callable[[], None] = lambda: None  # called when cores run another image, or could not
+        self.cores = [
+            BoardCore(index, ddr, life, self.processes.children) for index, life in enumerate(self.life.cores)
+        ]
+        self.image_error = ""  # why the last requested image does not run
+        self.on_change: Callable[[], None] = lambda: None  # called when cores run another image, or failed to
         self._loop = loop
         self._journal = journal
-        self._settler = settler
+        self._reaper = reaper
         self._snapshots = snapshots
         self._events: deque[events.Event] = deque()
         self._is_handling = False
@@ -82,39 +84,39 @@ class Lifecycle:
         self._do: dict[type, Callable[[Any], object]] = {
             actions.Start: self._start,
             actions.Go: self._go,
-            actions.End: lambda do: self._tell(do.process, CoreChild.end),
-            actions.Kill: lambda do: self._tell(do.process, lambda child: child.fail(do.problem)),
+            actions.End: lambda do: self._with_child(do.process, CoreChild.end),
+            actions.Kill: lambda do: self._with_child(do.process, lambda child: child.fail(do.problem)),
             actions.Trace: self._trace,
-            actions.Forgive: lambda do: self._tell(do.process, CoreChild.forgive),
+            actions.Forgive: lambda do: self._with_child(do.process, CoreChild.forgive),
             actions.Publish: lambda do: self.cores[do.core].publish(do.activity),
             actions.MarkStalled: lambda do: self.cores[do.core].mark_stalled(),
-            actions.RingOthers: lambda do: self.fleet.ring(all_but=do.core),
+            actions.RingOthers: lambda do: self.processes.ring(all_but=do.core),
             actions.StartLater: self._start_later,
-            actions.StartNever: lambda do: self._timers.pop(do.core).cancel(),
-            actions.LoseUnservable: lambda do: self._lose_unservable(do.served_by),
+            actions.CancelStart: lambda do: self._timers.pop(do.core).cancel(),
+            actions.FailUnservable: lambda do: self._fail_unservable(do.served_by),
             actions.Answer: lambda do: self._answers.pop(do.request)(do.status, do.text),
             actions.ImagesChanged: lambda do: self._note_images(do.problem),
-            actions.Say: lambda do: journal.say(do.sentence),
-            actions.Find: lambda do: journal.find(do.kind, do.sentence),
+            actions.Log: lambda do: journal.say(do.sentence),
+            actions.Report: lambda do: journal.find(do.kind, do.sentence),
         }
 
-    # -- what may be asked
+    # -- requests
 
     def start_all(self, done: Done) -> None:
-        """Start every core; ``done`` hears how it went."""
-        self._change([(core.index, core.life.image) for core in self.cores], done, self.life.load_s)
+        """Start every core; ``done`` gets the result."""
+        self._begin_rollout([(core.index, core.life.image) for core in self.cores], done, self.life.load_s)
 
     def restart(self, index: int, image: str | None, done: Done, load_seconds: float | None = None) -> None:
-        """Load an image in new processes and, when all are ready, put them in the old ones' places.
+        """Load an image in new processes; when all are ready, they replace the old ones.
 
         Args:
             index: Core, or -1 for all.
-            image: Its file; None takes each core's present one, as it is now.
-            done: Hears how it went, once.
-            load_seconds: How long the image may take to load; None takes what the daemon was started with.
+            image: Its file; None reads each core's present image file again.
+            done: Gets the result, once.
+            load_seconds: Time limit of the load; None for the daemon's own.
 
         Raises:
-            ImageError: the image cannot be read. CoreStateError: no such core, or another change is under way.
+            ImageError: the image cannot be read. CoreStateError: no such core, or another rollout is under way.
         """
         self._refuse(index)
         wanted = self.cores if index < 0 else [self.cores[index]]
@@ -122,43 +124,43 @@ class Lifecycle:
         taken = {origin: self._snapshots.take(origin) for origin in set(origins.values())}
 
         def end(status: Status, text: str) -> None:
-            if not status:  # else whoever asked is told
+            if not status:  # the requester gets an error
                 now = " and ".join(str(origin) for origin in dict.fromkeys(origins.values()))
                 self._journal.say(f"{'All cores now run' if index < 0 else f'Core {index} now runs'} {now}.")
             done(status, text)
 
         images = [(core, taken[origin]) for core, origin in origins.items()]
-        self._change(images, end, load_seconds or self.life.load_s)
+        self._begin_rollout(images, end, load_seconds or self.life.load_s)
 
     def start_core(self, index: int, done: Done) -> None:
-        """Start an offline or crashed core with the image that it had.
+        """Start an offline or crashed core with its last image.
 
         Raises:
-            CoreStateError: it runs, there is no such core, or another change is under way.
+            CoreStateError: it runs, there is no such core, or a rollout is under way.
         """
         self._refuse(index, wants_start=True)
-        self._change([(index, self.cores[index].life.image)], done, self.life.load_s)
+        self._begin_rollout([(index, self.cores[index].life.image)], done, self.life.load_s)
 
     def stop_core(self, index: int, done: Done) -> None:
-        """Stop a core after its task; ``done`` hears when it is offline.
+        """Stop a core after its task; ``done`` is called when it is offline.
 
         Raises:
-            CoreStateError: it is offline, there is no such core, or another change is under way.
+            CoreStateError: it is offline, there is no such core, or a rollout is under way.
         """
         self._refuse(index, wants_stop=True)
         self.handle(events.StopAsked(self._request(done), index))
 
     def supersede(self) -> None:
-        """Give up a change that is still loading: a newer one is to come."""
+        """Abort a rollout that is still loading: a newer one follows."""
         self.handle(events.SupersedeAsked())
 
     def refuse_image(self, problem: str) -> None:
-        """Note that an image that somebody changed does not run, without having tried it."""
+        """Note that a changed image cannot run; the image was not tried."""
         self._note_images(problem)
 
     @property
     def is_recovering(self) -> bool:
-        """Whether a crashed core starts again by itself; setting it starts those that have crashed before."""
+        """Whether a crashed core restarts by itself; setting it restarts the crashed cores."""
         return self.life.is_recovering
 
     @is_recovering.setter
@@ -167,18 +169,18 @@ class Lifecycle:
 
     @property
     def is_changing(self) -> bool:
-        """Whether a start, stop or restart that was asked for is under way."""
-        return self.life.change is not None or any(core.stop is not None for core in self.life.cores)
+        """Whether a requested start, stop or restart is under way."""
+        return self.life.rollout is not None or any(core.stop is not None for core in self.life.cores)
 
     @property
     def is_committed(self) -> bool:
-        """Whether the change under way can no longer be superseded."""
-        return self.life.change is not None and self.life.change.is_committed
+        """Whether the present rollout can no longer be superseded."""
+        return self.life.rollout is not None and self.life.rollout.is_committed
 
     def close(self) -> None:
-        """End every process, those that somebody waits for after their task; returns when all have ended."""
+        """End every process, after its task if a client waits for it; returns when all have ended."""
         self.handle(events.CloseAsked())
-        self.fleet.await_end(self._settler.is_awaited)
+        self.processes.await_end(self._reaper.is_awaited)
 
     def _refuse(self, index: int, *, wants_stop: bool = False, wants_start: bool = False) -> None:
         if why := refusal(self.life, index, wants_stop=wants_stop, wants_start=wants_start):
@@ -189,13 +191,13 @@ class Lifecycle:
         self._answers[request] = done
         return request
 
-    def _change(self, images: list[tuple[int, Image]], done: Done, load_seconds: float) -> None:
-        self.handle(events.ChangeAsked(self._request(done), tuple(images), load_seconds))
+    def _begin_rollout(self, images: list[tuple[int, Image]], done: Done, load_seconds: float) -> None:
+        self.handle(events.RolloutAsked(self._request(done), tuple(images), load_seconds))
 
-    # -- what happens, and what follows
+    # -- events and actions
 
     def handle(self, event: events.Event) -> None:
-        """Do what follows from an event; one that comes up meanwhile is next."""
+        """Execute the actions of an event; an event that occurs meanwhile is next."""
         self._events.append(event)
         if self._is_handling:
             return
@@ -216,50 +218,50 @@ class Lifecycle:
     def _on_end(self, process: int, child: CoreChild, how: str) -> None:
         core = self.cores[child.index]
         is_core = core.life.process is not None and core.life.process.id == process
-        lost = tuple(self._settler.lose_running(child, how)) if is_core else ()
+        lost = tuple(self._reaper.fail_running(child, how)) if is_core else ()
         served_s = time.monotonic() - child.served_since if is_core else 0.0
         tasks_ended = core.counters()["tasks"] - child.tasks_before if is_core else 0
-        said = (child.problem, child.is_late, lost, child.trace)
-        self.handle(events.Ended(process, child.pid, how, *said, served_s, tasks_ended))
+        details = (child.problem, child.is_late, lost, child.trace)
+        self.handle(events.Ended(process, child.pid, how, *details, served_s, tasks_ended))
 
-    def _tell(self, process: int, what: Callable[[CoreChild], object]) -> None:
-        child = self.fleet.children.get(process)
+    def _with_child(self, process: int, what: Callable[[CoreChild], object]) -> None:
+        child = self.processes.children.get(process)
         if child is not None:
             what(child)
 
     def _start(self, do: actions.Start) -> None:
         try:
-            self.fleet.start(do.process, do.core, do.image, do.load_s)
+            self.processes.start(do.process, do.core, do.image, do.load_s)
         except OSError as error:
             self.handle(events.NotStarted(do.process, error.strerror or str(error)))
 
     def _go(self, do: actions.Go) -> None:
-        self._tell(do.process, lambda child: child.go(self.cores[child.index].counters()["tasks"]))
+        self._with_child(do.process, lambda child: child.go(self.cores[child.index].counters()["tasks"]))
 
     def _start_later(self, do: actions.StartLater) -> None:
-        self._timers[do.core] = self._loop.later(do.seconds, lambda: self.handle(events.Due(do.core)))
+        self._timers[do.core] = self._loop.later(do.seconds, lambda: self.handle(events.StartDue(do.core)))
 
     def _trace(self, do: actions.Trace) -> None:
         slot, sequence, _ = do.task
 
-        def look_again() -> None:
-            self.handle(events.Traced(do.process, still_hangs=self._settler.is_running(slot, sequence)))
+        def check_again() -> None:
+            self.handle(events.Traced(do.process, still_hangs=self._reaper.is_running(slot, sequence)))
 
         def trace(child: CoreChild) -> None:
             child.overdue = do.task
             child.signal(TRACE_SIGNAL)
 
-        self._tell(do.process, trace)
-        self._loop.later(TRACE_SECONDS, look_again)
+        self._with_child(do.process, trace)
+        self._loop.later(TRACE_SECONDS, check_again)
 
-    def _lose_unservable(self, served_by: frozenset[int]) -> None:
+    def _fail_unservable(self, served_by: frozenset[int]) -> None:
         try:
-            self._settler.lose_unservable(served_by)
+            self._reaper.fail_unservable(served_by)
         except ClaimLockError:
-            self._loop.later(LOCK_SECONDS, self._lose_unservable_after_all)
+            self._loop.later(LOCK_SECONDS, self._retry_fail_unservable)
 
-    def _lose_unservable_after_all(self) -> None:
-        self._lose_unservable(frozenset(core.index for core in self.cores if core.life.is_wanted))
+    def _retry_fail_unservable(self) -> None:
+        self._fail_unservable(frozenset(core.index for core in self.cores if core.life.is_wanted))
 
     def _note_images(self, problem: str | None) -> None:
         if problem is not None:

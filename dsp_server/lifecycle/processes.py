@@ -1,4 +1,4 @@
-"""The core processes of a board: starting them, talking with them, noticing their end."""
+"""The core processes of a board: their start, their messages, their ends."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from dsp_server.process.event_loop import Loop
 from hbrt.mailbox.doorbell import ring
 
 
-class Fleet:
+class CoreProcesses:
     """All processes of all cores: serving, loading, ending.
 
     Args:
-        loop: Watches them.
-        clients: Every process gets the doorbells of those that are attached.
+        loop: The daemon's event loop.
+        clients: The attached clients; every process gets their doorbells.
         ddr_fd: The board's DDR file.
-        log_fd: Where the processes' standard output and error go.
+        log_fd: Receives the standard output and error of the processes.
         core_count: Cores of the board.
-        on_ready: Called with a process, and its number, that has loaded its image.
-        on_end: Called with a process, and its number, that has ended and was collected; the text that comes with it
-            follows its name in a sentence.
+        on_ready: Called with the number and the process when a process has loaded its image.
+        on_end: Called with the number, the process and how it ended, when a process was reaped.
     """
 
     def __init__(
@@ -39,24 +38,24 @@ class Fleet:
         on_end: Callable[[int, CoreChild, str], None],
     ) -> None:
         self.doorbells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(core_count)]
-        # Rung for a task that may interrupt what a core runs.
+        # Rung for a task that may interrupt a core's op.
         self.urgent_bells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(core_count)]
         self.children: dict[int, CoreChild] = {}  # by their number
         self._loop = loop
         self._clients = clients
         self._ddr_fd = ddr_fd
         self._log_fd = log_fd
-        self._tell_ready = on_ready
-        self._tell_end = on_end
+        self._on_ready = on_ready
+        self._on_end = on_end
 
     def start(self, number: int, index: int, image: Image, load_seconds: float) -> None:
-        """Start a process for a core; it loads the image, and is given up when that takes too long.
+        """Start a process for a core; it loads the image, and is killed when that takes too long.
 
         Args:
-            number: What to call the process; no other had it before.
+            number: Number of the process; no earlier process had it.
             index: The core.
-            image: What it loads.
-            load_seconds: How long that may take.
+            image: The image to load.
+            load_seconds: Time limit of the load.
 
         Raises:
             OSError: no process or descriptor left.
@@ -68,29 +67,29 @@ class Fleet:
                 child.send_doorbell(client.id, client.doorbell)
         self._loop.watch(child.control.fileno(), lambda: self._on_message(number, child))
         self._loop.watch(child.pidfd, lambda: self._on_death(number, child))
-        child.timer = self._loop.later(load_seconds, lambda: child.give_up(load_seconds))
+        child.timer = self._loop.later(load_seconds, lambda: child.fail_late(load_seconds))
 
-    def tell_of(self, client: Client) -> None:
-        """Hand a new client's doorbell to every process."""
+    def add_client(self, client: Client) -> None:
+        """Send a new client's doorbell to every process."""
         for child in self.children.values():
             child.send_doorbell(client.id, client.doorbell)
 
-    def tell_gone(self, client: Client) -> None:
-        """Have every process forget a client; its doorbell may be closed then."""
+    def remove_client(self, client: Client) -> None:
+        """Remove a client from every process; its doorbell may be closed then."""
         for child in self.children.values():
             child.forget_client(client.id)
 
     def ring(self, *, all_but: int) -> None:
-        """Wake every core but one, to look what there is."""
+        """Ring the doorbell of every core but one."""
         for index, doorbell in enumerate(self.doorbells):
             if index != all_but:
                 ring(doorbell)
 
     def await_end(self, has_grace: Callable[[int], bool]) -> None:
-        """Returns when all processes, which were told to end, have ended.
+        """Wait until all processes have ended; each was asked to end before.
 
         Args:
-            has_grace: Whether a core, by index, is given time to end its task; asked again as clients go.
+            has_grace: Whether a core, by index, gets time to end its task; called again as clients end.
         """
         while self.children:
             for child in self.children.values():
@@ -102,17 +101,17 @@ class Fleet:
         message = child.receive()
         if message is None:
             return
-        if not message:  # its death is told by its pidfd
+        if not message:  # the pidfd reports its death
             self._loop.unwatch(child.control.fileno())
-        elif message.get("event") == "ready" and child.be_ready(message):
-            self._tell_ready(number, child)
+        elif message.get("event") == "ready" and child.on_ready(message):
+            self._on_ready(number, child)
         elif message.get("event") == "broken":
             child.fail(str(message.get("text", "")))
 
     def _on_death(self, number: int, child: CoreChild) -> None:
         while self._loop.is_watched(child.control.fileno()) and select.select([child.control], [], [], 0)[0]:
-            self._on_message(number, child)  # what it had still to say
+            self._on_message(number, child)  # its last messages
         self._loop.unwatch(child.control.fileno())
         self._loop.unwatch(child.pidfd)
         del self.children[number]
-        self._tell_end(number, child, child.reap())
+        self._on_end(number, child, child.reap())

@@ -1,9 +1,9 @@
-"""When a core that died by itself starts again: at once, later, or not at all. Rules only.
+"""The restart policy: whether a core that died restarts at once, later, or not at all. Rules only.
 
-1. A core that had proved itself (it served for STEADY_SECONDS, or ended a task) starts again at once.
-2. One that dies again before that waits, twice as long each time, up to MOST_PAUSE_SECONDS.
-3. One that dies so MOST_IDLE_DEATHS times in a row with no task to blame stays crashed: its image cannot run. A death
-   with a task in hand costs that task and gets the core forward, so that it never counts here.
+1. A core that was steady (it served for STEADY_SECONDS, or ended a task) restarts at once.
+2. A core that dies earlier waits, twice as long each time, up to MOST_PAUSE_SECONDS.
+3. A core that dies early MOST_IDLE_DEATHS times in a row without a running task stays crashed: its image cannot run. A
+   death with a running task never counts here: it costs the task, and the core goes on.
 
 Emulator: remoteproc restarts at once and for ever; the pauses and the end are the emulator's choice.
 """
@@ -19,7 +19,7 @@ MOST_IDLE_DEATHS = 5
 
 
 class Death(NamedTuple):
-    """How a core's process died: seconds it had served (0 when it never did), tasks it had ended, one in hand."""
+    """One death: seconds of service (0 for none), number of ended tasks, whether a task was running."""
 
     served_s: float
     tasks_ended: int
@@ -27,14 +27,14 @@ class Death(NamedTuple):
 
 
 class History(NamedTuple):
-    """What a core's deaths so far say: how many in a row were early, and how many of these had no task to blame."""
+    """A core's deaths in a row: early ones, and early ones without a running task."""
 
     early: int = 0
     idle: int = 0
 
 
 def after(history: History, death: Death) -> tuple[History, float | None]:
-    """New history, and seconds until the core starts again; None when it stays crashed."""
+    """New history, and seconds until the restart; None when the core stays crashed."""
     is_steady = death.served_s >= STEADY_SECONDS or death.tasks_ended > 0
     early = 0 if is_steady else history.early + 1
     idle = 0 if is_steady or death.had_task else history.idle + 1

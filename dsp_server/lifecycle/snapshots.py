@@ -16,7 +16,7 @@ DEFAULT_IMAGE = Path(__file__).parents[1] / "images" / "default.py"
 
 
 class Image(NamedTuple):
-    """An image as it was at one moment: where it came from, and the copy of its text that cores load."""
+    """An image at one moment: its file, and the copy of its text that cores load."""
 
     origin: Path
     snapshot: Path
@@ -24,10 +24,10 @@ class Image(NamedTuple):
 
 
 class Snapshots:
-    """The copies of image files that a board's cores load, so that one that starts later runs what the others run."""
+    """The copies of image files that a board's cores load; so a core that starts later runs the same text."""
 
     def __init__(self, directory: Path) -> None:
-        """Keep them in ``directory``, which is this board's alone."""
+        """``directory`` belongs to this board alone and holds the copies."""
         self._directory = directory
         self._count = 0
         self._kept: set[Path] = set()
@@ -49,7 +49,9 @@ class Snapshots:
         except OSError as error:
             path.unlink(missing_ok=True)
             why = f"The image {origin} cannot be copied to {path}: {error.strerror}."
-            raise ImageError(why, Status.HB_SYS_NOT_RUNNING) from None  # no fault of the image: a full disk, for one
+            raise ImageError(
+                why, Status.HB_SYS_NOT_RUNNING
+            ) from None  # not the image's fault: a full disk, for example
         self._kept.add(path)
         return Image(origin, path, taken_at)
 

@@ -1,4 +1,4 @@
-"""Ending tasks for those who cannot any more: a core that died, cores that will never run them, a board that stops."""
+"""The task reaper: it fails tasks of a dead core, tasks that no core may run, and all tasks when the board stops."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hbrt.mailbox.table import Actor, Mailbox, State
 from hbrt.status import Status
 
 
-class Settler:
-    """The supervisor's hand on the task table."""
+class TaskReaper:
+    """Fails tasks on behalf of the supervisor."""
 
     def __init__(self, mailbox: Mailbox, clients: Clients) -> None:
         self._mailbox = mailbox
         self._clients = clients
 
-    def lose_running(self, child: CoreChild, how: str) -> list[str]:
-        """End the tasks that a dead core ran; returns a sentence on each."""
+    def fail_running(self, child: CoreChild, how: str) -> list[str]:
+        """Fail the tasks that a dead core ran; returns a sentence on each."""
         lost = []
         for slot in self._mailbox.slots_in(State.RUNNING):
             if self._mailbox.answer(slot).core == child.index:
@@ -36,71 +36,71 @@ class Settler:
                 else:
                     text = f"Core {child.index} (process {child.pid}) {how} while it ran {op}."
                     end, status = State.LOST, Status.HB_DSP_CORE_LOST
-                if self._end(slot, status, f"{text}\n{child.trace}".rstrip(), end, lock=self._lock_if_it_comes()):
+                if self._fail(slot, status, f"{text}\n{child.trace}".rstrip(), end, lock=self._lock_if_available()):
                     lost.append(text)
-        self._clients.ring_all()  # it may have ended a task, and died before it rang
+        self._clients.ring_all()  # the core may have ended a task, and died before its ring
         return lost
 
-    def lose_phantom(self, slot: int, activities: Mapping[int, int]) -> bool:
-        """End a task that says RUNNING and that no core runs: something other than a core wrote its state.
+    def fail_phantom(self, slot: int, activities: Mapping[int, int]) -> bool:
+        """Fail a RUNNING task that no core runs: something other than a core wrote its state.
 
         Args:
-            slot: Whose slot.
+            slot: The task's slot.
             activities: Offset of the activity byte of each core that has a process.
 
         Raises:
             ClaimLockError: the lock cannot be had; nothing was changed.
         """
         mailbox = self._mailbox
-        # A core says LOOKING before it takes this lock to claim, marks the slot before it says RUNNING, and says ASLEEP
-        # only after its task has ended: under the lock the three fit together.
+        # A core writes LOOKING before it takes this lock to claim, marks the slot before it writes RUNNING, and writes
+        # ASLEEP only after its task has ended: under the lock the three are consistent.
         with mailbox.claim_lock:
             activity_at = activities.get(mailbox.answer(slot).core)
             runs = activity_at is not None and mailbox.map[activity_at] != ASLEEP
             is_phantom = mailbox.map[mailbox.states + slot] == State.RUNNING and not runs
             sequence = mailbox.request(slot).sequence
         text = "No core runs the task, although its slot says so: something other than a core wrote there."
-        return is_phantom and self._end(slot, Status.HB_DSP_CORE_LOST, text, sequence=sequence)
+        return is_phantom and self._fail(slot, Status.HB_DSP_CORE_LOST, text, sequence=sequence)
 
     def is_running(self, slot: int, sequence: int) -> bool:
-        """Whether a slot's task runs, and is still the one with that sequence."""
+        """Whether the task with this sequence runs in a slot."""
         return self._mailbox.state(slot) is State.RUNNING and self._mailbox.request(slot).sequence == sequence
 
     def is_awaited(self, core: int) -> bool:
-        """Whether a core runs a task whose owner is still there to hear of it."""
+        """Whether a core runs a task whose owner still exists."""
         running = (slot for slot in self._mailbox.slots_in(State.RUNNING) if self._mailbox.answer(slot).core == core)
         owners = (self._clients.by_id.get(self._mailbox.request(slot).owner) for slot in running)
         return any(owner is not None and not owner.has_gone for owner in owners)
 
-    def lose_unservable(self, served_by: AbstractSet[int]) -> None:
-        """End queued tasks that none of these cores may run.
+    def fail_unservable(self, served_by: AbstractSet[int]) -> None:
+        """Fail queued tasks that none of these cores may run.
 
         Raises:
             ClaimLockError: the lock cannot be had; call it again when it can.
         """
-        # Whoever submits now either reads that the cores are offline, or has made its task READY before this lock.
+        # A submitter either reads that the cores are offline, or has made its task READY before this lock.
         with self._mailbox.claim_lock:
             pass
         text = "No core that may run the task is running; see 'hbrt status'."
         for slot in self._mailbox.slots_in(State.READY):
             task = self._mailbox.request(slot)
             if not any(may_run(core, task.core_mask) for core in served_by):
-                self._end(slot, Status.HB_DSP_NOT_RUNNING, text, sequence=task.sequence)
+                self._fail(slot, Status.HB_DSP_NOT_RUNNING, text, sequence=task.sequence)
 
-    def lose(self, *states: State) -> None:
-        """End every task in these states, since the board ends."""
+    def fail_all(self, *states: State) -> None:
+        """Fail every task in these states, since the board ends."""
         for slot in self._mailbox.slots_in(*states):
-            self._end(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.", lock=self._lock_if_it_comes())
+            self._fail(slot, Status.HB_DSP_BOARD_LOST, "The board was stopped.", lock=self._lock_if_available())
 
     @contextlib.contextmanager
-    def _lock_if_it_comes(self) -> Iterator[None]:
-        """The claim lock; without it when it cannot be had: for what has nobody left to move it, or must end now."""
+    def _lock_if_available(self) -> Iterator[None]:
+        """The claim lock if it is available: for tasks that no other process can move, or that must end now."""
         with contextlib.ExitStack() as stack:
             with contextlib.suppress(ClaimLockError):
                 stack.enter_context(self._mailbox.claim_lock)
             yield
 
-    def _end(
+    def _fail(
         self,
         slot: int,
         status: Status,
@@ -110,10 +110,7 @@ class Settler:
         sequence: int | None = None,
         lock: contextlib.AbstractContextManager[None] | None = None,
     ) -> bool:
-        """End what is queued or runs in a slot, when it is still the task with that sequence (None: whichever).
-
-        Under the claim lock, or what ``lock`` is instead.
-        """
+        """Fail the task in a slot, if it has this sequence (None: any); under the claim lock, or ``lock``."""
         mailbox = self._mailbox
         with lock or mailbox.claim_lock:
             state = mailbox.map[mailbox.states + slot]
@@ -121,7 +118,7 @@ class Settler:
             if is_another or state not in {State.SENT, State.READY, State.RUNNING}:
                 return False
             answer = mailbox.answer(slot)
-            if state != State.RUNNING:  # what an earlier task left there says nothing of this one
+            if state != State.RUNNING:  # an earlier task left these values
                 answer = answer._replace(core=-1, claim_ns=0, start_ns=0, cycles=0)
             mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
             mailbox.move(slot, end, Actor.SUPERVISOR)

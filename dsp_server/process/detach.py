@@ -26,7 +26,7 @@ def live_detached(life: Callable[[], int], log: int, *kept: int) -> NoReturn:
             os.dup2(source, standard)
         close_all_but(0, 1, 2, *kept)
         code = life()
-    except BaseException:  # noqa: BLE001 - whatever it is belongs into the log, and this process ends here
+    except BaseException:  # noqa: BLE001 - the log gets any error, and this process ends here
         import traceback
 
         traceback.print_exc()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from dsp_server.clients import Clients
-from dsp_server.lifecycle.task_ends import Settler
+from dsp_server.lifecycle.task_ends import TaskReaper
 from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.process.event_loop import Loop
 from hbrt.ddr.file import Ddr
@@ -45,31 +45,31 @@ def table() -> Iterator[Table]:
 
 
 @pytest.fixture
-def settler(table: Table) -> Settler:
-    return Settler(table, Clients(table))
+def reaper(table: Table) -> TaskReaper:
+    return TaskReaper(table, Clients(table))
 
 
-def watchdog(table: Table, settler: Settler) -> Watchdog:
-    return Watchdog(table, settler, [], lambda _: None, lambda _: False, Loop(), 0)
+def watchdog(table: Table, reaper: TaskReaper) -> Watchdog:
+    return Watchdog(table, reaper, [], lambda _: None, lambda _: False, Loop(), 0)
 
 
-def test_a_running_task_is_seen_whole(table: Table, settler: Settler) -> None:
+def test_a_running_task_is_seen_whole(table: Table, reaper: TaskReaper) -> None:
     table.put(3, State.RUNNING, 7)
-    seen = watchdog(table, settler)._seen_running(3)
+    seen = watchdog(table, reaper)._read_running(3)
     assert seen is not None
     assert (seen[0].sequence, seen[1].claim_ns) == (7, 5)
 
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.RUNNING])
-def test_one_that_has_ended_is_not_seen(table: Table, settler: Settler, state: State) -> None:
+def test_one_that_has_ended_is_not_seen(table: Table, reaper: TaskReaper, state: State) -> None:
     table.put(3, state, 7)
-    assert watchdog(table, settler)._seen_running(3) is None
+    assert watchdog(table, reaper)._read_running(3) is None
 
 
-def test_a_slot_that_is_used_again_meanwhile_is_not_seen(table: Table, settler: Settler) -> None:
+def test_a_slot_that_is_used_again_meanwhile_is_not_seen(table: Table, reaper: TaskReaper) -> None:
     table.put(3, State.RUNNING, 7)
     table.slips = True
-    assert watchdog(table, settler)._seen_running(3) is None
+    assert watchdog(table, reaper)._read_running(3) is None
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_a_slot_that_is_used_again_meanwhile_is_not_seen(table: Table, settler: 
 )
 def test_a_phantom_is_told_by_its_core(
     table: Table,
-    settler: Settler,
+    reaper: TaskReaper,
     activity: int,
     has_process: bool,  # noqa: FBT001
     is_phantom: bool,  # noqa: FBT001
@@ -85,16 +85,16 @@ def test_a_phantom_is_told_by_its_core(
     table.put(3, State.RUNNING, 7, core=1)
     at = table.layout.core(1) + CORE_ACTIVITY
     table.map[at] = activity
-    assert settler.lose_phantom(3, {1: at} if has_process else {}) is is_phantom
+    assert reaper.fail_phantom(3, {1: at} if has_process else {}) is is_phantom
     assert table.state(3) is (State.LOST if is_phantom else State.RUNNING)
     assert not is_phantom or table.answer(3).result == Status.HB_DSP_CORE_LOST
 
 
-def test_only_the_task_that_was_meant_is_ended(table: Table, settler: Settler) -> None:
+def test_only_the_task_that_was_meant_is_ended(table: Table, reaper: TaskReaper) -> None:
     """Between the look and the lock its owner may have taken it back and queued another one, for another core."""
     table.put(3, State.READY, 7)
     before: Request = table.request(3)
-    assert not settler._end(3, Status.HB_DSP_NOT_RUNNING, "", sequence=before.sequence + 1)
+    assert not reaper._fail(3, Status.HB_DSP_NOT_RUNNING, "", sequence=before.sequence + 1)
     assert table.state(3) is State.READY
-    assert settler._end(3, Status.HB_DSP_NOT_RUNNING, "", sequence=before.sequence)
+    assert reaper._fail(3, Status.HB_DSP_NOT_RUNNING, "", sequence=before.sequence)
     assert table.state(3) is State.LOST

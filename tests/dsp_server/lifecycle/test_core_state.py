@@ -14,7 +14,7 @@ import pytest
 from dsp_server.lifecycle import child as children
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
-from dsp_server.lifecycle.decide import ACTIVITY_BETWEEN
+from dsp_server.lifecycle.decide import ACTIVITY_REPLACING
 from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, STATES, Core, Process
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop
@@ -48,7 +48,7 @@ class Stage:
 
     def ready_child(self, image: Image = IMAGE) -> CoreChild:
         child, _ = self.child(image)
-        assert child.be_ready({"ops": [], "files": []})
+        assert child.on_ready({"ops": [], "files": []})
         return child
 
     def close(self) -> None:
@@ -82,11 +82,11 @@ def test_record_says_what_the_supervisor_knows(stage: Stage) -> None:
     core = BoardCore(1, stage.ddr, Core(IMAGE), {7: child})
     assert _record(stage, 1) == (STATES.index(OFFLINE), ACTIVITY_OFFLINE, 0, 0)
     core.life = Core(IMAGE, RUNNING, process=Process(7, IMAGE), epoch=1)
-    core.publish(ACTIVITY_BETWEEN)
-    assert _record(stage, 1) == (STATES.index(RUNNING), ACTIVITY_BETWEEN, child.pid, 1)
+    core.publish(ACTIVITY_REPLACING)
+    assert _record(stage, 1) == (STATES.index(RUNNING), ACTIVITY_REPLACING, child.pid, 1)
     core.life = Core(IMAGE, CRASHED, candidate=Process(7, IMAGE), epoch=1)
     core.publish()
-    assert _record(stage, 1) == (STATES.index(CRASHED), ACTIVITY_BETWEEN, 0, 1)
+    assert _record(stage, 1) == (STATES.index(CRASHED), ACTIVITY_REPLACING, 0, 1)
     assert (core.child, core.candidate) == (None, child)
     assert _record(stage, 0)[:1] == (STATES.index(OFFLINE),)
 
@@ -136,9 +136,9 @@ SENSELESS: tuple[dict[str, object], ...] = (
 @pytest.mark.parametrize("message", SENSELESS)
 def test_senseless_word_of_a_process_is_its_end(stage: Stage, message: dict[str, object]) -> None:
     child, _ = stage.child()
-    assert not child.be_ready(message)
+    assert not child.on_ready(message)
     assert not child.has_loaded
-    assert child.problem.startswith("Core 1 sent nonsense: ")
+    assert child.problem.startswith("Core 1 sent a malformed message: ")
     stage.loop.unwatch(child.control.fileno())
     assert child.reap() == f"failed ({child.problem})"
 
@@ -149,15 +149,18 @@ def test_bytes_that_are_no_message_are_a_broken_process(stage: Stage) -> None:
     peer.send(b"\xc1")
     message = child.receive()
     assert message is not None
-    assert (message["event"], message["text"][:42]) == ("broken", "Core 1 sent nonsense: The frame is not msg")
+    assert (message["event"], message["text"][:53]) == (
+        "broken",
+        "Core 1 sent a malformed message: The frame is not msg",
+    )
 
 
 def test_being_ready_is_said_once(stage: Stage) -> None:
     child, _ = stage.child()
     rows = [[0x1000, "softmax", "a.py:1", 50]]
-    assert child.be_ready({"ops": rows, "files": ["a.py"]})
+    assert child.on_ready({"ops": rows, "files": ["a.py"]})
     assert child.ops == [(0x1000, "softmax", "a.py:1", 50)]
-    assert not child.be_ready({"ops": rows, "files": []})
+    assert not child.on_ready({"ops": rows, "files": []})
     assert child.has_loaded
 
 
@@ -177,7 +180,7 @@ def test_serving_process_is_asked_and_after_its_grace_killed(stage: Stage, monke
     deaf = os.posix_spawn("/bin/sleep", ["sleep", "1000"], os.environ)
     signal.signal(signal.SIGTERM, before)
     child = CoreChild(0, deaf, ours, os.memfd_create("trace"), IMAGE, stage.loop)
-    child.be_ready({"ops": [], "files": []})
+    child.on_ready({"ops": [], "files": []})
     child.go(0)
     began = time.monotonic()
     child.end()

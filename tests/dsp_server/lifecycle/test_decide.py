@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dsp_server.lifecycle import actions, events
-from dsp_server.lifecycle.decide import ACTIVITY_BETWEEN, decide, refusal
+from dsp_server.lifecycle.decide import ACTIVITY_REPLACING, decide, refusal
 from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, Core, Life, Process, new_board
 from dsp_server.lifecycle.restart_policy import MOST_IDLE_DEATHS, History
 from dsp_server.lifecycle.snapshots import Image
@@ -56,13 +56,13 @@ def step(world: World, event: events.Event) -> tuple[World, list[actions.Action]
         list(world.activities),
     )
     next_request = world.next_request
-    if isinstance(event, events.ChangeAsked | events.StopAsked):
+    if isinstance(event, events.RolloutAsked | events.StopAsked):
         waiting.add(event.request)
         next_request += 1
     elif isinstance(event, events.Ended | events.NotStarted):
         alive.pop(event.process, None)
         served.discard(event.process)
-    elif isinstance(event, events.Due):
+    elif isinstance(event, events.StartDue):
         timers.discard(event.core)
     life, done = decide(world.life, event)
     serving = wanted = frozenset(index for index, core in enumerate(life.cores) if core.is_wanted)
@@ -82,13 +82,13 @@ def step(world: World, event: events.Event) -> tuple[World, list[actions.Action]
             case actions.StartLater(core):
                 assert core not in timers
                 timers.add(core)
-            case actions.StartNever(core):
+            case actions.CancelStart(core):
                 timers.remove(core)
             case actions.Answer(request):
                 waiting.remove(request)
             case actions.Publish(core, activity) if activity is not None:
                 activities[core] = activity
-            case actions.LoseUnservable(served_by):  # of several, the last one counts
+            case actions.FailUnservable(served_by):  # of several, the last one counts
                 serving = served_by
     assert serving == wanted
     now = World(
@@ -113,7 +113,9 @@ def check(before: World, now: World, done: list[actions.Action]) -> None:
         "one is forgotten"
     )
     stops = {core.stop for core in life.cores} - {None}
-    assert now.waiting == stops | ({life.change.request} if life.change else set()), "an answer is owed, or came twice"
+    assert now.waiting == stops | ({life.rollout.request} if life.rollout else set()), (
+        "an answer is owed, or came twice"
+    )
     assert now.timers == {index for index, core in enumerate(life.cores) if core.is_due}
     assert not now.served - {core.process.id for core in life.cores if core.process}
     for index, (core, was) in enumerate(zip(life.cores, before.life.cores, strict=True)):
@@ -124,7 +126,7 @@ def check(before: World, now: World, done: list[actions.Action]) -> None:
         assert core.process is None or not core.process.is_ending or alive[core.process.id]
         if core.process is None:
             assert not core.is_wanted or core.is_due or core.candidate, "a core that should run is forgotten"
-            assert now.activities[index] == (ACTIVITY_BETWEEN if core.is_wanted else ACTIVITY_OFFLINE)
+            assert now.activities[index] == (ACTIVITY_REPLACING if core.is_wanted else ACTIVITY_OFFLINE)
     if life.is_closing:
         assert not any(isinstance(action, actions.Start | actions.StartLater | actions.Go) for action in done)
         assert all(alive.values())
@@ -141,10 +143,10 @@ def possible(world: World, *, steady: bool, hearts: bool = True) -> Iterator[eve
         if not refusal(life, index, wants_stop=True):
             yield events.StopAsked(request, index)
         if not refusal(life, index):
-            yield events.ChangeAsked(request, ((index, IMAGE),), 1.0)
+            yield events.RolloutAsked(request, ((index, IMAGE),), 1.0)
     if not refusal(life, -1):
-        yield events.ChangeAsked(request, tuple((index, OTHER) for index in every), 1.0)
-    yield from (events.Due(index) for index in world.timers)
+        yield events.RolloutAsked(request, tuple((index, OTHER) for index in every), 1.0)
+    yield from (events.StartDue(index) for index in world.timers)
     for process, core, _ in world.alive:
         served_s = 10.0 if process in world.served and steady else 0.0
         yield events.Ended(process, PID, "ended", served_s=served_s)
@@ -182,11 +184,11 @@ def canonical(world: World, *, keeps_history: bool) -> World:
             history=core.history._replace(early=min(core.history.early, 2)) if keeps_history else History(),
         )
 
-    change = world.life.change
+    change = world.life.rollout
     return world._replace(
         life=world.life._replace(
             cores=tuple(map(core_of, world.life.cores)),
-            change=change
+            rollout=change
             and change._replace(request=requests[change.request], failure=change.failure and "It failed."),
             next_process=len(numbers) + 1,
         ),
@@ -204,7 +206,7 @@ def settle(world: World) -> World:
         coming += [
             events.Ready(one.id, PID) for core in world.life.cores if (one := core.candidate) and not one.is_ready
         ]
-        coming += [events.Due(index) for index in world.timers]
+        coming += [events.StartDue(index) for index in world.timers]
         if not coming:
             return world
         world, _ = step(world, coming[0])
@@ -250,7 +252,7 @@ def test_any_order_of_events_is_sound_also_of_ones_that_come_late(data: st.DataO
 
 def running(cores: int = 1) -> World:
     """A board whose cores run."""
-    world, _ = step(new_world(cores), events.ChangeAsked(1, tuple((index, IMAGE) for index in range(cores)), 1.0))
+    world, _ = step(new_world(cores), events.RolloutAsked(1, tuple((index, IMAGE) for index in range(cores)), 1.0))
     return settle(world)
 
 
@@ -260,11 +262,11 @@ def typed(done: Iterable[actions.Action]) -> list[tuple[object, ...]]:
 
 
 def said(done: list[actions.Action]) -> list[str]:
-    return [action.sentence for action in done if isinstance(action, actions.Say | actions.Find)]
+    return [action.sentence for action in done if isinstance(action, actions.Log | actions.Report)]
 
 
 def test_a_change_takes_over_when_all_are_ready_and_each_after_its_predecessor() -> None:
-    world, _ = step(running(2), events.ChangeAsked(2, ((0, OTHER), (1, OTHER)), 1.0))
+    world, _ = step(running(2), events.RolloutAsked(2, ((0, OTHER), (1, OTHER)), 1.0))
     world, done = step(world, events.Ready(3, PID))
     assert done == []
     world, done = step(world, events.Ready(4, PID))
@@ -282,7 +284,7 @@ def test_a_change_takes_over_when_all_are_ready_and_each_after_its_predecessor()
 
 
 def test_a_change_of_which_one_fails_changes_nothing() -> None:
-    world, _ = step(running(2), events.ChangeAsked(2, ((0, OTHER), (1, OTHER)), 1.0))
+    world, _ = step(running(2), events.RolloutAsked(2, ((0, OTHER), (1, OTHER)), 1.0))
     world, _ = step(world, events.Ready(3, PID))
     world, done = step(world, events.Ended(4, PID, "exited", "It fell.", is_late=True))
     text = "The image other.py did not load on core 1:\nIt fell."
@@ -296,11 +298,11 @@ def test_a_change_of_which_one_fails_changes_nothing() -> None:
 
 
 def test_a_core_that_crashes_after_it_took_over_starts_again_while_the_others_still_end() -> None:
-    world, _ = step(running(2), events.ChangeAsked(2, ((0, OTHER), (1, OTHER)), 1.0))
+    world, _ = step(running(2), events.RolloutAsked(2, ((0, OTHER), (1, OTHER)), 1.0))
     for event in (events.Ready(3, PID), events.Ready(4, PID), events.Ended(2, PID, "exited")):
         world, _ = step(world, event)
     world, _ = step(world, events.Ended(4, PID, "exited", served_s=10.0))  # core 0's old process has not ended yet
-    world, _ = step(world, events.Due(1))
+    world, _ = step(world, events.StartDue(1))
     world, done = step(world, events.Ready(5, PID))
     assert typed([actions.Go(5)])[0] in typed(done)
     _, done = step(world, events.Ended(1, PID, "exited"))
@@ -308,11 +310,11 @@ def test_a_core_that_crashes_after_it_took_over_starts_again_while_the_others_st
 
 
 def test_a_process_that_still_ends_for_an_earlier_change_lets_none_take_over_before_all_are_ready() -> None:
-    world, _ = step(running(2), events.ChangeAsked(2, ((0, OTHER),), 1.0))
+    world, _ = step(running(2), events.RolloutAsked(2, ((0, OTHER),), 1.0))
     world, done = step(world, events.Ready(3, PID))
     assert typed(done) == typed([actions.End(1)])
     world, _ = step(world, events.Ended(3, PID, "fell"))  # the change has failed, and process 1 is still ending
-    world, _ = step(world, events.ChangeAsked(3, ((0, OTHER), (1, OTHER)), 1.0))
+    world, _ = step(world, events.RolloutAsked(3, ((0, OTHER), (1, OTHER)), 1.0))
     world, _ = step(world, events.Ready(4, PID))
     world, done = step(world, events.Ended(1, PID, "exited"))
     assert not [action for action in done if isinstance(action, actions.Go)]
@@ -329,7 +331,7 @@ def test_a_core_that_never_gets_to_serve_stays_down() -> None:
         if death < MOST_IDLE_DEATHS - 1:
             world = settle(world)
     assert (world.life.cores[0].state, world.life.cores[0].is_wanted) == (CRASHED, False)
-    assert typed([actions.LoseUnservable(frozenset())])[0] in typed(done)
+    assert typed([actions.FailUnservable(frozenset())])[0] in typed(done)
     assert "stays crashed. Run 'hbrt restart --core 0' when the cause is removed." in said(done)[0]
 
 
@@ -348,7 +350,7 @@ def test_a_stall_is_said_once_marked_at_each_look_and_ended_after_its_limit() ->
 
 def test_an_op_that_hangs_is_traced_once_and_killed_when_it_still_hangs() -> None:
     world, done = step(running(), events.Hangs(0, TASK, "It hangs."))
-    assert typed(done) == typed([actions.Say("It hangs."), actions.Trace(1, TASK)])
+    assert typed(done) == typed([actions.Log("It hangs."), actions.Trace(1, TASK)])
     assert step(world, events.Hangs(0, TASK, "It hangs."))[1] == []
     assert typed(step(world, events.Traced(1, still_hangs=True))[1]) == typed([actions.Kill(1)])
     world, done = step(world, events.Traced(1, still_hangs=False))
@@ -369,7 +371,7 @@ def test_an_op_that_hangs_is_traced_once_and_killed_when_it_still_hangs() -> Non
             "Core 1 is being stopped; wait for it to be offline.",
         ),
         (
-            step(running(2), events.ChangeAsked(2, ((0, OTHER), (1, OTHER)), 1.0))[0],
+            step(running(2), events.RolloutAsked(2, ((0, OTHER), (1, OTHER)), 1.0))[0],
             {"index": 0},
             "A restart of core 0, 1 is under way; wait for it to end.",
         ),

@@ -67,7 +67,10 @@ def test_nobody_rings_a_core_that_is_stopped_until_it_beats_again(start: Start) 
     waiting.result(20)
     running.until(lambda: activity(board, 0) == ACTIVITY_ASLEEP, "the end of the mark")
     assert running.which(board).core == 0
-    assert "has missed its beat and runs no op: others are rung until it beats again." in running.log()
+    assert (
+        "has missed its heartbeat and runs no op: submitters ring other cores until its next heartbeat."
+        in running.log()
+    )
     assert running.core(0)["crashes"] == 0
 
 
