@@ -11,6 +11,7 @@ import contextlib
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, Literal, NoReturn, TypeAlias
@@ -46,6 +47,9 @@ class MapFailed(Enum):
         return "MAP_FAILED"
 
 
+MOST_SAID: Final = 32
+"""Lines of ops that a core remembers, for the text of a task that fails."""
+
 MAP_FAILED: Final = MapFailed.MAP_FAILED
 Mapped: TypeAlias = memoryview | MapFailed
 
@@ -66,9 +70,12 @@ class CoreContext:
         self.is_initialised = False
         self.log_level = HB_DSP_LOG_WARNING
         self.frequency_hz = CLOCK_HZ
-        # Of the task that runs: whose memory it may touch, and why its last mapping failed.
+        # Of the task that runs: its command, owner and client, whose memory it may touch, why its last mapping failed.
+        self.task: tuple[int, int, int] | None = None
         self.client_id = 0
         self.map_failure = ""
+
+        self.said: deque[tuple[object, str]] = deque(maxlen=MOST_SAID)  # what ops said, with the task that ran
 
 
 context = CoreContext()
@@ -228,10 +235,17 @@ def hb_dsp_log(level: int, message: str, *args: object) -> None:
     except (TypeError, ValueError) as error:  # a task must not fail by what it says of itself
         text = f"{message} {args!r} (arguments that do not fit this format: {error})"
     name = _LEVEL_NAMES[level] if 0 <= level < len(_LEVEL_NAMES) else str(level)
+    context.said.append((context.task, text))
+    write_log(f"{name} {text}")
+
+
+def write_log(text: str) -> None:
+    """Write to the board's log, after the time, the core and the command that it runs; text that is no op's own."""
     who = f"core{context.index}" if context.index >= 0 else "dsp"
+    cmd = f" {context.task[0]:#x}" if context.task else ""
     stamp = time.strftime("%H:%M:%S", time.localtime())
     with contextlib.suppress(OSError):  # a log that cannot be written must not end a task
-        os.write(2, f"{stamp} {who} {name} {text}\n".encode("utf-8", "replace"))
+        os.write(2, f"{stamp} {who}{cmd} {text}\n".encode("utf-8", "replace"))
 
 
 def DSP_ERR(message: str, *args: object) -> None:

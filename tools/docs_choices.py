@@ -207,9 +207,13 @@ DSP = (
     Choice("a new TCM buffer holds", "what its last user left", "as on the chip"),
     Choice(
         "iDMA codes",
-        f"bad transfer {idma.IDMA_ERR_BAD_TRANSFER}, queue full {idma.IDMA_ERR_QUEUE_FULL}, unknown handle "
-        f"{idma.IDMA_ERR_UNKNOWN_HANDLE}",
+        f"bad transfer {idma.IDMA_ERR_BAD_TRANSFER}, queue full {idma.IDMA_ERR_QUEUE_FULL}",
         "negative is all that is public",
+    ),
+    Choice(
+        "wait for a handle that no copy set, or a negative one",
+        "the task fails at once, with the line of the wait and the reason",
+        "on the chip it never ends, or ends by chance",
     ),
     Choice(
         "iDMA queue",

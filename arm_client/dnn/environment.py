@@ -35,12 +35,14 @@ class Variable(NamedTuple):
         meaning: On the board.
         here: What becomes of it here.
         is_honoured: Else it is answered with a warning line that says ``here``.
+        right_value: One that asks for what is done anyway, whatever the case of its letters: it is no reason to warn.
     """
 
     name: str
     meaning: str
     here: str
     is_honoured: bool = False
+    right_value: str = ""
 
 
 TABLE = (
@@ -82,7 +84,12 @@ TABLE = (
         "where results of convolution layers go",
         "no layer is dumped; 'hrt_model_exec infer --dump_intermediate' dumps every node's result",
     ),
-    Variable("HB_DNN_SIM_PLATFORM", "the vendor's simulator: which chip", "the chip is always the J5 (BAYES)"),
+    Variable(
+        "HB_DNN_SIM_PLATFORM",
+        "the vendor's simulator: which chip",
+        "the chip is always the J5 (BAYES)",
+        right_value="BAYES",
+    ),
     Variable(
         "HB_DNN_SIM_BPU_MEM_SIZE", "the vendor's simulator: memory in MB", "HBRT_DDR sets how much memory a board has"
     ),
@@ -125,7 +132,8 @@ def check() -> None:
         raise _bad("HB_MAX_THREAD_NUM", threads, "a number of threads above 0")
     is_dsp_enabled()
     for variable in TABLE:
-        if not variable.is_honoured and os.environ.get(variable.name):
+        value = os.environ.get(variable.name)
+        if not variable.is_honoured and value and value.upper() != variable.right_value:
             warn_once(f"{variable.name} is set and has no effect here: {variable.here}.")
 
 

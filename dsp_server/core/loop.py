@@ -20,6 +20,7 @@ from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
 from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.heartbeat import Beat, doorbells_in_use
+from dsp_server.core.op_output import with_what_it_said
 from dsp_server.core.views import Views
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
@@ -147,7 +148,7 @@ class Core:
         self._poll = self._epoll.poll
         self._control_fd = control_fd
         self._is_alone = usable_cpus() == 1
-        self._own, self._faults = forked.mark, FaultLog(runtime.DSP_ERR)
+        self._own, self._faults = forked.mark, FaultLog(lambda text: runtime.write_log(f"ERROR {text}"))
         self._owed: set[int] = set()  # owners whose ring was put off
         self._owed_since_ns = 0
         self._is_rescan_due = False
@@ -329,7 +330,7 @@ class Core:
         mm = self._map
         record = self._records + slot * SLOT_RECORD_BYTES
         context = self._context
-        cmd, owner, context.client_id = RUN.unpack_from(mm, record)
+        cmd, owner, context.client_id = context.task = RUN.unpack_from(mm, record)
         context.map_failure = ""
         cycles_before = self.counter.cycles
         text = ""
@@ -387,7 +388,7 @@ class Core:
     def _run_nested(self) -> bool:
         """Run one urgent task inside the op that runs; False when none could be claimed."""
         context = self._context
-        before = (self._claim_ns, context.client_id, context.map_failure, self._priority)
+        before = (self._claim_ns, context.task, context.client_id, context.map_failure, self._priority)
         engines = (self.tile_manager, self.counter, self.idma)
         self._is_in_op, self._is_nested = False, True
         self._spare_engines = self._spare_engines or self._make_engines(*self.tile_manager.pool_bytes)
@@ -401,7 +402,7 @@ class Core:
             self._nested_cycles += self.counter.cycles - cycles_before
             self._busy_ns = busy_ns_before  # the interrupted op's time has this in it
             self._use_engines(*engines)
-            self._claim_ns, context.client_id, context.map_failure, self._priority = before
+            self._claim_ns, context.task, context.client_id, context.map_failure, self._priority = before
             self._is_in_op, self._is_nested = True, False
             self._map[self._activity] = RUNNING
         return slot >= 0
@@ -433,7 +434,7 @@ class Core:
         at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
-            self._mailbox.write_answer(slot, answer, text)
+            self._mailbox.write_answer(slot, answer, with_what_it_said(text))
             mm[self._states + slot] = State.FAILED
         else:
             ANSWER.pack_into(mm, at, self.index, 0, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)

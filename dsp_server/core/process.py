@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from dsp_server import runtime
-from dsp_server.core import forked, image_loader
+from dsp_server.core import forked, image_loader, op_output
 from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import ImageError, load_and_run
 from dsp_server.core.loop import Core
@@ -154,6 +154,7 @@ def main() -> NoReturn:
     faulthandler.enable(file=TRACE_FD, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     forked.be_the_core(signal.SIGUSR2)
+    op_output.install()
     process = CoreProcess(index, core_count, Path(snapshot).parent.name)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index

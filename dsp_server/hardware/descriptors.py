@@ -75,6 +75,7 @@ class Idma:
         self.tile_manager = tile_manager
         self.depth = depth
         self.last_error = ""
+        self._last_failure = (0, "")  # its code, and the line of the call
         self.queue: deque[Descriptor] = deque()
         self._last_handle = 0
         self._busy_until = 0
@@ -248,15 +249,31 @@ class Idma:
         try:
             return call()
         except IdmaError as error:
-            self.last_error = str(error)
+            self.last_error, self._last_failure = str(error), (error.code, caller_line())
             return error.code
 
-    def _end_cycle(self, handle: int) -> int | None:
+    def _end_cycle(self, handle: int | None) -> int | None:
         """Modelled end of an outstanding descriptor; None when it has completed."""
-        if not 0 < handle <= self._last_handle:
-            raise UnknownHandle(f"{handle} is no iDMA handle: pass what the copy returned, unless that was negative.")
+        if handle is None or not 0 < handle <= self._last_handle:
+            raise UnknownHandle(self._why_unknown(handle))
         at = handle - (self._last_handle - len(self.queue)) - 1  # handles in the queue follow one another
         return self.queue[at].end_cycle if at >= 0 else None
+
+    def _why_unknown(self, handle: int | None) -> str:
+        """Sentence on a wait for what is no handle: it would never end on the chip, or end at once by chance."""
+        at = f"{handle} at {caller_line()}"
+        if handle is not None and handle < 0:
+            code, where = self._last_failure
+            why = f": {self.last_error} (at {where})" if code == handle else ""
+            return (
+                f"An op waits for iDMA handle {at}, which is the code of a copy or a frame that failed{why}. Look at "
+                "what it returns, and return an error when that is negative, before you wait."
+            )
+        last = f"the last handle of a copy is {self._last_handle}" if self._last_handle else "no copy was started yet"
+        return (
+            f"An op waits for iDMA handle {at}, which no copy has set; {last}. Start the copy before the wait, and "
+            "wait for what it returned: for the first tiles there is nothing to wait for."
+        )
 
     def _complete_through(self, handle: int) -> None:
         queue = self.queue

@@ -94,9 +94,13 @@ def idma_copy_2d_desc(
 
 
 def idma_desc_done(handle: int) -> int:
-    """Poll: 1 when the transfer is done and its bytes have moved, 0 when not yet, IDMA_ERR_UNKNOWN_HANDLE."""
-    idma = current()
-    return idma.status_of(lambda: int(idma.desc_done(handle)))
+    """Poll: 1 when the transfer is done and its bytes have moved, 0 when not yet.
+
+    Raises:
+        UnknownHandle: a handle that no copy set, or a negative one, which is a mistake of the op: its task fails with
+            the reason. On the chip the wait never ends, or ends by chance.
+    """
+    return int(current().desc_done(handle))
 
 
 def idma_buffer_status() -> int:

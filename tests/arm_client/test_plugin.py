@@ -294,7 +294,7 @@ DISORDER = {
     array = dsp_board.empty(1024, np.float32)
     ctypes.memset(array.ctypes.data + 4096 + 17, 0x55, 4)
 """,
-        "- overrun: *byte 18 behind it, at 0x*, is the first that was found.",
+        "- overrun: *byte 18 behind it, at 0x*, is the first that was found.*",
     ),
     "write_after_free": (
         """

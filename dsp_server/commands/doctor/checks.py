@@ -19,8 +19,13 @@ from hbrt import settings
 OLDEST_PYTHON = (3, 11)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)")
 _EXTRA = re.compile(r"extra == ['\"]([a-z]+)['\"]")
-EXTRAS = {"cv": "the CV ops", "dnn": "hbDNN and models", "pointcloud": "the point-cloud ops"}
-"""Those of an engineer who uses boards, and what needs them."""
+_UNUSABLE = "cannot be used"
+EXTRAS = {
+    "cv": ("the CV ops", _UNUSABLE),
+    "dnn": ("hbDNN and models", _UNUSABLE),
+    "pointcloud": ("point clouds", "run without it, several times slower"),
+}
+"""Those of an engineer who uses boards: what they are for, and what becomes of that without them."""
 
 
 class Level(StrEnum):
@@ -87,25 +92,27 @@ def _packages() -> Iterator[Check]:
         match = _REQUIREMENT.match(requirement)
         if match and not _EXTRA.search(requirement):
             yield package(match[1], match[2])
-    for name, use in EXTRAS.items():
-        yield extra(name, use, requirements)
+    for name, (use, without) in EXTRAS.items():
+        yield extra(name, use, requirements, without)
 
 
-def extra(name: str, use: str, requirements: list[str]) -> Check:
+def extra(name: str, use: str, requirements: list[str], without: str = _UNUSABLE) -> Check:
     """Whether the packages of an extra are there, and not too old; a board runs without them.
 
     Args:
         name: Of the extra.
         use: What needs it.
         requirements: Those of the project, as its metadata has them.
+        without: What ``use`` does when it has not got them.
     """
     matches = [_REQUIREMENT.match(one) for one in requirements if (of := _EXTRA.search(one)) and of[1] == name]
-    checks = [package(match[1], match[2]) for match in matches if match]
-    bad = [f"{check.name.removeprefix('package ')} is {check.found}" for check in checks if check.level is not Level.OK]
+    checks = [(match, package(match[1], match[2])) for match in matches if match]
+    bad = [(match, check) for match, check in checks if check.level is not Level.OK]
     if not bad:
         return Check(f"extra {name}", Level.OK, f"all of it, for {use}")
-    advice = f"Run \"pip install '.[{name}]'\" in hbrt's clone."
-    return Check(f"extra {name}", Level.WARN, f"{', '.join(bad)}: {use} cannot be used", advice)
+    found = ", ".join(f"{match[1]} is {check.found}" for match, check in bad)
+    wanted = " ".join(f'"{match[1]}>={match[2]}"' for match, _ in bad)
+    return Check(f"extra {name}", Level.WARN, f"{found}: {use} {without}", f"Run 'pip install {wanted}'.")
 
 
 def package(name: str, floor: str) -> Check:

@@ -229,7 +229,14 @@ def test_an_extra_is_told_with_what_it_lacks(requirements: list[str], level: Lev
     check = extra("cv", "filters", requirements)
     assert check.level is level
     assert found in check.found
-    assert ("pip install '.[cv]'" in check.advice) == (level is Level.WARN)
+    advice = """Run 'pip install "numpy>=999" "no-such-package-here>=1"'."""  # right in a clone and with a wheel
+    assert check.advice == (advice if level is Level.WARN else "")
+
+
+def test_point_clouds_are_not_said_to_need_what_makes_them_fast() -> None:
+    check = extra("pointcloud", "point clouds", ["numba>=999; extra == 'pointcloud'"], EXTRAS["pointcloud"][1])
+    assert check.level is Level.WARN
+    assert check.found.endswith(": point clouds run without it, several times slower")
 
 
 def test_the_extras_that_users_need_are_looked_at(shell: Shell) -> None:

@@ -81,7 +81,7 @@ def test_an_op_that_raises_is_told_to_its_caller_and_in_the_log(start: Start, wr
         with pytest.raises(HbrtError):
             board.call(0x1100)
     log = running.log()
-    assert f"core0 ERROR <lambda> (command 0x1100) raised:\n{caught.value.text}" in log
+    assert f"core0 0x1100 ERROR <lambda> (command 0x1100) raised:\n{caught.value.text}" in log
     assert log.count("Traceback (most recent call last)") == 1
     assert "<lambda> (command 0x1100) has raised KeyError 16 times at " in log
     with pytest.raises(HbrtError):

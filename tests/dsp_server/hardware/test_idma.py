@@ -2,6 +2,7 @@
 
 import gc
 import re
+import sys
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -332,11 +333,33 @@ def test_a_full_queue_refuses_until_one_is_waited_for(engine: Idma) -> None:
 @pytest.mark.parametrize("handle", [0, -1, 2])
 def test_a_handle_that_no_transfer_had_is_refused(engine: Idma, handle: int) -> None:
     engine.copy(bytearray(1), b"x")
-    with pytest.raises(UnknownHandle):
-        engine.wait(handle)
-    assert idma_desc_done(handle) == IDMA_ERR_UNKNOWN_HANDLE
-    assert idma_last_error() == (f"{handle} is no iDMA handle: pass what the copy returned, unless that was negative.")
+    for wait in (engine.wait, engine.desc_done, idma_desc_done):
+        with pytest.raises(
+            UnknownHandle, match=rf"waits for iDMA handle {handle} at .*test_idma.py:\d+, which"
+        ) as info:
+            wait(handle)
+        assert info.value.code == IDMA_ERR_UNKNOWN_HANDLE
+        what_to_do = "Start the copy before the wait" if handle >= 0 else "Look at what it returns"
+        assert what_to_do in str(info.value)
     assert engine.outstanding == 1
+
+
+def test_a_handle_that_was_never_assigned_is_refused(engine: Idma) -> None:
+    with pytest.raises(UnknownHandle, match=r"handle None at .*, which no copy has set; no copy was started yet\."):
+        engine.desc_done(None)  # type: ignore[arg-type]
+
+
+def test_a_wait_for_an_error_code_says_which_call_failed_and_why(engine: Idma) -> None:
+    tile = bytearray(4)
+    code = idma_copy_desc(tile, b"abcdefgh", 8)
+    line = sys._getframe().f_lineno - 1
+    with pytest.raises(UnknownHandle) as info:
+        idma_desc_done(code)
+    assert f"{idma_last_error()} (at {__file__}:{line})" in str(info.value)
+    with pytest.raises(UnknownHandle) as info:
+        idma_desc_done(-7)  # no call has returned that
+    assert idma_last_error() not in str(info.value)
+    assert engine.outstanding == 0
 
 
 def test_the_c_names_report_by_value() -> None:

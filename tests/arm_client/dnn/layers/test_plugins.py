@@ -157,6 +157,15 @@ def test_a_variable_without_effect_is_said_once(
     )
 
 
+@pytest.mark.parametrize("value", ["BAYES", "bayes"])
+def test_the_chip_that_this_is_may_be_asked_for(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], value: str
+) -> None:
+    monkeypatch.setenv("HB_DNN_SIM_PLATFORM", value)
+    environment.check()
+    assert capfd.readouterr().err == ""
+
+
 @pytest.mark.parametrize("variable", [one for one in TABLE if one.is_honoured], ids=lambda one: one.name)
 def test_a_variable_that_is_honoured_is_read_somewhere(variable: environment.Variable) -> None:
     package = Path(environment.__file__).parent
