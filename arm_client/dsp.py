@@ -53,7 +53,8 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
         0; HB_DSP_INVALID_ARGUMENT, _INVALID_CORE, _INVALID_PRIORITY, _INVALID_ADDRESS, _UNALIGNED_ADDRESS,
         _TASK_NUM_EXCEED_LIMIT, _NOT_RUNNING, _BOARD_LOST or _FORKED. An unknown command is answered by the wait.
 
-    Source: DSP runtime API manual.
+    Source: DSP runtime API manual (J5 OE 1.1.77), 10.3.1.1.2,
+    https://developer.horizon.auto/docs/J5/toolchain/1.1.77/DSPRuntimeAPIManual
     """
     here = process.default
     if (

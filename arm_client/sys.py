@@ -28,8 +28,9 @@ def hbSysAllocMem(mem: hbSysMem, size: int) -> int:
     Returns:
         0; HB_SYS_INVALID_ARGUMENT, HB_SYS_OUT_OF_MEMORY, HB_SYS_NOT_RUNNING, HB_SYS_BOARD_LOST or HB_SYS_FORKED.
 
-    Source: BPU SDK API manual, memory. Emulator: the two arguments are also accepted the other way round, since
-    the manual lists them in both orders.
+    Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3.5.1 hbSysAllocMem,
+    https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
+    Emulator: the two arguments are also accepted the other way round: the manual lists them in both orders.
     """
     return _alloc(mem, size, is_cached=False)
 

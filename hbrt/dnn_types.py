@@ -142,7 +142,8 @@ class hbDNNTaskHandle_t(CHandle):
 hbDNNTaskDoneCb = ctypes.CFUNCTYPE(None, hbDNNTaskHandle_t, ctypes.c_int32, ctypes.c_void_p)
 """``void (*)(hbDNNTaskHandle_t task, int32_t status, void *userdata)``. A Python function will do as it is.
 
-Source: DNN runtime API manual, hbDNNSetTaskDoneCb.
+Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3.4.5 hbDNNSetTaskDoneCb,
+https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
 """
 
 

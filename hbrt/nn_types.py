@@ -49,7 +49,8 @@ class hbDSPSoftmaxParam(CStructure):
         data_size: Bytes of float32 input, 4 * count; as many bytes are written to the output block.
         input: Physical address of the first value.
 
-    Source: J5 DSP development guide, "DSP Softmax Operator Development".
+    Source: DSP development guide (J5 OE), 10.2.3.3 DSP Softmax Operator Development,
+    https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
     """
 
     data_size: int

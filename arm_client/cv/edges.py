@@ -53,7 +53,7 @@ def canny(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Canny.
+    Source: VP operator manual (J6 OE 3.0.17), Canny.
     """
     param = filled(
         hbDSPCvCannyParam,
@@ -97,7 +97,8 @@ def corner_harris(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), CornerHarris. docs/cv-ops.md has the divisor of the derivatives.
+    Source: VP operator manual (J6 OE 3.0.17), CornerHarris.
+    docs/cv-ops.md has the divisor of the derivatives.
     """
     param = filled(
         hbDSPCvCornerHarrisParam,
@@ -139,7 +140,7 @@ def sobel(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Sobel.
+    Source: VP operator manual (J6 OE 3.0.17), Sobel.
     """
     param = filled(
         hbDSPCvSobelParam,

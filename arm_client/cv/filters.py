@@ -66,7 +66,7 @@ def bilateral_filter(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), BilateralFilter.
+    Source: VP operator manual (J6 OE 3.0.17), BilateralFilter.
     """
     param = filled(
         hbDSPCvBilateralFilterParam,
@@ -107,7 +107,7 @@ def box_filter(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), BoxFilter.
+    Source: VP operator manual (J6 OE 3.0.17), BoxFilter.
     """
     (width, height), (left, top) = pair("size", size), pair("anchor", anchor)
     flag: Any = normalize  # numpy's own, which ctypes does not take, may come as well
@@ -139,7 +139,7 @@ def dilate(board: Board, src: Array, mask: ArrayLike, border: Border = "constant
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Dilate.
+    Source: VP operator manual (J6 OE 3.0.17), Dilate.
     """
     kernel, held = mask_on_board(board, mask)
     _hold(need_mask, "kernel", held)
@@ -152,7 +152,7 @@ def erode(board: Board, src: Array, mask: ArrayLike, border: Border = "constant"
 
     As `dilate`, but the mask's element ((rows - 1) // 2, (columns - 1) // 2) lies on the pixel.
 
-    Source: VP operator manual (J6), Erode.
+    Source: VP operator manual (J6 OE 3.0.17), Erode.
     """
     kernel, held = mask_on_board(board, mask)
     _hold(need_mask, "kernel", held)
@@ -189,7 +189,7 @@ def filter2d(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Filter2D.
+    Source: VP operator manual (J6 OE 3.0.17), Filter2D.
     """
     left, top = pair("anchor", anchor)
     weights, held = weights_on_board(board, kernel)
@@ -223,7 +223,7 @@ def gaussian_blur(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), GaussianBlur.
+    Source: VP operator manual (J6 OE 3.0.17), GaussianBlur.
     """
     param = filled(hbDSPCvGaussianBlurParam, kernelSize=kernel_size, borderType=chosen("border", border, BORDERS))
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, src, None, options)
@@ -244,7 +244,7 @@ def median_blur(board: Board, src: Array, mask_width: int = 3, **options: Unpack
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), MedianBlur.
+    Source: VP operator manual (J6 OE 3.0.17), MedianBlur.
     """
     param = filled(hbDSPCvMedianBlurParam, maskWidth=mask_width)
     return _filter(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_MEDIAN_BLUR, param, src, None, options)
@@ -281,7 +281,7 @@ def sep_filter2d(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
     """
     left, top = pair("anchor", anchor)
     along_x, held_x = weights_on_board(board, _taps("kernel_x", kernel_x).reshape(1, -1))

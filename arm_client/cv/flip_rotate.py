@@ -44,7 +44,7 @@ def flip(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
     """
     if direction not in list(FLIPS):  # a list of them asks nothing that has no hash for one
         raise refusal(f"direction is {direction!r}: use one of {', '.join(map(repr, FLIPS))}.")
@@ -67,7 +67,7 @@ def rotate(board: Board, src: Picture, degrees: Literal[90, 180, 270], **options
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Rotate.
+    Source: VP operator manual (J6 OE 3.0.17), Rotate.
     """
     if degrees not in list(ROTATIONS):
         raise refusal(f"degrees is {degrees!r}: use 90, 180 or 270, clockwise.")
@@ -89,7 +89,7 @@ def transpose(board: Board, src: Picture, **options: Unpack[Options]) -> Picture
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
     """
     return _turn(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_TRANSPOSE, hbDSPCvTransposeParam(), src, options, sideways=True)
 

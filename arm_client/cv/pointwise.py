@@ -78,7 +78,8 @@ def cvt_color(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: ITU-R BT.601; docs/cv-ops.md has the ranges and what happens to chroma.
+    Source: ITU-R BT.601, the luma and colour-difference equations, https://www.itu.int/rec/R-REC-BT.601
+    docs/cv-ops.md has the ranges and what happens to chroma.
     """
     wanted = chosen("to", to, FORMATS)
     kind = kind_of(src, chosen("channels", channels, ORDERS))
@@ -113,7 +114,7 @@ def equalize_hist(board: Board, src: Array, **options: Unpack[Options]) -> Array
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), EqualizeHist.
+    Source: VP operator manual (J6 OE 3.0.17), EqualizeHist.
     """
     kind = kind_of_array(src)
     source, result = to_board(board, src), new_array(board, src.shape, np.uint8, options.get("out"))
@@ -135,7 +136,7 @@ def integral(board: Board, src: Array, **options: Unpack[Options]) -> Array:
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Integral.
+    Source: VP operator manual (J6 OE 3.0.17), Integral.
     """
     kind = kind_of_array(src)
     source = to_board(board, src)
@@ -169,7 +170,7 @@ def threshold(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Threshold.
+    Source: VP operator manual (J6 OE 3.0.17), Threshold.
     """
     kind = kind_of_array(src)
     source, result = to_board(board, src), new_array(board, src.shape, src.dtype, options.get("out"))

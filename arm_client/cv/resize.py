@@ -57,7 +57,7 @@ def resize(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Resize.
+    Source: VP operator manual (J6 OE 3.0.17), Resize.
     """
     kind = kind_of(src)
     width, height = pair("size", size)
@@ -98,7 +98,7 @@ def roi_resize(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
     """
     kind = kind_of(src)
     corners = _corners(rois)
@@ -180,7 +180,7 @@ def pyr_down(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), pyramid.
+    Source: VP operator manual (J6 OE 3.0.17), Pyramid.
     """
     param = filled(hbDSPCvPyrDownParam, interpolation=chosen("interpolation", interpolation, PYRAMID_FILTERS))
     return _pyramid(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_PYR_DOWN, param, src, options)

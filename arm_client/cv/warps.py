@@ -62,7 +62,7 @@ def remap(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), Remap.
+    Source: VP operator manual (J6 OE 3.0.17), Remap.
     """
     if not isinstance(map, np.ndarray):
         raise refusal(f"The map is a {type(map).__name__}: use an array (rows, columns, 2) of float32 or float64.")
@@ -117,7 +117,7 @@ def warp_affine(
     Raises:
         CallerError: arguments that break a rule of the op. TimeoutError. OpFailedError.
 
-    Source: VP operator manual (J6), WarpAffine.
+    Source: VP operator manual (J6 OE 3.0.17), WarpAffine.
     """
     param = _warp_param(hbDSPCvWarpAffineParam, _numbers(matrix, (2, 3)), interpolation, border, border_value)
     return _warp(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_AFFINE, param, src, size, options)
@@ -137,7 +137,7 @@ def warp_perspective(
 
     As `warp_affine`, but `matrix` is 3 x 3 and takes a point of the result to `src`; it needs no inverse.
 
-    Source: VP operator manual (J6), WarpPerspective.
+    Source: VP operator manual (J6 OE 3.0.17), WarpPerspective.
     """
     param = _warp_param(hbDSPCvWarpPerspectiveParam, _numbers(matrix, (3, 3)), interpolation, border, border_value)
     return _warp(board, hbDSPCvCmd.HB_DSP_RPC_CMD_CV_WARP_PERSPECTIVE, param, src, size, options)

@@ -77,7 +77,10 @@ def quantize(
         CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: a scale or a zero point
             that the op refuses; has its text.
 
-    Source: DNN API manual, hbDNNQuantiType; BPU SDK API manual for round().
+    Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
+    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct;
+    BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType (round),
+    https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
     """
     values, quantised = as_array(x), dtype_of(dtype)
     param = hbDSPQuantizeParam(flags=HB_DSP_QUANTI_ROUND_HALF_AWAY if half_away else 0)
@@ -130,7 +133,8 @@ def dequantize(
         CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: a scale or a zero point
             that the op refuses; has its text.
 
-    Source: DNN API manual, hbDNNQuantiType.
+    Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
+    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct
     """
     values = as_array(y)
     param = hbDSPDequantizeParam()

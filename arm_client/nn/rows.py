@@ -51,7 +51,8 @@ def softmax(
     Raises:
         CallerError: a wrong axis, or an `out` that does not fit. TimeoutError. OpFailedError: the op failed.
 
-    Source: DSP development manual (J5), softmax example.
+    Source: DSP development guide (J5 OE), 10.2.3.2 ARM Softmax Operator Development,
+    https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
     Emulator: the manual's ARM program takes all dimensions from the axis on as one row, of D = Size / N elements
     with N the product of the dimensions before it. The two agree on the last axis; elsewhere
     `softmax(board, x.reshape(N, -1))` does as the manual's.

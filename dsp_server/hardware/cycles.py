@@ -4,9 +4,10 @@ Modelled cycles and host time are different quantities. Nothing here reads a clo
 cycles by a cost model, so that the same work gives the same count on every machine and in every run. Host
 times are named `_ns` or `_us` and come from elsewhere.
 
-Source: 648 MHz, Vision P6, 512-bit SIMD, XT_RSR_CCOUNT: DSP development manual (J5). No cost of DDR or iDMA
-is public: every constant of the cost model is the emulator's choice, of a plausible size. Use it to compare
-one way of writing an op with another, not to predict a board.
+Source: DSP development guide (J5 OE), 10.2.1 and 10.2.3.3.4, for 648 MHz, Vision P6, 512-bit SIMD and XT_RSR_CCOUNT,
+https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
+Emulator: no cost of DDR or iDMA is public; every constant of the cost model is its choice, of a plausible size. Compare
+two ways of writing an op with it; do not predict a board.
 """
 
 from __future__ import annotations

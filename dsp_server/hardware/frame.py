@@ -3,7 +3,8 @@
 Ping and pong belong in different banks, since a bank serves one access at a time; the bytes of both
 directions move in the order of issue, so a buffer's results have left it before its next input arrives.
 
-Source: the frame's call shape and its order of steps: DSP development manual (J5), ping-pong DMA.
+Source: DSP development guide (J5 OE), 10.2.3.3.6 PINGPONG DMA, for the call's shape and the order of its steps,
+https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
 Emulator: arrays for pointers, tiles as large as the buffers given. The published frame waits on handles that
 were never set; this one does not.
 """

@@ -4,9 +4,10 @@ The engine is `descriptors.py`, the rules of a transfer `transfers.py`, the fram
 names act on `current()`, return a negative code where C would, and leave a sentence for `idma_last_error`.
 Methods of `Idma`, and `ping_pong`, raise instead.
 
-Source: destination first, a handle as the result, the names of the 2-D call's arguments, IDMA_OK, the
-number of outstanding descriptors: Halide's xtensa runtime and the DSP development manual (J5). Emulator:
-the negative codes.
+Source: Halide, the Xtensa runtime, for the calls and IDMA_OK, https://github.com/halide/Halide/tree/main/src/runtime;
+DSP development guide (J5 OE), 10.2.3.3.6 PINGPONG DMA,
+https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
+Emulator: the negative codes.
 """
 
 from __future__ import annotations

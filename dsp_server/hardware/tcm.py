@@ -1,7 +1,9 @@
 """One bank of TCM: first fit over its bytes, what lies where, and what is refused.
 
-Source: two banks of 128 KiB, DRAM0 and DRAM1, about 103 KiB of each usable: DSP sample guide and DSP
-development manual (J5). Emulator: the banks' addresses, 64 bytes as the default alignment and first fit are
+Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.3, for two banks of 128 KiB, about 103 KiB of each usable;
+DSP development guide (J5 OE), 10.2.3.3.3, for DRAM0 and DRAM1,
+https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
+Emulator: the banks' addresses, 64 bytes as the default alignment and first fit are
 its choice.
 """
 

@@ -5,7 +5,8 @@
 buffers. A buffer is a writable memoryview over its bank, so an op cannot write past it, and after `free` it
 is released: a later access raises.
 
-Source: the calls' shapes and the colours' names: DSP development manual (J5).
+Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls' shapes and the colours' names,
+https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
 Emulator: error values and the colours' numbers are its choice. A new buffer holds what its last user left
 there, as on the chip.
 """

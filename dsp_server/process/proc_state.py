@@ -11,7 +11,7 @@ BUSY = frozenset("RD")  # it goes on as soon as it gets a CPU, or its page
 def state_of(pid: int, thread: int = 0) -> str:
     """State letter of a process, or of one of its threads; empty when there is none.
 
-    Source: proc_pid_stat(5), field 3.
+    Source: proc_pid_stat(5), field 3, https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
     """
     place = f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat"
     try:

@@ -15,8 +15,9 @@ That last promise needs an order of steps around these functions, each seen by a
 Of two that act at once, the later one therefore sees what the other did.
 tests/properties/test_schedule_order.py holds this against random interleavings of these steps.
 
-Source: priority, then customId: DSP runtime API manual (J5), control parameter of the RPC. Submission
-order as the last key, and the choice of a core for ANY, are the emulator's choice.
+Source: DSP runtime API manual (J5 OE 1.1.77), 10.3.1.1.1.7 hbDSPRpcCtrlParam, for priority, then customId,
+https://developer.horizon.auto/docs/J5/toolchain/1.1.77/DSPRuntimeAPIManual
+Emulator: submission order as the last key, and the choice of a core for ANY, are its choice.
 """
 
 from __future__ import annotations

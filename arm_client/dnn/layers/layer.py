@@ -188,7 +188,9 @@ def hbDNNRegisterLayerCreator(layerType: str, layerCreator: LayerCreator) -> int
     Returns:
         0; HB_DNN_INVALID_ARGUMENT when the type is no name, or the creator cannot be called.
 
-    Source: DNN runtime API manual. Emulator: the creator's and the layer's signatures, which are not public.
+    Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.3.6.1 hbDNNRegisterLayerCreator,
+    https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
+    Emulator: the creator's and the layer's signatures, which are not public.
     """
     name = _type_name(layerType)
     if name is None:

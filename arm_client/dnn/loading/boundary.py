@@ -92,7 +92,9 @@ def quantised_boundary(model: ModelProto, keep: Collection[str] = ()) -> Boundar
     Returns:
         The model and the quantisation of its tensors. Names and order of inputs and outputs stay.
 
-    Source: ONNX operators QuantizeLinear and DequantizeLinear; BPU SDK API manual, hbDNNQuantiType.
+    Source: ONNX operators, QuantizeLinear and DequantizeLinear, https://onnx.ai/onnx/operators/;
+    BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType,
+    https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
     """
     # Which nodes go is decided on the caller's model; weights are copied only when there is something to rewrite.
     if not _moves(model.graph, keep):

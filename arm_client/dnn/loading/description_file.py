@@ -4,7 +4,8 @@
 input_parameters, compiler_parameters; others are not looked at) or all at the top. Values for several inputs are
 separated by `;`, in the order of input_name. docs/dnn-tensors.md lists the keys.
 
-Source: RDK toolchain manual, "model conversion", for names, values and which types go together.
+Source: RDK toolchain manual (rdk_doc), model conversion, for names, values and pairs of types,
+https://github.com/D-Robotics/rdk_doc/blob/main/docs/07_Advanced_development/04_toolchain_development/intermediate/ptq_process.md
 """
 
 from __future__ import annotations

@@ -53,8 +53,8 @@ def exact_integers(model: ModelProto) -> tuple[ModelProto, dict[str, str]]:
     Returns:
         The model, or an edited copy, and the entries of the session's configuration that go with it.
 
-    Source: onnxruntime, "Quantize ONNX Models", "Data type selection":
-        https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
+    Source: onnxruntime documentation, Quantize ONNX Models, Data type selection,
+    https://onnxruntime.ai/docs/performance/model-optimizations/quantization.html
     """
     graph = Graph(model)
     products = [node for node in graph.nodes if node.op_type in _PRODUCTS and node.domain in _DOMAINS]

@@ -47,7 +47,7 @@ def up(value: int, multiple: int) -> int:
 def bayes_row_bytes(size: int) -> int:
     """The least 256 * k + {0, 16, 32, 64, 128} that holds `size` bytes: how long the J5's BPU makes a row.
 
-    Source: community notes on the Bayes BPU; unverified.
+    Source: third-party notes on the Bayes BPU, feature-map alignment; no manual confirms them.
     """
     whole, rest = divmod(size, 256)
     return whole * 256 + next(step for step in (0, 16, 32, 64, 128, 256) if step >= rest)

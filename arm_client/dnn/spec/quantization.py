@@ -44,8 +44,11 @@ def quantize(
     Returns:
         Array of `dtype` with the shape of `values`. Infinities take the limits, NaN the zero point.
 
-    Source: DNN API manual, hbDNNQuantiType (nearbyint, to nearest even); the BPU SDK API manual prints round(). ONNX's
-    QuantizeLinear rounds x / scale and adds the zero point afterwards: for an odd zero point ties end differently.
+    Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType (nearbyint, to nearest even),
+    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct;
+    BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType (round),
+    https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
+    ONNX's QuantizeLinear rounds x / scale and then adds the zero point: for an odd zero point ties end differently.
     """
     real = np.asarray(values, np.float32)
     scale, zero = _rule(quantization, real.ndim)
@@ -69,7 +72,9 @@ def dequantize(values: ArrayLike, quantization: Quantization) -> NDArray[np.floa
     Returns:
         float32, shape of `values`. The difference is formed exactly, and rounded to float32 once.
 
-    Source: DNN API manual, hbDNNQuantiType; ONNX's DequantizeLinear is the same.
+    Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
+    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct
+    ONNX's DequantizeLinear is the same.
     """
     stored = np.asarray(values)
     scale, zero = _rule(quantization, stored.ndim)

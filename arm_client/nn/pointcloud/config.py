@@ -41,8 +41,8 @@ class PillarConfig:
     Raises:
         CallerError: values that no grid can be made from; names them.
 
-    Source: limits and orders: DSP sample package (J5). Ranges, sizes and scale are those of the model, so the presets'
-    are the emulator's choice, taken from what public models use.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5, for limits and orders.
+    Emulator: ranges, sizes and scale belong to the model; those of the presets are the values of public models.
     """
 
     point_cloud_range: tuple[float, float, float, float, float, float]

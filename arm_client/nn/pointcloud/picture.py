@@ -71,7 +71,8 @@ def _colored(heights: NDArray[np.float64]) -> NDArray[np.uint8]:
 def write_png(file: str | os.PathLike[str], pixels: NDArray[np.uint8]) -> None:
     """Write (height, width, 3) uint8 as a PNG file of 8-bit RGB; makes the directory.
 
-    Source: PNG specification: signature, IHDR, one IDAT with an unfiltered row a line, IEND.
+    Source: PNG specification (third edition), 5.2 and 11.2.1 to 11.2.4, https://www.w3.org/TR/png-3/
+    The file has the signature, IHDR, one IDAT with an unfiltered row a line, and IEND.
     """
     height, width, _ = pixels.shape
     rows = np.zeros((height, 1 + 3 * width), np.uint8)  # each row begins with its filter, 0 for none

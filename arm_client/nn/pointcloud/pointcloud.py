@@ -95,7 +95,7 @@ def centerpoint(
     Raises:
         CallerError: arguments that do not fit each other. TimeoutError. OpFailedError: has the op's text.
 
-    Source: DSP sample package, CenterPoint pre-processing (J5).
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5 and 10.4.5.7, CenterPoint and PointPillars.
     Emulator: docs/pointcloud.md lists what the public text leaves open.
     """
     return PillarPipeline(board, config).process(points, plan=plan, **options)

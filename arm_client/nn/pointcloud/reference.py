@@ -34,7 +34,7 @@ def preprocess(points: ArrayLike, config: PillarConfig) -> ReferencePillars:
     Raises:
         CallerError: no real numbers, another shape, or more points than the model takes.
 
-    Source: DSP sample package, CenterPoint pre-processing (J5), the CPU reference.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.2, the CPU reference of CenterPoint.
     """
     with np.errstate(over="ignore"):
         sweep = np.ascontiguousarray(as_array(points), np.float32)

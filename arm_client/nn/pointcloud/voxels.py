@@ -4,7 +4,7 @@ Pillars are numbered in the order in which points first fall into their cell. Wh
 goes into the last one. A pillar that is full skips the point. There is a compiled loop and, without numba, the same in
 numpy; a sweep may come in parts, one after the other.
 
-Source: DSP sample package, CenterPoint pre-processing (J5), steps of voxelisation.
+Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.1.1, the steps of voxelisation.
 """
 
 from __future__ import annotations

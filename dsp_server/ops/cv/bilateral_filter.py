@@ -16,7 +16,8 @@ def bilateral_filter(param: hbDSPCvBilateralFilterParam, src: Planes, dst: Plane
 
     U8: Y, RGB or BGR, and dst the same.
 
-    Source: VP operator manual (J6), BilateralFilter. Emulator: the disc, and the sum over channels, are OpenCV's.
+    Source: VP operator manual (J6 OE 3.0.17), BilateralFilter.
+    Emulator: the disc, and the sum over channels, are OpenCV's.
     """
     return settled(
         dst[0],

@@ -22,7 +22,7 @@ def box_filter(param: hbDSPCvBoxFilterParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB or BGR, and dst the same; a sum of Y also to S32.
 
-    Source: VP operator manual (J6), BoxFilter.
+    Source: VP operator manual (J6 OE 3.0.17), BoxFilter.
     """
     if param.normalize and param.kernelWidth * param.kernelHeight == MISCOUNTED_AREA:
         halves = np.full((param.kernelHeight, param.kernelWidth), 0.5, np.float32)

@@ -23,7 +23,8 @@ def canny(param: hbDSPCvCannyParam, src: Planes, dst: Planes) -> Run:
 
     Y of U8, and dst the same.
 
-    Source: VP operator manual (J6), Canny. Emulator: the image is one tile, so `overlap` changes nothing.
+    Source: VP operator manual (J6 OE 3.0.17), Canny.
+    Emulator: the image is one tile, so `overlap` changes nothing.
     """
     return settled(
         dst[0],

@@ -57,7 +57,8 @@ def corner_harris(param: hbDSPCvCornerHarrisParam, src: Planes, dst: Planes) -> 
 
     Y of U8, to Y of S32 or F32.
 
-    Source: VP operator manual (J6), CornerHarris. Emulator: the divisor is OpenCV's; the scale of S32 is its own.
+    Source: VP operator manual (J6 OE 3.0.17), CornerHarris.
+    Emulator: the divisor is OpenCV's; the scale of S32 is its own.
     """
     source, target = src[0], dst[0]
     what = (param.blockSize, param.kernelSize, param.sensitivity)

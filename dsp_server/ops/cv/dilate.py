@@ -15,7 +15,8 @@ def dilate(param: hbDSPCvDilateParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB or BGR, and dst the same.
 
-    Source: VP operator manual (J6), Dilate, for the anchor. Emulator: the border is OpenCV's.
+    Source: VP operator manual (J6 OE 3.0.17), Dilate, for the anchor.
+    Emulator: the border is OpenCV's.
     """
     anchor = (param.kernel.width // 2, param.kernel.height // 2)
     return under_mask(cv2.dilate, param.kernel, src[0], dst[0], anchor=anchor, borderType=param.borderType)

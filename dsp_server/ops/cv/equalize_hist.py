@@ -14,7 +14,8 @@ def equalize_hist(param: hbDSPCvEqualizeHistParam, src: Planes, dst: Planes) -> 
 
     Y of U8, and dst the same.
 
-    Source: VP operator manual (J6), EqualizeHist. Emulator: the exact formula is OpenCV's.
+    Source: VP operator manual (J6 OE 3.0.17), EqualizeHist.
+    Emulator: the exact formula is OpenCV's.
     """
     return settled(dst[0], cv2.equalizeHist, src[0], dst=dst[0])
 

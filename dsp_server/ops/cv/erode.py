@@ -16,7 +16,8 @@ def erode(param: hbDSPCvErodeParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB or BGR, and dst the same.
 
-    Source: VP operator manual (J6), Erode, for the anchor. Emulator: the border is OpenCV's.
+    Source: VP operator manual (J6 OE 3.0.17), Erode, for the anchor.
+    Emulator: the border is OpenCV's.
     """
     anchor = ((param.kernel.width - 1) // 2, (param.kernel.height - 1) // 2)
     return under_mask(cv2.erode, param.kernel, src[0], dst[0], anchor=anchor, borderType=param.borderType)

@@ -25,7 +25,7 @@ def filter2d(param: hbDSPCvFilter2DParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB or BGR, and dst the same; Y also to S16 or F32.
 
-    Source: VP operator manual (J6), Filter2D.
+    Source: VP operator manual (J6 OE 3.0.17), Filter2D.
     """
     kernel = Weights(param.kernel, "kernel")
     source, target, delta = src[0], dst[0], param.delta

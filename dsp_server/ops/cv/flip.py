@@ -12,8 +12,8 @@ def flip(param: hbDSPCvFlipParam, src: Planes, dst: Planes) -> Run:
 
     Y of U8, S16, S32 or F32, RGB, BGR or NV12, and dst the same.
 
-    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one. Emulator: the codes are
-    its choice, and OpenCV's.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
+    Emulator: the codes are its choice, and OpenCV's.
     """
     return in_turn(
         settled(target, cv2.flip, source, param.flipCode, dst=target) for source, target in zip(src, dst, strict=True)

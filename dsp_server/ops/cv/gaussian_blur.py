@@ -14,7 +14,8 @@ def gaussian_blur(param: hbDSPCvGaussianBlurParam, src: Planes, dst: Planes) -> 
 
     U8: Y, RGB or BGR, and dst the same.
 
-    Source: VP operator manual (J6), GaussianBlur. With a sigma of 0 OpenCV has these weights too.
+    Source: VP operator manual (J6 OE 3.0.17), GaussianBlur.
+    With a sigma of 0 OpenCV has these weights too.
     """
     return settled(
         dst[0], cv2.GaussianBlur, src[0], (param.kernelSize,) * 2, 0, dst=dst[0], borderType=param.borderType

@@ -12,7 +12,8 @@ def integral(param: hbDSPCvIntegralParam, src: Planes, dst: Planes) -> Run:
 
     Y of U8, to Y of S32.
 
-    Source: VP operator manual (J6), Integral. Emulator: dst is larger by one both ways, so that it has every sum.
+    Source: VP operator manual (J6 OE 3.0.17), Integral.
+    Emulator: dst is larger by one both ways, so that it has every sum.
     """
     return settled(dst[0], cv2.integral, src[0], sum=dst[0], sdepth=cv2.CV_32S)
 

@@ -14,7 +14,8 @@ def median_blur(param: hbDSPCvMedianBlurParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB or BGR, and dst the same.
 
-    Source: VP operator manual (J6), MedianBlur. Emulator: the border is OpenCV's.
+    Source: VP operator manual (J6 OE 3.0.17), MedianBlur.
+    Emulator: the border is OpenCV's.
     """
     if param.maskWidth == 1:  # OpenCV would want 3 at the least
         return lambda: np.copyto(dst[0], src[0])

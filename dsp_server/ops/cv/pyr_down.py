@@ -16,7 +16,8 @@ def pyr_down(param: hbDSPCvPyrDownParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB, BGR or NV12, and dst the same.
 
-    Source: VP operator manual (J6), pyramid. Emulator: the weights and the border are OpenCV's.
+    Source: VP operator manual (J6 OE 3.0.17), Pyramid.
+    Emulator: the weights and the border are OpenCV's.
     """
     if param.interpolation != HB_VP_INTER_GAUSSIAN:
         return resize_planes(src, dst, cv2.INTER_LINEAR)

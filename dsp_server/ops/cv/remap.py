@@ -27,7 +27,8 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
     With a constant border a pixel outside src is borderValue, with a replicated one the nearest. Y of U8, S16 or F32,
     RGB, BGR or NV12, and dst the same; the map is F32C2 or F64C2.
 
-    Source: VP operator manual (J6), Remap. Emulator: how UV is mapped is its choice.
+    Source: VP operator manual (J6 OE 3.0.17), Remap.
+    Emulator: how UV is mapped is its choice.
     """
     table = view(param.extras()[0])
     takes_any = _takes_any_map(param, src[0].dtype)

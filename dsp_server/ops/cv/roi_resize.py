@@ -15,8 +15,8 @@ def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> Run:
 
     U8: Y, RGB, BGR or NV12, and dst the same.
 
-    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one. Emulator: the structure is
-    its choice; its regions have the corners of the DNN runtime's hbDNNRoi.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
+    Emulator: the structure is its choice; its regions have the corners of the DNN runtime's hbDNNRoi.
     """
     table, first, steps = view(param.extras()[0]), param.dst.planes(), param.steps()
     method = METHODS.get(param.interpolation, cv2.INTER_LINEAR)

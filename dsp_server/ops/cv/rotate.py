@@ -14,7 +14,8 @@ def rotate(param: hbDSPCvRotateParam, src: Planes, dst: Planes) -> Run:
 
     Y of U8, S16, S32 or F32, RGB, BGR or NV12, and dst the same.
 
-    Source: VP operator manual (J6), Rotate. Emulator: the numbers of the codes are its choice, and OpenCV's.
+    Source: VP operator manual (J6 OE 3.0.17), Rotate.
+    Emulator: the numbers of the codes are its choice, and OpenCV's.
     """
     return in_turn(
         settled(target, cv2.rotate, source, param.rotateCode, dst=target)

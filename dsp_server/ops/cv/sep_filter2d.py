@@ -21,8 +21,8 @@ def sep_filter2d(param: hbDSPCvSepFilter2DParam, src: Planes, dst: Planes) -> Ru
 
     U8: Y, RGB or BGR, and dst the same; Y also to S16 or F32.
 
-    Source: the list of ops in the J5 manual; the public manual (J6) has no page of this one. Emulator: the structure is
-    its choice.
+    Source: DSP sample package guide (J5 OE 1.1.77), 10.4.1, the list of ops; the VP operator manual omits it.
+    Emulator: the structure is its choice.
     """
     along_x, along_y = Weights(param.kernelX, "kernelX"), Weights(param.kernelY, "kernelY")
     source, target, delta = src[0], dst[0], param.delta

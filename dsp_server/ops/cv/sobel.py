@@ -22,7 +22,7 @@ def sobel(param: hbDSPCvSobelParam, src: Planes, dst: Planes) -> Run:
 
     Y of U8, to Y of S16.
 
-    Source: VP operator manual (J6), Sobel.
+    Source: VP operator manual (J6 OE 3.0.17), Sobel.
     """
     side, border = param.kernelSize, param.borderType
     largest = LARGEST_PIXEL * 4.0 ** (max(side, 3) - 1)  # no kernel has larger weights, each taken as positive

@@ -14,7 +14,8 @@ def threshold(param: hbDSPCvThresholdParam, src: Planes, dst: Planes) -> Run:
 
     Y of U8, S16 or F32, and dst the same.
 
-    Source: VP operator manual (J6), Threshold, which describes the five types. Emulator: all five work.
+    Source: VP operator manual (J6 OE 3.0.17), Threshold, which describes the five types.
+    Emulator: all five work.
     """
     source, target, numbers = src[0], dst[0], (param.thresh, param.maxVal, param.type)
     return lambda: settle(target, cv2.threshold(source, *numbers, dst=target)[1])

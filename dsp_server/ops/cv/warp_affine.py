@@ -22,7 +22,8 @@ def warp_affine(param: hbDSPCvWarpAffineParam, src: Planes, dst: Planes) -> Run:
     The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
     borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
 
-    Source: VP operator manual (J6), WarpAffine, whose text maps forward. Emulator: the reading "forward" is its choice.
+    Source: VP operator manual (J6 OE 3.0.17), WarpAffine, whose text maps forward.
+    Emulator: the reading "forward" is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(2, 3)
     return warp_by(matrix, _for_half(matrix), partial(_moved, param), src, dst, param.borderValue)

@@ -23,7 +23,8 @@ def warp_perspective(param: hbDSPCvWarpPerspectiveParam, src: Planes, dst: Plane
     The nearest pixel, or a blend of the four around the place. With a constant border a pixel outside src is
     borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
 
-    Source: VP operator manual (J6), WarpPerspective. Emulator: what a w of 0 gives is its choice.
+    Source: VP operator manual (J6 OE 3.0.17), WarpPerspective.
+    Emulator: what a w of 0 gives is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(3, 3)
     matrix = np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1])  # the same transform, and no sum of it overflows

@@ -40,7 +40,8 @@ def dequantize_values(
     Returns:
         (n,) float32. The difference is exact below 2^24; int32 tensors may need one rounding, to nearest.
 
-    Source: DNN API manual, hbDNNQuantiType.
+    Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
+    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct
     """
     if values.dtype.itemsize <= 2:  # exact in float32, and cheaper than a detour through int64
         steps = values.astype(np.float32)

@@ -4,7 +4,7 @@ One call is one step of a plan; the parameter structure says which. The two comm
 that their pillar steps pass over. Between the steps the ARM side voxelises, because that is random access, for which a
 core without a data cache is the wrong place. docs/pointcloud.md has the steps in order.
 
-Source: DSP sample package, CenterPoint and PointPillars pre-processing (J5): plans, formulas, shares of TCM.
+Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.3 to 10.4.5.7, for plans, formulas and shares of TCM.
 """
 
 from __future__ import annotations

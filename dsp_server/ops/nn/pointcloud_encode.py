@@ -7,7 +7,9 @@ All of it is float32, each operation rounded on its own, so that every way of co
 - x cell = floor((P0 - back) / voxel_x), y cell = floor((P1 - right) / voxel_y)
 
 P4' is computed as (P4 - 0) / 1, which changes no bit. There is a compiled loop and, without numba, the same in
-numpy. Source: DSP sample package, CenterPoint pre-processing (J5).
+numpy.
+
+Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.4.1, feature encoding of CenterPoint.
 """
 
 from __future__ import annotations

@@ -57,7 +57,10 @@ def quantize_values(
     Returns:
         (n,) of `dtype`. NaN becomes the zero point, which is the number that stands for 0.
 
-    Source: DNN API manual, hbDNNQuantiType (nearbyint); BPU SDK API manual (round).
+    Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType (nearbyint),
+    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct;
+    BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType (round),
+    https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
     Emulator: what NaN becomes is its choice.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):

@@ -50,7 +50,9 @@ def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target
         source: (n,) float32.
         target: (n,) float32; may be `source`.
 
-    Source: DSP development manual (J5), softmax example. docs/nn-ops.md has the table of NaN and infinities.
+    Source: DSP development guide (J5 OE), 10.2.3.3.2 DSP Softmax Implementation,
+    https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
+    docs/nn-ops.md has the table of NaN and infinities.
     """
     with np.errstate(invalid="ignore", under="ignore"):
         if path != "ping_pong" or not run_at_once(tm, source, target, softmax_in_place):
