@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Iterator
@@ -28,10 +27,10 @@ from hbrt.board.files import lock_holder
 from hbrt.ddr.file import Ddr
 from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip, Hold, Peer
-from tests.limits import PATIENCE_S, WHOLE_RUN_S
+from tests.arm_client.transport.again import HERE, STRICT, STRICT_LEFT_OUT, STRICT_PARTS, run_again
+from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.dsp_board(image="../images/ops.py", cores=1)
-HERE = Path(__file__).parent.parent
 PROGRAM = "dsp_relay_server"
 # Nothing to do with how a task travels have: the plugin, the comparison of ops, memory and arrays alone, arguments that
 # are refused before there is a task. The tasks of a board on another machine go by its relay in either mode.
@@ -44,10 +43,9 @@ OTHERS = {
 }
 FOLDERS = ("memory", "session", "strict")  # and the top; how a task travels is said in transport/
 
-# Nor have a private board's life, how a child process is made, and how exactly a wait is slept for. Memory, its caches
-# and its registrations are this process's own in either mode: that tasks find them so needs few of their tests. Strict
-# mode looks at a task before it is handed on, and asks the mode's tasks which have ended: of those that say who read
-# and who wrote, or where an address stood, one of each kind says it of the relay as well.
+# Nor have a private board's life, how a child process is made, what a request to the daemon survives, and how exactly a
+# wait is slept for. Memory, its caches and its registrations are this process's own in either mode: that tasks find
+# them so needs few of their tests.
 PARTS = {
     "memory/test_cache_modes.py": [
         "TestStrict::test_with_both_flushes_it_is_right",
@@ -60,14 +58,7 @@ PARTS = {
         "TestRestart::test_old_handles_are_nobody_s_tasks_on_the_new_board",
         "TestRestart::test_waiting_threads_are_let_go_when_the_daemon_dies",
     ],
-    "strict/test_watch.py": [
-        "TestMemoryThatIsPointedTo::test_registered_memory_is_looked_at_too",
-        "TestMemoryThatIsPointedTo::test_what_was_cleaned_or_not_changed_is_in_order",
-        "TestOutputThatWasNotCleaned::test_is_told_once_a_block",
-        "TestMemoryOfTwoUnfinishedTasks",
-        "TestProgramsThatAreRight::test_halves_of_one_image_by_two_threads",
-        "TestProgramsThatAreRight::test_the_same_call_again_and_again",
-    ],
+    STRICT: STRICT_PARTS,
     "memory/test_sys_register.py": [
         "test_a_foreign_block_serves_tasks_once_it_is_registered",
         "test_registrations_are_counted",
@@ -79,13 +70,13 @@ PARTS = {
         "test_threads_that_wait_at_once_each_get_their_own",
     ],
 }
-UNFINISHED = "strict/test_watch.py::TestMemoryOfTwoUnfinishedTasks"
 LEFT_OUT = [
+    *STRICT_LEFT_OUT,
     "session/test_fork.py::test_multiprocessing",
-    f"{UNFINISHED}::test_reading_what_the_other_writes",
-    f"{UNFINISHED}::test_pointing_to_what_the_other_writes",
-    f"{UNFINISHED}::test_writing_what_the_other_reads",
-    f"{UNFINISHED}::test_what_tells_two_structures_apart_is_numbers_and_not_addresses",
+    "session/test_interrupts.py::test_what_was_granted_to_an_interrupted_request_is_given_back",
+    "session/test_interrupts.py::test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one",
+    "session/test_interrupts.py::test_real_interrupts_leave_no_block_behind",
+    "session/test_interrupts.py::test_a_signals_handler_may_ask_the_daemon_anywhere_in_a_request",
 ]
 FILES = (file for folder in (HERE, *map(HERE.joinpath, FOLDERS)) for file in folder.glob("test_*.py"))
 SAME_TESTS = sorted({str(file.relative_to(HERE)) for file in FILES} - OTHERS)
@@ -397,22 +388,6 @@ def test_priorities_order_the_tasks_of_all_programs(chip: Chip, peer: Peer) -> N
     assert noted == [number for _, number in sorted(wanted)]
 
 
-@pytest.fixture
-def apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test run inside this one must not inherit."""
-    for name in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"):
-        monkeypatch.delenv(name, raising=False)
-
-
-@pytest.mark.usefixtures("apart")
 @pytest.mark.parametrize("names", RUNS, ids=" ".join)
 def test_the_same_tests_pass_in_relay_mode(names: list[str], tmp_path: Path) -> None:
-    options = ["-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'inner'}"]
-    options += [f"--deselect=tests/arm_client/{test}" for test in LEFT_OUT]
-    tests = [test for name in names for test in ([f"{name}::{part}" for part in PARTS.get(name, [])] or [name])]
-    command = [sys.executable, "-m", "pytest", *options, *(str(HERE / test) for test in tests)]
-    done = subprocess.run(
-        command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=WHOLE_RUN_S, check=False
-    )
-    assert done.returncode == 0, done.stdout[-6000:]
-    assert " passed" in done.stdout
+    run_again(names, tmp_path / "inner", parts=PARTS, left_out=LEFT_OUT)

@@ -22,7 +22,6 @@ import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 import msgpack
 import numpy as np
@@ -40,35 +39,33 @@ from hbrt.errors import BoardError, RequestRefusedError
 from hbrt.protocol.remote import WINDOW_BYTES, Kind, encode
 from hbrt.remote import connection, keys as curve_keys
 from tests.arm_client.conftest import Chip, Hold
-from tests.limits import PATIENCE_S, WHOLE_RUN_S
+from tests.arm_client.transport.again import HERE, STRICT, STRICT_LEFT_OUT, STRICT_PARTS, run_again
+from tests.limits import PATIENCE_S
 from tests.remote_relay import KeptRelays, RemoteRelay, kept_relays, relay_command
 
 __all__ = ["kept_relays"]
 
 pytestmark = pytest.mark.dsp_board(image="../images/ops.py")
-HERE = Path(__file__).parent.parent
 SAMPLES = HERE.parent.parent / "samples" / "arm" / "nn"
 # Two runs, so that they spread over the processes of a test run.
 SAME_TESTS = [
     ("test_rpc.py", "memory/test_cache_modes.py"),
-    ("test_futures.py", "memory/test_sys_register.py", "strict/test_watch.py"),
+    ("test_futures.py", "memory/test_sys_register.py", STRICT),
 ]
+PARTS = {
+    STRICT: [
+        *STRICT_PARTS,
+        "TestProgramsThatAreRight::test_images_in_cached_memory",
+        "TestProgramsThatAreRight::test_point_clouds_whose_steps_share_their_output_out[1]",
+    ],
+}
 # What is found before anything moves, or without a board: one test of each kind that is told is enough. What was freed
 # and written to is this process's own.
 LEFT_OUT = [
     "memory/test_cache_modes.py::TestInputThatWasNotCleaned::test_a_part_that_was_cleaned_is_in_order",
     "memory/test_cache_modes.py::TestInputThatWasNotCleaned::test_memory_that_is_not_cached_needs_none",
     "memory/test_cache_modes.py::test_a_write_after_free_of_cached_memory_is_told",
-    "strict/test_watch.py::TestRules",
-    "strict/test_watch.py::TestMemoryThatIsPointedTo::test_is_told_once_a_block[from a cached one]",
-    "strict/test_watch.py::TestMemoryThatIsPointedTo::test_is_looked_at_in_each_submission",
-    "strict/test_watch.py::TestMemoryThatIsPointedTo::test_the_next_frame_in_the_same_block_may_be_under_way",
-    "strict/test_watch.py::TestMemoryThatIsPointedTo::test_a_block_that_is_addressed_in_very_many_places_is_left_alone",
-    "strict/test_watch.py::TestMemoryOfTwoUnfinishedTasks::test_reading_what_the_other_writes",
-    "strict/test_watch.py::TestMemoryOfTwoUnfinishedTasks::test_pointing_to_what_the_other_writes",
-    "strict/test_watch.py::TestMemoryOfTwoUnfinishedTasks::test_writing_what_the_other_reads",
-    "strict/test_watch.py::TestMemoryOfTwoUnfinishedTasks::test_what_tells_two_structures_apart_is_numbers_and_not_addresses",
-    "strict/test_watch.py::TestProgramsThatAreRight::test_point_clouds_whose_steps_share_their_output_out[2]",
+    *STRICT_LEFT_OUT,
 ]
 
 HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS = 300, 1200
@@ -500,14 +497,6 @@ def test_two_machines_and_a_cable_that_is_cut(dsp_board: Board, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("names", SAME_TESTS, ids=" ".join)
-def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable in ("PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT", "PYTEST_ADDOPTS"):
-        monkeypatch.delenv(variable, raising=False)
-    options = ["-q", "-p", "no:cacheprovider", "-p", "tests.arm_client.over_tcp", f"--basetemp={tmp_path / 'inner'}"]
-    options += [f"--deselect=tests/arm_client/{test}" for test in LEFT_OUT]
-    command = [sys.executable, "-m", "pytest", *options, *(str(HERE / name) for name in names)]
-    done: Any = subprocess.run(
-        command, cwd=HERE.parent.parent, capture_output=True, text=True, timeout=WHOLE_RUN_S, check=False
-    )
-    assert done.returncode == 0, done.stdout[-6000:]
-    assert " passed" in done.stdout
+def test_the_same_tests_pass_over_tcp(names: tuple[str, ...], tmp_path: Path) -> None:
+    plugin = "tests.arm_client.over_tcp"
+    run_again(names, tmp_path / "inner", "-p", plugin, parts=PARTS, left_out=LEFT_OUT)
