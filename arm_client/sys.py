@@ -59,7 +59,7 @@ def hbSysFlushMem(mem: hbSysMem, flag: int) -> int:
 
 
 def hbSysFreeMem(mem: hbSysMem) -> int:
-    """Free a block; its virAddr becomes NULL.
+    """Free a block. Its virAddr stays as it is, and points at memory that faults.
 
     Returns:
         0; HB_SYS_NOT_ALLOCATED when no live block of this process starts at phyAddr (a double free, for one).
@@ -176,10 +176,7 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
 def _let_go(mem: hbSysMem, request: Any) -> int:
     """Have a block go; the structure itself is no view of it whose bytes would have to be kept."""
     mem.backing = None
-    status = _try(request)
-    if status == _OK:
-        mem.virAddr = None
-    return status
+    return _try(request)
 
 
 def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> int:
@@ -189,12 +186,10 @@ def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> int:
         return _no_mem(call, mem)
     if size_bytes is None:
         return _no_number(call, "size", size)
-    if not target.virAddr:
-        return note(
-            Status.HB_SYS_INVALID_ARGUMENT,
-            f"The hbSysMem of {call} holds no memory: its virAddr is NULL. Allocate it first; a block that was freed "
-            "is gone.",
-        )
+    try:
+        ours = target.view()
+    except ValueError as error:
+        return note(Status.HB_SYS_INVALID_ARGUMENT, f"{call}: {error}")
     if not 0 <= size_bytes <= target.memSize:
         return note(
             Status.HB_SYS_INVALID_ARGUMENT,
@@ -209,11 +204,11 @@ def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> int:
     if not size_bytes:
         return _OK
     if is_write:
-        target.view()[:size_bytes] = theirs[:size_bytes]
+        ours[:size_bytes] = theirs[:size_bytes]
     elif theirs.readonly:
         return note(Status.HB_SYS_INVALID_ARGUMENT, "The CPU buffer is read-only; pass a bytearray or an array.")
     else:
-        theirs[:size_bytes] = target.view()[:size_bytes]
+        theirs[:size_bytes] = ours[:size_bytes]
     return _OK
 
 

@@ -10,7 +10,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 class Setting(NamedTuple):
-    """One environment variable that hbrt reads; ``least`` bounds an integer."""
+    """One environment variable that hbrt reads; ``least`` bounds an integer, and lets a size be 0."""
 
     name: str
     kind: str
@@ -39,6 +39,13 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores", 1),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
+    Setting(
+        "HBRT_QUARANTINE",
+        "size",
+        "512M",
+        "freed memory of a board that rests before its address is given out again, unless no other is left; 0 for none",
+        0,
+    ),
     Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
     Setting(
         "HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, all but an eighth of it"
@@ -134,7 +141,8 @@ def is_relayed() -> bool:
 
 def size_bytes(name: str) -> int:
     """Value of a size setting in bytes."""
-    return parse_size(text(name), name)
+    raw = text(name)
+    return 0 if raw.strip() == "0" and _BY_NAME[name].least == 0 else parse_size(raw, name)
 
 
 def check(*names: str) -> None:

@@ -114,7 +114,7 @@ class hbSysMem(CStructure):
         if not self.virAddr:
             raise ValueError(
                 f"This hbSysMem holds no memory (phyAddr {self.phyAddr:#x}, virAddr NULL): hbSysAllocMem was not "
-                "called or did not return 0 (then last_error() says why), or the block has been freed."
+                "called or did not return 0 (then last_error() says why)."
             )
         backing = self.backing
         if backing is not None and backing[0] == self.virAddr and len(backing[1]) >= self.memSize:

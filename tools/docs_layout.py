@@ -172,7 +172,11 @@ def parts_of_the_file() -> str:
         (board.states, "state bytes", f"{layout.SLOT_COUNT}, one a slot"),
         (board.announce, "announce bytes", f"{layout.MAX_CORES} rows, one a core, of {layout.SLOT_COUNT}, one a slot"),
         (board.records, "slot records", f"{layout.SLOT_COUNT} records of {layout.SLOT_RECORD_BYTES}"),
-        (board.pages, "page table", "uint32 for each page of the heap: id of its block, 0 for none"),
+        (
+            board.pages,
+            "page table",
+            "uint32 for each page of the heap: id of its block, 0 for none; with bit 31 of one that was freed",
+        ),
         (board.blocks, "block table", f"records of {layout.BLOCK_RECORD_BYTES}, by block id"),
         (board.heap, "heap", f"{format_size(board.heap_bytes)}; first byte at {board.phy_base:#x}"),
     )
@@ -196,7 +200,7 @@ def block_record() -> str:
         layout.BLOCK_SHARERS,
         f"uint16[{layout.BLOCK_MAX_SHARERS}]",
         "sharers",
-        "ids of the clients that registered the block",
+        "ids of the clients that registered the block; of one that was freed, the end of the program's `file:line`",
     )
     return _rows([*fields(layout.BLOCK, _BLOCK), sharers])
 

@@ -44,6 +44,7 @@ class Block:
         "_exporter",
         "_exporter_ref",
         "address",
+        "allocated_at",
         "base",
         "behind",
         "flushed",
@@ -67,6 +68,7 @@ class Block:
         self.phy_addr = phy_addr
         self.size_bytes = size_bytes
         self.is_cached = is_cached
+        self.allocated_at = ""  # file and line of the program, of its registration too
         self.is_registered = False
         self.is_managed = False  # something frees it when nothing refers to it any more
         self.registrations = 0

@@ -8,12 +8,14 @@ the DDR again, so that a missing flush gives here the wrong data that it gives o
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import deque
 from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.memory.block import Block, address_of, block_users
+from arm_client.memory.freed import Freed
 from hbrt import settings
 from hbrt.attach.question import Question
 from hbrt.ddr.layout import PAGE_BYTES
@@ -39,10 +41,10 @@ class Blocks:
         self._tasks = tasks
         self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted
         self._abandoned: deque[Block] = deque()
+        self.freed = Freed(link.ddr)
         self.is_strict = settings.choice("HBRT_CACHE") == "strict"
-        # What strict mode asks to hear of: a range of a cached block that was flushed, a block that was freed.
+        # What strict mode asks to hear of: a range of a cached block that was flushed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
-        self.on_free: Callable[[Block], None] | None = None
 
     def alloc(self, size_bytes: int, *, is_cached: bool = False) -> Block:
         """Allocate a zeroed block.
@@ -57,9 +59,10 @@ class Blocks:
                 f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} were asked for.",
             )
         self.free_abandoned()
-        phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=call_site(MOST_SITE))
+        site = call_site(MOST_SITE)
+        phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site)
         try:
-            block = self._adopt(phy_addr, size_bytes, is_cached=is_cached)
+            block = self._adopt(phy_addr, size_bytes, site, is_cached=is_cached)
             if block.image is None:  # one with an image is looked at in each submission
                 self._tasks.remember_block(phy_addr, size_bytes)
         except BaseException:
@@ -85,7 +88,7 @@ class Blocks:
                 # One call of C takes it out and keeps it: no interrupt comes between the two.
                 taken.extend(map(deque.popleft, (self._abandoned,)))
                 if not self._link.fault and self._holds(taken[0]):
-                    self.free(taken[0].phy_addr)
+                    self.free(taken[0].phy_addr, "the end of its last array")
             except IndexError:
                 return  # another thread took the last one
             except RequestRefusedError:
@@ -101,7 +104,7 @@ class Blocks:
         try:
             for block in self.owned():
                 if block.is_managed:
-                    self.free(block.phy_addr)
+                    self.free(block.phy_addr, "its program's end")
         except RequestRefusedError:
             return  # the board is gone or does not answer: it takes all back with the lease
 
@@ -139,12 +142,17 @@ class Blocks:
             if block.image is None and block.address != ddr.address + start:
                 ddr.private.isolate(block.address, start, block.end_of_pages(start))
 
-    def free(self, phy_addr: int) -> None:
+    def free(self, phy_addr: int, freed_at: str = "") -> None:
         """Free a block that this process allocated. One that a task uses goes when that has ended.
+
+        Args:
+            phy_addr: Where it starts.
+            freed_at: What a late use is told; empty for the program's file and line.
 
         Raises:
             RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
         """
+        freed_at = freed_at or call_site(MOST_SITE)
         self._tasks.forget_block(phy_addr)
         block = self._blocks.get(phy_addr)
         if block is not None:
@@ -154,25 +162,27 @@ class Blocks:
             self._link.request("register", phy=phy_addr, size=1)
         is_last = block is not None and not block.registrations and not using
         try:
-            self._let_go(phy_addr, block if is_last else None)
-        except RequestRefusedError:
+            self._let_go(phy_addr, block if is_last else None, freed_at)
+        except RequestRefusedError as error:
             for _ in using:
-                self._forgo(phy_addr, None)
+                self._forgo(phy_addr, None, freed_at)
+            gone = self.freed.find_physical(phy_addr) if error.status == Status.HB_SYS_NOT_ALLOCATED else None
+            if gone is not None:
+                raise RequestRefusedError(error.status, f"Free a block once: {gone}.") from None
             raise
         if block is not None and not block.registrations:
             self._blocks.pop(phy_addr, None)
-            if self.on_free is not None:
-                self.on_free(block)
         last = None if block is None or block.registrations else block
         for one in using:
-            if block is not None and not one.keep(phy_addr, block.size_bytes, lambda: self._forgo(phy_addr, last)):
-                self._forgo(phy_addr, last)
+            let_go = functools.partial(self._forgo, phy_addr, last, freed_at)
+            if block is not None and not one.keep(phy_addr, block.size_bytes, let_go):
+                let_go()
 
-    def _let_go(self, phy_addr: int, block: Block | None) -> None:
+    def _let_go(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         asked = Question()
         try:
-            with self._keeping_views(block, asked):
-                self._link.request("free", asked, phy=phy_addr)
+            with self._keeping_views(block, asked, freed_at):
+                self._link.request("free", asked, phy=phy_addr, site=freed_at)
         except RequestRefusedError:
             raise
         except BaseException:  # an interrupt
@@ -183,14 +193,16 @@ class Blocks:
     def _holds(self, block: Block) -> bool:
         return self._blocks.get(block.phy_addr) is block
 
-    def _forgo(self, phy_addr: int, block: Block | None) -> None:
+    def _forgo(self, phy_addr: int, block: Block | None, freed_at: str) -> None:
         # Of a board that has gone: so has the block.
-        with contextlib.suppress(RequestRefusedError), self._keeping_views(block, Question()):
+        with contextlib.suppress(RequestRefusedError), self._keeping_views(block, Question(), freed_at):
             self._link.request("unregister", phy=phy_addr)
 
     @contextlib.contextmanager
-    def _keeping_views(self, block: Block | None, asked: Question) -> Iterator[None]:
+    def _keeping_views(self, block: Block | None, asked: Question, freed_at: str) -> Iterator[None]:
         """Around the request that lets a block go: what still looks at it keeps its last bytes, in private pages.
+
+        Nothing else in this process reaches the block afterwards.
 
         Raises:
             RequestRefusedError: HB_SYS_OUT_OF_MEMORY: there is no memory for them.
@@ -198,6 +210,8 @@ class Blocks:
         viewed = block.viewed() if block is not None and not self._link.fault else None
         if block is None or viewed is None or block.image is not None:  # an image is private already
             yield
+            if block is not None and (viewed is None or block.image is None):
+                self._note_freed(block, freed_at)
             return
         ddr = self._link.ddr
         start = ddr.offset_of(block.phy_addr)
@@ -220,6 +234,13 @@ class Blocks:
             if is_held and is_mapped and not self._link.fault:
                 ddr.private.share(start)
             raise
+        self._note_freed(block, freed_at)
+
+    def _note_freed(self, block: Block, freed_at: str) -> None:
+        ddr = self._link.ddr
+        is_mapped = block.address == ddr.address + ddr.offset_of(block.phy_addr)
+        if (is_mapped or block.image is not None) and not self._link.fault:
+            self.freed.add(block, freed_at)
 
     def register(self, phy_addr: int, size_bytes: int) -> tuple[Block, int]:
         """Map a range that is known by its physical address; counted. Returns its block and the range's offset in it.
@@ -255,7 +276,7 @@ class Blocks:
         is_last = block.registrations == 1 and not self._is_owned(block)
         asked = Question()
         try:
-            with self._keeping_views(block if is_last else None, asked):
+            with self._keeping_views(block if is_last else None, asked, call_site(MOST_SITE)):
                 self._link.request("unregister", asked, phy=phy_addr)
         except RequestRefusedError:
             raise
@@ -338,16 +359,18 @@ class Blocks:
                 Status.HB_SYS_REGISTER_MEM_FAILED,
                 f"The block at {phy_addr:#x} was freed while it was being registered.",
             )
-        block = self._adopt(phy_addr, entry.size_bytes, is_cached=True)
+        block = self._adopt(phy_addr, entry.size_bytes, call_site(MOST_SITE), is_cached=True)
         block.invalidate(0, block.size_bytes)
         return block
 
-    def _adopt(self, phy_addr: int, size_bytes: int, *, is_cached: bool) -> Block:
+    def _adopt(self, phy_addr: int, size_bytes: int, site: str, *, is_cached: bool) -> Block:
         offset = self._link.ddr.offset_of(phy_addr)
         pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
         end = min(phy_addr + pages * PAGE_BYTES, self._link.ddr.layout.phy_end)
+        self.freed.reuse(offset, offset + end - phy_addr)
         ddr, at = self._link.ddr.bytes_with(offset, end - phy_addr)
         whole = ddr[at : at + end - phy_addr]
         block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
+        block.allocated_at = site
         self._blocks[phy_addr] = block
         return block

@@ -8,6 +8,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING
 
+from arm_client.memory.freed import freed_block_at
 from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:
@@ -56,9 +57,16 @@ def _after_fork_in_child() -> None:
 
 
 def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
-    """Bytes of a block of this process, by their address."""
-    found = (session.blocks.bytes_at(address, size_bytes) for session in process.all())
-    return next((view for view in found if view is not None), None)
+    """Bytes of a block of this process, by their address.
+
+    Raises:
+        ValueError: the block was freed.
+    """
+    looked = (session.blocks.bytes_at(address, size_bytes) for session in process.all())
+    found = next((view for view in looked if view is not None), None)
+    if found is None and (gone := freed_block_at(address)) is not None:
+        raise ValueError(f"This hbSysMem holds no memory: {gone}. Use a block before it is freed.")
+    return found
 
 
 hbSysMem.locate = staticmethod(_bytes_at)

@@ -90,8 +90,6 @@ class Session:
             self.blocks.free_abandoned()
             self.link.part()  # first: a call would write parameters into pages that are private
             self.blocks.keep_views()
-            if self.watch is not None:
-                self.watch.tell_written_after_free()
             self.blocks.free_managed()
             if self.daemon is not None:
                 self._tell_findings()

@@ -16,7 +16,6 @@ import threading
 from bisect import bisect_right, insort
 from typing import TYPE_CHECKING
 
-from arm_client.strict.quarantine import Buried
 from arm_client.strict.report import tell, tell_output, tell_pointed, tell_shared, unclean_bytes
 from arm_client.strict.rules import MOST_PARAMETER_BYTES, WORD_BYTES, Clash, Job, Span, clash, reach, words
 from hbrt.ddr.layout import PAGE_BYTES
@@ -73,9 +72,7 @@ class Watch:
         self._entries: list[_Entry] = []
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
-        self._buried = Buried()
         blocks.on_flush = self._on_flush
-        blocks.on_free = self._buried.add
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``, whose arguments it gets, after a look."""
@@ -96,7 +93,7 @@ class Watch:
     def close(self) -> None:
         """Look at nothing any more: this object, the tasks and the memory let go of one another."""
         vars(self._tasks).pop("submit", None)
-        self._blocks.on_flush = self._blocks.on_free = None
+        self._blocks.on_flush = None
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:
@@ -106,10 +103,6 @@ class Watch:
                 at = bisect_right(block.marks, offset)
                 if not (at and block.marks[at - 1] == offset) and len(block.marks) <= MOST_MARKS:
                     insort(block.marks, offset)
-
-    def tell_written_after_free(self) -> None:
-        """Tell of what was written into blocks after they were freed: at the end of the process."""
-        self._buried.look()
 
     def look_at_input(self, what: str, phy_addr: int, size_bytes: int) -> None:
         """Tell the program, once a block, of bytes that it wrote and did not clean before they are read.

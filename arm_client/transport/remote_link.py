@@ -128,7 +128,7 @@ class RemoteLink(Link):
         def on_answer(reply: ControlReply) -> Any:
             is_good = not reply.status
             if verb == "free":
-                self.memory.on_free(args["phy"], is_gone=is_good)
+                self.memory.on_free(args["phy"], args.get("site", ""), is_gone=is_good)
             elif verb == "unregister":
                 self.memory.on_unregister(args["phy"], is_gone=is_good)
             elif is_good and verb == "alloc":

@@ -61,12 +61,12 @@ class RemoteMemory:
         with self._lock:
             self._add(phy_addr, size_bytes, owner, is_owned=False)
 
-    def on_free(self, phy_addr: int, *, is_gone: bool) -> None:
+    def on_free(self, phy_addr: int, freed_at: str, *, is_gone: bool) -> None:
         """The board has answered to freeing a block; ``is_gone`` when it did."""
         with self._lock:
             if is_gone and phy_addr in self._owners:
                 self._owners[phy_addr] = 0
-                self._drop(phy_addr, is_owned=True)
+                self._drop(phy_addr, is_owned=True, freed_at=freed_at)
             self._leaving.discard(phy_addr)
 
     def on_unregister(self, phy_addr: int, *, is_gone: bool) -> None:
@@ -88,7 +88,7 @@ class RemoteMemory:
             self._tables.add(number, phy_addr, size_bytes, _pages(size_bytes), owner)
         self._tables.set_owner(number, self._owners[phy_addr], (self._client_id,) if held.registrations else ())
 
-    def _drop(self, phy_addr: int, *, is_owned: bool) -> None:
+    def _drop(self, phy_addr: int, *, is_owned: bool, freed_at: str = "its end here") -> None:
         found = self._holdings.find(phy_addr, 0)
         if found is None or found[0] != phy_addr:
             return
@@ -98,7 +98,7 @@ class RemoteMemory:
             self._tables.set_owner(self._ids[phy_addr], self._owners[phy_addr], sharers)
             return
         size, extent = found[1].size_bytes, found[1].extent
-        self._tables.remove(phy_addr, _pages(size))
+        self._tables.remove(self._ids[phy_addr], _pages(size), self._client_id, freed_at)
         self._tables.drop_pages(phy_addr, extent)
         self._shadow.forget(phy_addr, extent)
         self._free_ids.append(self._ids.pop(phy_addr))

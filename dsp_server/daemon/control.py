@@ -72,7 +72,7 @@ class Control:
             "alloc": lambda r, _: memory.alloc(
                 r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"]), site=r.args.get("site", "")
             ),
-            "free": lambda r, _: self._let_go(memory.free, r),
+            "free": lambda r, _: self._let_go(memory.free, r, r.args.get("site", "an unknown place")),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
             "unregister": lambda r, _: self._let_go(memory.unregister, r),
             "unclean": lambda r, _: self._unclean(r),
@@ -188,8 +188,8 @@ class Control:
             client=client.id,
         )
 
-    def _let_go(self, let_go: Callable[[int, int], None], request: ControlRequest) -> None:
-        let_go(request.args["phy"], self._lease(request).id)
+    def _let_go(self, let_go: Callable[..., None], request: ControlRequest, *more: str) -> None:
+        let_go(request.args["phy"], self._lease(request).id, *more)
         if self._memory.is_waiting:
             self._settle_soon()
 

@@ -45,15 +45,6 @@ class FreeRanges:
             end = self._remove(end)
         self._insert(start, end)
 
-    def start_of(self, end: int) -> int | None:
-        """Where the free range that ends at `end` starts; None when none does."""
-        return self._start_of.get(end)
-
-    @property
-    def longest(self) -> int:
-        """Pages of the longest range; 0 when there is none."""
-        return self._keys[-1] >> self._shift if self._keys else 0
-
     def __iter__(self) -> Iterator[tuple[int, int]]:
         """The ranges by start."""
         return iter(sorted(self._end_of.items()))

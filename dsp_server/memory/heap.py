@@ -6,8 +6,10 @@ owns the bytes decides what an address means. So a test can run it against a mod
 - A block takes whole pages and is followed by guard pages, which are address space and never bytes. The
   guard of a block that ends where the heap ends lies past that end: an empty heap can be given away in one
   piece.
-- Free ranges are kept by `ranges.py`; live blocks lie in a sorted list of addresses, which answers for
+- Free ranges are kept by `free_ranges.py`; live blocks lie in a sorted list of addresses, which answers for
   addresses inside a block.
+- A freed range rests: the heap hands it out again when more than `rest_bytes` were freed after it, or when
+  nothing else is left. So a late use of a freed address meets no other block.
 - Every call costs O(log n); benchmarks/alloc.py shows the curve. The same calls give the same addresses.
 
 Emulator: the chip's allocator is not documented. Page size, guards and best fit are the emulator's choice.
@@ -92,12 +94,15 @@ class Heap:
         page_bytes: Granularity, a power of two.
         guard_pages: Pages of address space after each block, so that no two are adjacent; 0 allows that
             they are.
+        rest_bytes: How much freed memory rests; 0 hands a freed range out at once.
 
     Raises:
         BadSize: The page is no power of two, or base and size are not whole pages.
     """
 
-    def __init__(self, base: int, size_bytes: int, *, page_bytes: int = PAGE_BYTES, guard_pages: int = 1) -> None:
+    def __init__(
+        self, base: int, size_bytes: int, *, page_bytes: int = PAGE_BYTES, guard_pages: int = 1, rest_bytes: int = 0
+    ) -> None:
         if page_bytes <= 0 or page_bytes & (page_bytes - 1):
             raise BadSize(f"A page of {page_bytes} bytes is no power of two: use one, such as {PAGE_BYTES}.")
         if size_bytes <= 0 or base < 0 or base % page_bytes or size_bytes % page_bytes:
@@ -116,6 +121,8 @@ class Heap:
         self._live: SortedList[int] = SortedList()  # the keys of _blocks
         self._owners: dict[Hashable, dict[int, Block]] = {}
         self._freed: deque[Block] = deque(maxlen=FREED_HISTORY)
+        self._rest_bytes, self._resting_bytes = rest_bytes, 0
+        self._resting: deque[Block] = deque()
         self._spare_ids: list[int] = []
         self._next_id, self._serial, self.used_bytes = 1, 0, 0
 
@@ -130,6 +137,9 @@ class Heap:
             raise BadSize(f"A block of {size_bytes} bytes cannot be allocated: ask for at least 1 byte.")
         pages = -(-size_bytes // self.page_bytes)
         start = self._free.take(pages + self.guard_pages)
+        while start is None and self._resting:
+            self._end_oldest_rest()
+            start = self._free.take(pages + self.guard_pages)
         if start is None:
             raise OutOfMemory(size_bytes, self.free_bytes, self.largest_free_bytes)
         if self._spare_ids:
@@ -160,11 +170,19 @@ class Heap:
         del theirs[phy_addr]
         if not theirs:
             del self._owners[block.owner]
-        heapq.heappush(self._spare_ids, block.block_id)
         self._freed.append(block)
         self.used_bytes -= block.reserved_bytes
-        self._free.give(*self._span(block))
+        self._resting.append(block)
+        self._resting_bytes += block.reserved_bytes
+        while self._resting_bytes > self._rest_bytes:
+            self._end_oldest_rest()
         return block
+
+    def _end_oldest_rest(self) -> None:
+        block = self._resting.popleft()
+        self._resting_bytes -= block.reserved_bytes
+        heapq.heappush(self._spare_ids, block.block_id)
+        self._free.give(*self._span(block))
 
     def find(self, phy_addr: int) -> Block | None:
         """The live block whose pages hold the address, inside it too; None in a guard or a free range."""
@@ -200,14 +218,24 @@ class Heap:
     @property
     def free_bytes(self) -> int:
         """Bytes of the heap that belong to no block and no guard; in pieces, see `largest_free_bytes`."""
-        tail = self._free.start_of(self._end_page)
-        past_the_end = 0 if tail is None else min(self.guard_pages, self._end_page - tail)
-        return (self._free.pages - past_the_end) * self.page_bytes
+        heap_end = self.size_bytes // self.page_bytes
+        return sum(max(0, min(end, heap_end) - start) for start, end in self._available()) * self.page_bytes
 
     @property
     def largest_free_bytes(self) -> int:
         """The largest size that `alloc` would grant now; 0 when it would grant none."""
-        return max(0, self._free.longest - self.guard_pages) * self.page_bytes
+        longest = max((end - start for start, end in self._available()), default=0)
+        return max(0, longest - self.guard_pages) * self.page_bytes
+
+    def _available(self) -> Iterator[tuple[int, int]]:
+        """Ranges of pages that are free when all rests have ended, by start."""
+        first = last = 0
+        for start, end in sorted([*self._free, *map(self._span, self._resting)]):
+            if start > last:
+                yield first, last
+                first = start
+            last = end
+        yield first, last
 
     def validate(self) -> None:
         """Check every invariant in O(n log n).
@@ -221,7 +249,8 @@ class Heap:
 
     def _layout_faults(self) -> Iterator[str]:
         """Blocks and free ranges tile the heap with neither gap nor overlap, and no two free ranges touch."""
-        spans = [(*self._span(block), False) for block in self] + [(*free, True) for free in self._free]
+        spans = [(*self._span(block), False) for block in (*self, *self._resting)]
+        spans += [(*free, True) for free in self._free]
         edge, edge_is_free = 0, False
         for start, end, is_free in sorted(spans):
             if start != edge or end <= start:
@@ -245,7 +274,10 @@ class Heap:
             yield "an owner without blocks is still known"
         if sum(block.reserved_bytes for block in blocks) != self.used_bytes:
             yield "the count of used bytes is off"
-        if sorted([block.block_id for block in blocks] + self._spare_ids) != list(range(1, self._next_id)):
+        if self._resting_bytes != sum(block.reserved_bytes for block in self._resting):
+            yield "the count of resting bytes is off"
+        known = [block.block_id for block in (*blocks, *self._resting)] + self._spare_ids
+        if sorted(known) != list(range(1, self._next_id)):
             yield "a block id is lost or used twice"
 
     def _span(self, block: Block) -> tuple[int, int]:

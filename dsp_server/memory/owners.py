@@ -37,7 +37,7 @@ class MemoryRefusedError(Exception):
 class _Life:
     """What the heap's record does not say: who holds the block now."""
 
-    __slots__ = ("block", "is_cached", "last_owner", "leavers", "leaving", "owner", "sharers", "site")
+    __slots__ = ("block", "freed_at", "is_cached", "last_owner", "leavers", "leaving", "owner", "sharers", "site")
 
     def __init__(self, block: Block, owner: int, site: str, *, is_cached: bool) -> None:
         self.block = block
@@ -46,6 +46,7 @@ class _Life:
         self.is_cached = is_cached
         self.sharers: list[int] = []  # a client as often as it registered the block
         self.last_owner = NOBODY  # of a block that was freed
+        self.freed_at = ""  # file and line of its program
         self.leaving: dict[int, frozenset[TaskKey]] = {}  # clients that let go: what still runs for them
         self.leavers: set[int] = set()  # those of them that let go since it was last looked what runs
 
@@ -77,9 +78,12 @@ class _Life:
 class Memory:
     """The DDR of a board."""
 
-    def __init__(self, ddr: Ddr, mailbox: Mailbox, clients: Clients, find: Callable[..., None]) -> None:
-        """``find`` gets each finding, as of ``Journal.find``: an overrun, a write after free."""
-        self._heap = Heap(ddr.layout.phy_base, ddr.layout.heap_bytes)
+    def __init__(
+        self, ddr: Ddr, mailbox: Mailbox, clients: Clients, find: Callable[..., None], rest_bytes: int = 0
+    ) -> None:
+        """``find`` gets each finding, as of ``Journal.find``: an overrun, a write after free. ``rest_bytes`` rest."""
+        self._heap = Heap(ddr.layout.phy_base, ddr.layout.heap_bytes, rest_bytes=rest_bytes)
+        self._ddr = ddr
         self._tables = DdrTables(ddr)
         self._mailbox = mailbox
         self._clients = clients
@@ -108,9 +112,11 @@ class Memory:
             raise MemoryRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         touched = self._tables.first_nonzero(block.phy_addr, block.reserved_bytes)
         if touched is not None:
+            freed = self._ddr.freed_block(touched)
             self._find(
                 "write-after-free",
-                f"A byte at {touched:#x} was written while that memory was free.",
+                f"A byte at {touched:#x} was written while that memory was free."
+                f"{'' if freed is None else f' It was in {freed}.'}",
                 Place("written", phy_addr=touched, size_bytes=1),
             )
             self._tables.drop_pages(block.phy_addr, block.reserved_bytes)
@@ -119,7 +125,7 @@ class Memory:
         self._held.setdefault(client, set()).add(block.phy_addr)
         return block.phy_addr
 
-    def free(self, phy_addr: int, client: int) -> None:
+    def free(self, phy_addr: int, client: int, freed_at: str = "") -> None:
         """Give up a client's block; it lives on while others have it registered, or a running task may use it.
 
         Raises:
@@ -133,7 +139,7 @@ class Memory:
                 Status.HB_SYS_NOT_ALLOCATED,
                 f"The block at {phy_addr:#x} belongs to client {life.owner}, not to client {client}; it frees its own.",
             )
-        life.owner, life.last_owner = NOBODY, client
+        life.owner, life.last_owner, life.freed_at = NOBODY, client, freed_at
         self._let_go(life, client)
 
     def register(self, phy_addr: int, size_bytes: int, client: int) -> int:
@@ -144,7 +150,7 @@ class Memory:
         """
         life = self._life_holding(phy_addr)
         if life is None:
-            why = self._heap.explain(phy_addr)
+            why = self._why_not(phy_addr)
         elif (over := phy_addr + size_bytes - life.block.phy_addr - life.block.size_bytes) > 0:
             why = f"It runs {over} bytes past the end of the block at {life.block}."
         elif life.owner == NOBODY and not life.sharers:
@@ -182,7 +188,7 @@ class Memory:
             if life.owner == client:
                 count += 1
                 size_bytes += life.block.size_bytes
-                life.owner, life.last_owner = NOBODY, client
+                life.owner, life.last_owner, life.freed_at = NOBODY, client, "its program's end"
             life.sharers = [sharer for sharer in life.sharers if sharer != client]
             self._let_go(life, client)
         return count, size_bytes
@@ -266,7 +272,7 @@ class Memory:
                 if life.leaving or life.owner != NOBODY or life.sharers:
                     self._publish(life)
                     return True
-                self._tables.remove(block.phy_addr, block.reserved_bytes)
+                self._tables.remove(block.block_id, block.reserved_bytes, life.last_owner, life.freed_at)
         except ClaimLockError:
             return False
         self._look_behind(life)
@@ -308,7 +314,8 @@ class Memory:
         self._tables.set_owner(life.block.block_id, life.visible_owner(), tuple(sorted(life.users())))
 
     def _why_not(self, phy_addr: int) -> str:
-        """Sentence on an address that starts no block which could be freed."""
+        """Sentence on an address that starts no block, or one that was freed."""
         if phy_addr in self._lives:
             return f"The block at {phy_addr:#x} was freed by its owner before; others still use it."
-        return self._heap.explain(phy_addr)
+        freed = self._ddr.freed_block(phy_addr)
+        return self._heap.explain(phy_addr) if freed is None else f"It lies in freed memory: {freed}."

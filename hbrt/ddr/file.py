@@ -18,6 +18,9 @@ from typing import NamedTuple
 from hbrt.ddr.claim_lock import ClaimLock
 from hbrt.ddr.layout import (
     BLOCK,
+    BLOCK_FREED,
+    BLOCK_FREED_AT,
+    BLOCK_FREED_AT_BYTES,
     BLOCK_MAX_SHARERS,
     BLOCK_RECORD_BYTES,
     BLOCK_SHARERS,
@@ -52,6 +55,18 @@ class BlockEntry(NamedTuple):
     def end(self) -> int:
         """Physical address after the block's last byte."""
         return self.phy_addr + self.size_bytes
+
+
+class FreedBlock(NamedTuple):
+    """A block that was freed, and whose address was not given out again."""
+
+    phy_addr: int
+    size_bytes: int
+    client_id: int
+    freed_at: str
+
+    def __str__(self) -> str:
+        return f"the block {self.phy_addr:#x}+{self.size_bytes:#x} of client {self.client_id}, freed at {self.freed_at}"
 
 
 class AddressError(ValueError):
@@ -133,10 +148,24 @@ class Ddr:
             return None
         page = (phy_addr - self._heap_start) // PAGE_BYTES
         block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
-        if not block_id:
+        if not 0 < block_id < BLOCK_FREED:
             return None
         entry = BlockEntry(*BLOCK.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES))
         return entry if entry.phy_addr <= phy_addr < entry.end else None
+
+    def freed_block(self, phy_addr: int) -> FreedBlock | None:
+        """Block that held the address and was freed, as long as nothing else has lain there since."""
+        if not self._heap_start <= phy_addr < self._heap_end:
+            return None
+        page = (phy_addr - self._heap_start) // PAGE_BYTES
+        block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
+        if block_id < BLOCK_FREED:
+            return None
+        at = self._blocks + (block_id - BLOCK_FREED) * BLOCK_RECORD_BYTES
+        start, size_bytes, client_id, _ = BLOCK.unpack_from(self.map, at)
+        site = self.map[at + BLOCK_FREED_AT : at + BLOCK_FREED_AT + BLOCK_FREED_AT_BYTES]
+        found = FreedBlock(start, size_bytes, client_id, site.rstrip(b"\0").decode(errors="replace"))
+        return found if start <= phy_addr < start + size_bytes else None  # else another block has that record now
 
     def sharers(self, phy_addr: int) -> tuple[int, ...]:
         """Ids of the clients that registered the live block at this address."""
@@ -200,6 +229,8 @@ class Ddr:
             return f"{asked} is outside this board's DDR ({self._heap_start:#x}..{self._heap_end:#x}).{hint}"
         block = self.block_at(phy_addr)
         if block is None:
+            if (freed := self.freed_block(phy_addr)) is not None:
+                return f"{asked} lies in freed memory: {freed}. Free a block after its last use."
             nearest = self._nearest_below(phy_addr)
             beside = f" The block below is {nearest.phy_addr:#x}+{nearest.size_bytes:#x}." if nearest else ""
             return f"{asked} is in no live block; it was freed or never allocated.{beside}"
@@ -210,7 +241,7 @@ class Ddr:
         page = (phy_addr - self._heap_start) // PAGE_BYTES
         for candidate in range(page, max(-1, page - limit_pages), -1):
             block_id = _U32.unpack_from(self.map, self._pages + candidate * 4)[0]
-            if block_id:
+            if 0 < block_id < BLOCK_FREED:
                 return BlockEntry(*BLOCK.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES))
         return None
 
@@ -258,9 +289,14 @@ class DdrTables:
         BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, 0)
         self._mark(phy_addr, reserved_bytes, block_id)
 
-    def remove(self, phy_addr: int, reserved_bytes: int) -> None:
-        """Withdraw a block: no process can look it up any more."""
-        self._mark(phy_addr, reserved_bytes, 0)
+    def remove(self, block_id: int, reserved_bytes: int, client_id: int = 0, freed_at: str = "") -> None:
+        """Withdraw a block: who uses its address still is told who freed it, and where."""
+        record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
+        phy_addr, size_bytes, _, _ = BLOCK.unpack_from(self._ddr.map, record)
+        self._mark(phy_addr, reserved_bytes, BLOCK_FREED | block_id)
+        BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, client_id, 0)
+        site = freed_at.encode()[-BLOCK_FREED_AT_BYTES:].ljust(BLOCK_FREED_AT_BYTES, b"\0")
+        self._ddr.map[record + BLOCK_FREED_AT : record + BLOCK_FREED_AT + BLOCK_FREED_AT_BYTES] = site
 
     def set_owner(self, block_id: int, owner: int, sharers: tuple[int, ...]) -> None:
         """Write who owns a block and who registered it; owner 0 is nobody.

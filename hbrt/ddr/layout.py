@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"HBRTDDR\0"
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 DDR_BASE = 0x8000_0000
 PAGE_BYTES = 4096
 
@@ -61,6 +61,11 @@ BLOCK_RECORD_BYTES = 64
 BLOCK = struct.Struct("<QQIH")
 BLOCK_SHARERS = 24  # u16[20]: ids of clients that registered the block, 0 for none
 BLOCK_MAX_SHARERS = 20
+# A freed block's pages and record stay as they are until the address is given out again, so that who uses it still
+# can be told whose it was and where it was freed: the end of "file:line" in place of the clients' ids.
+BLOCK_FREED = 1 << 31  # with the block's id, in the page table
+BLOCK_FREED_AT = BLOCK_SHARERS
+BLOCK_FREED_AT_BYTES = 2 * BLOCK_MAX_SHARERS
 
 
 def _up(value: int, step: int = PAGE_BYTES) -> int:

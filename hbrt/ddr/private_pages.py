@@ -2,6 +2,7 @@
 
 A view holds an address, so its bytes cannot move. When the block goes, the pages at that address are exchanged in one
 step for a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a write.
+What nobody looks at any more can be put out of reach: who touches it by a pointer that was kept meets a fault.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Range = tuple[int, int]
 
 _MREMAP_MAYMOVE, _MREMAP_FIXED = 1, 2
 _MAP_FIXED, _MAP_NORESERVE = 0x10, getattr(mmap, "MAP_NORESERVE", 0x4000)
+_NO_ACCESS = 0
 _READ_WRITE = mmap.PROT_READ | mmap.PROT_WRITE
 _PRIVATE = mmap.MAP_PRIVATE | _MAP_NORESERVE
 _ANONYMOUS = _PRIVATE | mmap.MAP_ANONYMOUS
@@ -34,6 +36,7 @@ _mmap.argtypes = (
 )  # fmt: skip
 _mremap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
 _mmap.restype = _mremap.restype = ctypes.c_void_p
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
@@ -62,6 +65,8 @@ class PrivatePages:
         self._lock = threading.RLock()
         self._starts: list[int] = []  # sorted
         self._kept: dict[int, tuple[int, weakref.ref[Any]]] = {}  # start -> end, and what says that it is viewed
+        self._forbidden: dict[int, int] = {}  # start -> end of what is out of reach, or will be without its last view
+        self._forbidden_starts: list[int] = []  # sorted
         self._unviewed: deque[int] = deque()  # starts of ranges whose last view has gone
         self._is_final = False
 
@@ -95,8 +100,46 @@ class PrivatePages:
             kept = None if self._is_final else self._kept.pop(start, None)
             if kept is not None:
                 self._starts.remove(start)
-                flags = mmap.MAP_SHARED | _MAP_FIXED
-                _check(_mmap(self._address + start, kept[0] - start, _READ_WRITE, flags, self._fd, start))
+                flags, access = mmap.MAP_SHARED | _MAP_FIXED, _NO_ACCESS if start in self._forbidden else _READ_WRITE
+                _check(_mmap(self._address + start, kept[0] - start, access, flags, self._fd, start))
+
+    def forbid(self, start: int, end: int) -> None:
+        """Let every access to a range fault, from the moment on at which nothing looks at it.
+
+        A range for which the kernel has no mapping left stays within reach: nobody depends on a fault.
+        """
+        with self._lock:
+            if self._is_final or start in self._forbidden:
+                return
+            self._forbidden[start] = end
+            insort(self._forbidden_starts, start)
+            first = self._kept[start][0] if start in self._kept else start
+            _libc.mprotect(self._address + first, end - first, _NO_ACCESS)
+
+    @staticmethod
+    def empty(pages: mmap.mmap, address: int) -> None:
+        """Give the bytes of other pages of this process back to the host, and let every access to them fault."""
+        pages.madvise(mmap.MADV_REMOVE)
+        _libc.mprotect(address, len(pages), _NO_ACCESS)
+
+    def forbidden(self, start: int, end: int) -> list[int]:
+        """Starts of the forbidden ranges that overlap a range."""
+        with self._lock:
+            last = bisect_left(self._forbidden_starts, end)
+            first = bisect_left(self._forbidden_starts, start)
+            if first and self._forbidden[self._forbidden_starts[first - 1]] > start:
+                first -= 1
+            return self._forbidden_starts[first:last]
+
+    def permit(self, start: int) -> None:
+        """Undo ``forbid`` of the range that starts there."""
+        with self._lock:
+            end = self._forbidden.pop(start, start)
+            if end == start:
+                return
+            self._forbidden_starts.remove(start)
+            if not self._is_final:
+                _libc.mprotect(self._address + start, end - start, _READ_WRITE)
 
     def share_unviewed(self) -> None:
         """Show the file again wherever the last view has gone."""

@@ -70,7 +70,7 @@ VERBS: dict[str, Verb] = {
     "alloc": Verb(
         {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True
     ),
-    "free": Verb({"phy": _PHY}, leased=True),
+    "free": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "unregister": Verb({"phy": _PHY}, leased=True),
     "unclean": Verb(

@@ -325,7 +325,7 @@ class TestRefusals:
         assert hb.hbSysFreeMem(mem) == 0
         gone = self.submit(chip, **{side: freed})  # type: ignore[arg-type]
         assert gone[0] == hb.HB_DSP_INVALID_ADDRESS
-        assert "it was freed or never allocated" in gone[1]
+        assert f"lies in freed memory: the block {freed.phyAddr:#x}+0x40 of client" in gone[1]
 
     def test_no_slots_left(self, chip: Chip) -> None:
         holds = chip.hold_all()

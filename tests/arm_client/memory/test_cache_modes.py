@@ -129,10 +129,8 @@ class TestStrict:
 
     def test_a_freed_block_leaves_no_image_behind(self, chip: Chip) -> None:
         mem = chip.mem(8, b"previous", cached=True)
-        place = mem.phyAddr
         assert hb.hbSysFreeMem(mem) == 0
         again = chip.mem(8, cached=True)
-        assert again.phyAddr == place
         assert bytes(again.view()) == bytes(8)
 
 
@@ -203,27 +201,6 @@ def test_an_overrun_of_cached_memory_is_found_when_it_is_freed(beyond: int) -> N
         (found,) = board.status()["findings"]
         assert found["kind"] == "overrun"
         assert f"at {first:#x}, is the first" in found["text"]
-
-
-@pytest.mark.usefixtures("strict")
-@pytest.mark.parametrize("frees_after", [0, 20], ids=["told at the end", "told when others were freed"])
-def test_a_write_after_free_of_cached_memory_is_told(frees_after: int, caplog: pytest.LogCaptureFixture) -> None:
-    with private_board():
-        mem = hb.hbSysMem()
-        assert hb.hbSysAllocCachedMem(mem, 100) == 0
-        address, place = mem.virAddr or 0, mem.phyAddr
-        mem.view()[:] = bytes(range(100))
-        assert hb.hbSysFreeMem(mem) == 0
-        ctypes.memset(address + 5, 0xFF, 2)
-        for _ in range(frees_after):
-            assert hb.hbSysAllocCachedMem(mem, 100) == 0
-            assert hb.hbSysFreeMem(mem) == 0
-        assert len(caplog.messages) == (frees_after > 0)
-    (said,) = caplog.messages
-    assert said == (
-        f"write-after-free: 2 bytes were written into the cached block at {place:#x}+0x64 after it was freed, "
-        "the first of them 5 bytes from its start."
-    )
 
 
 OVERRUNS = """

@@ -50,7 +50,6 @@ def test_a_foreign_block_serves_tasks_once_it_is_registered(chip: Chip, peer: Pe
     assert chip.outcome(chip.ECHO, foreign, output) == (0, "")
     assert bytes(output.view()[:4]) == b"mine"
     assert hb.hbSysUnregisterMem(foreign) == 0
-    assert foreign.virAddr is None
     assert hb.hbDSPRpc(task, foreign, output, chip.ctrl(chip.ECHO)) == hb.HB_DSP_INVALID_ADDRESS
 
 

@@ -86,6 +86,12 @@ TAKES: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freed memory comes back at once, to this program or another one."""
+    monkeypatch.setenv("HBRT_QUARANTINE", "0")
+
+
 @pytest.fixture
 def _no_collector() -> Iterator[None]:
     """What goes, goes with its last reference."""

@@ -30,12 +30,12 @@ HEAP_PAGES = 64
 class Bench:
     """A memory over a real DDR file, three clients, and tasks that run when a test says so."""
 
-    def __init__(self) -> None:
+    def __init__(self, rest_bytes: int = 0) -> None:
         self.ddr = Ddr.create(HEAP_PAGES * PAGE_BYTES, 1)
         self.mailbox = Mailbox(self.ddr)
         self.clients = Clients(self.mailbox)
         self.found: list[tuple[str, str]] = []
-        self.memory = Memory(self.ddr, self.mailbox, self.clients, self._find)
+        self.memory = Memory(self.ddr, self.mailbox, self.clients, self._find, rest_bytes)
         self.one, self.two, self.three = (self.clients.attach(pid, "test") for pid in (1, 2, 3))
 
     def _find(self, kind: str, text: str, *_places: Place, client: int = 0) -> None:
@@ -128,10 +128,10 @@ def test_free_of_what_is_not_ones_own_is_refused_with_the_reason(bench: Bench) -
     phy_addr = bench.alloc(100)
     other = bench.alloc(100, bench.two)
     gone = bench.alloc(100)
-    bench.memory.free(gone, bench.one.id)
+    bench.memory.free(gone, bench.one.id, "arm.py:7")
     cases = {
         other: f"The block at {other:#x} belongs to client 2, not to client 1; it frees its own.",
-        gone: f"{gone:#x} was freed already (free it once): it was the block at {gone:#x} (100 bytes",
+        gone: f"It lies in freed memory: the block {gone:#x}+0x64 of client 1, freed at arm.py:7.",
         phy_addr + 8: f"{phy_addr + 8:#x} lies 8 bytes inside the block at {phy_addr:#x} (100 bytes, owner 1): pass",
         0x1234: "0x1234 is outside DDR",
     }
@@ -334,13 +334,42 @@ def test_last_block_of_the_heap_has_no_page_behind_it(bench: Bench) -> None:
 
 def test_write_into_free_memory_is_found_at_the_next_allocation_and_cleared(bench: Bench) -> None:
     phy_addr = bench.alloc(PAGE_BYTES)
-    bench.memory.free(phy_addr, bench.one.id)
+    bench.memory.free(phy_addr, bench.one.id, f"/home/somebody/{'deep/' * 9}arm.py:63")
     bench.write(phy_addr + 40, b"\x07")
     assert bench.alloc(PAGE_BYTES) == phy_addr
     assert bench.found == [
-        ("write-after-free", f"A byte at {phy_addr + 40:#x} was written while that memory was free.")
+        (
+            "write-after-free",
+            (
+                f"A byte at {phy_addr + 40:#x} was written while that memory was free. It was in the block "
+                f"{phy_addr:#x}+0x1000 of client 1, freed at /deep/deep/deep/deep/deep/deep/arm.py:63."
+            ),
+        )
     ]
     assert bytes(bench.ddr.view(phy_addr, PAGE_BYTES)) == bytes(PAGE_BYTES)
+
+
+def test_freed_address_rests_until_enough_was_freed_after_it_or_nothing_else_is_left() -> None:
+    bench = Bench(rest_bytes=4 * PAGE_BYTES)
+    first = bench.alloc(2 * PAGE_BYTES)
+    bench.memory.free(first, bench.one.id, "arm.py:1")
+    assert bench.ddr.explain(first + 8, 1) == (
+        f"The physical range {first + 8:#x}+0x1 lies in freed memory: the block {first:#x}+0x2000 of client 1, freed "
+        "at arm.py:1. Free a block after its last use."
+    )
+    second = bench.alloc(2 * PAGE_BYTES)
+    assert second > first
+    free_bytes = bench.memory.summary()["free_bytes"]
+    bench.memory.free(second, bench.one.id)
+    third = bench.alloc(2 * PAGE_BYTES)
+    assert third > second
+    bench.memory.free(third, bench.one.id)  # more than four pages rest now: the oldest comes back
+    assert bench.alloc(PAGE_BYTES) == first
+    assert bench.memory.summary()["free_bytes"] == free_bytes + PAGE_BYTES
+    largest = bench.memory.summary()["largest_free_bytes"]
+    assert bench.alloc(largest)  # which takes in what rests
+    assert bench.memory.summary()["largest_free_bytes"] == 0
+    bench.ddr.close()
 
 
 class MmapOfAnEmulator(mmap.mmap):

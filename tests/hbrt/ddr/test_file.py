@@ -99,11 +99,14 @@ def test_explanation_says_what_is_there_instead(table: Table) -> None:
     assert "virtual" not in ddr.explain(8, 1)
 
 
-def test_block_that_was_removed_is_found_no_more(table: Table) -> None:
-    table.tables.remove(table.block, 2 * PAGE_BYTES)
+def test_block_that_was_removed_is_found_no_more_but_as_one_that_was_freed(table: Table) -> None:
+    table.tables.remove(1, 2 * PAGE_BYTES, 7, "arm.py:63")
     assert table.ddr.block_at(table.block) is None
+    assert table.ddr.freed_block(table.block + 4999) == (table.block, 5000, 7, "arm.py:63")
+    assert table.ddr.freed_block(table.block + 5000) is None
     table.tables.add(1, table.base, 1, PAGE_BYTES, OWNER + 1)  # the id is used again elsewhere
     assert table.ddr.block_at(table.block) is None
+    assert table.ddr.freed_block(table.block) is None
     found = table.ddr.block_at(table.base)
     assert found is not None
     assert (found.phy_addr, found.size_bytes, found.owner, found.end) == (table.base, 1, OWNER + 1, table.base + 1)
@@ -137,7 +140,7 @@ def test_every_change_of_the_tables_is_counted(table: Table) -> None:
     seen = [generation()]
     table.tables.set_owner(1, OWNER, (7,))
     seen.append(generation())
-    table.tables.remove(table.block, 2 * PAGE_BYTES)
+    table.tables.remove(1, 2 * PAGE_BYTES)
     seen.append(generation())
     table.tables.add(2, table.base, 1, PAGE_BYTES, OWNER)
     seen.append(generation())

@@ -1,0 +1,101 @@
+"""Blocks that this process freed: their addresses fault, and a late use is told by a sentence before the process ends.
+
+The range of a freed block is out of reach until the address is given out again, which is as late as possible. So a
+pointer that a program has kept meets a fault, as it might on a board, and never the bytes of another block.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import weakref
+from typing import TYPE_CHECKING, NamedTuple
+
+from arm_client.cabi.call_site import call_site
+
+if TYPE_CHECKING:
+    from arm_client.memory.block import Block
+    from hbrt.ddr.file import Ddr
+
+MOST_BLOCKS = 1024  # each is a mapping of its own to the kernel, which allows 65 530 of them
+
+
+class FreedBlock(NamedTuple):
+    """What is known of a block that was freed. ``image``: its CPU image in strict mode, which keeps its address."""
+
+    image: mmap.mmap | None
+    address: int
+    phy_addr: int
+    size_bytes: int
+    allocated_at: str
+    freed_at: str
+
+    def __str__(self) -> str:
+        return (
+            f"the block {self.phy_addr:#x}+{self.size_bytes:#x}, allocated at {self.allocated_at}, was freed at "
+            f"{self.freed_at}"
+        )
+
+
+class Freed:
+    """The last blocks that this process freed or unregistered on one board."""
+
+    def __init__(self, ddr: Ddr) -> None:
+        self._ddr = ddr
+        self._blocks: dict[int, FreedBlock] = {}  # by start in the file
+        _all.add(self)
+
+    def add(self, block: Block, freed_at: str) -> None:
+        """Put a block's address out of reach, once nothing that this process knows of looks at it."""
+        from arm_client.memory import fault_sentence  # the first free of a process pays for it
+
+        fault_sentence.install(_late_use)
+        start = self._ddr.offset_of(block.phy_addr)
+        self._blocks[start] = FreedBlock(
+            block.image_map, block.address, block.phy_addr, block.size_bytes, block.allocated_at, freed_at
+        )
+        if block.image_map is None:
+            self._ddr.private.forbid(start, start + len(block.base) + len(block.behind))
+        else:
+            self._ddr.private.empty(block.image_map, block.address)
+        while len(self._blocks) > MOST_BLOCKS:
+            oldest = next(iter(self._blocks))
+            self._forget(oldest)
+
+    def reuse(self, start: int, end: int) -> None:
+        """A block of this process lies in this range of the file now."""
+        for known in self._ddr.private.forbidden(start, end):
+            self._forget(known)
+        self._blocks.pop(start, None)
+
+    def find(self, address: int) -> FreedBlock | None:
+        """The freed block that an address of the CPU's lies in."""
+        blocks = list(self._blocks.values())
+        return next((one for one in blocks if 0 <= address - one.address < one.size_bytes), None)
+
+    def find_physical(self, phy_addr: int) -> FreedBlock | None:
+        """Likewise, a physical address."""
+        return self._blocks.get(self._ddr.offset_of(phy_addr))
+
+    def _forget(self, start: int) -> None:
+        self._ddr.private.permit(start)
+        self._blocks.pop(start, None)
+
+
+_all: weakref.WeakSet[Freed] = weakref.WeakSet()
+
+
+def freed_block_at(address: int) -> FreedBlock | None:
+    """The freed block of this process, on whichever board, that an address of the CPU's lies in."""
+    return next((found for one in list(_all) if (found := one.find(address)) is not None), None)
+
+
+def _late_use(address: int) -> str:
+    """Sentence for a fault at an address; empty when no freed block was there."""
+    block = freed_block_at(address)
+    if block is None:
+        return ""
+    return (
+        f"hbrt: use-after-free in process {os.getpid()} at {call_site()}: byte {address - block.address} of {block}. "
+        "Free a block after its last use."
+    )
