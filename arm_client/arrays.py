@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 import numpy as np
 
 from arm_client.cabi.arguments import shown
-from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.errors import CallerError, error_for
 from arm_client.memory.block import Block, Exporter
+from hbrt.errors import StatusError
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -268,5 +268,5 @@ def asked(request: Callable[[], T]) -> T:
     """
     try:
         return request()
-    except RequestRefusedError as error:
-        raise error_for(int(error.status), str(error)) from None
+    except StatusError as error:
+        raise error_for(int(error.status), error.text) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hbrt.errors import BoardError
+from hbrt.errors import BoardError, StatusError
 from hbrt.status import Status, name_of
 
 __all__ = [
@@ -19,16 +19,17 @@ __all__ = [
 ]
 
 
-class HbrtError(RuntimeError):
+class HbrtError(StatusError, RuntimeError):
     """A call on a board failed. ``status`` is the code that the C name would have returned."""
 
     def __init__(self, status: int, sentence: str, cmd: int | None = None) -> None:
-        self.status = status
+        super().__init__(status, sentence)
         self.status_name = name_of(status)
-        self.text = sentence
         self.cmd = cmd
-        where = f"Command {cmd:#x}: " if cmd is not None else ""
-        super().__init__(f"{where}{sentence or 'no text'} [{self.status_name}]")
+
+    def __str__(self) -> str:
+        where = f"Command {self.cmd:#x}: " if self.cmd is not None else ""
+        return f"{where}{self.text or 'no text'} [{self.status_name}]"
 
 
 class CallerError(HbrtError):

@@ -1,14 +1,19 @@
-"""A request that was refused: its status and the sentence."""
+"""Errors that say what was wrong: with a status, where a call would have returned one."""
 
 from __future__ import annotations
 
 
-class RequestRefusedError(Exception):
-    """Whoever was asked refused, or is not there; ``status`` says which, the text why."""
+class StatusError(Exception):
+    """A call was refused or failed; ``status`` is the code that a C name returns for it, ``text`` the sentence."""
 
     def __init__(self, status: int, sentence: str) -> None:
         super().__init__(sentence)
         self.status = status
+        self.text = sentence
+
+
+class RequestRefusedError(StatusError):
+    """A request was refused, or nobody answers it."""
 
 
 class BoardError(RuntimeError):
@@ -27,21 +32,13 @@ class NotRunningError(WrongUseError):
     """No daemon serves the board."""
 
 
-class DidNotStartError(BoardError):
+class DidNotStartError(StatusError, BoardError):
     """A daemon did not come to run; ``status`` says whose fault it was, the text why."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class NoDaemonError(BoardError):
     """No daemon runs on the board."""
 
 
-class RefusedError(BoardError):
-    """The daemon refused a request, or did not answer; ``status`` says which, the text why."""
-
-    def __init__(self, status: int, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
+class RefusedError(RequestRefusedError, BoardError):
+    """The daemon, or the relay of a board of another machine, refused a request or did not answer."""

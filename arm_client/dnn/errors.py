@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.errors import HbrtError
 from hbrt.status import Status
 
 
-class ModelError(RequestRefusedError):
+class ModelError(HbrtError):
     """A model, an argument or a task was refused. ``status`` is an HB_DNN_* code, the text says why and what to do."""
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def bad_argument(sentence: str) -> ModelError:

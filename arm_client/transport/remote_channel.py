@@ -16,8 +16,8 @@ from typing import Any
 
 import zmq
 
-from arm_client.cabi.last_error import RequestRefusedError
 from hbrt.board.paths import RemoteBoard
+from hbrt.errors import RefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import BEAT_SECONDS, RELAY_SAYS, Kind, decode, encode
@@ -40,7 +40,7 @@ class RemoteChannel:
         program: What this program is called, as the board shows it.
 
     Raises:
-        RequestRefusedError: there is none at that address, or it does not let this program in; says why.
+        RefusedError: there is none at that address, or it does not let this program in; says why.
     """
 
     def __init__(self, board: RemoteBoard, program: str) -> None:
@@ -101,8 +101,8 @@ class RemoteChannel:
         if kind == Kind.WELCOME:
             return fields
         if kind in {Kind.REFUSED, Kind.GONE}:
-            raise RequestRefusedError(fields[0], f"The relay at {self._board.name} refused this program: {fields[1]}")
-        raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not say welcome.")
+            raise RefusedError(fields[0], f"The relay at {self._board.name} refused this program: {fields[1]}")
+        raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} did not say welcome.")
 
     def _compare_clocks(self) -> int:
         """Nanoseconds that the board's monotonic clock is ahead of this machine's, by the quickest of some answers."""
@@ -112,7 +112,7 @@ class RemoteChannel:
             self._dialled.say(encode(Kind.CLOCK, number))
             kind, fields = self._dialled.hear(WELCOME_SECONDS)
             if kind != Kind.NOW:
-                raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")
+                raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")
             back_ns = time.monotonic_ns()
             found.append((back_ns - sent_ns, fields[1] - (sent_ns + back_ns) // 2))
         return min(found)[1]
@@ -123,7 +123,7 @@ class RemoteChannel:
         status, why = int(Status.HB_DSP_RELAY_LOST), ""
         try:
             why = self._talk(on_message)
-        except RequestRefusedError as error:
+        except RefusedError as error:
             status, why = int(error.status), str(error)
         except MalformedMessageError as error:
             why = f"The relay at {self._board.name} broke the protocol. {error}"
@@ -174,7 +174,7 @@ class RemoteChannel:
         if kind == Kind.TAKEN:
             self._pump.on_taken(fields[0])
         elif kind in {Kind.GONE, Kind.REFUSED}:
-            raise RequestRefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
+            raise RefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
         on_message(message)
         if kind in {Kind.DATA, Kind.REPLY} and fields[0]:
             self._socket.send(encode(Kind.ACK, fields[0]), _NOBLOCK)  # a relay that waits for room waits for it

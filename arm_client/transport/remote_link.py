@@ -43,12 +43,9 @@ class RemoteLink(Link):
         """Attach.
 
         Raises:
-            BoardError: no relay listens there, or it refuses this process.
+            BoardError: no relay listens there, or it refuses this process: a RefusedError.
         """
-        try:
-            channel = RemoteChannel(paths, program_name())
-        except RequestRefusedError as error:
-            raise BoardError(str(error)) from None
+        channel = RemoteChannel(paths, program_name())
         self.paths = paths
         self._channel = channel
         self.client_id, activity, heap_bytes, self.daemon_pid, self.relay_pid, _ = channel.welcome

@@ -8,20 +8,19 @@ from pathlib import Path
 from types import ModuleType
 
 from dsp_server.core.image_modules import import_from_text
+from hbrt.errors import StatusError
 from hbrt.status import Status
 
 MODULE_NAME = "hbrt_image"
 
 
-class ImageError(ValueError):
+class ImageError(StatusError, ValueError):
     """An image cannot be used; the message says which and why, ``status`` whether its path or what it does is wrong."""
 
-    status = Status.HB_DSP_RUN_TASK_FAILED
+    status: Status = Status.HB_DSP_RUN_TASK_FAILED
 
     def __init__(self, sentence: str, status: Status | None = None) -> None:
-        super().__init__(sentence)
-        if status is not None:
-            self.status = status
+        super().__init__(self.status if status is None else status, sentence)
 
 
 class ImageLateError(ImageError):

@@ -11,8 +11,8 @@ from typing import TypeAlias
 
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import TABLES_GENERATION
+from hbrt.errors import StatusError
 from hbrt.mailbox.table import RPC_ALIGNMENT
-from hbrt.status import Status
 
 MOST_REMEMBERED = 4096
 _GENERATION_END = TABLES_GENERATION + 8
@@ -22,12 +22,8 @@ _EMPTY = memoryview(bytearray())  # writable, as every view is: `output[:] = x` 
 Pair: TypeAlias = tuple[memoryview, memoryview]
 
 
-class RangeRefused(Exception):
-    """A range that a task may not use: its status and the sentence."""
-
-    def __init__(self, status: Status, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
+class RangeRefused(StatusError):
+    """A range that a task may not use."""
 
 
 class Views:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
 from dsp_server.clients import Client, Clients, NoRoomError
-from dsp_server.core.image_loader import ImageError
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.report import Report
 from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
-from dsp_server.memory.owners import Memory, MemoryRefusedError
+from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal, Repeats
-from hbrt.errors import RequestRefusedError
+from hbrt.errors import RequestRefusedError, StatusError
 from hbrt.findings.record import Place
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError
@@ -103,8 +102,8 @@ class Control:
         pending = Pending(identity, request.id)
         try:
             data = self._verbs[request.verb](request, pending)
-        except (RequestRefusedError, MemoryRefusedError, ImageError) as error:
-            self._answer(pending, error.status, str(error))
+        except StatusError as error:
+            self._answer(pending, error.status, error.text)
         except NoRoomError as error:
             self._answer(pending, Status.HB_DSP_TASK_NUM_EXCEED_LIMIT, str(error))
         except CoreStateError as error:

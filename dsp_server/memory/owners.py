@@ -19,19 +19,12 @@ from dsp_server.memory.heap import BadSize, Block, Heap, OutOfMemory
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
+from hbrt.errors import RequestRefusedError
 from hbrt.findings.record import Place
 from hbrt.mailbox.table import Mailbox
 from hbrt.status import Status
 
 NOBODY = 0
-
-
-class MemoryRefusedError(Exception):
-    """A request that cannot be granted: its status, and the sentence."""
-
-    def __init__(self, status: Status, sentence: str) -> None:
-        super().__init__(sentence)
-        self.status = status
 
 
 class _Life:
@@ -102,14 +95,14 @@ class Memory:
             site: ``file:line`` of the program that asks, for findings.
 
         Raises:
-            MemoryRefusedError: no free range of that size; says asked, free, largest.
+            RequestRefusedError: no free range of that size; says asked, free, largest.
         """
         try:
             block = self._heap.alloc(size_bytes, client)
         except OutOfMemory as error:
-            raise MemoryRefusedError(Status.HB_SYS_OUT_OF_MEMORY, str(error)) from None
+            raise RequestRefusedError(Status.HB_SYS_OUT_OF_MEMORY, str(error)) from None
         except BadSize as error:
-            raise MemoryRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         touched = self._tables.first_nonzero(block.phy_addr, block.reserved_bytes)
         if touched is not None:
             freed = self._ddr.freed_block(touched)
@@ -129,13 +122,13 @@ class Memory:
         """Give up a client's block; it lives on while others have it registered, or a running task may use it.
 
         Raises:
-            MemoryRefusedError: no block of this client starts there.
+            RequestRefusedError: no block of this client starts there.
         """
         life = self._lives.get(phy_addr)
         if life is None or life.owner == NOBODY:
-            raise MemoryRefusedError(Status.HB_SYS_NOT_ALLOCATED, self._why_not(phy_addr))
+            raise RequestRefusedError(Status.HB_SYS_NOT_ALLOCATED, self._why_not(phy_addr))
         if life.owner != client:
-            raise MemoryRefusedError(
+            raise RequestRefusedError(
                 Status.HB_SYS_NOT_ALLOCATED,
                 f"The block at {phy_addr:#x} belongs to client {life.owner}, not to client {client}; it frees its own.",
             )
@@ -146,7 +139,7 @@ class Memory:
         """Let a client use a range of a live block, its own or another's; counted. Returns the block's address.
 
         Raises:
-            MemoryRefusedError: the range is not inside one live block, or too many clients registered it.
+            RequestRefusedError: the range is not inside one live block, or too many clients registered it.
         """
         life = self._life_holding(phy_addr)
         if life is None:
@@ -162,7 +155,7 @@ class Memory:
             self._held.setdefault(client, set()).add(life.block.phy_addr)
             self._publish(life)
             return life.block.phy_addr
-        raise MemoryRefusedError(
+        raise RequestRefusedError(
             Status.HB_SYS_REGISTER_MEM_FAILED, f"The range {phy_addr:#x}+{size_bytes:#x} cannot be registered. {why}"
         )
 
@@ -170,11 +163,11 @@ class Memory:
         """Undo one registration of a client.
 
         Raises:
-            MemoryRefusedError: the client has not registered a block there.
+            RequestRefusedError: the client has not registered a block there.
         """
         life = self._life_holding(phy_addr)
         if life is None or client not in life.sharers:
-            raise MemoryRefusedError(
+            raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT, f"Client {client} has registered no block at {phy_addr:#x}."
             )
         life.sharers.remove(client)

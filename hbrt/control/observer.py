@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from hbrt.board.paths import RemoteBoard
 from hbrt.control.daemon import REQUEST_SECONDS
-from hbrt.errors import RefusedError, RequestRefusedError
+from hbrt.errors import RefusedError
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_reply, encode_request
 from hbrt.protocol.remote import Kind, encode
 from hbrt.remote.connection import Dialled
@@ -45,10 +45,7 @@ class Onlooker:
         self._board = board
         self._ticket = 0
         self._numbers = itertools.count(1)
-        try:
-            self._dialled = Dialled(board)
-        except RequestRefusedError as error:
-            raise RefusedError(error.status, str(error)) from None
+        self._dialled = Dialled(board)
 
     def request(self, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
         """Ask for ``status``, ``ops`` or ``mem``; as ``hbrt.control.daemon.Daemon.request``.
@@ -93,14 +90,11 @@ class Onlooker:
 
     def _reply_to(self, frame: bytes, timeout_s: float, what: str) -> ControlReply:
         where = f"The relay at {self._board.name}"
-        try:
-            self._dialled.say(frame)
-            kind, fields = self._dialled.hear(timeout_s)
-            if kind == Kind.REPLY:
-                self._ticket = fields[0]
-                return self._decoded(fields[1])
-        except RequestRefusedError as error:
-            raise RefusedError(error.status, str(error)) from None
+        self._dialled.say(frame)
+        kind, fields = self._dialled.hear(timeout_s)
+        if kind == Kind.REPLY:
+            self._ticket = fields[0]
+            return self._decoded(fields[1])
         if kind in {Kind.REFUSED, Kind.GONE}:
             raise RefusedError(fields[0], f"{where} refused {what!r}: {fields[1]}")
         raise RefusedError(Status.HB_DSP_RELAY_LOST, f"{where} did not answer {what!r}, but said {Kind(kind).name}.")

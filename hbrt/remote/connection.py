@@ -10,7 +10,7 @@ import zmq
 from zmq.utils.monitor import recv_monitor_message
 
 from hbrt.board.paths import RemoteBoard
-from hbrt.errors import RequestRefusedError
+from hbrt.errors import RefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import HEARTBEAT_MS, HEARTBEAT_TIMEOUT_MS, MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode
@@ -34,7 +34,7 @@ class Dialled:
         board: Whose relay.
 
     Raises:
-        RequestRefusedError: nobody listens there, or keys are missing; says which.
+        RefusedError: nobody listens there, or keys are missing; says which.
     """
 
     def __init__(self, board: RemoteBoard) -> None:
@@ -57,7 +57,7 @@ class Dialled:
             self.socket.connect(board.name)
         except zmq.ZMQError as error:
             self.close()
-            raise RequestRefusedError(
+            raise RefusedError(
                 Status.HB_DSP_NOT_RUNNING, f"No relay can be reached at {board.name}: {zmq.strerror(error.errno or 0)}."
             ) from None
 
@@ -70,7 +70,7 @@ class Dialled:
         """The next message but for beats, which do not make the time longer.
 
         Raises:
-            RequestRefusedError: none came (HB_DSP_TIMEOUT), the relay has gone or says nonsense (HB_DSP_RELAY_LOST), or
+            RefusedError: none came (HB_DSP_TIMEOUT), the relay has gone or says nonsense (HB_DSP_RELAY_LOST), or
                 does not let these keys in (HB_DSP_PERMISSION); says why.
         """
         poller = zmq.Poller()
@@ -82,7 +82,7 @@ class Dialled:
             ready = dict(poller.poll(int(left * 1000))) if left > 0 else {}
             if self.socket not in ready:
                 event = recv_monitor_message(self.monitor)["event"] if self.monitor in ready else None
-                raise RequestRefusedError(*self._why_not_in(event, seconds))
+                raise RefusedError(*self._why_not_in(event, seconds))
             try:
                 message = decode(self.socket.recv(), RELAY_SAYS)
             except MalformedMessageError as error:
@@ -91,10 +91,10 @@ class Dialled:
             if message.kind != Kind.BEAT:
                 return message
 
-    def unreadable(self, error: MalformedMessageError) -> RequestRefusedError:
+    def unreadable(self, error: MalformedMessageError) -> RefusedError:
         """The refusal for something that the relay has said and that is not what it may say."""
         where = f"the relay at {self._board.name}"
-        return RequestRefusedError(Status.HB_DSP_RELAY_LOST, f"What {where} says cannot be read. {error}")
+        return RefusedError(Status.HB_DSP_RELAY_LOST, f"What {where} says cannot be read. {error}")
 
     def _why_not_in(self, event: int | None, seconds: float) -> tuple[int, str]:
         where = f"The relay at {self._board.name}"
@@ -124,7 +124,7 @@ def keys_for(board: RemoteBoard) -> ProgramKeys | None:
     """The keys to use with the relay at an address, None for one without.
 
     Raises:
-        RequestRefusedError: it wants keys and there are none, or it has none and some were asked for.
+        RefusedError: it wants keys and there are none, or it has none and some were asked for.
     """
     wants = mechanism(board)
     directory, is_named = default_directory(), bool(text("HBRT_KEYS"))
@@ -132,11 +132,11 @@ def keys_for(board: RemoteBoard) -> ProgramKeys | None:
         try:
             return program_keys(directory)
         except KeysError as error:
-            raise RequestRefusedError(
+            raise RefusedError(
                 Status.HB_DSP_PERMISSION, f"The relay at {board.name} lets in who shows a key. {error}"
             ) from None
     if is_named:
-        raise RequestRefusedError(
+        raise RefusedError(
             Status.HB_DSP_PERMISSION,
             f"The relay at {board.name} has no keys, and HBRT_KEYS asks for them: give it --keys, or unset HBRT_KEYS.",
         )

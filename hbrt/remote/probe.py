@@ -10,7 +10,7 @@ import socket
 import time
 
 from hbrt.board.paths import RemoteBoard
-from hbrt.errors import RequestRefusedError
+from hbrt.errors import RefusedError
 from hbrt.status import Status
 
 CONNECT_SECONDS = 5.0
@@ -24,7 +24,7 @@ def mechanism(board: RemoteBoard) -> str:
     """``NULL`` for a relay without keys, ``CURVE`` for one with keys.
 
     Raises:
-        RequestRefusedError: nobody listens there, or no relay does.
+        RefusedError: nobody listens there, or no relay does.
     """
     is_connected, greeting = False, b""
     deadline = time.monotonic() + CONNECT_SECONDS
@@ -37,19 +37,19 @@ def mechanism(board: RemoteBoard) -> str:
                 connection.settimeout(max(deadline - time.monotonic(), _LEAST_SECONDS))  # however slowly it speaks
     except TimeoutError:
         hangs = "what listens there does not greet as a relay does: it is none, or hangs"
-        raise RequestRefusedError(
+        raise RefusedError(
             Status.HB_DSP_NOT_RUNNING,
             f"No relay answers at {board.name} within {CONNECT_SECONDS:g} s{f'; {hangs}' if is_connected else ''}.",
         ) from None
     except OSError as error:
         why = error.strerror or str(error)
-        raise RequestRefusedError(
+        raise RefusedError(
             Status.HB_DSP_NOT_RUNNING,
             f"No relay can be reached at {board.name}: {why}. Start one beside the board with 'hbrt relay --listen'.",
         ) from None
     name = greeting[12:32].rstrip(b"\0")
     if len(greeting) < GREETING_BYTES or greeting[:1] != b"\xff" or name not in {b"NULL", b"CURVE"}:
-        raise RequestRefusedError(
+        raise RefusedError(
             Status.HB_DSP_NOT_RUNNING, f"What listens at {board.name} is no relay of a board: look at the port."
         )
     return name.decode()

@@ -12,9 +12,10 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from dsp_server.clients import Client, Clients
-from dsp_server.memory.owners import Memory, MemoryRefusedError
+from dsp_server.memory.owners import Memory
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.errors import RequestRefusedError
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 
 HEAP_PAGES = 24
@@ -67,7 +68,7 @@ class MemoryLives(RuleBasedStateMachine):
     def alloc(self, who: int, size_bytes: int) -> None:
         try:
             phy_addr = self.memory.alloc(size_bytes, self.people[who].id, is_cached=False)
-        except MemoryRefusedError:
+        except RequestRefusedError:
             assert self.memory.summary()["largest_free_bytes"] < size_bytes
             return
         self.ddr.view(phy_addr, size_bytes)[:] = b"\xa5" * size_bytes
@@ -79,7 +80,7 @@ class MemoryLives(RuleBasedStateMachine):
         block = self.blocks[which % len(self.blocks)]
         try:
             self.memory.free(block.phy_addr, self.people[who].id)
-        except MemoryRefusedError:
+        except RequestRefusedError:
             assert block.owner != who
             return
         assert block.owner == who
@@ -93,7 +94,7 @@ class MemoryLives(RuleBasedStateMachine):
         offset %= block.size_bytes
         try:
             base = self.memory.register(block.phy_addr + offset, block.size_bytes - offset, self.people[who].id)
-        except MemoryRefusedError:
+        except RequestRefusedError:
             assert block.owner is None
             assert not block.registered
             return
@@ -106,7 +107,7 @@ class MemoryLives(RuleBasedStateMachine):
         block = self.blocks[which % len(self.blocks)]
         try:
             self.memory.unregister(block.phy_addr, self.people[who].id)
-        except MemoryRefusedError:
+        except RequestRefusedError:
             assert who not in block.registered
             return
         block.registered.remove(who)

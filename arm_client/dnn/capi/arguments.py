@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any, ParamSpec, cast
 
 from arm_client.cabi.arguments import behind, integer, referred, shown
-from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.dnn.cores.bpu import ALL_CORES
 from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import bad_argument, one_line
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
+from hbrt.errors import StatusError
 from hbrt.status import Status
 
 _P = ParamSpec("_P")
@@ -30,8 +30,8 @@ def returns_status(call: Callable[_P, None]) -> Callable[_P, int]:
     def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
         try:
             call(*args, **kwargs)
-        except RequestRefusedError as error:
-            return refused(error.status, str(error))
+        except StatusError as error:
+            return refused(error.status, error.text)
         except MemoryError as error:
             return refused(
                 Status.HB_DNN_OUT_OF_MEMORY, f"{call.__name__}: the host has no memory left: {one_line(error)}"

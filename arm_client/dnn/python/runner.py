@@ -24,7 +24,7 @@ from hbrt.dnn_types import (
     hbDNNTaskHandle_t,
     hbDNNTensor,
 )
-from hbrt.errors import RequestRefusedError
+from hbrt.errors import StatusError
 from hbrt.status import Status
 
 
@@ -157,8 +157,8 @@ class Runner:
                 is_awaited=limit_ms <= 0,
             )
             return runtime.tasks.wait(task.value, limit_ms)
-        except RequestRefusedError as error:
-            return error.status, str(error)
+        except StatusError as error:
+            return error.status, error.text
         finally:  # also on Ctrl-C: afterwards nothing writes to the tensors
             if task.value:
                 runtime.tasks.release(task.value)

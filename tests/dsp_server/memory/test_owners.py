@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsp_server.clients import Client, Clients
-from dsp_server.memory.owners import Memory, MemoryRefusedError
+from dsp_server.memory.owners import Memory
 from hbrt.ddr.file import Ddr, can_remove_pages
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
+from hbrt.errors import RequestRefusedError
 from hbrt.findings.record import Place
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.status import Status
@@ -79,8 +80,8 @@ def bench() -> Iterator[Bench]:
     bench.ddr.close()
 
 
-def _refusal(call: Callable[[], object]) -> MemoryRefusedError:
-    with pytest.raises(MemoryRefusedError) as caught:
+def _refusal(call: Callable[[], object]) -> RequestRefusedError:
+    with pytest.raises(RequestRefusedError) as caught:
         call()
     return caught.value
 
