@@ -18,7 +18,7 @@ import click
 from hbrt.samples_dir import samples_dir
 
 # Samples that a group has from another one, as the vendor's script of the group has them.
-_FROM_OTHERS = {"nn": {"mobilenetv1": "dnn"}}
+_FROM_OTHERS = {"nn": {"digits": "dnn"}}
 # What is said of every sample; None where it is not known.
 _FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "output_file")
 

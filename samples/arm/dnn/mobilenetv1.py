@@ -1,10 +1,11 @@
-"""MobileNetV1 on a picture in NV12, its softmax on the DSP: the five likeliest classes.
+"""MobileNetV1 on a picture in NV12, its softmax on the DSP: what a model of this size takes.
 
 python mobilenetv1.py [MODEL [PICTURE]]
 
-MODEL is an ONNX file whose description (a YAML file beside it) says that it takes NV12. Without one,
-samples/dnn/build_mobilenet.py builds MobileNetV1 with random weights into the user's cache, once. PICTURE is any file
-that OpenCV reads. HB_DNN_ENABLE_DSP=1 makes the runtime load its DSP plugin, which takes Softmax over.
+MODEL is an ONNX file whose description (a YAML file beside it) says that it takes NV12; its five likeliest classes are
+shown. Without one, samples/dnn/build_mobilenet.py builds MobileNetV1 with random weights into the user's cache, once:
+it has the size and the speed but knows no classes, for which see digits.py. PICTURE is any file that OpenCV reads.
+HB_DNN_ENABLE_DSP=1 makes the runtime load its DSP plugin, which takes Softmax over.
 """
 
 import ctypes
@@ -27,7 +28,7 @@ BUILDER = SAMPLES / "dnn" / "build_mobilenet.py"
 
 
 def main(model_file: str = "", image_file: str = PICTURE) -> Any:
-    """Prints the five likeliest classes; returns the score of every class."""
+    """Prints the five likeliest classes of a model that was named; returns the score of every class."""
     picture = read_picture(image_file)
     file = model_file or str(built())
 
@@ -71,10 +72,11 @@ def report(what: str, scores: Any, *, is_random: bool = False) -> list[str]:
     is_softmax = bool(scores.min() >= 0 and abs(scores.sum() - 1) < 1e-3)
     shown = "class {}, {:.2%}" if is_softmax else "class {}, score {:.4f}"
     ended = "softmax on the DSP" if is_softmax else "its output is no softmax's"
-    weights = "; its weights are random, so the classes mean nothing" if is_random else ""
+    if is_random:
+        return [f"{what}, {ended}: {len(scores)} scores. Its weights are random; name a trained MODEL to see classes."]
     best = np.argsort(-scores, kind="stable")[:5]
     lines = [f"top {rank}: {shown.format(number, scores[number])}" for rank, number in enumerate(best, 1)]
-    return [f"{what}, {ended}{weights}:", *lines]
+    return [f"{what}, {ended}:", *lines]
 
 
 def built() -> Path:
