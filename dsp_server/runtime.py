@@ -14,13 +14,16 @@ import time
 from collections import deque
 from collections.abc import Callable
 from enum import Enum
-from typing import Final, Literal, NoReturn, TypeAlias
+from types import CodeType
+from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
 
+from dsp_server.hardware.buffers import address_of
 from dsp_server.hardware.cycles import CLOCK_HZ
 from dsp_server.hardware.tcm import BANK_USABLE_BYTES
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registry
 from hbrt.ddr.file import Ddr
+from hbrt.findings.record import Finding, Place
 from hbrt.status import Status
 
 HB_DSP_LOG_NONE: Final = 0
@@ -58,6 +61,37 @@ class NoBoardError(RuntimeError):
     """A call came where it cannot work: with no core, or before hb_dsp_env_init(); the message says what to do."""
 
 
+class Mapping(NamedTuple):
+    """A range that an op has mapped: its view, its physical address, and the line that mapped it."""
+
+    view: memoryview
+    phy_addr: int
+    code: CodeType
+    line: int
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes."""
+        return len(self.view)
+
+    @property
+    def site(self) -> str:
+        """``file:line`` of the call."""
+        return f"{self.code.co_filename}:{self.line}"
+
+    def is_of(self, mapped: object) -> bool:
+        """Whether that is what hb_dsp_mem_map returned, an array over it, or its physical address."""
+        if mapped is self.view or (type(mapped) is int and mapped == self.phy_addr):
+            return True
+        try:
+            return len(self.view) > 0 and address_of(memoryview(mapped)) == address_of(self.view)  # type: ignore[arg-type]
+        except (TypeError, ValueError):
+            return False
+
+    def __str__(self) -> str:
+        return f"{self.phy_addr:#x}+{self.size_bytes:#x}, mapped at {self.site}"
+
+
 class CoreContext:
     """What the process's core is, as the functions of this module see it."""
 
@@ -74,7 +108,8 @@ class CoreContext:
         self.task: tuple[int, int, int] | None = None
         self.client_id = 0
         self.map_failure = ""
-
+        self.mappings: list[Mapping] = []
+        self.report: Callable[[Finding], None] | None = None  # passes a finding to the board; None without one
         self.said: deque[tuple[object, str]] = deque(maxlen=MOST_SAID)  # what ops said, with the task that ran
 
 
@@ -187,6 +222,15 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
     Raises:
         NoBoardError: this process is not a core.
     """
+    mapped = map_range(phy_addr, size_bytes)
+    if mapped is not MAP_FAILED:
+        caller = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files: thousands of times slower
+        context.mappings.append(Mapping(mapped, phy_addr, caller.f_code, caller.f_lineno))
+    return mapped
+
+
+def map_range(phy_addr: int, size_bytes: int) -> Mapped:
+    """As ``hb_dsp_mem_map``, for packaged ops: they keep views from call to call, so no unmapping is expected."""
     ddr = context.ddr
     if ddr is None:
         raise NoBoardError("hb_dsp_mem_map() needs a board: run the op on one, as in hbrt start --image FILE.")
@@ -205,12 +249,41 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
 
 
 def hb_dsp_mem_unmap(mapped: object) -> int:
-    """Undo a mapping: the view, an array over it, or its address. The DDR stays mapped in a core, so nothing moves.
+    """Undo a mapping of this task. The DDR stays mapped in a core, so no bytes move.
+
+    Args:
+        mapped: What ``hb_dsp_mem_map`` returned, an array over it, or its physical address.
 
     Returns:
-        0; HB_DSP_INVALID_ARGUMENT for MAP_FAILED or NULL, which are no mapping.
+        0; HB_DSP_INVALID_ARGUMENT for what this task has not mapped, or has unmapped before; the log says so.
     """
-    return Status.HB_DSP_INVALID_ARGUMENT if mapped is MAP_FAILED or mapped is None or mapped == 0 else 0
+    for at, mapping in enumerate(context.mappings):
+        if mapping.is_of(mapped):
+            del context.mappings[at]
+            return 0
+    what = f"{mapped:#x}" if type(mapped) is int else f"a {type(mapped).__name__}"
+    live = "; ".join(map(str, context.mappings)) or "none"
+    caller = sys._getframe(1)  # noqa: SLF001 - as above
+    hb_dsp_log(
+        HB_DSP_LOG_ERROR,
+        f"hb_dsp_mem_unmap: {what}, at {caller.f_code.co_filename}:{caller.f_lineno}, is no mapping of this task, or "
+        f"was unmapped before. Mapped are: {live}. Pass what hb_dsp_mem_map returned, once.",
+    )
+    return Status.HB_DSP_INVALID_ARGUMENT
+
+
+def find(kind: str, sentence: str, *places: Place) -> None:
+    """Report a mistake of the task that runs, or of the image, to the board; without a board, to the log.
+
+    Args:
+        kind: Of hbrt.findings.record.KINDS.
+        sentence: What is wrong, with values, and what to do.
+        places: The sides of the mistake, the main one first.
+    """
+    if context.report is not None:
+        context.report(Finding(kind, sentence, places, context.client_id))
+    else:
+        hb_dsp_log(HB_DSP_LOG_WARNING, sentence)
 
 
 def hb_dsp_core_id() -> int:

@@ -177,7 +177,9 @@ DSP = (
         "only memory that the caller's process owns or has registered; inside one block",
         "one process's mistake cannot reach another's data",
     ),
-    Choice("hb_dsp_mem_unmap", "checks its argument; nothing is unmapped", "a core keeps the whole DDR mapped"),
+    Choice(
+        "hb_dsp_mem_unmap", "refuses what this task has not mapped; no bytes move", "a core keeps the whole DDR mapped"
+    ),
     Choice("HB_ERR_MMAP_FAILED", f"{int(Status.HB_ERR_MMAP_FAILED)}", "its value is not public"),
     Choice(
         "log levels",

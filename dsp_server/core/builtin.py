@@ -5,11 +5,13 @@ from __future__ import annotations
 import struct
 import traceback
 
+from dsp_server import runtime
 from dsp_server.core.views import RangeRefused, Views
 from dsp_server.errors import ParameterError
 from dsp_server.hardware.tcm import OutOfTcm
 from dsp_server.registry import Registry, range_name
 from hbrt.cv.image import CvRuleError
+from hbrt.findings.record import Place
 from hbrt.mailbox.table import Request
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
@@ -26,6 +28,14 @@ def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[
         RangeRefused: the output block of BUTT is not usable.
     """
     if request.cmd == HB_DSP_RPC_CMD_PING:
+        if request.input_phy or request.output_phy:
+            runtime.find(
+                "ping-blocks",
+                f"A PING (command {request.cmd:#x}) came with the input block {request.input_phy:#x}+"
+                f"{request.input_bytes:#x} and the output block {request.output_phy:#x}+{request.output_bytes:#x}, "
+                "which no op reads or writes. Is rpcCmd not set? Else pass no blocks.",
+                Place("submitted", cmd=request.cmd, phy_addr=request.input_phy, size_bytes=request.input_bytes),
+            )
         return 0, ""
     if request.cmd == HB_DSP_RPC_CMD_BUTT:
         output = views.get(request.output_phy, request.output_bytes, request.client)

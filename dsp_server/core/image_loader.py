@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import linecache
 import sys
 from pathlib import Path
 from types import ModuleType
 
+from dsp_server import runtime
+from dsp_server.core.image_checks import uncalled_macros
 from dsp_server.core.image_modules import import_from_text
 from hbrt.errors import StatusError
+from hbrt.findings.record import Place
 from hbrt.status import Status
 
 MODULE_NAME = "hbrt_image"
@@ -44,7 +48,15 @@ def load_and_run(snapshot: str, origin: str) -> None:
     source = Path(snapshot).read_text(encoding="utf-8")
     # A traceback shows the lines that run, also when the file has changed since.
     linecache.cache[origin] = (len(source), None, source.splitlines(keepends=True), origin)
-    code = compile(source, origin, "exec")
+    tree = ast.parse(source, origin)
+    for name, line in uncalled_macros(tree):
+        runtime.find(
+            "image",
+            f"{name} at {origin}:{line} stands without its parentheses, which registers nothing. A macro of C is a "
+            f"call here: write {name}().",
+            Place("image", f"{origin}:{line}"),
+        )
+    code = compile(tree, origin, "exec")
     exec(code, module.__dict__)  # noqa: S102 - an image is the user's own program, run as the user
     main = getattr(module, "main", None)
     if not callable(main):

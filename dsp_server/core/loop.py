@@ -20,6 +20,7 @@ from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
 from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.heartbeat import Beat, doorbells_in_use
+from dsp_server.core.op_checks import sweep
 from dsp_server.core.op_output import with_what_it_said
 from dsp_server.core.views import Views
 from dsp_server.hardware import cycles, descriptors
@@ -333,7 +334,7 @@ class Core:
         cmd, owner, context.client_id = context.task = RUN.unpack_from(mm, record)
         context.map_failure = ""
         cycles_before = self.counter.cycles
-        text = ""
+        text, has_raised = "", False
         op = self._ops.get(cmd)
         start_ns = done_ns = monotonic_ns()
         try:
@@ -355,7 +356,7 @@ class Core:
                     result = as_status(result)
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
         except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
-            self._is_in_op = False
+            self._is_in_op, has_raised = False, True
             name = f"{'The core' if op is None else op.name} (command {cmd:#x})"
             if not self._own[0]:
                 forked.leave(name, error)
@@ -363,8 +364,8 @@ class Core:
             if not is_refusal(error):
                 self._faults.note(name, error, text)
             done_ns = monotonic_ns()
-        if self.idma.queue or self.tile_manager.live_count:
-            self._sweep(cmd)
+        if self.idma.queue or self.tile_manager.live_count or context.mappings:
+            sweep(cmd, op.name if op else "", self.idma, self.tile_manager, has_raised=has_raised)
         self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
 
     def _interrupt(self) -> None:
@@ -389,6 +390,7 @@ class Core:
         """Run one urgent task inside the op that runs; False when none could be claimed."""
         context = self._context
         before = (self._claim_ns, context.task, context.client_id, context.map_failure, self._priority)
+        mappings, context.mappings = context.mappings, []
         engines = (self.tile_manager, self.counter, self.idma)
         self._is_in_op, self._is_nested = False, True
         self._spare_engines = self._spare_engines or self._make_engines(*self.tile_manager.pool_bytes)
@@ -403,6 +405,7 @@ class Core:
             self._busy_ns = busy_ns_before  # the interrupted op's time has this in it
             self._use_engines(*engines)
             self._claim_ns, context.task, context.client_id, context.map_failure, self._priority = before
+            context.mappings = mappings
             self._is_in_op, self._is_nested = True, False
             self._map[self._activity] = RUNNING
         return slot >= 0
@@ -416,13 +419,6 @@ class Core:
     def _make_engines(pool0_bytes: int, pool1_bytes: int) -> tuple[TileManager, CycleCounter, Idma]:
         tile_manager, counter = TileManager(pool0_bytes, pool1_bytes), CycleCounter()
         return tile_manager, counter, Idma(counter, tile_manager)
-
-    def _sweep(self, cmd: int) -> None:
-        """Say what an op left behind: descriptors never waited for, TCM never freed."""
-        for descriptor in self.idma.drain():
-            runtime.DSP_WARN(f"Command {cmd:#x} ended without waiting for an iDMA transfer: {descriptor}.")
-        for tile in self.tile_manager.reset():
-            runtime.DSP_WARN(f"Command {cmd:#x} did not free TCM: {tile}.")
 
     # -- answer
 

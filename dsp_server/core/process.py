@@ -14,11 +14,13 @@ from typing import NoReturn
 
 from dsp_server import runtime
 from dsp_server.core import forked, image_loader, op_output
+from dsp_server.core.finding_reports import FindingReports
 from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import ImageError, load_and_run
 from dsp_server.core.loop import Core
 from dsp_server.process.process_title import set_title
 from hbrt.ddr.file import Ddr
+from hbrt.findings.record import Finding, Place
 from hbrt.protocol import control
 
 CONTROL_FD = 3
@@ -27,13 +29,16 @@ URGENT_FD = 5
 TRACE_FD = 6
 FIRST_DOORBELL_FD = 7
 _PR_SET_PDEATHSIG = 1
+_MOST_FINDING = 4096  # characters of its sentence
 
 
 class CoreProcess:
     """This process as a core of a board."""
 
-    def __init__(self, index: int, core_count: int, board: str) -> None:
+    def __init__(self, index: int, core_count: int, board: str, origin: str) -> None:
         self.index = index
+        self._origin = origin  # file of the image
+        self._reports = FindingReports(self._send_finding)
         self._board = board
         self.control = socket.socket(fileno=CONTROL_FD)
         try:
@@ -54,6 +59,13 @@ class CoreProcess:
         if not forked.mark[0]:
             forked.leave("The image's main()", came="called hb_dsp_start(). ")
         ops = [[r.cmd, r.name, r.source, r.latency_us] for r in runtime.context.registry.listing()]
+        if not ops:
+            runtime.find(
+                "image",
+                f"The image {self._origin} registers no op. Call hb_dsp_register_fn(), or HB_DSP_REGISTER_NN_ALL(), in "
+                "main() before hb_dsp_start().",
+                Place("image", self._origin),
+            )
         self.control.send(control.pack(event="ready", ops=ops, files=_image_files()))
         set_title(f"core {self.index}", self._board)
         while not (self._may_go or self._is_stopping):
@@ -72,6 +84,19 @@ class CoreProcess:
             forked.leave("The image's main()", came=f"came to this end:\n{problem}\n")
         self.control.send(control.pack(event="broken", text=problem[-control.MAX_REQUEST_BYTES // 2 :]))
         os._exit(1)
+
+    def report(self, found: Finding) -> None:
+        """Pass a finding to the daemon; a child that an op forked says nothing in the core's name."""
+        if forked.mark[0]:
+            self._reports.report(found)
+
+    def _send_finding(self, found: Finding) -> bool:
+        found = found._replace(text=found.text[:_MOST_FINDING])
+        try:
+            self.control.send(control.pack(event="finding", finding=found.as_dict()), socket.MSG_DONTWAIT)
+        except BlockingIOError:  # the daemon is busy: an op must not wait for it
+            return False
+        return True
 
     def stop(self) -> None:
         """End after the task that runs."""
@@ -155,11 +180,12 @@ def main() -> NoReturn:
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     forked.be_the_core(signal.SIGUSR2)
     op_output.install()
-    process = CoreProcess(index, core_count, Path(snapshot).parent.name)
+    process = CoreProcess(index, core_count, Path(snapshot).parent.name, origin)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index
     runtime.context.ddr = process.ddr
     runtime.context.serve = process.serve
+    runtime.context.report = process.report
     if not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = _refuse_breakpoint
     try:

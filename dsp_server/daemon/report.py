@@ -48,6 +48,7 @@ class Report:
 
     def status(self) -> dict[str, Any]:
         """The whole board; sizes in bytes, ages and times in seconds, addresses as integers."""
+        self._lifecycle.processes.read_messages()
         cores = self._lifecycle.cores
         states = self._mailbox.slots_in
         now_ns = time.monotonic_ns()

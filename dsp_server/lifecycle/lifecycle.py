@@ -65,7 +65,9 @@ class Lifecycle:
         load_seconds: float,
         limit_ms: int,
     ) -> None:
-        self.processes = CoreProcesses(loop, clients, ddr.fd, journal.log_fd, core_count, self._on_ready, self._on_end)
+        self.processes = CoreProcesses(
+            loop, clients, ddr.fd, journal.log_fd, core_count, self._on_ready, self._on_end, journal.keep
+        )
         self.life = new_board([image] * core_count, load_seconds, min(limit_ms / 1000, STALL_SECONDS))
         self.cores = [
             BoardCore(index, ddr, life, self.processes.children) for index, life in enumerate(self.life.cores)

@@ -11,6 +11,7 @@ from dsp_server.clients import Client, Clients
 from dsp_server.lifecycle.child import CoreChild, spawn
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop
+from hbrt.findings.record import Finding, finding_of
 from hbrt.mailbox.doorbell import ring
 
 
@@ -25,6 +26,7 @@ class CoreProcesses:
         core_count: Cores of the board.
         on_ready: Called with the number and the process when a process has loaded its image.
         on_end: Called with the number, the process and how it ended, when a process was reaped.
+        on_finding: Called with each finding of a process.
     """
 
     def __init__(
@@ -36,6 +38,7 @@ class CoreProcesses:
         core_count: int,
         on_ready: Callable[[int, CoreChild], None],
         on_end: Callable[[int, CoreChild, str], None],
+        on_finding: Callable[[Finding], None],
     ) -> None:
         self.doorbells = [os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC) for _ in range(core_count)]
         # Rung for a task that may interrupt a core's op.
@@ -47,6 +50,7 @@ class CoreProcesses:
         self._log_fd = log_fd
         self._on_ready = on_ready
         self._on_end = on_end
+        self._on_finding = on_finding
 
     def start(self, number: int, index: int, image: Image, load_seconds: float) -> None:
         """Start a process for a core; it loads the image, and is killed when that takes too long.
@@ -107,10 +111,23 @@ class CoreProcesses:
             self._on_ready(number, child)
         elif message.get("event") == "broken":
             child.fail(str(message.get("text", "")))
+        elif message.get("event") == "finding":
+            try:
+                self._on_finding(finding_of(message["finding"]))
+            except (KeyError, ValueError) as error:
+                child.fail(f"Core {child.index} sent nonsense: {error!r}.")
+
+    def read_messages(self) -> None:
+        """Handle what the processes have sent until now: a finding comes before the end of its task."""
+        for number, child in list(self.children.items()):
+            self._read_messages(number, child)
+
+    def _read_messages(self, number: int, child: CoreChild) -> None:
+        while self._loop.is_watched(child.control.fileno()) and select.select([child.control], [], [], 0)[0]:
+            self._on_message(number, child)
 
     def _on_death(self, number: int, child: CoreChild) -> None:
-        while self._loop.is_watched(child.control.fileno()) and select.select([child.control], [], [], 0)[0]:
-            self._on_message(number, child)  # its last messages
+        self._read_messages(number, child)  # its last messages
         self._loop.unwatch(child.control.fileno())
         self._loop.unwatch(child.pidfd)
         del self.children[number]

@@ -66,8 +66,12 @@ class Journal:
             client: Id of the program whose mistake it is; 0 for nobody's.
             times: How often it was found.
         """
-        found = Finding(kind, sentence, places, client, times, time.time())
-        key = (client, found.fingerprint)
+        self.keep(Finding(kind, sentence, places, client, times))
+
+    def keep(self, found: Finding) -> None:
+        """As ``find``, of a finding that another process made."""
+        found = found._replace(time=time.time())
+        key = (found.client, found.fingerprint)
         before = self._found.pop(key, None)
         self._found[key] = now = before.again(found) if before is not None else found
         if len(self._found) > MOST_FINDINGS:

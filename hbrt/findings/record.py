@@ -36,12 +36,17 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "claim-lock": Kind(Severity.ERROR, is_programs=False),
     "defect": Kind(Severity.ERROR, is_programs=False),
+    "dma-left": Kind(Severity.ERROR),
+    "image": Kind(Severity.WARNING, is_programs=False),
     "leak": Kind(Severity.WARNING),
+    "left-mapped": Kind(Severity.WARNING),
     "missing-clean": Kind(Severity.ERROR, is_told=True),
     "overrun": Kind(Severity.ERROR),
+    "ping-blocks": Kind(Severity.WARNING),
     "relay-died": Kind(Severity.WARNING, is_programs=False),
     "shared-block": Kind(Severity.ERROR, is_told=True),
     "stalled-core": Kind(Severity.ERROR, is_programs=False),
+    "tcm-left": Kind(Severity.WARNING),
     "write-after-free": Kind(Severity.ERROR),
 }
 

@@ -30,6 +30,7 @@ from dsp_server import (
     hb_dsp_env_init,
     hb_dsp_init_global_tm,
     hb_dsp_mem_map,
+    hb_dsp_mem_unmap,
     hb_dsp_register_fn,
     hb_dsp_set_log_level,
     hb_dsp_start,
@@ -64,10 +65,20 @@ def hb_dsp_invert(input: memoryview, output: memoryview, tm: TileManager) -> int
 def invert_plane(src_plane: Plane, dst_plane: Plane, tm: TileManager) -> int:
     """255 - src for every byte of one plane; 0, or a status."""
     src = hb_dsp_mem_map(src_plane.phy_addr, src_plane.size_bytes)
-    dst = hb_dsp_mem_map(dst_plane.phy_addr, dst_plane.size_bytes)
-    if src is MAP_FAILED or dst is MAP_FAILED:
+    if src is MAP_FAILED:
         return HB_ERR_MMAP_FAILED
+    dst = hb_dsp_mem_map(dst_plane.phy_addr, dst_plane.size_bytes)
+    if dst is MAP_FAILED:
+        hb_dsp_mem_unmap(src)
+        return HB_ERR_MMAP_FAILED
+    status = invert_rows(src, dst, src_plane, dst_plane, tm)
+    hb_dsp_mem_unmap(src)
+    hb_dsp_mem_unmap(dst)
+    return status
 
+
+def invert_rows(src: memoryview, dst: memoryview, src_plane: Plane, dst_plane: Plane, tm: TileManager) -> int:
+    """255 - src row by row, through TCM; 0, or a status."""
     row_bytes = src_plane.row_bytes
     row = xvAllocateBuffer(tm, row_bytes, XV_MEM_BANK_COLOR_0, 64)
     if not row:

@@ -78,7 +78,11 @@ def hb_dsp_softmax(input: memoryview, output: memoryview, tm: TileManager) -> in
     ping = xvAllocateBuffer(tm, TILE_SIZE, XV_MEM_BANK_COLOR_0, 64)
     pong = xvAllocateBuffer(tm, TILE_SIZE, XV_MEM_BANK_COLOR_1, 64)
     if not ping or not pong:
-        return HB_DSP_OUT_OF_TCM  # the core takes back what an op that failed did not free
+        for tile in (ping, pong):
+            if tile:
+                xvFreeBuffer(tm, tile)
+        hb_dsp_mem_unmap(src)
+        return HB_DSP_OUT_OF_TCM
     tiles = [ping, pong]
 
     largest = [np.float32(-np.inf)]

@@ -207,12 +207,13 @@ def test_a_flush_that_is_left_out_fails_no_test_and_meets_no_other(
     result = run(
         project,
         """
+@pytest.mark.dsp_board("ops.py", cores=1)
 @pytest.mark.parametrize("repeat", range(2))
 def test_leaves_it_out(dsp_board, repeat):
     assert dsp_board.status()["findings"] == []
     source = dsp_board.alloc(8, cached=True)
     source.view()[:1] = b"x"
-    dsp_board.call(hb.HB_DSP_RPC_CMD_PING, source)
+    dsp_board.call(0x1000, source, dsp_board.alloc(8))
     assert [found["kind"] for found in dsp_board.status()["findings"]] == ["missing-clean"]
 """,
     )
@@ -295,6 +296,12 @@ DISORDER = {
     ctypes.memset(array.ctypes.data + 4096 + 17, 0x55, 4)
 """,
         "- overrun: *byte 18 behind it, at 0x*, is the first that was found.*",
+    ),
+    "tcm": (
+        """
+    dsp_board.call(0x100C)
+""",
+        "- tcm-left: leave_tcm (command 0x100c) returned on core 0 without freeing TCM: 64 bytes at 0x* from *ops.py:*",
     ),
     "write_after_free": (
         """

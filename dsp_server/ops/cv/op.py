@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dsp_server.errors import ParameterError
 from dsp_server.hardware import cycles
 from dsp_server.ops.cv.plans import Plan, Plans
-from dsp_server.runtime import hb_dsp_mem_map
+from dsp_server.runtime import map_range
 from hbrt.cv.image import Plane
 from hbrt.cv.rules import CvParam
 from hbrt.status import Status
@@ -102,7 +102,7 @@ def view_all(planes: tuple[Plane, ...]) -> Planes:
 
 def view(plane: Plane) -> NDArray[Any]:
     """View of one plane in DDR: (rows, columns), or (rows, columns, channels) when a pixel has several."""
-    mapped = hb_dsp_mem_map(plane.phy_addr, plane.size_bytes)
+    mapped = map_range(plane.phy_addr, plane.size_bytes)
     if not isinstance(mapped, memoryview):
         raise NotMapped
     channels, item_bytes = plane.element.channels, plane.element.item_bytes

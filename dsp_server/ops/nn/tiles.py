@@ -20,7 +20,7 @@ from dsp_server.hardware import cycles
 from dsp_server.hardware.descriptors import current
 from dsp_server.hardware.frame import ping_pong
 from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, OutOfTcm
-from dsp_server.runtime import hb_dsp_mem_map
+from dsp_server.runtime import map_range
 from hbrt.settings import choice
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def array_at(phy_addr: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any] | 
             f"The {dtype.name} data at {phy_addr:#x} is not aligned: "
             f"its address must be a multiple of {dtype.itemsize}."
         )
-    mapped = hb_dsp_mem_map(phy_addr, count * dtype.itemsize)
+    mapped = map_range(phy_addr, count * dtype.itemsize)
     return np.frombuffer(mapped, dtype) if isinstance(mapped, memoryview) else None
 
 

@@ -73,6 +73,12 @@ def take_tcm(input: memoryview, output: memoryview, tm: TileManager) -> int:
     return 0
 
 
+def leave_tcm(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """Take 64 bytes of TCM and forget them."""
+    tm.allocate(64, XV_MEM_BANK_COLOR_0, 64)
+    return 0
+
+
 def note(input: memoryview, output: memoryview, tm: object) -> int:
     """Append the int32 in bytes 0..4 of the input to the journal in the output: u32 count, then the numbers.
 
@@ -111,7 +117,7 @@ def main() -> None:
     """Register them and serve."""
     hb_dsp_env_init()
     HB_DSP_REGISTER_NN_ALL()
-    ops = (echo, hold, fail, give_back, give_none, give_numpy, fetch, take_tcm, note, which, add_one, rest)
+    ops = (echo, hold, fail, give_back, give_none, give_numpy, fetch, take_tcm, note, which, add_one, rest, leave_tcm)
     for cmd, op in enumerate(ops, 0x1000):
         hb_dsp_register_fn(cmd, op, 0)
     hb_dsp_start()

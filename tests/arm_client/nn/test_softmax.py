@@ -166,13 +166,14 @@ def test_after_a_row_that_fails_no_task_is_left(dsp_board: Board, monkeypatch: p
 
 WAITS_FOR_ITS_ROW = """
 import time
-from dsp_server import hb_dsp_env_init, hb_dsp_mem_map, hb_dsp_register_fn, hb_dsp_start
+from dsp_server import hb_dsp_env_init, hb_dsp_mem_map, hb_dsp_mem_unmap, hb_dsp_register_fn, hb_dsp_start
 from hbrt.nn_types import hbDSPSoftmaxParam
 
 def op(input, output, tm):
     row = hb_dsp_mem_map(hbDSPSoftmaxParam.from_buffer_copy(input).input, 1)
     while not row[0]:
         time.sleep(0.001)
+    hb_dsp_mem_unmap(row)
     output[0] = 42
     return 0
 

@@ -316,7 +316,10 @@ def test_what_an_op_leaves_in_tcm_is_swept_and_said(bench: Bench, capfd: pytest.
     bench.submit(1, LEAVES_TCM)
     assert bench.run(1)[0] is State.DONE
     assert bench.core.tile_manager.live_count == 0
-    assert "WARNING Command 0x1003 did not free TCM: " in capfd.readouterr().err
+    assert (
+        "leaves_tcm (command 0x1003) returned on core -1 without freeing TCM: 1000 bytes at 0x3ffc"
+        in capfd.readouterr().err
+    )
 
 
 def test_last_task_before_a_stop_is_counted(start: Start) -> None:

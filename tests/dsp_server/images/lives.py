@@ -14,6 +14,7 @@ from dsp_server import (
     hb_dsp_core_id,
     hb_dsp_env_init,
     hb_dsp_mem_map,
+    hb_dsp_mem_unmap,
     hb_dsp_register_fn,
     hb_dsp_start,
 )
@@ -59,6 +60,7 @@ def touch(input: memoryview, output: memoryview, tm: object) -> int:
     if not view:
         return 1
     view[:] = b"\xa5" * 64
+    hb_dsp_mem_unmap(view)
     return 0
 
 

@@ -321,13 +321,14 @@ def test_an_op_that_refuses_leaves_no_task(dsp_board: Board, sweep: NDArray[np.f
 
 WAITS_FOR_ITS_POINTS = """
 import time
-from dsp_server import hb_dsp_env_init, hb_dsp_mem_map, hb_dsp_register_fn, hb_dsp_start
+from dsp_server import hb_dsp_env_init, hb_dsp_mem_map, hb_dsp_mem_unmap, hb_dsp_register_fn, hb_dsp_start
 from hbrt.pointcloud_types import hbDSPPointCloudParam
 
 def op(input, output, tm):
     points = hb_dsp_mem_map(hbDSPPointCloudParam.from_buffer_copy(input).input, 1)
     while not points[0]:
         time.sleep(0.001)
+    hb_dsp_mem_unmap(points)
     return 0
 
 def main():

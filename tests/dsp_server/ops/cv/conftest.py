@@ -139,7 +139,7 @@ def no_copy(target: Array, result: object) -> None:
 @pytest.fixture
 def ddr(monkeypatch: pytest.MonkeyPatch) -> Ddr:
     memory = Ddr(8 << 20)
-    monkeypatch.setattr(shared, "hb_dsp_mem_map", memory.mem_map)
+    monkeypatch.setattr(shared, "map_range", memory.mem_map)
     monkeypatch.setattr(shared, "settle", no_copy)
     for _, source in CV_OPS.values():
         module = importlib.import_module(source.partition(":")[0])

@@ -60,5 +60,5 @@ class FakeDdr:
 @pytest.fixture
 def ddr(monkeypatch: pytest.MonkeyPatch) -> FakeDdr:
     fake = FakeDdr(4 << 20)
-    monkeypatch.setattr("dsp_server.ops.nn.tiles.hb_dsp_mem_map", fake.mem_map)
+    monkeypatch.setattr("dsp_server.ops.nn.tiles.map_range", fake.mem_map)
     return fake

@@ -95,7 +95,7 @@ def test_few_elements(ddr: FakeDdr, count: int) -> None:
 def test_sixteen_million_elements(monkeypatch: pytest.MonkeyPatch) -> None:
     count = 1 << 24
     block = memoryview(np.resize(real(1 << 16), count).data).cast("B")
-    monkeypatch.setattr(tiles, "hb_dsp_mem_map", lambda phy_addr, size_bytes: block[phy_addr : phy_addr + size_bytes])
+    monkeypatch.setattr(tiles, "map_range", lambda phy_addr, size_bytes: block[phy_addr : phy_addr + size_bytes])
     results = []
     for flags in (0, HB_DSP_QUANTI_DDR_PATH):
         param = hbDSPQuantizeParam(**PER_TENSOR, tensor_type=S8, flags=flags, zero_point=3)
