@@ -10,7 +10,7 @@ from typing import Any, cast
 from arm_client.cabi.arguments import behind, integer, is_function, shown, takes
 from arm_client.cabi.last_error import RequestRefusedError, note
 from arm_client.session.process import process
-from arm_client.sys import as_mem
+from arm_client.sys import as_mem, attached
 from hbrt import status as codes
 from hbrt.status import Status
 from hbrt.structures import initializer
@@ -82,8 +82,6 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 
 def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
     """HbDSPRpc for the first call, for NULL blocks, and for arguments passed by reference."""
-    from arm_client.session.session import attached
-
     out = behind(task, hbDSPTask_t)
     how = behind(ctrl, hbDSPRpcCtrlParam)
     blocks = []

@@ -112,8 +112,6 @@ def hbSysRegisterMem(mem: hbSysMem) -> int:
         return _no_mem("hbSysRegisterMem", mem)
 
     def register() -> None:
-        from arm_client.session.session import attached
-
         blocks = attached().blocks
         block, offset = blocks.register(target.phyAddr, target.memSize)
         try:
@@ -142,6 +140,19 @@ def as_mem(mem: object) -> hbSysMem | None:
     return behind(mem, hbSysMem)
 
 
+def attached() -> Session:
+    """As ``arm_client.session.session.attached``, whose module a program's first call loads.
+
+    Raises:
+        RequestRefusedError: HB_DSP_NOT_RUNNING and why, such as no file descriptor left to load it with.
+    """
+    try:
+        from arm_client.session import session
+    except (OSError, ImportError) as error:
+        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"hbrt cannot be loaded: {error}.") from None
+    return session.attached()
+
+
 def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
     call = "hbSysAllocCachedMem" if is_cached else "hbSysAllocMem"
     if as_mem(mem) is None and as_mem(size) is not None:
@@ -153,8 +164,6 @@ def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
         return _no_number(call, "size", size)
 
     def allocate() -> None:
-        from arm_client.session.session import attached
-
         blocks = attached().blocks
         block = blocks.alloc(size_bytes, is_cached=is_cached)
         try:

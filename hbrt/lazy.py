@@ -74,7 +74,7 @@ def _load(name: str, module: str) -> Any:
     """The object behind a lazy name.
 
     Raises:
-        ImportError: a library of one of hbrt's extras is missing; says which extra.
+        ImportError: a library of one of hbrt's extras is missing; says which extra. Or its file cannot be opened.
     """
     try:
         return getattr(import_module(module), name)
@@ -87,3 +87,5 @@ def _load(name: str, module: str) -> Any:
             f"pip install '.[{extra}]' in its clone.",
             name=error.name,
         ) from None
+    except OSError as error:
+        raise ImportError(f"{name} cannot be loaded: {error}.", name=module) from None

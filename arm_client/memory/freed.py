@@ -12,6 +12,7 @@ import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.call_site import call_site
+from arm_client.memory import fault_sentence
 
 if TYPE_CHECKING:
     from arm_client.memory.block import Block
@@ -47,8 +48,6 @@ class Freed:
 
     def add(self, block: Block, freed_at: str) -> None:
         """Put a block's address out of reach, once nothing that this process knows of looks at it."""
-        from arm_client.memory import fault_sentence  # the first free of a process pays for it
-
         fault_sentence.install(_late_use)
         start = self._ddr.offset_of(block.phy_addr)
         self._blocks[start] = FreedBlock(

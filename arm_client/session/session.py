@@ -35,23 +35,27 @@ class Session:
     """A process's hands on one board: link, tasks, memory; counted by its users."""
 
     def __init__(self, paths: BoardPaths, daemon: Launched | None = None) -> None:
-        """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session."""
+        """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session.
+
+        Raises:
+            BoardError: it cannot be attached to; NoDaemonError when nobody serves it. BadSettingError.
+        """
         self.daemon = daemon
         self.users = 0
         self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
         self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
         self._is_closed = False
+        undo = contextlib.ExitStack()
+        undo.callback(self._end_daemon)
         try:
             self.link = _link(paths)
-        except BaseException:
-            self._end_daemon()
-            raise
-        try:
+            undo.callback(self.link.close)
             self.tasks = _tasks(self.link)
             self.blocks = _blocks(self.link, self.tasks)
-        except BaseException:  # a setting with a wrong value
-            self.link.close()
-            self._end_daemon()
+        except BaseException as error:  # a setting with a wrong value, or no file descriptor left
+            undo.close()
+            if isinstance(error, OSError | ImportError):
+                raise BoardError(f"This process cannot attach to board {paths.name}: {error}.") from None
             raise
         self.watch = _watch(self.link, self.tasks, self.blocks) if self.blocks.is_strict else None
         self.notifier = Notifier(self.link, self.tasks)
@@ -189,8 +193,6 @@ def attached() -> Session:
         return default()
     except (BoardError, settings.BadSettingError) as error:
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
-    except OSError as error:  # no descriptor, process or memory left
-        raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"The board cannot be attached to: {error}.") from None
 
 
 def acquire(board: str | None = None) -> Session:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
+from hbrt.board.descriptors import check_free
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import BoardError, RequestRefusedError
@@ -33,6 +34,7 @@ LOOK_MS = 50
 RECONNECT_MS = 5
 MOST_UNREAD = 8192  # frames each way; more than the tasks that one process may have under way
 _TRIES = 3
+_MOST_DESCRIPTORS = 16  # 5 of a context, 2 of each of two sockets, 2 of the channel's own, and what starts a relay
 # Plain integers: pyzmq's are members of enums, and this is the hot path.
 _EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
 
@@ -121,13 +123,17 @@ def open_channel(link: Link) -> RelayChannel:
     """
     try:
         return _find_or_start(link)
-    except RequestRefusedError:
+    except (RequestRefusedError, OSError, zmq.ZMQError) as error:
         if link.is_lost():
             raise RequestRefusedError(link.fault, link.why_faulty()) from None
-        raise
+        if isinstance(error, RequestRefusedError):
+            raise
+        why = f"The relay of board {link.paths.name} cannot be connected to: {error}."
+        raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, why) from None
 
 
 def _find_or_start(link: Link) -> RelayChannel:
+    check_free(_MOST_DESCRIPTORS, "the connection to the relay")
     for _ in range(_TRIES):
         if _holder(link.paths) is None:
             _start(link.paths)

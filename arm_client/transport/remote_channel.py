@@ -45,11 +45,15 @@ class RemoteChannel:
 
     def __init__(self, board: RemoteBoard, program: str) -> None:
         self._board = board
-        self._dialled = Dialled(board)
+        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        try:
+            self._dialled = Dialled(board)
+        except BaseException:
+            os.close(self._bell)
+            raise
         self._socket = self._dialled.socket
         self.outbox: deque[Job] = deque()
         self._pump = Pump()
-        self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         # Nobody rings a descriptor that was closed; a signal's handler may ring in the middle of ringing.
         self._bell_lock = threading.RLock()
         self._is_closing = False

@@ -21,6 +21,7 @@ from arm_client.transport.remote_channel import RemoteChannel
 from arm_client.transport.remote_memory import RemoteMemory
 from hbrt.attach.link import Link, program_name
 from hbrt.attach.question import UNDO, Question
+from hbrt.board.descriptors import check_free
 from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
@@ -33,6 +34,7 @@ from hbrt.remote.send_window import Job
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
 
+_MOST_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
 _SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
 
 
@@ -45,6 +47,7 @@ class RemoteLink(Link):
         Raises:
             BoardError: no relay listens there, or it refuses this process: a RefusedError.
         """
+        check_free(_MOST_DESCRIPTORS, f"an attachment to {paths.name}")
         channel = RemoteChannel(paths, program_name())
         self.paths = paths
         self._channel = channel
@@ -55,6 +58,9 @@ class RemoteLink(Link):
             self.ddr = Ddr.create(heap_bytes, self.core_count)
             undo.callback(self.ddr.close)
             self.memory = RemoteMemory(self.ddr, self.client_id)
+            self.doorbell = os.eventfd(0, os.EFD_CLOEXEC)
+            undo.callback(os.close, self.doorbell)
+            self.lease, self._lease_end = socket.socketpair()  # hangs up when the connection is gone
         except (LayoutError, OSError) as error:
             undo.close()
             channel.start(lambda _: None, lambda *_: None)
@@ -62,10 +68,8 @@ class RemoteLink(Link):
             raise BoardError(f"A copy of the memory of {paths.name} cannot be made here: {error}") from None
         self.mailbox = Mailbox(self.ddr)
         self.first_slots = []
-        self.doorbell = os.eventfd(0, os.EFD_CLOEXEC)
         self.core_doorbells = [-1] * self.core_count  # cores are rung on their own machine
         self.urgent_bells = []
-        self.lease, self._lease_end = socket.socketpair()  # hangs up when the connection is gone
         self.fault = 0
         self.on_end: Callable[[bytes, bytes], None] = lambda *_: None
         self._why = ""

@@ -18,6 +18,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from hbrt.attach.question import UNDO, Question
+from hbrt.board.descriptors import too_few
 from hbrt.board.paths import socket_path
 from hbrt.errors import RequestRefusedError
 from hbrt.protocol import control as wire, zmtp
@@ -258,11 +259,7 @@ def _dialled(path: str, give_up_at: float) -> socket.socket | None:
     try:
         made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     except OSError as error:
-        raise RequestRefusedError(
-            Status.HB_SYS_OUT_OF_MEMORY,
-            f"There is no descriptor for the connection to the daemon ({error.strerror}); raise the limit of open "
-            "files (ulimit -n), or close files.",
-        ) from None
+        raise too_few("the connection to the daemon", error) from None
     try:
         made.settimeout(max(give_up_at - time.monotonic(), 0.0))
         made.connect(path)

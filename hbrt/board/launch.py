@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -61,25 +62,11 @@ def launch(config: DaemonConfig) -> Launched:
     check_descriptors()
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
-    log = open_log(paths)
-    null = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
-    ready_read, ready_write = _pipe(write_high=True)
-    life_read, life_write = _pipe(write_high=False)
-    root = str(Path(__file__).resolve().parents[2])
-    program = f"import sys; sys.path.append({root!r})\n{PROGRAM}"
-    argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), str(READY_FD), str(LIFELINE_FD)]
-    # Given by place: a process that another thread starts at the same time inherits nothing of it.
-    places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}
-    actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
     try:
-        try:
-            pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
-        except BaseException:
-            os.close(ready_read)
-            raise
-        finally:
-            for fd in (log, null, ready_write, life_read):
-                os.close(fd)
+        pid, ready_read, life_write = _spawn(config, paths)
+    except OSError as error:
+        raise BoardError(f"The daemon of board {paths.name} cannot be started: {error.strerror}.") from None
+    try:
         removed = await_running(pid, ready_read, config)
     except BaseException:
         os.close(life_write)  # which ends a daemon that has not come to run, however far this one has come
@@ -88,6 +75,33 @@ def launch(config: DaemonConfig) -> Launched:
         os.close(life_write)
         life_write = -1
     return Launched(pid, life_write, removed)
+
+
+def _spawn(config: DaemonConfig, paths: BoardPaths) -> tuple[int, int, int]:
+    """Start the daemon's process; returns its id, where it says how it went, and its lifeline.
+
+    Raises:
+        OSError: there is no process, or no file descriptor. BoardError: the log cannot be opened.
+    """
+    with contextlib.ExitStack() as given, contextlib.ExitStack() as kept:
+
+        def closed_by(stack: contextlib.ExitStack, fd: int) -> int:
+            stack.callback(os.close, fd)
+            return fd
+
+        log = closed_by(given, open_log(paths))
+        null = closed_by(given, os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+        ready_read, ready_write = map(closed_by, (kept, given), _pipe(write_high=True))
+        life_read, life_write = map(closed_by, (given, kept), _pipe(write_high=False))
+        root = str(Path(__file__).resolve().parents[2])
+        program = f"import sys; sys.path.append({root!r})\n{PROGRAM}"
+        argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), str(READY_FD), str(LIFELINE_FD)]
+        # Given by place: a process that another thread starts at the same time inherits nothing of it.
+        places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}
+        actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
+        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
+        kept.pop_all()
+    return pid, ready_read, life_write
 
 
 def check_descriptors() -> None:
@@ -108,8 +122,13 @@ def _pipe(*, write_high: bool) -> tuple[int, int]:
     """A pipe whose end for the daemon has a high number."""
     ends = list(os.pipe())
     low = ends[write_high]
-    ends[write_high] = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
-    os.close(low)
+    try:
+        ends[write_high] = fcntl.fcntl(low, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
+    except OSError:
+        os.close(ends[not write_high])
+        raise
+    finally:
+        os.close(low)
     return ends[0], ends[1]
 
 

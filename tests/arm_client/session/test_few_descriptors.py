@@ -1,0 +1,45 @@
+"""Programs that are short of file descriptors: each call answers, none ends the process, and all goes on with room."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from arm_client.client import Board
+from tests.remote_relay import KeptRelays, kept_relays  # noqa: F401 - a fixture
+
+# From where a program cannot attach to where all goes. A whole range takes a minute.
+LIMITS = {"direct": range(8, 16), "relay": (10, *range(13, 18), 22, 30), "tcp": range(8, 29, 4)}
+
+
+def run(board: str, mode: str) -> list[dict[str, Any]]:
+    rpc_mode = "relay" if mode == "relay" else "direct"
+    environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": rpc_mode}
+    command = [sys.executable, "-m", "tests.arm_client.session.few_descriptors", *map(str, LIMITS[mode])]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment, stdin=subprocess.DEVNULL
+    )
+    assert done.stderr == ""
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("mode", ["direct", "relay", "tcp"])
+def test_each_call_answers_with_a_sentence_and_goes_with_room(
+    dsp_board: Board,
+    kept_relays: KeptRelays,  # noqa: F811
+    mode: str,
+) -> None:
+    board = kept_relays.of(dsp_board.path).address if mode == "tcp" else str(dsp_board.path)
+    said = run(board, mode)
+    assert [one["most"] for one in said] == list(LIMITS[mode])
+    assert [one.get("left", one) for one in said] == [[]] * len(said)
+    assert said[0]["refused"]  # there was too little, and then enough
+    assert said[-1]["refused"] == []
+    for call, status, sentence in (row for one in said for row in one["refused"]):
+        assert status < 0 or call in {"import", "connect"}
+        assert "Too many open files" in sentence, (call, sentence)
