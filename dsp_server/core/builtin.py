@@ -1,4 +1,4 @@
-"""What a core answers by itself: PING, the list of commands, unknown commands; and what an op's return value means."""
+"""The core's own answers: PING, the list of commands, unknown commands; and the meaning of an op's return value."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def answer_builtin(registry: Registry, views: Views, request: Request) -> tuple[
 
 
 def _missing_call(registry: Registry, cmd: int) -> str:
-    """What an image lacks whose packaged ops are missing: a macro of C does its work without parentheses."""
+    """A hint for an image without packaged ops: a macro of C works without parentheses, its Python twin does not."""
     whose = range_name(cmd)
     has_packaged = any(one.source.startswith(_PACKAGED) and range_name(one.cmd) == whose for one in registry.listing())
     if whose not in {"nn", "cv"} or has_packaged:
@@ -71,7 +71,7 @@ def pack_listing(ops: list[tuple[int, int, str]]) -> bytes:
 
 
 def as_status(returned: object) -> int:
-    """What an op returned, as a C int.
+    """An op's return value as a C int.
 
     Raises:
         TypeError: not an integer. OverflowError: too large for a C int.
@@ -88,17 +88,17 @@ def as_status(returned: object) -> int:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether what an op raised says that the call is wrong, in a sentence for the caller; else the op is."""
+    """Whether an op's exception says that the call is wrong; any other exception is a mistake of the op."""
     return isinstance(error, (RangeRefused, ParameterError, CvRuleError))
 
 
 def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple[int, str]:
-    """Status and text for what an op raised: its own status for refused ranges and TCM, else a failed run.
+    """Status and text for an op's exception: refused ranges and TCM have their own status.
 
     Args:
-        error: What it raised. Of a refusal by a rule the text is a sentence, of a failure a traceback.
-        map_failure: Why its last mapping failed; empty when none did.
-        op: What to call it in that sentence, such as "softmax (command 0x400)".
+        error: The exception. The text of a refusal is a sentence, that of a failure a traceback.
+        map_failure: Why the op's last mapping failed; empty for none.
+        op: The op's name in that sentence, such as "softmax (command 0x400)".
     """
     if isinstance(error, RangeRefused):
         return error.status, str(error)

@@ -1,4 +1,4 @@
-"""What ops raise, in the board's log: a traceback once, and how often it came again."""
+"""Exceptions of ops in the board's log: each traceback once, and then its count."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ Kind: TypeAlias = tuple[str, type[BaseException], tuple[tuple[str, int], ...]]
 
 
 class FaultLog:
-    """Writes each kind of failure whole the first time, then a line each time that its count has doubled.
+    """Writes the whole traceback of each kind of failure once, then a line each time that its count has doubled.
 
-    Failures are of one kind when the same op raised the same type at the same lines, whatever the message says: an op
-    that fails at every call, with another value each time, costs a few lines and not the log. Of MOST_KINDS kinds the
-    one that came up first is forgotten for a new one.
+    Failures are of one kind when the same op raised the same type at the same lines, whatever the message: an op that
+    fails at every call with another value costs a few lines of the log. Of MOST_KINDS kinds the oldest one is forgotten
+    for a new one.
     """
 
     def __init__(self, write: Callable[[str], None]) -> None:
@@ -30,8 +30,8 @@ class FaultLog:
 
         Args:
             op: Such as "softmax (command 0x400)".
-            error: What it raised.
-            text: What its caller is told: the traceback.
+            error: The exception.
+            text: The text for the caller: the traceback.
         """
         frames: deque[tuple[str, int]] = deque(maxlen=_MOST_FRAMES)
         for frame, line in traceback.walk_tb(error.__traceback__):

@@ -1,7 +1,7 @@
-"""A process that an op or an image forks: it does its own work and ends. It never goes on as the core.
+"""A process that an op or an image forks: it does its own work and ends. It never continues as the core.
 
-A core knows itself by a page that the kernel empties in a fork's child. So a fork by C code is seen, too, at the cost
-of reading one byte where an op returns; ``os.getpid`` costs six times that.
+A core recognises itself by a page that the kernel empties in a fork's child. So it detects a fork by C code too, for
+the cost of one byte read after each op; ``os.getpid`` costs six times as much.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CORE_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 _held = threading.local()
 
 mark = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-"""Its first byte is 1, but 0 in a child of a core."""
+"""Its first byte is 1 in a core, and 0 in a child of a core."""
 mark[0] = 1
 
 
@@ -30,40 +30,40 @@ def be_the_core(trace_signal: signal.Signals) -> None:
     """Note that this process is a core.
 
     Args:
-        trace_signal: What has faulthandler write where the core is; means nothing in a child.
+        trace_signal: Makes faulthandler write the core's stack; a child ignores it.
     """
-    with contextlib.suppress(OSError):  # an older kernel: a fork by Python code is seen all the same
+    with contextlib.suppress(OSError):  # an older kernel: forks by Python code are still detected
         mark.madvise(_WIPE_ON_FORK)
     os.register_at_fork(
-        before=_hold_signals, after_in_parent=_let_signals_go, after_in_child=lambda: _be_a_child(trace_signal)
+        before=_hold_signals, after_in_parent=_release_signals, after_in_child=lambda: _become_child(trace_signal)
     )
 
 
 def _hold_signals() -> None:
-    """Have a signal that comes to the child early wait until it has no handler of the core any more."""
+    """Block early signals in the child until it has removed the core's handlers."""
     _held.mask = signal.pthread_sigmask(signal.SIG_BLOCK, _CORE_SIGNALS)
 
 
-def _let_signals_go() -> None:
+def _release_signals() -> None:
     signal.pthread_sigmask(signal.SIG_SETMASK, _held.mask)
 
 
-def _be_a_child(trace_signal: signal.Signals) -> None:
+def _become_child(trace_signal: signal.Signals) -> None:
     mark[0] = 0
-    for number in _CORE_SIGNALS:  # a child that is told to end ends, whatever the core does
+    for number in _CORE_SIGNALS:  # a signal ends a child, whatever the core does with it
         signal.signal(number, signal.SIG_DFL)
     faulthandler.unregister(trace_signal)
-    faulthandler.enable(file=2, all_threads=False)  # where it dies is not where the core died
-    _let_signals_go()
+    faulthandler.enable(file=2, all_threads=False)  # its death is not the core's
+    _release_signals()
 
 
 def leave(what: str, error: BaseException | None = None, came: str = "returned from it. ") -> NoReturn:
-    """End a child that came back out of what forked it, without the core's exit handlers, and say so in the log.
+    """End a child that returned out of the forking function, without the core's exit handlers, and log it.
 
     Args:
-        what: What it came back from, such as "softmax (command 0x400)".
-        error: What it raised. ``sys.exit`` gives the exit code; else that is 1.
-        came: What it did when it raised nothing, up to the next sentence.
+        what: The function, such as "softmax (command 0x400)".
+        error: Its exception. ``sys.exit`` has the exit code; any other gives 1.
+        came: How it returned without an exception, up to the next sentence.
     """
     if isinstance(error, SystemExit):
         came = f"called sys.exit({error.code!r}) in it. "

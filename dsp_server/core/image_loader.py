@@ -19,7 +19,7 @@ MODULE_NAME = "hbrt_image"
 
 
 class ImageError(StatusError, ValueError):
-    """An image cannot be used; the message says which and why, ``status`` whether its path or what it does is wrong."""
+    """An image cannot be used: the text has the reason, ``status`` tells a wrong path from a wrong program."""
 
     status: Status = Status.HB_DSP_RUN_TASK_FAILED
 
@@ -28,7 +28,7 @@ class ImageError(StatusError, ValueError):
 
 
 class ImageLateError(ImageError):
-    """An image had not come to ``hb_dsp_start`` when its time was over."""
+    """An image did not call ``hb_dsp_start`` within its time limit."""
 
     status = Status.HB_DSP_TIMEOUT
 
@@ -37,16 +37,16 @@ def load_and_run(snapshot: str, origin: str) -> None:
     """Load the image's snapshot as the module it was written as, and call its ``main()``.
 
     Raises:
-        ImageError: it has no callable ``main``. What the image itself raises passes through.
+        ImageError: the image has no callable ``main``. An exception of the image itself passes through.
     """
     folder = str(Path(origin).parent)
-    sys.path.insert(0, folder)  # an image may import modules that lie beside it
+    sys.path.insert(0, folder)  # an image may import modules of its own directory
     import_from_text(folder)
     module = ModuleType(MODULE_NAME)
     module.__file__ = origin
     sys.modules[MODULE_NAME] = module
     source = Path(snapshot).read_text(encoding="utf-8")
-    # A traceback shows the lines that run, also when the file has changed since.
+    # A traceback then shows the running lines, even after a change of the file.
     linecache.cache[origin] = (len(source), None, source.splitlines(keepends=True), origin)
     tree = ast.parse(source, origin)
     for name, line in uncalled_macros(tree):

@@ -1,7 +1,7 @@
-"""Imports of an image's own modules from their text, whatever bytecode lies beside them.
+"""Imports an image's own modules from their text, and ignores cached bytecode.
 
-Python takes cached bytecode for that of a module whose size and second of change it has: an edit that is saved within a
-second of the last one, with as many bytes, would go on as it was before.
+Python takes cached bytecode as current when size and second of change are equal: it would miss an edit of the same
+length within one second.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from typing import Any
 
 
 class _TextLoader(SourceFileLoader):
-    """Loads a module's text: without the times of a file, Python neither looks for bytecode nor writes any."""
+    """Loads a module's text: without the times of a file, Python neither reads nor writes bytecode."""
 
     def path_stats(self, path: str) -> Mapping[str, int]:
         raise OSError(f"No bytecode is used for {path}.")
 
 
 def import_from_text(folder: str) -> None:
-    """From now on, load modules of this directory, and of packages in it, from their text.
+    """Load modules of this directory, and of its packages, from their text from now on.
 
-    Directories in it that are entries of sys.path themselves, such as those of a virtual environment, are left out.
+    Subdirectories that are entries of sys.path themselves, such as those of a virtual environment, are excluded.
     """
     make_finder = FileFinder.path_hook(
         (ExtensionFileLoader, EXTENSION_SUFFIXES),

@@ -1,8 +1,8 @@
 """A core: wait, claim, run, answer.
 
-The loop follows hbrt/mailbox/schedule.py: a core that claimed a task says RUNNING and looks whether another core
-should be woken for what is left; one that found nothing says ASLEEP, looks once more, and waits for its doorbell.
-What a core's process is made of, and how it talks with the supervisor, is in core_process.py.
+The loop follows hbrt/mailbox/schedule.py. A core that claimed a task writes RUNNING, and wakes another core for a task
+that is left. A core that found no task writes ASLEEP, scans once more, and waits for its doorbell. core/process.py has
+the rest of a core's process, and its messages with the supervisor.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dsp_server import runtime
 from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
 from dsp_server.core.fault_log import FaultLog
-from dsp_server.core.heartbeat import Beat, doorbells_in_use
+from dsp_server.core.heartbeat import Heartbeat, doorbells_in_use
 from dsp_server.core.op_checks import sweep
 from dsp_server.core.op_output import with_what_it_said
 from dsp_server.core.views import Views
@@ -67,8 +67,8 @@ from hbrt.mailbox.table import (
 
 ANNOUNCED = b"\1"
 PREEMPT_SIGNAL = signal.SIGUSR1
-SHORT_OP_NS = 20_000  # a ring may wait for an op that took no longer the last time
-MOST_OWED_NS = 50_000
+SHORT_OP_NS = 20_000  # a deferred wake-up may wait for an op whose last run took no longer
+MOST_DEFERRED_NS = 50_000
 _READY = int(State.READY)
 _RUNNING = int(State.RUNNING)
 _DONE = int(State.DONE)
@@ -84,20 +84,20 @@ class Core:
         index: Which core of the board this is.
         ddr: The board's DDR.
         doorbells: Every core's doorbell, an eventfd each.
-        urgent_bell: This core's bell for tasks that may interrupt what it runs.
-        control_fd: Becomes readable when the supervisor has something to say.
+        urgent_doorbell: This core's doorbell for tasks that may interrupt its op.
+        control_fd: Readable when the supervisor has sent a message.
         listen: Handles one message of the supervisor, without waiting; False when there is none.
         client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
     """
 
-    _ended_at_last_beat = -1  # tasks that had ended when the last beat found this core looking
+    _ended_at_last_beat = -1  # number of ended tasks when the last heartbeat found this core LOOKING
 
     def __init__(
         self,
         index: int,
         ddr: Ddr,
         doorbells: list[int],
-        urgent_bell: int,
+        urgent_doorbell: int,
         control_fd: int,
         listen: Callable[[], bool],
         client_doorbells: dict[int, int],
@@ -128,7 +128,7 @@ class Core:
         self._others = [at for at in self._activities if at != self._activity]
         self._doorbells = doorbells
         self._client_doorbells = client_doorbells
-        self._urgent_bell = urgent_bell
+        self._urgent_doorbell = urgent_doorbell
         self._listen = listen
         self._main_thread = 0
         self._is_in_op = self._is_nested = False
@@ -137,45 +137,45 @@ class Core:
         self._spare_engines: tuple[TileManager, CycleCounter, Idma] | None = None  # for the op that interrupts
         self._spinner, self._polls = Spinner(), True
         self._fence = Fence()
-        # Its halves, for the hot lines. No handler interrupts there: the one of this process returns outside of an op.
+        # Its halves, for the hot lines. No signal handler interrupts them: the process's handler returns outside an op.
         self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
         self._clients = layout.clients + CLIENT_ASLEEP
-        # Ends with the client table: an owner that there cannot be finds no byte here.
+        # It ends with the client table: an invalid owner has no byte here.
         self._asleep = ddr.bytes[self._clients : layout.client(CLIENT_COUNT)]
         self._epoll = select.epoll()
-        # Edge-triggered: every ring wakes once, and nobody has to read the counter.
+        # Edge-triggered: every ring wakes once, and no read of the counter is needed.
         self._epoll.register(doorbells[index], select.EPOLLIN | select.EPOLLET)
         self._epoll.register(control_fd, select.EPOLLIN)
         self._poll = self._epoll.poll
         self._control_fd = control_fd
         self._is_alone = usable_cpus() == 1
         self._own, self._faults = forked.mark, FaultLog(lambda text: runtime.write_log(f"ERROR {text}"))
-        self._owed: set[int] = set()  # owners whose ring was put off
-        self._owed_since_ns = 0
+        self._deferred: set[int] = set()  # owners of deferred wake-ups
+        self._deferred_since_ns = 0
         self._is_rescan_due = False
-        self._not_rung: set[int] = set()  # owners that seemed awake when a task of theirs ended
+        self._unrung: set[int] = set()  # owners that seemed awake when one of their tasks ended
         self._tasks, self._busy_ns, self.counter.cycles = _COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
 
     def serve(self) -> None:
         """Serve tasks until ``is_stopping``."""
         signal.signal(PREEMPT_SIGNAL, lambda *_: self._preempt())
         self._main_thread = threading.get_ident()
-        Beat(self._ddr_bytes, self._record, self._look_again, self._urgent_bell, self._interrupt).start()
-        self._look_at_everything()
+        Heartbeat(self._ddr_bytes, self._record, self._rescan, self._urgent_doorbell, self._interrupt).start()
+        self._announce_all()
         while not self.is_stopping:
             slot = self._claim()
             if slot < 0:
-                if self._owed:
-                    self._pay()
+                if self._deferred:
+                    self._flush_deferred()
                 self._wait()
             else:
                 self._run(slot)
-        self._count()  # the next process of this core goes on from here
+        self._count()  # the next process of this core continues the counters
 
     # -- wait
 
     def _wait(self) -> None:
-        """Look a little longer, then sleep until rung."""
+        """Poll for a while, then sleep until the doorbell rings."""
         mm, start, end = self._map, self._announced, self._announced_end
         mm[self._activity] = LOOKING
         if self._polls and self._spinner.budget_ns and self._spinner.spin(lambda: mm.find(ANNOUNCED, start, end) >= 0):
@@ -190,34 +190,34 @@ class Core:
         mm[self._activity] = LOOKING
         if self._is_rescan_due:
             self._is_rescan_due = False
-            self._look_at_everything()
+            self._announce_all()
 
-    def _look_again(self) -> None:
-        """Once a beat, in the beat's thread: count, and see who sleeps although there is something for them."""
+    def _rescan(self) -> None:
+        """Once a heartbeat, in its thread: write the counters, and wake sleepers that missed a wake-up."""
         mm = self._map
         self._count()
-        if mm[self._activity] == STALLED:  # the supervisor missed beats and had nobody ring this core; it beats again
+        if mm[self._activity] == STALLED:  # the supervisor missed heartbeats and marked this core
             mm[self._activity] = RUNNING if self._is_in_op else LOOKING
             self._is_rescan_due = True
             ring(self._doorbells[self.index])
-        if mm[self._activity] == ASLEEP and self._unseen():
+        if mm[self._activity] == ASLEEP and self._unannounced():
             self._is_rescan_due = True
-            empty(self._doorbells[self.index])  # a counter that somebody filled would take no ring
+            empty(self._doorbells[self.index])  # a full counter would take no ring
             ring(self._doorbells[self.index])
         self._free_stuck_ring()
         is_any_core_free = any(mm[at] in _FREE for at in self._activities)
         if not is_any_core_free and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
-            self._interrupt()  # an urgent bell may have been missed; a core that is free would be quicker
-        owners, self._not_rung = self._not_rung, set()
+            self._interrupt()  # an urgent ring may be lost; a free core would be quicker
+        owners, self._unrung = self._unrung, set()
         with doorbells_in_use:
             for owner in owners:
                 doorbell = self._client_doorbells.get(owner)
-                # Also one that does not seem to sleep: whoever said that it rings may have been stopped before it did.
+                # Also an owner that seems awake: the core that cleared its flag may have been stopped before its ring.
                 if doorbell is not None and has_room(doorbell):
                     ring(doorbell)
 
     def _free_stuck_ring(self) -> None:
-        """A client that has filled its own doorbell's counter must not keep this core waiting in its ring for ever."""
+        """Empty the full doorbells of clients: a ring of a full one would block this core for ever."""
         ended = self._tasks if self._map[self._activity] == LOOKING else -1
         if ended >= 0 and ended == self._ended_at_last_beat:
             with doorbells_in_use:
@@ -231,15 +231,15 @@ class Core:
             self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, self.counter.cycles + self._nested_cycles
         )
 
-    def _unseen(self) -> list[int]:
-        """Slots that are READY for this core and not in its queue."""
+    def _unannounced(self) -> list[int]:
+        """Slots that are READY for this core and not in its queue yet."""
         known = {slot for _, slot in self._queue.copy()}
         ready = (slot for slot in self._mailbox.slots_in(State.READY) if slot not in known)
         return [slot for slot in ready if may_run(self.index, self._mailbox.request(slot).core_mask)]
 
-    def _look_at_everything(self) -> None:
-        """Find what is READY by its state byte: a task is never lost with its hint."""
-        for slot in self._unseen():
+    def _announce_all(self) -> None:
+        """Announce all READY tasks by their state bytes: a lost announce byte never loses a task."""
+        for slot in self._unannounced():
             self._map[self._announced + slot] = 1
 
     # -- claim
@@ -248,7 +248,7 @@ class Core:
         """Take the best task that this core may run; -1 when there is none.
 
         Args:
-            worst: First part of the key of a task that is not too bad: 0 admits all priorities.
+            worst: Largest first part of the task key: 0 admits all priorities.
         """
         mm, queue, lock = self._map, self._queue, self._claim_lock
         self._collect()
@@ -258,12 +258,12 @@ class Core:
             if mm[at] != _READY:
                 continue  # another core was first: not worth the lock
             if (refusal := lock.try_acquire(lock.handle)) and not self._await_lock(refusal):
-                mm[self._announced + slot] = 1  # for the next look
+                mm[self._announced + slot] = 1  # for the next claim
                 return -1
-            # The mask, too: what announced the slot to this core may have been an earlier task in it.
+            # The mask too: an earlier task in the slot may have made the announcement.
             found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
             if mm[at] == _READY and found == sequence and may_run(self.index, mask):
-                # The mark comes before the state: whoever finds RUNNING finds whose it is.
+                # The mark comes before the state: a reader that finds RUNNING finds the core too.
                 self._claim_ns = monotonic_ns()
                 CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, self._claim_ns)
                 mm[at] = _RUNNING
@@ -277,7 +277,7 @@ class Core:
         return -1
 
     def _await_lock(self, refusal: int) -> bool:
-        """Take the claim lock; False when this core is to stop, or has waited for long enough inside another op."""
+        """Take the claim lock; False when this core is stopping, or has waited too long inside another op."""
         try:
             self._claim_lock.acquire_slowly(refusal, None if self._is_nested else lambda: self.is_stopping)
         except ClaimLockHeldError:
@@ -285,7 +285,7 @@ class Core:
         return True
 
     def _collect(self) -> None:
-        """Queue what was announced to this core. An announce byte is cleared before the record is read."""
+        """Queue the announced tasks. The announce byte is cleared before the record is read."""
         mm, start, end, queue = self._map, self._announced, self._announced_end, self._queue
         at = mm.find(ANNOUNCED, start, end)
         while at >= 0:
@@ -327,7 +327,7 @@ class Core:
     # -- run
 
     def _run(self, slot: int) -> None:
-        """Run the op of a claimed slot and answer, whatever the op does short of ending the process."""
+        """Run the op of a claimed slot and answer, unless the op ends the process."""
         mm = self._map
         record = self._records + slot * SLOT_RECORD_BYTES
         context = self._context
@@ -338,8 +338,10 @@ class Core:
         op = self._ops.get(cmd)
         start_ns = done_ns = monotonic_ns()
         try:
-            if self._owed and (op is None or op.last_ns > SHORT_OP_NS or start_ns - self._owed_since_ns > MOST_OWED_NS):
-                self._pay()
+            if self._deferred and (
+                op is None or op.last_ns > SHORT_OP_NS or start_ns - self._deferred_since_ns > MOST_DEFERRED_NS
+            ):
+                self._flush_deferred()
             if op is None:
                 result, text = answer_builtin(context.registry, self._views, self._mailbox.request(slot))
             else:
@@ -369,25 +371,25 @@ class Core:
         self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
 
     def _interrupt(self) -> None:
-        """Have the main thread look whether something should interrupt its op."""
+        """Send the main thread a signal: an urgent task may interrupt its op."""
         signal.pthread_kill(self._main_thread, PREEMPT_SIGNAL)
 
     def _preempt(self) -> None:
-        """Run a task of priority 255 in the middle of an op of a lower one, which then goes on unharmed.
+        """Run a task of priority 255 in the middle of an op of lower priority, which then continues.
 
-        Called by a signal, between two bytecodes of the main thread; a long call into C ends first. The interrupting op
-        has a TCM, an iDMA engine and a cycle counter of its own. Depth 1: it is not interrupted itself.
+        A signal calls this between two bytecodes of the main thread; a long call into C ends first. The interrupting op
+        has its own TCM, iDMA engine and cycle counter. The depth is 1: no task interrupts it.
         """
-        # Otherwise the loop claims by priority anyway. Again and again: a bell that rings meanwhile finds this nested.
+        # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
         while self._own[0] and self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
             self._collect()
             if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
                 return
             if not self._run_nested():
-                return  # nothing could be claimed: the next beat looks again
+                return  # no claim: the next heartbeat rescans
 
     def _run_nested(self) -> bool:
-        """Run one urgent task inside the op that runs; False when none could be claimed."""
+        """Run one urgent task inside the running op; False when none could be claimed."""
         context = self._context
         before = (self._claim_ns, context.task, context.client_id, context.map_failure, self._priority)
         mappings, context.mappings = context.mappings, []
@@ -402,7 +404,7 @@ class Core:
                 self._run(slot)
         finally:
             self._nested_cycles += self.counter.cycles - cycles_before
-            self._busy_ns = busy_ns_before  # the interrupted op's time has this in it
+            self._busy_ns = busy_ns_before  # the interrupted op's time includes this
             self._use_engines(*engines)
             self._claim_ns, context.task, context.client_id, context.map_failure, self._priority = before
             context.mappings = mappings
@@ -425,7 +427,7 @@ class Core:
     def _answer(
         self, slot: int, owner: int, result: int, text: str, start_ns: int, done_ns: int, spent_cycles: int
     ) -> None:
-        """Publish what became of a task, say that this core looks again, and wake the owner if it sleeps."""
+        """Publish the answer of a task, write LOOKING, and wake the owner if it sleeps."""
         mm = self._map
         at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
         if result:
@@ -437,7 +439,7 @@ class Core:
             mm[self._states + slot] = _DONE
         self._tasks += 1
         self._busy_ns += done_ns - start_ns
-        # Before the owner wakes: what it submits next then finds a core that looks, and rings nobody.
+        # Before the owner wakes: its next submission then finds a core that is LOOKING, and rings nobody.
         mm[self._activity] = RUNNING if self._is_nested else LOOKING
         self._fence_in()
         self._fence_out()
@@ -446,31 +448,31 @@ class Core:
             sleeps = self._asleep[asleep]
             self._polls = not self._asleep[asleep + CLIENT_SLEEPS]
         except IndexError:
-            return  # whoever wrote the slot wrote nonsense: there is nobody to ring
+            return  # the slot has an invalid owner
         if not sleeps:
-            self._not_rung.add(owner)
+            self._unrung.add(owner)
         elif self._is_alone and self._queue:
-            self._owe(owner, done_ns)
+            self._defer_wakeup(owner, done_ns)
         else:
-            self._asleep[asleep] = 0  # rung: no other core need do so before it sleeps again
+            self._asleep[asleep] = 0  # rung: no other core needs to ring it before its next sleep
             doorbell = self._client_doorbells.get(owner)
             ring(self._late_doorbell(owner) if doorbell is None else doorbell)
 
-    def _owe(self, owner: int, now_ns: int) -> None:
-        """Put off a ring: on the only CPU, the woken caller would just stop this core in the middle of its queue."""
-        if not self._owed:
-            self._owed_since_ns = now_ns
-        self._owed.add(owner)
+    def _defer_wakeup(self, owner: int, now_ns: int) -> None:
+        """Defer a ring: on a single CPU, the woken caller would stop this core in the middle of its queue."""
+        if not self._deferred:
+            self._deferred_since_ns = now_ns
+        self._deferred.add(owner)
 
-    def _pay(self) -> None:
-        """Ring whom rings are owed to."""
-        owed, self._owed = self._owed, set()
-        for owner in owed:
+    def _flush_deferred(self) -> None:
+        """Ring the owners of deferred wake-ups."""
+        deferred, self._deferred = self._deferred, set()
+        for owner in deferred:
             self._map[self._clients + owner * CLIENT_RECORD_BYTES] = 0
             ring(self._late_doorbell(owner))
 
     def _late_doorbell(self, owner: int) -> int:
-        """A doorbell that the supervisor sent and this core has not read yet; -1 when its owner has gone."""
+        """A doorbell whose message this core has not read yet; -1 when its owner has gone."""
         while owner not in self._client_doorbells and self._listen():
             pass
         return self._client_doorbells.get(owner, -1)

@@ -1,4 +1,4 @@
-"""The process that a core is: descriptors in fixed places, the supervisor's messages, the image, its end."""
+"""A core's process: its descriptors in fixed places, the supervisor's messages, the image, its end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class CoreProcess:
         self._is_stopping = False
 
     def serve(self) -> NoReturn:
-        """Announce the image's commands, wait for the word to go, then serve until stopped. hb_dsp_start comes here."""
+        """Report the image's commands, wait for ``go``, then serve until stopped. hb_dsp_start calls this."""
         if not forked.mark[0]:
             forked.leave("The image's main()", came="called hb_dsp_start(). ")
         ops = [[r.cmd, r.name, r.source, r.latency_us] for r in runtime.context.registry.listing()]
@@ -79,7 +79,7 @@ class CoreProcess:
         os._exit(0)
 
     def give_up(self, problem: str) -> NoReturn:
-        """Tell the supervisor why this process is no core, and end."""
+        """Report why this process cannot serve, and end."""
         if not forked.mark[0]:
             forked.leave("The image's main()", came=f"came to this end:\n{problem}\n")
         self.control.send(control.pack(event="broken", text=problem[-control.MAX_REQUEST_BYTES // 2 :]))
@@ -99,13 +99,13 @@ class CoreProcess:
         return True
 
     def stop(self) -> None:
-        """End after the task that runs."""
+        """End after the running task."""
         self._is_stopping = True
         if self.core is not None:
             self.core.is_stopping = True
 
     def listen(self, *, wait: bool = False) -> bool:
-        """Handle one message of the supervisor; False when there is none. Its end is this process's end."""
+        """Handle one message of the supervisor; False when there is none. This process ends with the supervisor."""
         try:
             raw, fds, _, _ = socket.recv_fds(
                 self.control, control.MAX_REQUEST_BYTES, 1, 0 if wait else socket.MSG_DONTWAIT
@@ -142,14 +142,14 @@ def _image_files() -> list[str]:
 
 
 def _end_with(supervisor: int) -> None:
-    """Die with the supervisor, however it dies."""
+    """Make this process die with the supervisor."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != supervisor:
-        os._exit(0)  # it died before the call above
+        os._exit(0)  # the supervisor died before the call above
 
 
-def _told_from_the_image_on(error: BaseException) -> str:
-    """The traceback of an image that did not load, without what called it."""
+def _image_traceback(error: BaseException) -> str:
+    """The traceback of an image that did not load, without its callers."""
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename in {__file__, image_loader.__file__}:
         trace = trace.tb_next
@@ -157,10 +157,10 @@ def _told_from_the_image_on(error: BaseException) -> str:
 
 
 def _refuse_breakpoint(*_: object, **__: object) -> None:
-    """What breakpoint() does in an op when PYTHONBREAKPOINT names nothing: pdb would end the op without saying why.
+    """Refuse breakpoint() in an op without PYTHONBREAKPOINT: pdb would end the op without a reason.
 
     Raises:
-        RuntimeError: always; has the ways that there are.
+        RuntimeError: always; the text names other ways.
     """
     raise RuntimeError(
         "breakpoint() needs a terminal, and a core has none. Start the board with --watchdog 0 and a debugger that is "
@@ -175,7 +175,7 @@ def main() -> NoReturn:
     snapshot, origin = sys.argv[4:6]
     _end_with(supervisor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
-    # Where this process was, when it dies in C or is about to be killed for taking too long.
+    # The stack of this process, when it dies in C or is about to be killed over its time limit.
     faulthandler.enable(file=TRACE_FD, all_threads=False)
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     forked.be_the_core(signal.SIGUSR2)
@@ -194,5 +194,5 @@ def main() -> NoReturn:
     except ImageError as error:
         problem = str(error)
     except BaseException as error:  # noqa: BLE001 - whatever an image does is reported, never lost
-        problem = _told_from_the_image_on(error)
+        problem = _image_traceback(error)
     process.give_up(problem)

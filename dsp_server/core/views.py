@@ -1,7 +1,7 @@
-"""Views of RPC blocks: checked against the live blocks that the caller may use, and remembered while they hold.
+"""Views of RPC blocks: checked against the live blocks that the caller may use, and cached while they are valid.
 
-A check costs a few table look-ups. Views that were granted are granted again as long as the tables have not changed:
-their generation, in the header of the DDR file, is what it was.
+A check costs a few table look-ups. A cached view is valid while the tables have not changed: the header of the DDR file
+has their generation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hbrt.mailbox.table import RPC_ALIGNMENT
 MOST_REMEMBERED = 4096
 _GENERATION_END = TABLES_GENERATION + 8
 _ADDRESSES = struct.Struct("<IQQQQ")  # client, input address and bytes, output address and bytes
-_EMPTY = memoryview(bytearray())  # writable, as every view is: `output[:] = x` of nothing is good
+_EMPTY = memoryview(bytearray())  # writable as every view: `output[:] = x` works for an empty x
 
 Pair: TypeAlias = tuple[memoryview, memoryview]
 
@@ -27,7 +27,7 @@ class RangeRefused(StatusError):
 
 
 class Views:
-    """Views that one core grants to the tasks it runs."""
+    """The views that one core grants to its tasks."""
 
     def __init__(self, ddr: Ddr) -> None:
         self._ddr = ddr

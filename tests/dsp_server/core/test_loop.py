@@ -221,7 +221,7 @@ def test_task_whose_hint_was_lost_is_found_by_its_state(bench: Bench) -> None:
         for core in range(2):
             bench.ddr.map[bench.ddr.layout.announced(core) + slot] = 0
     assert bench.claim_all() == []
-    bench.core._look_at_everything()
+    bench.core._announce_all()
     assert bench.claim_all() == [1, 2]
 
 
