@@ -1,4 +1,4 @@
-"""The clients of a board: who they are, their task slots, and what becomes of their tasks when they go."""
+"""The clients of a board: their ids, their task slots, and the end of their tasks when they end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Client:
         self.token = os.urandom(TOKEN_BYTES)
         self.slots: list[int] = []
         self.attached_at = time.time()
-        self.has_gone = False  # its lease has closed; it is kept while a core still runs a task for it
+        self.has_gone = False  # its lease has closed; the record stays while a core runs one of its tasks
 
 
 class NoRoomError(Exception):
@@ -40,7 +40,7 @@ class Clients:
 
     def __init__(self, mailbox: Mailbox) -> None:
         self._mailbox = mailbox
-        # The longest-unused id is given next: a late message finds nobody, not somebody else.
+        # The longest-unused id is given next: so a late message does not reach another client.
         self._free_ids = deque(range(1, CLIENT_COUNT))
         self._free_slots = list(range(SLOT_COUNT - 1, -1, -1))
         self.by_id: dict[int, Client] = {}
@@ -64,12 +64,12 @@ class Clients:
         return client
 
     def lease_slots(self, client: Client, count: int) -> list[int]:
-        """More slots for a client; fewer than asked when few are left.
+        """Lease more slots to a client; fewer than requested when few are left.
 
         Raises:
-            NoRoomError: none left, or the client has as many as one may have.
+            NoRoomError: no slot is left, or the client holds MOST_SLOTS.
         """
-        left = len(self._free_slots) - len(self._free_ids)  # one is kept for each client that may still come
+        left = len(self._free_slots) - len(self._free_ids)  # one stays reserved for each possible client
         count = min(count, MOST_SLOTS - len(client.slots), left)
         if count <= 0:
             raise NoRoomError(
@@ -81,15 +81,15 @@ class Clients:
         return leased
 
     def unreleased_tasks(self, client: Client) -> int:
-        """Tasks of a client that have ended and that it has not released; one that still runs may be let go already."""
+        """Number of a client's ended tasks that it has not released; a running one may be released already."""
         mm, states = self._mailbox.map, self._mailbox.states
         return sum(mm[states + slot] >= FIRST_END for slot in client.slots)
 
-    def withdraw_tasks(self, client: Client) -> bool:
-        """Cancel what a gone client has queued and empty what has ended; True when nothing of it runs any more.
+    def reclaim_tasks(self, client: Client) -> bool:
+        """Cancel the queued tasks of an ended client and take its slots back; True when none of its tasks runs.
 
         Raises:
-            ClaimLockError: the lock cannot be had; nothing was changed.
+            ClaimLockError: the lock is not available; nothing was changed.
         """
         mailbox, mm, states = self._mailbox, self._mailbox.map, self._mailbox.states
         with mailbox.claim_lock:
@@ -101,27 +101,27 @@ class Clients:
             if mm[states + slot] == State.RUNNING:
                 running.append(slot)
                 continue
-            mm[states + slot] = State.EMPTY  # whatever its owner left there: nobody else writes it now
+            mm[states + slot] = State.EMPTY  # whatever its owner left there: no other process writes it now
             self._free_slots.append(slot)
         client.slots = running
         return not running
 
     def running_tasks(self, client_id: int) -> frozenset[TaskKey]:
-        """Tasks that cores run now and that may use a client's memory. Exact while the caller holds the claim lock."""
+        """Running tasks that may use a client's memory; exact while the caller holds the claim lock."""
         client = self.by_id.get(client_id)
         slots = client.slots if client is not None else ()
         running = ((slot, self._mailbox.request(slot)) for slot in self._mailbox.slots_in(State.RUNNING))
-        # What a slot says is its writer's word: a task in a slot of the client's counts whatever it says.
+        # A slot's record is only its writer's claim: a task in a slot of the client counts in any case.
         return frozenset((slot, task.sequence) for slot, task in running if task.client == client_id or slot in slots)
 
     def is_running(self, task: TaskKey) -> bool:
-        """Whether a core still runs that task; another one may be in its slot by now."""
+        """Whether a core still runs a task; its slot may hold another one by now."""
         slot, sequence = task
         mailbox = self._mailbox
         return mailbox.map[mailbox.states + slot] == State.RUNNING and mailbox.request(slot).sequence == sequence
 
     def forget(self, client: Client) -> None:
-        """Take back a gone client's id and doorbell, once nothing of it runs."""
+        """Take back the id and doorbell of an ended client without running tasks."""
         del self.by_id[client.id]
         record = self._mailbox.layout.client(client.id)
         self._mailbox.map[record + CLIENT_PID : record + CLIENT_PID + 4] = bytes(4)
@@ -129,13 +129,13 @@ class Clients:
         os.close(client.doorbell)
 
     def ring(self, client_id: int) -> None:
-        """Wake a client whose task was settled for it; one whose doorbell is full is awake."""
+        """Wake a client whose task was failed for it; a client with a full doorbell is awake."""
         client = self.by_id.get(client_id)
         if client is not None and has_room(client.doorbell):
             ring(client.doorbell)
 
     def ring_all(self) -> None:
-        """Wake every client: a core that died may have ended a task and not rung for it."""
+        """Wake every client: a dead core may have ended a task without a ring."""
         for client_id in self.by_id:
             self.ring(client_id)
 

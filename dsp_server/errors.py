@@ -1,10 +1,10 @@
-"""How an op says that the call is wrong, not the op: by a sentence; any other exception is told with its traceback."""
+"""An op's exception for a wrong call: the caller gets its sentence. Any other exception comes with its traceback."""
 
 from __future__ import annotations
 
 
 class ParameterError(ValueError):
-    """What the caller gave breaks a rule of the op; the message names it, its value and what is allowed.
+    """A parameter breaks a rule of the op; the message names the parameter, its value and the rule.
 
-    The task fails with HB_DSP_RUN_TASK_FAILED, as by any exception, but its text is one sentence with no traceback.
+    The task fails with HB_DSP_RUN_TASK_FAILED, as for any exception, but its text is one sentence without a traceback.
     """

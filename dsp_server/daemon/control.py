@@ -1,4 +1,4 @@
-"""Control requests: who may ask what, and what each verb answers. Every request gets one reply."""
+"""Control requests: their permissions and their answers. Every request gets one reply."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hbrt.status import Status
 
 
 class Pending(NamedTuple):
-    """A request whose answer comes later."""
+    """A request with a later answer."""
 
     identity: bytes
     request_id: int
@@ -34,13 +34,13 @@ class Control:
     """Answers control requests.
 
     Args:
-        clients: Leases, whose tokens are checked.
+        clients: The clients; their tokens are checked.
         memory: The DDR.
         lifecycle: The cores.
-        report: What there is to see.
-        journal: Gets a line on every malformed message.
+        report: The state of the board as data.
+        journal: Takes a line on every malformed message.
         reply: Sends bytes to a peer, by its identity.
-        settle_soon: Called when freed memory may wait for a running task.
+        reclaim_soon: Called when freed memory waits for a running task.
         end: Ends the board.
         gateways: Relays that listen on TCP.
     """
@@ -53,7 +53,7 @@ class Control:
         report: Report,
         journal: Journal,
         reply: Callable[[bytes, bytes], None],
-        settle_soon: Callable[[], None],
+        reclaim_soon: Callable[[], None],
         end: Callable[[], None],
         gateways: Gateways,
     ) -> None:
@@ -64,20 +64,20 @@ class Control:
         self._journal = journal
         self._malformed = Repeats()
         self._reply = reply
-        self._settle_soon = settle_soon
+        self._reclaim_soon = reclaim_soon
         self._end = end
         self._gateways = gateways
         self._verbs: dict[str, _Verb] = {
             "alloc": lambda r, _: memory.alloc(
                 r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"]), site=r.args.get("site", "")
             ),
-            "free": lambda r, _: self._let_go(memory.free, r, r.args.get("site", "an unknown place")),
+            "free": lambda r, _: self._release(memory.free, r, r.args.get("site", "an unknown place")),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
-            "unregister": lambda r, _: self._let_go(memory.unregister, r),
-            "unclean": lambda r, _: self._unclean(r),
+            "unregister": lambda r, _: self._release(memory.unregister, r),
+            "unclean": lambda r, _: self._missing_clean(r),
             "shared": lambda r, _: self._shared(r),
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
-            "vouch": lambda r, _: self._vouch(r),
+            "vouch": lambda r, _: self._verify_lease(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
             "mem": lambda r, _: {"summary": memory.summary(), "blocks": memory.listing(r.args["most"])},
@@ -90,7 +90,7 @@ class Control:
         }
 
     def handle(self, frames: list[bytes]) -> None:
-        """Answer one message of the ROUTER socket; nonsense gets a refusal and the connection goes on."""
+        """Answer one message of the ROUTER socket; a malformed one gets a refusal, and the connection stays."""
         identity, *rest = frames
         try:
             request = control.decode_request(_one(rest))
@@ -108,7 +108,7 @@ class Control:
             self._answer(pending, Status.HB_DSP_TASK_NUM_EXCEED_LIMIT, str(error))
         except CoreStateError as error:
             self._answer(pending, Status.HB_DSP_INVALID_ARGUMENT, str(error))
-        except Exception:  # noqa: BLE001 - a defect in one verb must not end everybody's board
+        except Exception:  # noqa: BLE001 - a defect in one verb must not end the board
             import traceback
 
             self._journal.find("defect", f"{request.verb} failed in the daemon:\n{traceback.format_exc()}")
@@ -129,7 +129,7 @@ class Control:
         self._reply(identity, raw)
 
     def _lease(self, request: ControlRequest) -> Client:
-        import hmac  # loads what a start need not wait for
+        import hmac  # here: it loads modules that a start does not need
 
         client = self._clients.by_id.get(request.client)
         if client is None or client.has_gone or not hmac.compare_digest(client.token, request.token):
@@ -139,8 +139,8 @@ class Control:
             )
         return client
 
-    def _vouch(self, request: ControlRequest) -> dict[str, Any]:
-        """Tell one client whether who claims to be another one is: process id and name of that other one."""
+    def _verify_lease(self, request: ControlRequest) -> dict[str, Any]:
+        """Verify for one client that a program holds another client's lease; returns that client's process and name."""
         import hmac
 
         self._lease(request)
@@ -156,8 +156,8 @@ class Control:
             )
         return {"pid": peer.pid, "name": peer.name}
 
-    def _unclean(self, request: ControlRequest) -> None:
-        """Keep what a client in strict mode found out about itself; the daemon sees no CPU's cache."""
+    def _missing_clean(self, request: ControlRequest) -> None:
+        """Keep a finding that a client in strict mode reports about itself; the daemon sees no CPU cache."""
         client, args = self._lease(request), request.args
         if "params" in args:
             place = f"{args['phy']:#x}, whose address stands at offset {args.get('at', 0)} of its input block "
@@ -174,7 +174,7 @@ class Control:
         )
 
     def _shared(self, request: ControlRequest) -> None:
-        """As ``_unclean``, of memory that two unfinished tasks of one client use; which they use it, only it knows."""
+        """Keep a finding on memory that two unfinished tasks of a client use; only the client knows how they use it."""
         client, args = self._lease(request), request.args
         use, earlier = (control.MEMORY_USES[args[name]] for name in ("use", "earlier_use"))
         self._journal.find(
@@ -187,10 +187,10 @@ class Control:
             client=client.id,
         )
 
-    def _let_go(self, let_go: Callable[..., None], request: ControlRequest, *more: str) -> None:
-        let_go(request.args["phy"], self._lease(request).id, *more)
+    def _release(self, release: Callable[..., None], request: ControlRequest, *more: str) -> None:
+        release(request.args["phy"], self._lease(request).id, *more)
         if self._memory.is_waiting:
-            self._settle_soon()
+            self._reclaim_soon()
 
     def _recovery(self, enabled: int | None) -> bool:
         if enabled is not None:

@@ -1,4 +1,4 @@
-"""The daemon's ZeroMQ socket: messages in and out, and no more connections than the daemon can hold."""
+"""The daemon's ZeroMQ socket: messages in and out, and a bound on the number of connections."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from dsp_server.process.journal import Journal
 from hbrt.board.paths import BoardPaths
 from hbrt.protocol import control
 
-# A little more than a request may have: up to here a sender is told what is wrong, beyond it ZeroMQ hangs up.
+# More than a request may have: a sender gets a reason up to this size; beyond it ZeroMQ closes the connection.
 RECEIVE_BYTES = 16 * control.MAX_REQUEST_BYTES
-# Per peer; one that asks and does not read loses the rest. Far more than are ever under way: ZeroMQ counts what was
-# read some milliseconds late, and drops what seems to be too much.
+# Per peer; a peer that asks and does not read loses further replies. The bound is far above the usual number: ZeroMQ
+# counts read messages some milliseconds late, and drops replies above its count.
 QUEUED_REPLIES = 1000
 WAITING_REQUESTS = 1000  # of a process, while it gets no answer
 LINGER_MS = 200
 REOPEN_SECONDS = 0.2
-_EVENT = struct.Struct("=HI")  # of the socket monitor: what happened, to which descriptor
+_EVENT = struct.Struct("=HI")  # of the socket monitor: event, descriptor
 
 
 class ControlSocket:
@@ -41,9 +41,9 @@ class ControlSocket:
         self._socket.maxmsgsize = RECEIVE_BYTES
         self._socket.sndhwm = QUEUED_REPLIES
         self._intake = Intake(self._socket, paths.control_endpoint, WAITING_REQUESTS, journal.say)
-        # libzmq aborts the process when accept() finds no descriptor left. So its file is hidden for a while when a new
-        # connection's descriptor shows by its number that half are in use: nobody finds the socket then, and who is
-        # connected stays connected. (Unbinding would hang up on them, and lose their replies.)
+        # libzmq aborts the process when accept() finds no descriptor left. So the socket's file is hidden for a while
+        # when the number of a new connection's descriptor shows that half are in use: no process finds the socket then,
+        # and open connections stay. (Unbinding would close them, and lose their replies.)
         self._monitor = self._socket.get_monitor_socket(zmq.EVENT_ACCEPTED)
         self._highest_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2
         self._is_hidden = False
@@ -52,7 +52,7 @@ class ControlSocket:
         paths.control.chmod(0o600)
 
     def open(self, handle: Callable[[list[bytes]], None]) -> None:
-        """Give every message to ``handle``."""
+        """Pass every message to ``handle``."""
         self._handle = handle
         self._loop.watch(int(self._socket.fd), self._on_messages)
         self._loop.watch(int(self._monitor.fd), self._on_connections)
@@ -60,16 +60,15 @@ class ControlSocket:
         self._on_connections()
 
     def reply(self, identity: bytes, raw: bytes) -> None:
-        """Send to a peer; one that has gone or does not read loses it."""
+        """Send to a peer; a peer that has gone or does not read loses the reply."""
         with contextlib.suppress(zmq.ZMQError):
             self._socket.send_multipart([identity, raw], zmq.NOBLOCK)
-        # The socket's descriptor tells of a change once. A send may have taken note of messages that came in, so that
-        # nobody will be told of them.
+        # The socket's descriptor reports a change once. A send may have consumed that event, and messages may wait.
         if self._drain is None or not self._drain.is_waiting:
             self._drain = self._loop.later(0.0, self._on_messages)
 
     def close(self) -> None:
-        """Send what waits, hang up, and take the socket's file away."""
+        """Send queued replies, close the connections, and remove the socket's file."""
         self._loop.unwatch(int(self._socket.fd))
         self._loop.unwatch(int(self._monitor.fd))
         self._socket.disable_monitor()

@@ -1,8 +1,8 @@
-"""Attaching: a connection to attach.sock gets descriptors, and is its client's lease for as long as it is open.
+"""Attaching: a connection to attach.sock gets descriptors, and is its client's lease while it is open.
 
-A connection says hello in one packet and gets one back. One that does not speak is dropped after HELLO_SECONDS and
-keeps nobody waiting meanwhile. When a lease closes, however it closes, its client's queued tasks are cancelled at once,
-and its memory and slots come back as soon as no core runs a task for it.
+A connection sends one hello packet and gets one answer. The daemon drops a silent connection after HELLO_SECONDS; it
+delays no other. When a lease closes, the daemon cancels the client's queued tasks at once, and takes its memory and
+slots back as soon as no core runs one of its tasks.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from hbrt.protocol import control
 HELLO_SECONDS = 5.0
 HELLO_BYTES = 4096
 MOST_NAME = 64
-BACKLOG = 1024  # a connect that finds it full is refused by the kernel at once
-SETTLE_SECONDS = 0.02
+BACKLOG = 1024  # the kernel refuses a connect at once when the backlog is full
+RECLAIM_SECONDS = 0.02
 NO_DESCRIPTORS = "The daemon has no descriptors left for another client; end some."
 _CREDENTIALS = struct.Struct("3i")  # struct ucred: pid, uid, gid
 
 
 class _RefusedError(Exception):
-    """A process may not attach; the message says why."""
+    """A process may not attach; the message has the reason."""
 
 
 class Leases:
@@ -42,13 +42,13 @@ class Leases:
     Args:
         paths: The board's files.
         loop: Watches the connections.
-        journal: Gets a line on every refusal, and a finding on every client that left memory behind.
+        journal: Takes a line on every refusal, and a finding on every client that left memory behind.
         clients: Ids and slots.
-        memory: Takes a gone client's blocks back.
-        shared_fds: What every client gets besides its own doorbell: the DDR file first, then the cores' doorbells, then
-            their urgent bells.
-        tell_of: Tells the cores of a new client.
-        tell_gone: Tells the cores of a client whose doorbell is about to close.
+        memory: Takes an ended client's blocks back.
+        shared_fds: The descriptors of every client besides its own doorbell: the DDR file, the cores' doorbells, their
+            urgent doorbells.
+        add_client: Sends the cores a new client's doorbell.
+        remove_client: Makes the cores close the doorbell of an ended client.
     """
 
     def __init__(
@@ -59,22 +59,22 @@ class Leases:
         clients: Clients,
         memory: Memory,
         shared_fds: Iterable[int],
-        tell_of: Callable[[Client], None],
-        tell_gone: Callable[[Client], None],
+        add_client: Callable[[Client], None],
+        remove_client: Callable[[Client], None],
     ) -> None:
         self._board = paths.name
         self._loop = loop
         self._journal = journal
         self._clients = clients
         self._memory = memory
-        self._ddr_fd, *self._bells = shared_fds
-        self._tell_of = tell_of
-        self._tell_gone = tell_gone
-        self._greeting: dict[socket.socket, Timer] = {}  # connections that have not spoken yet
+        self._ddr_fd, *self._doorbells = shared_fds
+        self._add_client = add_client
+        self._remove_client = remove_client
+        self._awaiting_hello: dict[socket.socket, Timer] = {}  # connections without a hello so far
         self._connections: dict[int, socket.socket] = {}  # by client
-        self._parting: list[Client] = []  # gone, but a core still runs a task of theirs
-        self._settling: Timer | None = None
-        # The rest is for cores, control connections and files; a descriptor's number says how many are in use.
+        self._ended: list[Client] = []  # a core still runs one of their tasks
+        self._reclaiming: Timer | None = None
+        # The rest is for cores, control connections and files; a new descriptor's number shows how many are in use.
         self._highest_fd = resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 3 // 4
         self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -84,26 +84,26 @@ class Leases:
         self._listener.listen(BACKLOG)
 
     def open(self) -> None:
-        """Let in who waits; until now they have waited in the socket's queue."""
+        """Accept connections; until now they have waited in the socket's queue."""
         self._loop.watch(self._listener.fileno(), self._on_connection)
 
     def shut(self) -> None:
-        """Nobody comes in any more."""
+        """Accept no more connections."""
         self._loop.unwatch(self._listener.fileno())
         self._listener.close()
 
     def close(self) -> None:
         """Close every lease."""
-        for connection in [*self._greeting, *self._connections.values()]:
+        for connection in [*self._awaiting_hello, *self._connections.values()]:
             self._drop(connection)
         self._close_spare()
 
-    def settle_soon(self) -> None:
-        """Look again in a moment at what waits for running tasks to end: parting clients, freed memory."""
-        if self._settling is None or not self._settling.is_waiting:
-            self._settling = self._loop.later(SETTLE_SECONDS, self._settle)
+    def reclaim_soon(self) -> None:
+        """Retry in a moment to reclaim slots and memory that wait for the end of running tasks."""
+        if self._reclaiming is None or not self._reclaiming.is_waiting:
+            self._reclaiming = self._loop.later(RECLAIM_SECONDS, self._reclaim)
 
-    # -- coming in
+    # -- attaching
 
     def _on_connection(self) -> None:
         while True:
@@ -118,18 +118,18 @@ class Leases:
                 self._refuse(connection, NO_DESCRIPTORS)
                 continue
             connection.setblocking(False)
-            self._greeting[connection] = self._loop.later(HELLO_SECONDS, lambda c=connection: self._on_silence(c))  # type: ignore[misc]
+            self._awaiting_hello[connection] = self._loop.later(HELLO_SECONDS, lambda c=connection: self._on_silence(c))  # type: ignore[misc]
             self._loop.watch(connection.fileno(), lambda c=connection: self._on_hello(c))  # type: ignore[misc]
 
     def _turn_away(self, error: OSError) -> None:
-        """No descriptor is left: use the spare one to close the connection, or it would be ready for ever."""
+        """Refuse a connection with the spare descriptor: without one, the listener would stay readable."""
         self._journal.say(f"A connection cannot be accepted and is turned away: {error.strerror}.")
         self._close_spare()
         with contextlib.suppress(OSError):
             connection, _ = self._listener.accept()
             _send_refusal(connection, NO_DESCRIPTORS)
             connection.close()
-        with contextlib.suppress(OSError):  # the machine may have none left at all
+        with contextlib.suppress(OSError):  # the machine may have no descriptor left
             self._spare_fd = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def _close_spare(self) -> None:
@@ -145,27 +145,27 @@ class Leases:
             pid, name = _hello_of(connection)
             client = self._clients.attach(pid, name)
         except ConnectionResetError:
-            self._drop(connection)  # it has gone without a word: somebody looked whether the board is there
+            self._drop(connection)  # it closed without a hello: a probe whether the board is there
             return
         except (OSError, control.MalformedMessageError, NoRoomError, _RefusedError) as error:
             self._refuse(connection, str(error))
             return
-        self._greeting.pop(connection).cancel()
+        self._awaiting_hello.pop(connection).cancel()
         self._loop.unwatch(connection.fileno())
         self._connections[client.id] = connection
         self._loop.watch(connection.fileno(), lambda: self._on_end(client))
-        self._tell_of(client)
+        self._add_client(client)
         answer = control.pack(
             ok=1,
             client=client.id,
             token=client.token,
             slots=client.slots,
-            cores=len(self._bells) // 2,
+            cores=len(self._doorbells) // 2,
             board=self._board,
             daemon=os.getpid(),
         )
-        with contextlib.suppress(OSError):  # it has gone: the loop says so next
-            socket.send_fds(connection, [answer], [self._ddr_fd, client.doorbell, *self._bells])
+        with contextlib.suppress(OSError):  # it has closed: the loop reports that next
+            socket.send_fds(connection, [answer], [self._ddr_fd, client.doorbell, *self._doorbells])
 
     def _refuse(self, connection: socket.socket, why: str) -> None:
         self._journal.say(f"Refused to attach process {_peer(connection)[0]}: {why}")
@@ -173,16 +173,16 @@ class Leases:
         self._drop(connection)
 
     def _drop(self, connection: socket.socket) -> None:
-        timer = self._greeting.pop(connection, None)
+        timer = self._awaiting_hello.pop(connection, None)
         if timer is not None:
             timer.cancel()
         self._loop.unwatch(connection.fileno())
         connection.close()
 
-    # -- going
+    # -- detaching
 
     def _on_end(self, client: Client) -> None:
-        """A lease is readable when it closes; whatever a client sends over it ends it as well."""
+        """End a lease: it is readable when it closes, and any byte that a client sends ends it too."""
         self._drop(self._connections.pop(client.id))
         if unreleased := self._clients.unreleased_tasks(client):
             self._journal.find(
@@ -192,18 +192,18 @@ class Leases:
                 client=client.id,
             )
         client.has_gone = True
-        self._parting.append(client)
-        self._settle()
+        self._ended.append(client)
+        self._reclaim()
 
-    def _settle(self) -> None:
-        with contextlib.suppress(ClaimLockError):  # later: what has gone is nobody's until then
-            for client in list(self._parting):
-                if self._clients.withdraw_tasks(client):
-                    self._parting.remove(client)
+    def _reclaim(self) -> None:
+        with contextlib.suppress(ClaimLockError):  # a later call tries again
+            for client in list(self._ended):
+                if self._clients.reclaim_tasks(client):
+                    self._ended.remove(client)
                     self._forget(client)
-        self._memory.settle()
-        if self._memory.is_waiting or self._parting:
-            self.settle_soon()
+        self._memory.reclaim()
+        if self._memory.is_waiting or self._ended:
+            self.reclaim_soon()
 
     def _forget(self, client: Client) -> None:
         left = self._memory.owned_places(client.id)
@@ -216,15 +216,15 @@ class Leases:
                 *left[:MOST_PLACES],
                 client=client.id,
             )
-        self._tell_gone(client)
+        self._remove_client(client)
         self._clients.forget(client)
 
 
 def _hello_of(connection: socket.socket) -> tuple[int, str]:
-    """Process id and name of who connects.
+    """Process id and name of a connecting process.
 
     Raises:
-        ConnectionResetError: it has gone. _RefusedError: another user. MalformedMessageError: no hello.
+        ConnectionResetError: it has closed. _RefusedError: another user. MalformedMessageError: no valid hello.
     """
     pid, uid, _ = _peer(connection)
     if uid != os.getuid():
@@ -239,7 +239,7 @@ def _hello_of(connection: socket.socket) -> tuple[int, str]:
     name = hello.get("name", "")
     if not isinstance(name, str):
         raise control.MalformedMessageError(f"The name in the hello is a {type(name).__name__}, not text.")
-    # It is shown on terminals, which must not take it for a command.
+    # Terminals show the name and must not take it for an escape sequence.
     return pid, "".join(letter if letter.isprintable() else "?" for letter in name[:MOST_NAME])
 
 

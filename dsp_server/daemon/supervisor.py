@@ -106,7 +106,7 @@ class Supervisor:
             report,
             self.journal,
             self.control_socket.reply,
-            self.leases.settle_soon,
+            self.leases.reclaim_soon,
             stop.ask,
             self.gateways,
         )

@@ -68,7 +68,7 @@ def test_every_id_can_be_attached_at_once_and_one_more_is_refused(table: Table) 
     assert len(set(slots)) == len(slots) <= SLOT_COUNT
     with pytest.raises(NoRoomError, match="serves 1023 clients and all are attached"):
         table.clients.attach(1, "a")
-    table.clients.withdraw_tasks(clients[0])
+    table.clients.reclaim_tasks(clients[0])
     table.clients.forget(clients[0])
     assert table.clients.attach(1, "a").id == clients[0].id
 
@@ -94,12 +94,12 @@ def test_withdraw_cancels_the_queued_empties_the_ended_and_waits_for_the_running
     for slot, state in ((queued, State.READY), (running, State.RUNNING), (done, State.DONE), (failed, State.FAILED)):
         table.put(slot, state)
     table.ddr.map[table.ddr.layout.states + senseless] = 99
-    assert not table.clients.withdraw_tasks(client)
+    assert not table.clients.reclaim_tasks(client)
     assert client.slots == [running]
     assert [table.state(slot) for slot in (queued, done, failed, senseless)] == [State.EMPTY] * 4
     assert table.state(running) is State.RUNNING
     table.put(running, State.DONE)
-    assert table.clients.withdraw_tasks(client)
+    assert table.clients.reclaim_tasks(client)
     assert client.slots == []
     assert table.state(running) is State.EMPTY
     table.clients.forget(client)
@@ -110,7 +110,7 @@ def test_slots_of_one_who_went_are_not_leased_while_a_core_writes_them(table: Ta
     client = table.clients.attach(1, "a")
     running = client.slots[3]
     table.put(running, State.RUNNING)
-    table.clients.withdraw_tasks(client)
+    table.clients.reclaim_tasks(client)
     others: list[Client] = []
     while len(others) < 50:
         others.append(table.clients.attach(1, "b"))

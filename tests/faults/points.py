@@ -47,10 +47,10 @@ _AWAIT, _CANCEL, _FORGET, _RELEASE, _MORE = (
 )
 _SLEEP = "hbrt.attach.waiting:Waiters.sleep_alone"
 _LINK, _BLOCKS = "hbrt.attach.link:Link", "arm_client.memory.blocks:Blocks"
-_HELLO, _ALLOC, _SETTLE = (
+_HELLO, _ALLOC, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",
     "dsp_server.memory.owners:Memory.alloc",
-    "dsp_server.memory.owners:Memory._settle",
+    "dsp_server.memory.owners:Memory._reclaim",
 )
 _RELAY, _DISPATCH = "dsp_server.relay.server:Relay", "dsp_server.relay.dispatch:RelayDispatcher.dispatch"
 
@@ -119,7 +119,7 @@ POINTS = [
     Point("client", "E01", "detach: about to close", f"{_LINK}.close", "self.detach()"),
     Point("client", "E02", "detach: control closed, the lease open", f"{_LINK}.close", "self._close_descriptors()"),
     # The daemon, in what somebody made it do.
-    Point("daemon", "D01", "attach: the client has an id", _HELLO, "self._greeting.pop(", "attach"),
+    Point("daemon", "D01", "attach: the client has an id", _HELLO, "self._awaiting_hello.pop(", "attach"),
     Point(
         "daemon", "D02", "attach: the lease is about to be accepted", _HELLO, "self._connections[client.id] =", "attach"
     ),
@@ -135,9 +135,9 @@ POINTS = [
         "alloc",
     ),
     Point("daemon", "D07", "alloc: published, not answered", _ALLOC, "return block.phy_addr", "alloc"),
-    Point("daemon", "D08", "free: about to be withdrawn", _SETTLE, "self._tables.remove(", "free", has_lock=True),
-    Point("daemon", "D09", "free: withdrawn", _SETTLE, "self._look_behind(block)", "free"),
-    Point("daemon", "D10", "free: about to return to the heap", _SETTLE, "self._heap.free(", "free"),
+    Point("daemon", "D08", "free: about to be withdrawn", _RECLAIM, "self._tables.remove(", "free", has_lock=True),
+    Point("daemon", "D09", "free: withdrawn", _RECLAIM, "self._check_overrun(life)", "free"),
+    Point("daemon", "D10", "free: about to return to the heap", _RECLAIM, "self._heap.free(", "free"),
     Point(
         "daemon",
         "D11",
@@ -150,7 +150,7 @@ POINTS = [
         "daemon",
         "D12",
         "client gone: its queued task is about to be cancelled",
-        "dsp_server.clients:Clients.withdraw_tasks",
+        "dsp_server.clients:Clients.reclaim_tasks",
         "mailbox.move(",
         "client",
         1,
@@ -158,7 +158,7 @@ POINTS = [
     ),
     Point(
         *("daemon", "D13", "client gone: its memory is back, its id is not"),
-        *("dsp_server.daemon.leases:Leases._forget", "self._tell_gone(client)", "client"),
+        *("dsp_server.daemon.leases:Leases._forget", "self._remove_client(client)", "client"),
     ),
     Point(
         "daemon",

@@ -171,7 +171,7 @@ class MemoryLives(RuleBasedStateMachine):
         self._settle()
 
     def _settle(self) -> None:
-        self.memory.settle()
+        self.memory.reclaim()
         self.blocks = [
             block for block in self.blocks if block.owner is not None or block.registered or any(block.used_by.values())
         ]

@@ -248,13 +248,13 @@ def test_op_keeps_what_it_may_have_mapped(bench: Bench, how: str) -> None:
     assert bench.is_live(phy_addr)
     assert bench.ddr.refusal(phy_addr, 0, bench.one.id) is None  # the op maps it again
     assert bench.ddr.refusal(phy_addr, 0, bench.three.id) is not None
-    bench.memory.settle()
+    bench.memory.reclaim()
     assert bytes(bench.ddr.view(phy_addr, 11)) == b"still there"
-    assert "cannot be registered. The block was freed, and goes when the task that uses it ends." in str(
+    assert "cannot be registered. The block was freed; it is reclaimed when the task that uses it ends." in str(
         _refusal(lambda: bench.memory.register(phy_addr, 100, bench.three.id))
     )
     bench.end(slot)
-    bench.memory.settle()
+    bench.memory.reclaim()
     assert bench.memory.summary()["blocks"] == 0
     assert not bench.is_live(phy_addr)
 
@@ -264,10 +264,10 @@ def test_freed_memory_waits_only_for_tasks_that_ran_then(bench: Bench) -> None:
     first = bench.run(bench.one, sequence=1)
     bench.memory.free(phy_addr, bench.one.id)
     later = bench.run(bench.one, sequence=2)
-    bench.memory.settle()
+    bench.memory.reclaim()
     assert bench.is_live(phy_addr)
     bench.end(first)
-    bench.memory.settle()
+    bench.memory.reclaim()
     assert not bench.is_live(phy_addr)
     bench.end(later)
 
@@ -298,7 +298,7 @@ def test_registration_by_another_is_published_while_a_free_waits(bench: Bench) -
         True
     ] * 3
     bench.end(slot)
-    bench.memory.settle()
+    bench.memory.reclaim()
     assert [bench.ddr.refusal(phy_addr, 0, client.id) is None for client in (bench.one, bench.two, bench.three)] == [
         False,
         True,
