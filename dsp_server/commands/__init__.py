@@ -1,1 +1,1 @@
-"""The verbs of ``hbrt`` that start, stop and look at a board: one file a verb."""
+"""The verbs of ``hbrt`` that start, stop and inspect a board: one file for each verb."""

@@ -27,7 +27,7 @@ NOBODY = 0
 
 
 def owners(status: dict[str, Any], blocks: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What each attached client holds, the most first; client 0 is nobody: freed, but a task or a sharer keeps it."""
+    """The memory of each attached client, the most first; client 0 stands for freed blocks that are still in use."""
     sizes: dict[int, list[int]] = {client["id"]: [] for client in status["clients"]}
     for block in blocks:
         sizes.setdefault(block["client"], []).append(block["size_bytes"])
@@ -66,7 +66,7 @@ def _owner_row(row: dict[str, Any]) -> tuple[object, ...]:
 
 
 def show_leaks(status: dict[str, Any], memory: dict[str, Any], *, as_json: bool) -> None:
-    """Print what was not freed, and exit with 1 when there is any."""
+    """Print the blocks that were not freed, and exit with 1 if there are any."""
     ended = [finding for finding in status["findings"] if finding["kind"] == "leak"]
     kept = [block for block in memory["blocks"] if block["client"] == NOBODY]
     if as_json:

@@ -85,7 +85,7 @@ def _follow(follower: Follower, pid: int) -> None:
     try:
         pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
-        pidfd = -1  # it ended just now: only what it said last is left to show
+        pidfd = -1  # it has just ended: only its last lines are left to show
     has_ended = False
     while not has_ended:
         has_ended = pidfd < 0 or bool(select.select([pidfd], [], [], Follower.LOOK_SECONDS)[0])

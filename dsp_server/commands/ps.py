@@ -46,7 +46,7 @@ def command(*, as_json: bool) -> None:
 
 
 def _look(board: BoardPaths) -> dict[str, Any]:
-    """What is known of a board; what cannot be learned is None, and ``problem`` says why."""
+    """The data of a board; unknown values are None, and ``problem`` has the reason."""
     row: dict[str, Any] = {"board": board.name, "directory": str(board.path), "state": "unknown", "pid": None}
     row |= {"uptime_s": None, "cores": None, "programs": None, "tasks": None, "problem": None}
     try:

@@ -1,7 +1,7 @@
-"""A daemon that goes on without the terminal that started it: how ``hbrt start`` becomes one.
+"""Starts a daemon that is detached from its terminal, for ``hbrt start``.
 
-By the time it knows what to start, ``hbrt start`` has loaded much of what a daemon needs. The daemon is a fork of it:
-one interpreter start less than ``hbrt.board.launch`` takes, which starts one from a process that may be anything.
+``hbrt start`` has loaded much of what a daemon needs, so the daemon is a fork of it. This saves an interpreter start,
+which ``hbrt.board.launch`` needs because any process may call it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def start_detached(config: DaemonConfig) -> Launched:
     """Fork a daemon, detached from this terminal and session, and wait until its board is running.
 
     Raises:
-        DidNotStartError: it could not start; the message has the daemon's own sentence, or the end of its log.
+        DidNotStartError: the daemon could not start; the text is the daemon's own sentence, or the end of its log.
         BoardError: the board's directory cannot be used.
     """
     paths = BoardPaths(Path(config.directory))

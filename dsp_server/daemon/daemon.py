@@ -1,4 +1,4 @@
-"""The process of a board's daemon: its signals, its limits, the board's lock and files, and what its starter hears."""
+"""The daemon process of a board: its signals and limits, the board's lock and files, and the answer to its starter."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ CORE_SETTINGS = ("HBRT_NN_PATH", "HBRT_SPIN_US")  # the cores' processes read th
 
 
 def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
-    """Be the daemon of a board until told to end.
+    """Serve as the daemon of a board until a signal, a request or the end of the starter stops it.
 
     Args:
-        config: What to serve.
-        on_running: Called once, when the board runs, with the names of files that a dead daemon had left.
-        lifeline_fd: Its end of file ends a private board, and any board that has not come to run; -1 for none.
+        config: The configuration of the board.
+        on_running: Called once, when the board runs, with the names of files that a dead daemon left.
+        lifeline_fd: Its end of file ends a private board, and any board that does not run yet; -1 for none.
 
     Raises:
-        BoardError: the board's directory, its state or the limit of descriptors forbids it.
+        BoardError: the board's directory, its state or the limit of descriptors prevents the start.
         ImageError: the image does not load.
-        LayoutError: the number of cores or the size of the DDR is out of range. BadSettingError: a setting's value is.
+        LayoutError: the number of cores or the size of the DDR is out of range. BadSettingError: a setting is.
     """
     raise_descriptor_limit()
     check_descriptors()
     settings.check(*CORE_SETTINGS)
     paths = BoardPaths(Path(config.directory))
-    # What can be wrong with the request is found before there is something to take away again.
+    # The request is checked before anything is created that would have to be removed.
     read_image(origin_of(config))
     ddr = Ddr.create(config.ddr_bytes, config.cores)
     loop, stop = Loop(), Stop()
@@ -61,7 +61,7 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
             try:
                 supervisor.open()
             except (BoardError, ImageError) as error:
-                first, *trace = str(error).splitlines()  # whoever starts it is told all
+                first, *trace = str(error).splitlines()  # the starter gets the whole text
                 supervisor.journal.say(f"Board {paths.name} did not start. {' '.join((first, *trace[-1:]))}")
                 raise
             if not config.is_private:
@@ -75,11 +75,11 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
 
 
 def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -1) -> int:
-    """``serve`` for a process that another one waits for; returns an exit code.
+    """Run ``serve`` in a process whose starter waits; returns an exit code.
 
     Args:
-        config: What to serve.
-        ready_fd: Gets one JSON line ``{ok, status, text, removed}`` when the board runs or cannot; see
+        config: The configuration of the board.
+        ready_fd: Receives one JSON line ``{ok, status, text, removed}`` when the board runs or fails to start; see
             hbrt.board.launch.
         lifeline_fd: As for ``serve``.
     """
@@ -88,7 +88,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
         nonlocal ready_fd
         fd, ready_fd = ready_fd, -1
         if fd >= 0:
-            with contextlib.suppress(BrokenPipeError):  # nobody waits for it any more
+            with contextlib.suppress(BrokenPipeError):  # the starter has ended
                 os.write(fd, json.dumps(fields).encode())
             os.close(fd)
 
@@ -98,7 +98,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
         announce(ok=False, status=int(_status_of(error)), text=str(error))
         return 3
     except Exception:
-        import traceback  # the log of a private board, with the same text, goes with the board
+        import traceback  # a private board's log, with the same text, is removed with the board
 
         announce(ok=False, status=int(Status.HB_SYS_NOT_RUNNING), text=traceback.format_exc())
         raise
@@ -107,7 +107,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
 
 @contextlib.contextmanager
 def _lock(paths: BoardPaths, *, keep_log: bool) -> Iterator[list[str]]:
-    """Hold the board's lock; gives the names of files that a dead daemon had left, and removes all files at the end."""
+    """Hold the board's lock; yields the names of files that a dead daemon left, and removes all files at the end."""
     lock_fd = take_lock(paths)
     try:
         removed = []

@@ -1,4 +1,4 @@
-"""A daemon that stays in its terminal: ``dsp_server``, and ``hbrt start --foreground``."""
+"""Runs a daemon in its terminal: ``dsp_server``, and ``hbrt start --foreground``."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from hbrt.board.paths import BoardPaths
 
 
 def serve_in_foreground(config: DaemonConfig, on_running: Callable[[list[str]], None]) -> None:
-    """Be the daemon in this process until Ctrl-C, SIGTERM or ``hbrt stop``; what is logged is shown on stderr as well.
+    """Run the daemon in this process until Ctrl-C, SIGTERM or ``hbrt stop``; stderr shows the log too.
 
     Args:
-        config: What to serve.
-        on_running: Called once, when the board runs, with the names of files that a dead daemon had left.
+        config: The configuration of the board.
+        on_running: Called once, when the board runs, with the names of files that a dead daemon left.
 
     Raises:
         BoardError, ImageError, LayoutError, BadSettingError: as ``serve``.
@@ -27,7 +27,7 @@ def serve_in_foreground(config: DaemonConfig, on_running: Callable[[list[str]], 
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
     log = open_log(paths)
-    # The cores write to the file alone: a terminal that does not read (Ctrl-S) must not stop the board.
+    # The cores write to the file only: a terminal that does not read (Ctrl-S) must not stop the board.
     follower = Follower(paths.log)
     follower.skip_to_end()
     terminal = os.dup(2)
@@ -47,13 +47,13 @@ def serve_in_foreground(config: DaemonConfig, on_running: Callable[[list[str]], 
 
 
 def _show(follower: Follower, terminal: int, has_ended: threading.Event) -> None:
-    """Write to the terminal what comes into the log, and at the end the rest."""
+    """Copy new log lines to the terminal, and at the end the rest."""
     while True:
         is_last = has_ended.wait(Follower.LOOK_SECONDS)
         try:
             for chunk in follower.read():
                 os.write(terminal, chunk)
         except OSError:
-            return  # the terminal has gone; the log has it all
+            return  # the terminal has closed; the log has all lines
         if is_last:
             return

@@ -1,4 +1,4 @@
-"""Keeps a board's log from filling its disk, which is often memory: an op that prints does so at every call."""
+"""Bounds the size of a board's log: an op that prints would fill the disk, which is often memory."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ KEPT_SHIFT = 3
 
 
 class LogBound:
-    """Looks at the log once in a while, and drops its older lines when it has become too long.
+    """Checks the log's size regularly, and drops its older lines when it is too long.
 
     Args:
         path: The log.
-        loop: The daemon's.
+        loop: The daemon's event loop.
         journal: Writes to the log.
-        most_bytes: How long it may be; an eighth of that stays.
+        most_bytes: The most bytes of the log; an eighth of them stays.
     """
 
-    LOOK_SECONDS: ClassVar[float] = 2.0
+    POLL_SECONDS: ClassVar[float] = 2.0
 
     def __init__(self, path: Path, loop: Loop, journal: Journal, most_bytes: int) -> None:
         self._path = path
@@ -31,10 +31,10 @@ class LogBound:
         self._journal = journal
         self._most_bytes = most_bytes
 
-    def look(self) -> None:
-        """Look now, and from now on."""
-        self._loop.later(self.LOOK_SECONDS, self.look)
-        with contextlib.suppress(OSError):  # there may be no log, or no room for what is kept
+    def poll(self) -> None:
+        """Check now, and regularly from now on."""
+        self._loop.later(self.POLL_SECONDS, self.poll)
+        with contextlib.suppress(OSError):  # there may be no log, or no room for the kept part
             dropped = shorten(self._path, self._most_bytes, self._most_bytes >> KEPT_SHIFT)
             if dropped:
                 had = f"more than {self._most_bytes} bytes (HBRT_LOG)"

@@ -1,4 +1,4 @@
-"""``--reload``: restart the cores when their image, or a module beside it that it imports, has changed."""
+"""``--reload``: restart the cores when their image, or a module of its directory that it imports, has changed."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from dsp_server.process.event_loop import Loop
 from dsp_server.process.journal import Journal
 from hbrt.status import Status
 
-LOOK_SECONDS = 0.25
-CLOCK_SECONDS = 0.02  # a file's time may lag behind the clock by a tick of the kernel's
+POLL_SECONDS = 0.25
+CLOCK_SECONDS = 0.02  # a file's time may lag behind the clock by a kernel tick
 Stamp: TypeAlias = tuple[int, int, int]
 _GONE: Stamp = (0, 0, 0)
 
 
 def stamp(path: str) -> Stamp:
-    """Something that differs when a file changed: time, size and inode; zeros when it is not there."""
+    """Time, size and inode of a file, which differ after a change; zeros for a missing file."""
     try:
         info = os.stat(path)  # noqa: PTH116 - called for every file four times a second
     except OSError:
@@ -29,7 +29,7 @@ def stamp(path: str) -> Stamp:
 
 
 class FileWatch:
-    """Files, and how each looked when it was last read."""
+    """Files, each with its stamp when it was last read."""
 
     def __init__(self) -> None:
         self._stamps: dict[str, Stamp] = {}
@@ -39,8 +39,8 @@ class FileWatch:
 
         Args:
             paths: Files.
-            read_at: Wall-clock seconds at which reading them began. What a file that was written later had in it then
-                is not known, so that it counts as changed, unless it looks as it did when it was last asked for.
+            read_at: Wall-clock seconds at the start of reading. A file that was written later counts as changed: its
+                text at that time is not known. It does not count if its stamp is that of the last call.
         """
         before, self._stamps = self._stamps, {}
         for path in paths:
@@ -49,7 +49,7 @@ class FileWatch:
             self._stamps[path] = now if was_read else before.get(path, _GONE)
 
     def take_changed(self) -> list[str]:
-        """Files that do not look as they did; from now on they count as read."""
+        """Files whose stamp has changed; from now on they count as read."""
         now = {path: stamp(path) for path in self._stamps}
         changed = sorted(path for path, seen in self._stamps.items() if now[path] != seen)
         self._stamps = now
@@ -57,7 +57,7 @@ class FileWatch:
 
 
 class Reloader:
-    """Looks at the files of the image that runs."""
+    """Polls the files of the running images."""
 
     def __init__(self, loop: Loop, journal: Journal, lifecycle: Lifecycle) -> None:
         self._loop = loop
@@ -68,13 +68,13 @@ class Reloader:
         self._tried_at = 0.0
 
     def open(self) -> None:
-        """Begin to look."""
+        """Start polling."""
         self._lifecycle.on_change = self._note_files
         self._note_files()
-        self._loop.later(LOOK_SECONDS, self._look)
+        self._loop.later(POLL_SECONDS, self._poll)
 
     def _note_files(self) -> None:
-        """Watch what the cores have loaded, and after a failure all that lies beside it: one of it may be broken."""
+        """Watch the files that the cores have loaded; after a failure, all files of the directory."""
         images = {core.image for core in self._lifecycle.life.cores}
         files = {str(image.origin) for image in images}
         files.update(path for core in self._lifecycle.cores if core.child for path in core.child.files)
@@ -82,15 +82,15 @@ class Reloader:
             files.update(str(path) for image in images for path in image.origin.parent.glob("*.py"))
         self._watch.note(files, max(self._tried_at, *(image.taken_at for image in images)))
 
-    def _look(self) -> None:
-        self._loop.later(LOOK_SECONDS, self._look)
+    def _poll(self) -> None:
+        self._loop.later(POLL_SECONDS, self._poll)
         if self._lifecycle.is_changing and (self._lifecycle.is_committed or not self._is_loading):
             return
         changed = self._watch.take_changed()
         if not changed:
             return
         self._journal.say(f"Changed: {', '.join(changed)}. Reloading.")
-        self._lifecycle.supersede()  # the load of a change before this one
+        self._lifecycle.supersede()  # an earlier rollout that is still loading
         self._tried_at = time.time()
         self._is_loading = True
         try:
@@ -102,4 +102,4 @@ class Reloader:
     def _done(self, status: Status, text: str) -> None:
         self._is_loading = False
         if status:
-            self._journal.say(f"{text}\nThe last good image goes on.")
+            self._journal.say(f"{text}\nThe last good image stays.")

@@ -1,4 +1,4 @@
-"""What ``hbrt status`` and ``hbrt ops`` show: the board as plain data."""
+"""The data of ``hbrt status`` and ``hbrt ops``: the board as plain data."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class Report:
         }
 
     def _oldest_waiting(self, now_ns: int) -> dict[str, Any] | None:
-        """The task that has waited the longest for a core, or for a relay: what starves, when anything does."""
+        """The task that has waited longest for a core or a relay; it shows starvation."""
         waiting = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.SENT, State.READY)]
         if not waiting:
             return None
@@ -104,12 +104,12 @@ class Report:
         }
 
     def _running(self, now_ns: int) -> list[dict[str, Any]]:
-        """The tasks that cores run, the longest first: what hangs, when anything does."""
+        """The running tasks, the longest first; they show hangs."""
         cores = [core for core in self._lifecycle.cores if core.child]
         names = {core.index: {row[0]: row[1] for row in core.child.ops} for core in cores if core.child}
         slots = self._mailbox.slots_in(State.RUNNING)
         running = [(self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
-        # A claim before the submission, whose time the sequence is, is that of an earlier task in the slot.
+        # A claim time before the submission, whose time is the sequence, belongs to an earlier task in the slot.
         of_now = [(task, on) for task, on in running if on.core in names and task.sequence <= on.claim_ns <= now_ns]
         return [
             {
@@ -123,7 +123,7 @@ class Report:
         ]
 
     def state(self) -> str:
-        """State of the board: running while a core is, else crashed when one is, else offline."""
+        """State of the board: running while a core runs, else crashed if one is, else offline."""
         states = {core.state for core in self._lifecycle.life.cores}
         return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
 
@@ -166,7 +166,7 @@ def _core(core: BoardCore) -> dict[str, Any]:
         "core": core.index,
         "state": life.state,
         "pid": core.child.pid if core.child else None,
-        # The process that is to take over: loading its image, or ready and waiting for the end of a task.
+        # The next process: it loads its image, or is ready and waits for the end of a task.
         "next": {"pid": next_.pid, "phase": phase} if next_ else None,
         "epoch": life.epoch,
         "crashes": life.crashes,

@@ -35,23 +35,23 @@ from hbrt.status import Status
 
 
 class Stop:
-    """Whether somebody asked the board to end: a signal, a request, the end of its starter."""
+    """Whether the board is asked to end: by a signal, a request, or the end of its starter."""
 
     def __init__(self) -> None:
         self.is_asked = False
 
     def ask(self) -> None:
-        """Have the board end soon."""
+        """Make the board end soon."""
         self.is_asked = True
 
 
 def origin_of(config: DaemonConfig) -> Path:
-    """Image file that a board was asked to run."""
+    """The image file of a board's configuration."""
     return Path(config.image).absolute() if config.image else DEFAULT_IMAGE
 
 
 class Supervisor:
-    """A board: its parts, joined. The caller holds the board's lock and removes its files in the end."""
+    """A board: all its parts, connected. The caller holds the board's lock and removes its files at the end."""
 
     def __init__(self, config: DaemonConfig, paths: BoardPaths, ddr: Ddr, loop: Loop, stop: Stop) -> None:
         self.loop = loop
@@ -81,7 +81,7 @@ class Supervisor:
         self._outcome: list[tuple[Status, str]] = []
         self.lifecycle.start_all(lambda status, text: self._outcome.append((status, text)))
 
-        from dsp_server.daemon.control_socket import ControlSocket  # ZeroMQ loads while the cores' interpreters do
+        from dsp_server.daemon.control_socket import ControlSocket  # ZeroMQ loads while the cores start
 
         self.leases = Leases(
             paths,
@@ -112,7 +112,7 @@ class Supervisor:
         )
         self.control_socket.open(self.control.handle)
         self.watchdog = Watchdog(
-            self.mailbox, self.reaper, self.lifecycle.cores, self.lifecycle.handle, locks.look, self.loop, watchdog_ms
+            self.mailbox, self.reaper, self.lifecycle.cores, self.lifecycle.handle, locks.poll, self.loop, watchdog_ms
         )
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
@@ -120,11 +120,11 @@ class Supervisor:
         self._name = paths.name
 
     def open(self) -> None:
-        """Returns when all cores run; clients come in from then on.
+        """Wait until all cores run, then accept clients.
 
         Raises:
-            ImageError: the image did not load on a core; has its traceback. ImageLateError: it took too long.
-            BoardError: the daemon was told to end before the board ran, or a core's process cannot be started.
+            ImageError: the image did not load on a core; the text has its traceback. ImageLateError: it took too long.
+            BoardError: the daemon was asked to end before the board ran, or a core's process cannot be started.
         """
         while not self._outcome and not self.stop.is_asked:
             self.loop.step()
@@ -136,21 +136,21 @@ class Supervisor:
                 raise kind(text)
         if status:
             raise BoardError(text)
-        # From here on many lean on this process: a defect in one handler is a finding, not everybody's end.
+        # From here on clients depend on this process: a defect in one handler is a finding and does not end the board.
         self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
         self.leases.open()
         self.watchdog.open()
-        self.log_bound.look()
+        self.log_bound.poll()
         if self.reloader is not None:
             self.reloader.open()
 
     def run(self) -> None:
-        """Serve until told to end."""
+        """Serve until asked to end."""
         while not self.stop.is_asked:
             self.loop.step()
 
     def close(self) -> None:
-        """Lose what is queued, end the cores after their tasks, close every lease and socket."""
+        """Fail the queued tasks, end the cores after their tasks, close every lease and socket."""
         self.leases.shut()
         self.reaper.fail_all(State.SENT, State.READY)
         self.lifecycle.close()

@@ -28,7 +28,7 @@ IDMA_ROW_CYCLES: Final = 4
 IDMA_BYTES_PER_CYCLE: Final = 16
 """The engine's throughput: 128 bits a cycle, 10.4 GB/s."""
 IDMA_POLL_CYCLES: Final = 32
-"""The core's cost of one look at a descriptor that is not done."""
+"""The core's cost of one poll of a descriptor that is not done."""
 
 DDR_LOAD_BYTES: Final = 64
 DDR_STALL_CYCLES: Final = 40
@@ -46,7 +46,7 @@ def cycles_to_ns(cycles: int) -> float:
 
 
 class CycleCounter:
-    """Counts the modelled cycles of one core; only forward, except for `pin`."""
+    """Counts the modelled cycles of one core; it only goes forward."""
 
     __slots__ = ("cycles",)
 
@@ -70,10 +70,6 @@ class CycleCounter:
     def charge_ddr(self, size_bytes: int) -> None:
         """Spend the stalls of reading or writing that many bytes straight in DDR, in loads of 64 bytes."""
         self.charge(-(-size_bytes // DDR_LOAD_BYTES) * DDR_STALL_CYCLES)
-
-    def pin(self, cycle: int) -> None:
-        """Set the counter, backwards too: for tests that want exact counts."""
-        self.cycles = cycle
 
 
 _current = CycleCounter()

@@ -219,7 +219,7 @@ class Idma:
         self._last_handle += issued
 
     def drain(self) -> list[Descriptor]:
-        """Complete and return what nobody has waited for: a core calls it at the end of an op.
+        """Complete and return the descriptors without a wait: a core calls this at the end of an op.
 
         The records' views are empty, so that they keep no memory mapped.
         """

@@ -197,7 +197,7 @@ class _Frame:
             turn = 0
             for first in range(0, items, per_tile):
                 count = min(per_tile, items - first)
-                idma.wait(filled[turn])  # what left this buffer was issued before, so it is done as well
+                idma.wait(filled[turn])  # the buffer's last outgoing transfer was issued earlier, so it is done too
                 tile_in, tile_out = self.tiles_in[turn], self.tiles_out[turn]
                 if count < per_tile:
                     tile_in, tile_out = tile_in[:count], tile_out[:count]

@@ -1,4 +1,4 @@
-"""One bank of TCM: first fit over its bytes, what lies where, and what is refused.
+"""One bank of TCM: first fit over its bytes, its live buffers, and its errors.
 
 Source: DSP sample package guide (J5 OE 1.1.77), 10.4.5.3, for two banks of 128 KiB, about 103 KiB of each usable;
 DSP development guide (J5 OE), 10.2.3.3.3, for DRAM0 and DRAM1,
@@ -19,7 +19,7 @@ from dsp_server.hardware.buffers import address_of
 BANK_RAW_BYTES: Final = 128 * 1024
 BANK_USABLE_BYTES: Final = 103 * 1024
 TCM_BASES: Final = (0x3FFC_0000, 0x3FFE_0000)
-"""Where DRAM0 and DRAM1 lie in the core's address space: what alignment is relative to."""
+"""The addresses of DRAM0 and DRAM1 in the core's address space; alignment is relative to them."""
 DEFAULT_ALIGN: Final = 64
 
 
@@ -70,7 +70,6 @@ class Bank:
         self.address = address_of(self.memory)
         self.live: dict[int, tuple[Tile, memoryview]] = {}  # in order of offset
         self.used_bytes = 0
-        self.peak_bytes = 0
 
     def gaps(self, align: int) -> Iterator[tuple[int, int]]:
         """Free (offset, size) with aligned offsets, lowest first."""
@@ -94,7 +93,6 @@ class Bank:
         if not is_last:
             self.live = dict(sorted(self.live.items()))
         self.used_bytes += tile.size_bytes
-        self.peak_bytes = max(self.peak_bytes, self.used_bytes)
         return view
 
     def remove(self, offset_bytes: int) -> Tile:

@@ -190,17 +190,6 @@ class TileManager:
         """Bytes of live buffers per bank."""
         return self._banks[0].used_bytes, self._banks[1].used_bytes
 
-    @property
-    def peak_bytes(self) -> tuple[int, int]:
-        """The most that was live at once per bank, since the start or `clear_statistics`."""
-        return self._banks[0].peak_bytes, self._banks[1].peak_bytes
-
-    def clear_statistics(self) -> None:
-        """Count peaks and bank conflicts from now on."""
-        self.bank_conflicts = [0, 0]
-        for bank in self._banks:
-            bank.peak_bytes = bank.used_bytes
-
     def bank_at(self, address: int) -> int | None:
         """The bank that holds the byte at an address of this process (`address_of` a view); None in DDR."""
         for bank, pool in enumerate(self._banks):

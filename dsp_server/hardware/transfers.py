@@ -20,7 +20,7 @@ FEW_ROWS: Final = 8
 
 
 class IdmaError(Exception):
-    """Root of what the engine refuses; `code` is what the C names return for it."""
+    """Base of the engine's refusals; the C names return `code`."""
 
     code = IDMA_ERR_BAD_TRANSFER
 

@@ -1,15 +1,14 @@
 """Allocator of physical addresses: best fit, page by page, arithmetic only.
 
-The heap hands out ranges of `[base, base + size)` and knows nothing of files, processes or bytes; whoever
-owns the bytes decides what an address means. So a test can run it against a model.
+The heap allocates ranges of `[base, base + size)` and knows nothing of files, processes or bytes; its caller decides
+what an address means. So a test can run the heap against a model.
 
-- A block takes whole pages and is followed by guard pages, which are address space and never bytes. The
-  guard of a block that ends where the heap ends lies past that end: an empty heap can be given away in one
-  piece.
-- Free ranges are kept by `free_ranges.py`; live blocks lie in a sorted list of addresses, which answers for
-  addresses inside a block.
-- A freed range rests: the heap hands it out again when more than `rest_bytes` were freed after it, or when
-  nothing else is left. So a late use of a freed address meets no other block.
+- A block takes whole pages, and guard pages follow it, which are address space without bytes. The guard of a block at
+  the end of the heap lies past that end: so one block can take the whole heap.
+- `free_ranges.py` keeps the free ranges; live blocks are in a sorted list of addresses, which also finds addresses
+  inside a block.
+- A freed range rests: the heap gives it out again when more than `rest_bytes` were freed after it, or when nothing else
+  is left. So a late use of a freed address meets no other block.
 - Every call costs O(log n); benchmarks/alloc.py shows the curve. The same calls give the same addresses.
 
 Emulator: the chip's allocator is not documented. Page size, guards and best fit are the emulator's choice.
@@ -119,7 +118,6 @@ class Heap:
         self._free.give(0, self._end_page)
         self._blocks: dict[int, Block] = {}
         self._live: SortedList[int] = SortedList()  # the keys of _blocks
-        self._owners: dict[Hashable, dict[int, Block]] = {}
         self._freed: deque[Block] = deque(maxlen=FREED_HISTORY)
         self._rest_bytes, self._resting_bytes = rest_bytes, 0
         self._resting: deque[Block] = deque()
@@ -151,7 +149,6 @@ class Heap:
         block = Block(block_id, phy_addr, size_bytes, pages * self.page_bytes, owner, self._serial)
         self._blocks[phy_addr] = block
         self._live.add(phy_addr)
-        self._owners.setdefault(owner, {})[phy_addr] = block
         self.used_bytes += block.reserved_bytes
         return block
 
@@ -166,10 +163,6 @@ class Heap:
         if block is None:
             raise self._not_allocated(phy_addr)
         self._live.remove(phy_addr)
-        theirs = self._owners[block.owner]
-        del theirs[phy_addr]
-        if not theirs:
-            del self._owners[block.owner]
         self._freed.append(block)
         self.used_bytes -= block.reserved_bytes
         self._resting.append(block)
@@ -202,10 +195,6 @@ class Heap:
         lower, upper = self._blocks[below], self._blocks[above]
         gap_bytes = phy_addr - (lower.phy_addr + lower.reserved_bytes - 1)
         return lower if gap_bytes <= upper.phy_addr - phy_addr else upper
-
-    def blocks_of(self, owner: Hashable) -> list[Block]:
-        """The owner's live blocks in address order."""
-        return [block for _, block in sorted(self._owners.get(owner, {}).items())]
 
     def __iter__(self) -> Iterator[Block]:
         """Live blocks in address order. The heap must not change meanwhile."""
@@ -267,11 +256,6 @@ class Heap:
             yield "the sorted addresses differ from the blocks"
         if any(not 0 <= block.reserved_bytes - block.size_bytes < self.page_bytes for block in blocks):
             yield "a block has more or fewer pages than its size needs"
-        owned = {(owner, at): block for owner, theirs in self._owners.items() for at, block in theirs.items()}
-        if owned != {(block.owner, block.phy_addr): block for block in blocks}:
-            yield "the blocks by owner differ from the blocks"
-        if not all(self._owners.values()):
-            yield "an owner without blocks is still known"
         if sum(block.reserved_bytes for block in blocks) != self.used_bytes:
             yield "the count of used bytes is off"
         if self._resting_bytes != sum(block.reserved_bytes for block in self._resting):

@@ -1,1 +1,1 @@
-"""What any server of this package needs as a process: an event loop, signals, a journal."""
+"""Parts of every server process: an event loop, signals, a journal."""

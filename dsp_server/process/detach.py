@@ -1,4 +1,4 @@
-"""What a fork has of its parent and must not keep."""
+"""Detaches a fork from its parent's terminal and descriptors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import NoReturn
 
 
 def live_detached(life: Callable[[], int], log: int, *kept: int) -> NoReturn:
-    """A fork's child's life without the parent's terminal and descriptors; it never returns into the parent's stack.
+    """Run a fork's child without the parent's terminal and descriptors; it never returns into the parent's stack.
 
     Args:
-        life: What it does; returns its exit code.
-        log: Descriptor of the log, which becomes standard output and error.
-        kept: Descriptors that stay open besides.
+        life: The work of the child; returns its exit code.
+        log: Descriptor of the log; it becomes standard output and error.
+        kept: Further descriptors that stay open.
     """
     code = 3
     try:

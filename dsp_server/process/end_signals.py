@@ -1,4 +1,4 @@
-"""Signals that end a server of ours: its loop wakes and is told, and the handlers before come back afterwards."""
+"""Signals that end a server: they stop its loop, and the earlier handlers are restored afterwards."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Watching(Protocol):
 
 @contextlib.contextmanager
 def ended_by_signals(loop: Watching, stop: Callable[[], object]) -> Iterator[None]:
-    """Have END_SIGNALS call ``stop()`` and wake the loop; one that the starter had ignored stays ignored.
+    """Make END_SIGNALS call ``stop()`` and wake the loop; a signal that the starter ignores stays ignored.
 
-    After one came they stay ignored: the process is about to end in order, and another one must not cut that short.
+    After the first signal all are ignored: the process is ending in order, and another signal must not interrupt that.
     """
     has_come = False
 

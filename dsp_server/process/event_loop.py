@@ -1,6 +1,6 @@
-"""The daemon's one thread: descriptors that became ready, and what is due, in one epoll.
+"""The event loop of the daemon's single thread: descriptors and timers in one epoll.
 
-It sleeps until a descriptor is ready or the next timer is due; it has no tick of its own.
+The loop sleeps until a descriptor is ready or the next timer is due; it has no tick of its own.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 Handler: TypeAlias = Callable[[], object]
-MOST_DEFECTS = 100  # a daemon that fails again and again had better end than spin
+MOST_DEFECTS = 100  # a daemon that fails again and again ends instead of spinning
 
 
 class Timer:
-    """Something to do later; ``cancel`` forgets it."""
+    """A call that is due later."""
 
     __slots__ = ("_call", "due")
 
@@ -26,18 +26,18 @@ class Timer:
         self._call: Handler | None = call
 
     def cancel(self) -> None:
-        """Do not call it any more; nothing to do when it was called or cancelled."""
+        """Cancel the call; no effect after the call or another cancel."""
         self._call = None
 
     def fire(self) -> None:
-        """Call it, once."""
+        """Make the call, once."""
         call, self._call = self._call, None
         if call is not None:
             call()
 
     @property
     def is_waiting(self) -> bool:
-        """Whether it is still to be called."""
+        """Whether the call is still to be made."""
         return self._call is not None
 
 
@@ -51,7 +51,7 @@ class Loop:
         self._timers: list[tuple[float, int, Timer]] = []
         self._count = itertools.count()
         self._defects = 0
-        # Gets a traceback when a handler raises, which then costs that one event; unset, the exception ends the loop.
+        # Takes the traceback of a handler that raises; only that event is lost. If unset, the exception ends the loop.
         self.on_defect: Callable[[str], None] | None = None
 
     def watch(self, fd: int, handler: Handler) -> None:
@@ -60,7 +60,7 @@ class Loop:
         self._epoll.register(fd, select.EPOLLIN)
 
     def unwatch(self, fd: int) -> None:
-        """Undo ``watch``; nothing to do when it is not watched. Comes before the descriptor is closed."""
+        """Undo ``watch``, if the descriptor is watched; call this before the descriptor is closed."""
         self._writers.pop(fd, None)
         if self._readers.pop(fd, None) is not None:
             self._epoll.unregister(fd)
@@ -76,15 +76,15 @@ class Loop:
             self._epoll.modify(fd, select.EPOLLIN | select.EPOLLOUT)
 
     def later(self, seconds: float, call: Handler) -> Timer:
-        """Call ``call`` once, after so many seconds."""
+        """Make a call once, after so many seconds."""
         timer = Timer(time.monotonic() + seconds, call)
         heapq.heappush(self._timers, (timer.due, next(self._count), timer))
         return timer
 
     def step(self) -> None:
-        """Sleep until something is ready or due, and handle it."""
-        # The handler is looked up before any runs: one that closes a descriptor may see its number used again, and an
-        # event of the old one must not reach the new one's handler.
+        """Sleep until a descriptor is ready or a timer is due, and handle it."""
+        # Handlers are looked up before any runs: a handler may close a descriptor whose number is used again, and an
+        # event of the old descriptor must not reach the new one's handler.
         events = [(fd, mask, self._readers.get(fd)) for fd, mask in self._epoll.poll(self._patience())]
         for fd, mask, reader in events:
             if reader is None or self._readers.get(fd) is not reader:
@@ -110,7 +110,7 @@ class Loop:
             self.on_defect(traceback.format_exc())
 
     def close(self) -> None:
-        """Forget everything."""
+        """Drop all descriptors and timers."""
         self._readers.clear()
         self._writers.clear()
         self._timers.clear()

@@ -1,9 +1,9 @@
-"""Takes what processes of this machine sent to a ZeroMQ socket; ends the connection of one that floods it.
+"""Receives the messages of this machine's processes at a ZeroMQ socket, and ends the connection of one that floods it.
 
-ZeroMQ must read all that comes (ZMQ_RCVHWM 0): libzmq 4.3.5 aborts the process of a socket whose peer fills a queue,
-closes its end and has sent a PING (``Assertion failed: !_io_error``, libzmq issues 4364 and 4767). A Unix socket has no
-count of bytes that the server could compare. So the server takes all that waits before it answers anything: a peer that
-waits for its answers has a few messages there. One that has more than MOST_WAITING_BYTES is not waiting for answers.
+ZeroMQ must read everything (ZMQ_RCVHWM 0): libzmq 4.3.5 aborts the process of a socket whose peer fills a queue, closes
+its end and has sent a PING (``Assertion failed: !_io_error``, libzmq issues 4364 and 4767). A Unix socket has no count
+of received bytes to compare with. So the server takes all waiting messages before it answers any: a peer that waits for
+its answers has a few messages there. A peer with more than MOST_WAITING_BYTES does not wait for answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from collections.abc import Callable
 import zmq
 
 MOST_WAITING_BYTES = 4 << 20  # of one process
-LOOK_BYTES = 1 << 16  # of a connection that floods are taken before it is looked at again
+CHECK_BYTES = 1 << 16  # are taken from a flooding process before it is checked again
 _PEER = struct.Struct("=iII")  # of SO_PEERCRED: process, user, group
 _NOBLOCK = int(zmq.NOBLOCK)
 
@@ -28,22 +28,22 @@ class Intake:
     """The messages of a socket.
 
     Args:
-        socket: It is not bound yet.
+        socket: The socket, before its bind.
         endpoint: ``ipc://PATH`` that it will be bound to.
-        most: How many small messages of one process may wait; there may be fewer large ones.
-        say: Gets a sentence for the log.
+        most: The most small messages of one process that may wait; of large ones fewer.
+        log: Writes a sentence to the log.
     """
 
-    def __init__(self, socket: zmq.Socket[bytes], endpoint: str, most: int, say: Callable[[str], None]) -> None:
+    def __init__(self, socket: zmq.Socket[bytes], endpoint: str, most: int, log: Callable[[str], None]) -> None:
         socket.rcvhwm = 0
         self._socket = socket
         self._path = endpoint.removeprefix("ipc://").encode()
         self._name = endpoint.rpartition("/")[2]
-        self._message_bytes = MOST_WAITING_BYTES // most  # each counts as so many more than it has
-        self._say = say
+        self._message_bytes = MOST_WAITING_BYTES // most  # each message counts so many bytes more than it has
+        self._log = log
 
     def take_all(self) -> list[list[bytes]]:
-        """The messages that wait, each with all its frames; those of a connection that floods are dropped."""
+        """All waiting messages, each with its frames; those of a flooding connection are dropped."""
         messages: list[list[bytes]] = []
         receive, room = self._socket.recv_multipart, MOST_WAITING_BYTES
         try:
@@ -56,11 +56,11 @@ class Intake:
         return self._take_flood(messages)
 
     def _take_flood(self, messages: list[list[bytes]]) -> list[list[bytes]]:
-        """Take more than peers that wait for their answers have sent, counted by process."""
+        """Take the messages of a possible flood, counted by process."""
         receive = self._socket.recv
         taken: Counter[str] = Counter()
-        looks: dict[str, float] = {}  # at processes that flood: the next, when so many bytes were taken
-        flooding: set[bytes] = set()  # identities that a ROUTER gave
+        next_checks: dict[str, float] = {}  # flooding processes: bytes taken at their next check
+        flooding: set[bytes] = set()  # the ROUTER's identities
         with contextlib.suppress(zmq.Again):
             while True:
                 frames = [receive(_NOBLOCK, copy=False)]
@@ -73,12 +73,12 @@ class Intake:
                     continue
                 if len(frames) > 1:
                     flooding.add(frames[0].bytes)
-                if taken[peer] > looks.get(peer, 0):
-                    looks[peer] = math.inf if self._end(frames[-1], peer) else taken[peer] + LOOK_BYTES
+                if taken[peer] > next_checks.get(peer, 0):
+                    next_checks[peer] = math.inf if self._end(frames[-1], peer) else taken[peer] + CHECK_BYTES
         return [message for message in messages if message[0] not in flooding]
 
     def _end(self, frame: zmq.Frame, peer: str) -> bool:
-        """End the connection that a frame came over; False when it has gone: its number may be another one's."""
+        """End the connection of a frame; False when it has closed, and its number may belong to another one."""
         try:
             found = copy_of(source_fd(frame), self._is_ours)
             if found is None:
@@ -90,7 +90,7 @@ class Intake:
                 found.shutdown(socket.SHUT_RDWR)
         except OSError:
             return False
-        self._say(f"Ended a connection of process {process} to {self._name}: it sends and does not wait for answers.")
+        self._log(f"Ended a connection of process {process} to {self._name}: it sends and does not wait for answers.")
         return True
 
     def _is_ours(self, found: socket.socket) -> bool:
@@ -98,7 +98,7 @@ class Intake:
 
 
 def source_fd(frame: zmq.Frame) -> int:
-    """Descriptor that a frame says it came over; -1 when it says none."""
+    """Descriptor of a frame's connection, as the frame names it; -1 for none."""
     try:
         return int(frame.get(zmq.MessageOption.SRCFD))
     except zmq.ZMQError:
@@ -106,7 +106,7 @@ def source_fd(frame: zmq.Frame) -> int:
 
 
 def copy_of(fd: int, is_ours: Callable[[socket.socket], bool]) -> socket.socket | None:
-    """A connection by another descriptor than the one that names it; None when that names none of ours.
+    """A duplicate of a descriptor, if it is one of our connections; else None.
 
     Raises:
         OSError: this process has no descriptor left.
@@ -130,7 +130,7 @@ def copy_of(fd: int, is_ours: Callable[[socket.socket], bool]) -> socket.socket 
 
 
 def _peer_of(frame: zmq.Frame) -> str:
-    """``ADDRESS:USER:GROUP:PROCESS`` of who sent a frame; an empty text when it is this process."""
+    """``ADDRESS:USER:GROUP:PROCESS`` of a frame's sender; empty for this process."""
     try:
         return str(frame.get("Peer-Address"))
     except zmq.ZMQError:

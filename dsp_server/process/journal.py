@@ -1,4 +1,4 @@
-"""What the daemon says: lines in the board's log, and the findings that ``hbrt status`` lists."""
+"""The daemon's journal: lines in the board's log, and the findings that ``hbrt status`` lists."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ REPEAT_SECONDS = 60.0
 
 
 class Repeats:
-    """Which of many like sentences are logged: the first of a peer in each minute; the others are counted."""
+    """Limits repeated log lines: the first line of a peer in each minute is logged, the others are counted."""
 
     def __init__(self) -> None:
-        self._counts: dict[bytes, int] = {}  # of peers that were told of in this minute: how often since
+        self._counts: dict[bytes, int] = {}  # peers that were logged in this minute: number of lines since
         self._since = 0.0
 
     def suffix(self, peer: bytes, now: float) -> str | None:
-        """What to add to a sentence about a peer at a time in seconds; None when it is counted and not logged."""
+        """A suffix for a log line about a peer at a time in seconds; None when the line is counted and not logged."""
         left_out = 0
         if now - self._since >= REPEAT_SECONDS:
             left_out = sum(self._counts.values())
             self._counts.clear()
             self._since = now
         if peer not in self._counts and len(self._counts) >= MOST_PEERS:
-            peer = b""  # who connects anew for each message is one of these
+            peer = b""  # peers that reconnect for each message share this entry
         if peer in self._counts:
             self._counts[peer] += 1
             return None
@@ -63,7 +63,7 @@ class Journal:
             kind: Of hbrt.findings.record.KINDS.
             sentence: What is wrong, with values, and what to do.
             places: The sides of the mistake, the main one first.
-            client: Id of the program whose mistake it is; 0 for nobody's.
+            client: Id of the program that made the mistake; 0 for none.
             times: How often it was found.
         """
         self.keep(Finding(kind, sentence, places, client, times))

@@ -1,11 +1,11 @@
-"""What a process or a thread does, as the kernel's letter: R runs or waits for a CPU, S sleeps, T is stopped."""
+"""The state of a process or thread, as the kernel's letter: R runs or waits for a CPU, S sleeps, T is stopped."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 STOPPED = frozenset("Tt")  # by a signal, or by a debugger
-BUSY = frozenset("RD")  # it goes on as soon as it gets a CPU, or its page
+BUSY = frozenset("RD")  # it continues as soon as it gets a CPU, or its page
 
 
 def state_of(pid: int, thread: int = 0) -> str:
@@ -15,7 +15,7 @@ def state_of(pid: int, thread: int = 0) -> str:
     """
     place = f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat"
     try:
-        # The name before it is in brackets and may hold any character.
+        # The name before the state is in brackets and may hold any character.
         return Path(place).read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
         return ""

@@ -1,4 +1,4 @@
-"""What ps and top call the processes of a board."""
+"""The titles of a board's processes in ps and top."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def set_title(role: str, board: str) -> None:
     """Call this process ``hbrt <role> of board <board>``: ``hbrt daemon``, ``hbrt core 0``, ``hbrt relay``."""
     os.environ[_KEEP_ENVIRONMENT] = "1"
     try:
-        from setproctitle import setproctitle  # here: it loads logging, which a board that starts can do without
+        from setproctitle import setproctitle  # here: it loads logging, which a board's start does not need
 
         setproctitle(f"hbrt {role} of board {board}")
     finally:

@@ -91,7 +91,8 @@ def test_others_go_on_within_their_limits_and_are_told_who_keeps_it(shell: Shell
     problem = told(shell)
     assert problem.startswith(f"The claim lock is held by process {holder} (python")
     assert (
-        "which is stopped, by a signal (SIGSTOP) or a debugger. Until it lets it go, no core claims a task" in problem
+        "which is stopped, by a signal (SIGSTOP) or a debugger. Until it releases the lock, no core claims a task"
+        in problem
     )
     assert f"'kill -CONT {holder}' lets it go on, 'kill -9 {holder}' ends it" in problem
     status = shell.hbrt("status")
@@ -106,7 +107,7 @@ def test_others_go_on_within_their_limits_and_are_told_who_keeps_it(shell: Shell
     assert line(caller) == "ended"
     assert shell.hbrt("status", "--wait-healthy").returncode == 0
     assert [found["kind"] for found in shell.status()["findings"] if found["kind"] != "leak"] == ["claim-lock"]
-    assert "The claim lock can be had again." in shell.paths().log.read_text()
+    assert "The claim lock is available again." in shell.paths().log.read_text()
 
 
 def test_the_end_of_the_holder_is_the_end_of_it(shell: Shell, start: Start) -> None:
@@ -127,7 +128,7 @@ def test_a_holder_that_died_where_the_kernel_did_not_see_it_is_repaired(shell: S
     assert line(start("from arm_client import connect\nconnect().ping()\nprint('ended', flush=True)")) == "ended"
     (found,) = [found for found in shell.status()["findings"] if found["kind"] != "leak"]
     assert found["kind"] == "claim-lock"
-    assert found["text"].startswith(f"Thread {holder} has ended with the claim lock in hand")
+    assert found["text"].startswith(f"Thread {holder} has ended while it held the claim lock")
     assert shell.hbrt("status", "--wait-healthy").returncode == 0
 
 

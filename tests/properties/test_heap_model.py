@@ -91,7 +91,7 @@ class HeapAgainstModel(RuleBasedStateMachine):
             (block for block in self.blocks.values() if block.owner == owner),
             key=lambda block: block.phy_addr,
         )
-        assert self.heap.blocks_of(owner) == theirs
+        assert [block for block in self.heap if block.owner == owner] == theirs
         for block in theirs:
             assert self.heap.free(block.phy_addr) == block
             self.forget(block)
@@ -133,9 +133,8 @@ class HeapAgainstModel(RuleBasedStateMachine):
     def teardown(self) -> None:
         if not hasattr(self, "heap"):
             return
-        for owner in range(3):
-            for block in self.heap.blocks_of(owner):
-                self.heap.free(block.phy_addr)
+        for block in list(self.heap):
+            self.heap.free(block.phy_addr)
         assert self.heap.largest_free_bytes == self.heap.free_bytes == PAGES * PAGE
         self.heap.validate()
 

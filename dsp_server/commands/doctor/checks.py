@@ -1,4 +1,4 @@
-"""The checks of ``hbrt doctor``: what one is, and those of the interpreter and of what is installed."""
+"""The checks of ``hbrt doctor``: the type of a check, and the checks of the interpreter and the installed packages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXTRAS = {
     "dnn": ("hbDNN and models", _UNUSABLE),
     "pointcloud": ("point clouds", "run without it, several times slower"),
 }
-"""Those of an engineer who uses boards: what they are for, and what becomes of that without them."""
+"""Packages for the users of boards: the purpose of each, and what does not work without it."""
 
 
 class Level(StrEnum):
@@ -37,7 +37,7 @@ class Level(StrEnum):
 
 
 class Check(NamedTuple):
-    """One line of the report: what was found and, unless it is good, what to do."""
+    """One line of the report: the result and, unless it is good, the remedy."""
 
     name: str
     level: Level

@@ -1,4 +1,4 @@
-"""The boards of this user: who runs and how its cores are, and what dead daemons left."""
+"""The boards of this user: the running ones with their cores, and the files that dead daemons left."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ANSWER_SECONDS = 5.0
 
 
 def boards(*, clean: bool) -> Iterator[Check]:
-    """The home of the boards and each board in it; with ``clean``, what dead ones left is removed."""
+    """Check the home of the boards and each board in it; ``clean`` removes the files of dead ones."""
     place = home()
     try:
         found = boards_in(place)
@@ -89,14 +89,14 @@ def _running(paths: BoardPaths, pid: int, shown: str) -> Iterator[Check]:
     for core in status["cores"]:
         if core["health"] == "ok" or core["next"]:
             continue
-        # A core that somebody stopped is as they want it.
+        # A user wants a stopped core to be offline.
         level = Level.WARN if core["health"] == "offline" else Level.FAIL
         advice = f"'hbrt restart --core {core['core']}{how_to_name(paths)}' starts it again."
         yield Check(f"{name} core {core['core']}", level, core["problem"].rstrip("."), advice)
 
 
 def _offline(paths: BoardPaths, shown: str, *, clean: bool) -> Check:
-    """A board that has no daemon; with ``clean``, what it left is removed."""
+    """Check a board without a daemon; ``clean`` removes its files."""
     name = f"board {paths.name}"
     is_private = is_private_name(paths.name)
     left = [path.name for path in (*leftovers(paths), *([paths.log] if is_private else [])) if path.exists()]

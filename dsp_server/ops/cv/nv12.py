@@ -17,7 +17,7 @@ NEUTRAL_CHROMA = 128
 
 Matrix: TypeAlias = NDArray[np.float64]
 LookUp: TypeAlias = Callable[[NDArray[Any], NDArray[Any] | None, tuple[int, ...]], Any]
-"""Gives what it finds in a plane, in the array when there is one, with the border's values."""
+"""Returns the values found in a plane, in the array when there is one, with the border's values."""
 
 
 def warp(plane: int, source: NDArray[Any], target: NDArray[Any], border_value: int, look_up: LookUp) -> Run:

@@ -1,4 +1,4 @@
-"""What the CV ops share: structure in, rules held, planes mapped, cycles charged; what is left is the op.
+"""The common part of the CV ops: it reads the structure, checks the rules, maps the planes and charges the cycles.
 
 The planes are numpy views of DDR, whatever the stride, and OpenCV writes into the view it is given as `dst`: an image
 is copied nowhere on its way through an op.
@@ -48,7 +48,7 @@ def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run
     Args:
         structure: Of its input block; knows the op's rules.
         prepare: Gets the structure and the planes of src and dst, and returns what writes those of dst; it must not
-            look at pixels, kernels, maps or lists itself, since they may be others at the next call.
+            read pixels, kernels, maps or lists itself, since the next call may have others.
         instructions: Modelled vector instructions on each 64 bytes of the larger image.
 
     Returns:

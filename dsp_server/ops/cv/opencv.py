@@ -54,7 +54,7 @@ def _keep_freed_memory() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, LARGEST_KEPT_BYTES)
     mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES)
-    # Of what is kept, the first part may lie on huge pages: nothing is touched here, so it costs addresses alone.
+    # The first part of the kept range may lie on huge pages: nothing is touched here, so it costs only addresses.
     libc.malloc.restype, libc.malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
     place = libc.malloc(LARGEST_KEPT_BYTES - HUGE_PAGE_BYTES)
     if place:

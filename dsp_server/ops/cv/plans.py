@@ -39,7 +39,7 @@ class Plans:
     def put(self, raw: bytes, plan: Plan) -> None:
         """Remember a plan that was made after `get` had none."""
         if context.ddr is None:
-            return  # without a board nothing tells of a change
+            return  # without a board nothing reports a change
         if len(self._plans) >= MOST_REMEMBERED:
             self._plans.clear()
         self._plans[raw] = plan

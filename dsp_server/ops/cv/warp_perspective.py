@@ -24,7 +24,7 @@ def warp_perspective(param: hbDSPCvWarpPerspectiveParam, src: Planes, dst: Plane
     borderValue, with a replicated one the nearest. U8: Y, RGB, BGR or NV12, and dst the same.
 
     Source: VP operator manual (J6 OE 3.0.17), WarpPerspective.
-    Emulator: what a w of 0 gives is its choice.
+    Emulator: the result for a w of 0 is its choice.
     """
     matrix = np.array(param.transformMatrix).reshape(3, 3)
     matrix = np.ldexp(matrix, -np.frexp(np.abs(matrix).max())[1])  # the same transform, and no sum of it overflows

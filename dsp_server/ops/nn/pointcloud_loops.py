@@ -161,7 +161,7 @@ def frame(
 ) -> None:
     """Tiles `span` of a rectangle: each arrives, is computed once for each output, and leaves; then the next arrives.
 
-    Bytes move when their descriptor is issued, not when it ends: between the two nobody looks.
+    Bytes move when their descriptor is issued, not when it ends: no code reads them in between.
 
     Args:
         source: DDR.

@@ -197,7 +197,7 @@ def tile_by_tile(
         for number, tile in enumerate(tiles):
             turn = number % 2
             places = tile.rows * tile.columns
-            idma.wait(filled[turn])  # what last left this bank was issued before, so it is done as well
+            idma.wait(filled[turn])  # the bank's last outgoing transfer was issued earlier, so it is done too
             tile_in = all_in[turn][: places * in_bytes // source.itemsize]
             tile_out = all_out[turn][: places * out_bytes // target.itemsize]
             results, shape = outs[turn][: places * out_bytes], tile.shape(out_bytes, fetches=False)

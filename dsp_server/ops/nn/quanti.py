@@ -44,7 +44,7 @@ DTYPES: dict[int, np.dtype[Any]] = {number: np.dtype(name) for number, name in Q
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked parameter structure: what each of `count` elements is divided by, or multiplied with, and moved by."""
+    """A checked parameter structure: the divisor or factor, and the offset, of each of `count` elements."""
 
     count: int
     dtype: np.dtype[Any]

@@ -61,7 +61,7 @@ def quantize_values(
     https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct;
     BPU SDK API manual (J5 OE 1.1.77), 9.2.2.2.12 hbDNNQuantiType (round),
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
-    Emulator: what NaN becomes is its choice.
+    Emulator: the result for NaN is its choice.
     """
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         steps = values / scale

@@ -72,7 +72,7 @@ def hb_dsp_softmax_rows(input: memoryview, output: memoryview, tm: TileManager) 
 
 
 def softmax_rows(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
-    """Softmax of each row, to the bit what `softmax_row` makes of it; as many rows a tile as a bank has room for.
+    """Softmax of each row, equal to `softmax_row` to the bit; a tile holds as many rows as fit a bank.
 
     Args:
         tm: Tile manager of the core.

@@ -37,7 +37,7 @@ def test_a_tensor_costs_less_by_idma_than_straight_from_ddr() -> None:
     assert idma_cycles(51_200) < counter.cycles / 5
 
 
-def test_the_counter_goes_forward_unless_pinned() -> None:
+def test_the_counter_only_goes_forward() -> None:
     counter = CycleCounter()
     counter.charge(10)
     counter.advance_to(7)
@@ -46,8 +46,6 @@ def test_the_counter_goes_forward_unless_pinned() -> None:
     assert counter.cycles == 70
     with pytest.raises(ValueError, match=r"^-1 cycles cannot be charged: the counter only goes forward\.$"):
         counter.charge(-1)
-    counter.pin(5)
-    assert counter.cycles == 5
 
 
 def test_ccount_is_the_low_32_bits_of_the_current_counter() -> None:

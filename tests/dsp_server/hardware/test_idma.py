@@ -144,7 +144,7 @@ def test_transfers_overlap_with_compute_and_queue_behind_each_other(engine: Idma
     counter.charge(busy)
     engine.wait(first)
     assert counter.cycles == IDMA_ISSUE_CYCLES + busy  # the wait cost nothing
-    counter.pin(10_000)
+    counter.cycles = 10_000
     engine.copy(bytearray(size_bytes), bytes(size_bytes))
     second = engine.copy(bytearray(size_bytes), bytes(size_bytes))
     engine.wait(second)
@@ -161,7 +161,7 @@ def test_ping_pong_takes_less_modelled_time_than_one_buffer(engine: Idma) -> Non
 
     assert ping_pong(tm, src, dst, compute, in_dtype=np.float32, tile_items=4000) == tiles
     by_ping_pong = engine.counter.cycles
-    engine.counter.pin(0)
+    engine.counter.cycles = 0
     with tm.tile(16_000) as tile:
         for first in range(0, src.nbytes, 16_000):
             engine.wait(engine.copy(tile, bytes_view(src)[first : first + 16_000]))

@@ -315,16 +315,14 @@ def test_reset_frees_what_an_op_leaked_and_returns_it() -> None:
     assert tm.allocate(USABLE, 1).nbytes == USABLE
 
 
-def test_peaks_stay_until_cleared() -> None:
+def test_used_bytes_are_those_of_live_buffers() -> None:
     tm = TileManager()
     tm.free(tm.allocate(1000, 0))
     kept = tm.allocate(10, 0)
     tm.allocate(5, 1)
-    assert (tm.peak_bytes, tm.used_bytes) == ((1000, 5), (10, 5))
-    tm.clear_statistics()
-    assert tm.peak_bytes == (10, 5)
+    assert tm.used_bytes == (10, 5)
     tm.free(kept)
-    assert tm.peak_bytes == (10, 5)
+    assert tm.used_bytes == (0, 5)
 
 
 def test_bank_at() -> None:
