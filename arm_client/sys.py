@@ -147,7 +147,8 @@ def attached() -> Session:
         RequestRefusedError: HB_DSP_NOT_RUNNING and why, such as no file descriptor left to load it with.
     """
     try:
-        from arm_client.session import session
+        with process.lock:  # a fork waits for it: a module that is half loaded there would be so for ever in the child
+            from arm_client.session import session
     except (OSError, ImportError) as error:
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, f"hbrt cannot be loaded: {error}.") from None
     return session.attached()

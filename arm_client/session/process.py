@@ -48,6 +48,15 @@ def _close_all() -> None:
         session.close()
 
 
+def _before_fork() -> None:
+    """Wait for other threads that attach: what they load and lock then is whole in the child."""
+    process.lock.acquire()
+
+
+def _after_fork_in_parent() -> None:
+    process.lock.release()
+
+
 def _after_fork_in_child() -> None:
     """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
     process.lock = threading.RLock()
@@ -71,4 +80,4 @@ def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
 
 hbSysMem.locate = staticmethod(_bytes_at)
 atexit.register(_close_all)
-os.register_at_fork(after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -290,3 +290,41 @@ def test_multiprocessing(chip: Chip, method: str) -> None:
         assert process.exitcode == 0
     chip.until(lambda: len(chip.programs()) == 1, "the end of the workers' attachments")
     assert chip.board.call(hb.HB_DSP_RPC_CMD_PING) is None
+
+
+FIRST_CALLS = """
+import os, select, sys, threading
+import arm_client as hb
+
+def call():
+    task = hb.hbDSPTask_t()
+    return hb.hbDSPRpc(task, None, None, hb.hbDSPRpcCtrlParam()) or hb.hbDSPWaitTaskDone(task, 0)
+
+def await_end(pid):
+    fd = os.pidfd_open(pid)
+    if not select.select([fd], [], [], float(sys.argv[1]))[0]:
+        os.kill(pid, 9)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+def fork_beside_first_calls(seconds):
+    for _ in range(3):
+        threading.Thread(target=call, daemon=True).start()
+    threading.Event().wait(seconds)
+    child = os.fork()
+    os._exit(await_end(child) & 0xFF if child else call() not in {0, hb.HB_DSP_FORKED})
+
+for trial in range(6):
+    program = os.fork()  # in which nothing is loaded yet that the first call loads
+    if not program:
+        fork_beside_first_calls(trial / 50)
+    status = await_end(program)
+    if status:
+        sys.exit(f"trial {trial}: {status}")
+"""
+
+
+def test_a_child_answers_that_was_forked_beside_the_first_calls_of_other_threads(chip: Chip) -> None:
+    environment = {**os.environ, "HBRT_BOARD": str(chip.board.path), "HBRT_AUTOSTART": "0"}
+    command = [sys.executable, "-W", "ignore", "-c", FIRST_CALLS, str(PATIENCE_S)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
