@@ -194,12 +194,12 @@ def _board(
     from arm_client.client import Board
     from arm_client.errors import BoardLostError
     from arm_client.session import session as sessions
-    from hbrt.board.paths import board_paths
+    from hbrt.board.paths import BoardPaths
 
     wanted = _wanted(image, cores, ddr_bytes)
     daemon = _pool.take(wanted, fresh=fresh)
     is_clean = False
-    session = sessions.Session(board_paths(str(daemon.path)))
+    session = sessions.Session(BoardPaths(daemon.path))
     session.users = 1
     before = sessions.set_default(session)
     board = Board(session)

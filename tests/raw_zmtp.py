@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from hbrt.board.paths import RemoteBoard, board_paths
+from hbrt.board.paths import RemoteBoard, board_ref
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import RELAY_SAYS, Kind, decode
 from tests.limits import PATIENCE_S
@@ -36,7 +36,7 @@ class RawPeer:
         if isinstance(address, Path):
             self.socket.connect(str(address))
         else:
-            board = board_paths(address)
+            board = board_ref(address)
             assert isinstance(board, RemoteBoard)
             self.socket.connect((board.host, board.port))
         self.socket.sendall(_GREETING)

@@ -14,7 +14,7 @@ from typing import Self
 
 import pytest
 
-from hbrt.board.paths import RemoteBoard, board_paths
+from hbrt.board.paths import RemoteBoard, board_ref
 from tests.limits import PATIENCE_S, with_limits
 
 BRISK_BEAT_S = 0.1  # draining counts beats of the gateway
@@ -49,7 +49,7 @@ class RemoteRelay:
         if not line:
             self.process.communicate()
             raise RuntimeError(self.log())
-        found = board_paths(line.partition("listens at ")[2].partition(";")[0])
+        found = board_ref(line.partition("listens at ")[2].partition(";")[0])
         assert isinstance(found, RemoteBoard)
         self.board = found
 

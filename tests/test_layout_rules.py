@@ -147,3 +147,16 @@ def test_every_name_that_docs_and_samples_import_is_there_at_the_top_of_a_packag
             importlib.import_module(f"{module}.{name}")
         folders = module.split(".")[1:-1] if not hasattr(file, "__path__") else module.split(".")[1:]
         assert set(folders) <= {"cv", "nn", "dnn"}, f"{module} is machinery; give {name} a home at the top"
+
+
+def test_only_the_choosers_ask_whether_a_board_is_remote() -> None:
+    """Elsewhere a board of another machine is used as any other: what differs is behind a Link, or behind ``ask``."""
+    asks = re.compile(r"isinstance\([^()]*(?:\([^()]*\))?[^()]*\b(RemoteBoard|BoardPaths)\b")
+    cli = ("hbrt/cli/", "dsp_server/commands/", "arm_client/commands/")
+    found = {
+        name
+        for package in ("hbrt", *sorted(SIDES))
+        for file in (REPOSITORY / package).rglob("*.py")
+        if not (name := str(file.relative_to(REPOSITORY))).startswith(cli) and asks.search(file.read_text("utf-8"))
+    }
+    assert found == {"arm_client/transport/choose.py", "hbrt/control/ask.py"}

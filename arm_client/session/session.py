@@ -9,18 +9,15 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.memory.blocks import Blocks
 from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
+from arm_client.transport.choose import attach
 from hbrt import settings
-from hbrt.attach.link import Link
-from hbrt.attach.task_slots import TaskSlots
-from hbrt.attach.tasks import DirectTasks
 from hbrt.board.launch import DaemonConfig, Launched, launch
-from hbrt.board.paths import BoardPaths, RemoteBoard, board_paths, private_directory
+from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.errors import BoardError, NoDaemonError
 from hbrt.status import Status
 
@@ -34,7 +31,7 @@ _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it take
 class Session:
     """A process's hands on one board: link, tasks, memory; counted by its users."""
 
-    def __init__(self, paths: BoardPaths, daemon: Launched | None = None) -> None:
+    def __init__(self, paths: BoardRef, daemon: Launched | None = None) -> None:
         """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session.
 
         Raises:
@@ -45,19 +42,20 @@ class Session:
         self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
         self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
         self._is_closed = False
-        undo = contextlib.ExitStack()
-        undo.callback(self._end_daemon)
+        self.watch: Watch | None = None
         try:
-            self.link = _link(paths)
-            undo.callback(self.link.close)
-            self.tasks = _tasks(self.link)
-            self.blocks = _blocks(self.link, self.tasks)
+            if settings.choice("HBRT_CACHE") == "strict":
+                from arm_client.strict.watch import Watch, checked  # strict mode alone pays for it
+
+                self.link, self.tasks, self.blocks = attach(paths, checked)
+                self.watch = Watch(self.link, self.tasks, self.blocks)
+            else:
+                self.link, self.tasks, self.blocks = attach(paths)
         except BaseException as error:  # a setting with a wrong value, or no file descriptor left
-            undo.close()
+            self._end_daemon()
             if isinstance(error, OSError | ImportError):
                 raise BoardError(f"This process cannot attach to board {paths.name}: {error}.") from None
             raise
-        self.watch = _watch(self.link, self.tasks, self.blocks) if self.blocks.is_strict else None
         self.notifier = Notifier(self.link, self.tasks)
         process.known.add(self)
 
@@ -128,42 +126,6 @@ class Session:
             with contextlib.suppress(ChildProcessError):  # someone else collected it
                 os.waitpid(self.daemon.pid, 0)
             self.daemon = None
-
-
-def _link(paths: BoardPaths) -> Link:
-    if not isinstance(paths, RemoteBoard):
-        return Link(paths)
-    from arm_client.transport.remote_link import RemoteLink
-
-    return RemoteLink(paths)
-
-
-def _blocks(link: Link, tasks: TaskSlots) -> Blocks:
-    if not isinstance(link.paths, RemoteBoard):
-        return Blocks(link, tasks)
-    from arm_client.transport.remote_blocks import RemoteBlocks
-    from arm_client.transport.remote_link import RemoteLink
-
-    return RemoteBlocks(cast("RemoteLink", link), tasks)
-
-
-def _watch(link: Link, tasks: TaskSlots, blocks: Blocks) -> Watch:
-    from arm_client.strict.watch import Watch  # strict mode alone pays for it
-
-    return Watch(link, tasks, blocks)
-
-
-def _tasks(link: Link) -> TaskSlots:
-    if isinstance(link.paths, RemoteBoard):
-        from arm_client.transport.remote_link import RemoteLink
-        from arm_client.transport.remote_tasks import RemoteTasks
-
-        return RemoteTasks(cast("RemoteLink", link))
-    if not settings.is_relayed():
-        return DirectTasks(link)
-    from arm_client.transport.relay_tasks import RelayTasks
-
-    return RelayTasks(link)
 
 
 def default() -> Session:
@@ -241,7 +203,7 @@ def set_default(session: Session | None) -> Session | None:
 
 
 def _attach(board: str | None) -> Session:
-    paths = board_paths(board)
+    paths = board_ref(board)
     session = process.sessions.get(paths.path)
     if session is not None and session.is_usable:
         return session
@@ -260,7 +222,7 @@ def _attach(board: str | None) -> Session:
     return session
 
 
-def _say_whose_board_it_is(wanted: BoardPaths, private: BoardPaths) -> None:
+def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
     """Else who misspelt a board's name would look there for what happened here."""
     import logging
 
@@ -272,7 +234,7 @@ def _say_whose_board_it_is(wanted: BoardPaths, private: BoardPaths) -> None:
     )
 
 
-def _whose_board_it_is(wanted: BoardPaths) -> str:
+def _whose_board_it_is(wanted: BoardRef) -> str:
     """What a program that lacks an op is told: it may have been meant for a board that nobody started."""
     from hbrt.control.daemon import how_to_name
 
@@ -310,5 +272,4 @@ def start_board(
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=is_private,
     )
-    paths = board_paths(str(path))
-    return Session(paths, launch(config))
+    return Session(BoardPaths(path), launch(config))

@@ -14,10 +14,11 @@ from __future__ import annotations
 import contextlib
 import threading
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from arm_client.strict.report import tell, tell_output, tell_pointed, tell_shared, unclean_bytes
 from arm_client.strict.rules import MOST_PARAMETER_BYTES, WORD_BYTES, Clash, Job, Span, clash, reach, words
+from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.types import HB_DSP_RPC_CMD_PING
 
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
     from hbrt.attach.link import Link
-    from hbrt.attach.task_slots import TaskSlots
-
 
 NEAR_BYTES = PAGE_BYTES
 MOST_MARKS = 1024
@@ -52,35 +51,48 @@ class _Entry:
         self.thread = threading.get_ident()
 
 
+class CheckedTasks(TaskSlots):
+    """Tasks that are checked before they are submitted, in whichever mode ``checked`` adds this to."""
+
+    checker: Watch | None = None
+
+    def submit(self, *given: int) -> int:
+        """As ``TaskSlots.submit``, after a check."""
+        submit: Callable[..., int] = super().submit  # type: ignore[safe-super]
+        return submit(*given) if self.checker is None else self.checker.submit(submit, *given)
+
+
+def checked(kind: type[TaskSlots]) -> type[TaskSlots]:
+    """A class of tasks with the checks of strict mode: a process that is not strict does not even ask whether it is."""
+    return type(kind.__name__, (CheckedTasks, kind), {})
+
+
 class Watch:
     """Looks at each task that a process in strict mode submits, and tells of a mistake once a block.
 
     Args:
         link: The process's attachment.
-        tasks: Where it submits; ``submit`` stands before its own until ``close``.
+        tasks: Where it submits, of a class that ``checked`` has made.
         blocks: Its memory.
     """
 
     def __init__(self, link: Link, tasks: TaskSlots, blocks: Blocks) -> None:
         self._link = link
-        self._tasks = tasks
+        self._tasks = cast("CheckedTasks", tasks)
         self._blocks = blocks
-        self._submit: Callable[..., int] = tasks.submit
-        looking: Callable[..., int] = self.submit
-        # On this one object, so that a process that is not strict does not even ask whether it is.
-        tasks.submit = looking  # type: ignore[method-assign]
         self._entries: list[_Entry] = []
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
         blocks.on_flush = self._on_flush
+        self._tasks.checker = self
 
-    def submit(self, *given: int) -> int:
-        """As ``TaskSlots.submit``, whose arguments it gets, after a look."""
+    def submit(self, submit: Callable[..., int], *given: int) -> int:
+        """Look at a task, then submit it."""
         entry = self._look(*given)
         if entry is None:
-            return self._submit(*given)
+            return submit(*given)
         try:
-            handle = self._submit(*given)
+            handle = submit(*given)
         except BaseException:
             self._forget(entry)
             raise
@@ -92,7 +104,7 @@ class Watch:
 
     def close(self) -> None:
         """Look at nothing any more: this object, the tasks and the memory let go of one another."""
-        vars(self._tasks).pop("submit", None)
+        self._tasks.checker = None
         self._blocks.on_flush = None
         self._entries.clear()
 

@@ -25,7 +25,7 @@ from hbrt.protocol.relay import MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode, encod
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from hbrt.attach.link import Link
+    from hbrt.attach.link import LocalLink
 
 PROGRAM = "dsp_relay_server"
 START_SECONDS = 30.0
@@ -114,7 +114,7 @@ class RelayChannel:
             os.close(self._closing)
 
 
-def open_channel(link: Link) -> RelayChannel:
+def open_channel(link: LocalLink) -> RelayChannel:
     """A channel to the relay of a board, which is started when none runs.
 
     Raises:
@@ -132,7 +132,7 @@ def open_channel(link: Link) -> RelayChannel:
         raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, why) from None
 
 
-def _find_or_start(link: Link) -> RelayChannel:
+def _find_or_start(link: LocalLink) -> RelayChannel:
     check_free(_MOST_DESCRIPTORS, "the connection to the relay")
     for _ in range(_TRIES):
         if _holder(link.paths) is None:
@@ -153,7 +153,7 @@ def _holder(paths: BoardPaths) -> int | None:
         raise RequestRefusedError(Status.HB_DSP_RELAY_LOST, str(error)) from None
 
 
-def _connect(link: Link) -> RelayChannel | None:
+def _connect(link: LocalLink) -> RelayChannel | None:
     """A channel to the relay that runs; None when it ended before it answered."""
     context: zmq.Context[Any] = zmq.Context(io_threads=1)
     socket = context.socket(zmq.DEALER)
@@ -182,7 +182,7 @@ def _connect(link: Link) -> RelayChannel | None:
     return channel
 
 
-def _await_welcome(link: Link, socket: zmq.Socket[bytes]) -> tuple[int, int] | None:
+def _await_welcome(link: LocalLink, socket: zmq.Socket[bytes]) -> tuple[int, int] | None:
     """Process of the relay and the ticket that it gave; None when it ended before it answered."""
     deadline = time.monotonic() + WELCOME_SECONDS
     while time.monotonic() < deadline:

@@ -31,7 +31,7 @@ from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from hbrt.attach.link import Link
+    from hbrt.attach.link import LocalLink
 
 BEAT_SECONDS = 1.0
 LOST_SECONDS = 10.0
@@ -57,7 +57,9 @@ class _Lost:
 class RelayTasks(ForwardedTasks):
     """The tasks of this process on one board, queued by its relay."""
 
-    def __init__(self, link: Link) -> None:
+    link: LocalLink
+
+    def __init__(self, link: LocalLink) -> None:
         super().__init__(link)
         self._channel: RelayChannel | None = None
         self._parents: RelayChannel | None = None

@@ -41,6 +41,8 @@ _SAMPLES = 8  # of the difference between the clocks, the quickest of which coun
 class RemoteLink(Link):
     """This process's attachment to a board of another machine."""
 
+    paths: RemoteBoard
+
     def __init__(self, paths: RemoteBoard) -> None:
         """Attach.
 
@@ -70,8 +72,8 @@ class RemoteLink(Link):
         self.first_slots = []
         self.core_doorbells = [-1] * self.core_count  # cores are rung on their own machine
         self.urgent_bells = []
-        self.fault = 0
         self.on_end: Callable[[bytes, bytes], None] = lambda *_: None
+        self.fault = 0
         self._why = ""
         self._pid = os.getpid()
         self._questions = Questions()

@@ -26,9 +26,10 @@ _EMPTY, _READY, _DONE = int(State.EMPTY), int(State.READY), int(FIRST_END)
 class RemoteTasks(ForwardedTasks):
     """The tasks of this process on one remote board."""
 
+    link: RemoteLink
+
     def __init__(self, link: RemoteLink) -> None:
         super().__init__(link, spins=False)
-        self._remote = link
         self.free = list(reversed(range(MOST_TASKS)))
         link.on_end = self._on_end
 
@@ -36,7 +37,7 @@ class RemoteTasks(ForwardedTasks):
         """Send a task to the board, and before it what this process wrote."""
         self.handles[slot] = handle
         self.map[self.states + slot] = _READY
-        self._remote.submit(TASK_NUMBER.pack(handle) + request)
+        self.link.submit(TASK_NUMBER.pack(handle) + request)
         return 0
 
     def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
@@ -44,7 +45,7 @@ class RemoteTasks(ForwardedTasks):
         if super().block_refusal(what, phy_addr, size_bytes) is None:
             return None
         try:
-            status, why = self._remote.check(what, phy_addr, size_bytes)
+            status, why = self.link.check(what, phy_addr, size_bytes)
         except RequestRefusedError as error:
             status, why = error.status, str(error)
         return (status, why) if status else None
@@ -63,7 +64,7 @@ class RemoteTasks(ForwardedTasks):
     def _on_end(self, raw: bytes, text: bytes) -> None:
         """A task has ended, says the relay, and what it wrote has come: in the connection's thread."""
         handle, state, packed = TASK_END.unpack(raw)
-        slot, to_local = slot_of(handle), self._remote.to_local_ns
+        slot, to_local = slot_of(handle), self.link.to_local_ns
         answer = Answer(*ANSWER.unpack(packed))
         answer = answer._replace(
             claim_ns=to_local(answer.claim_ns), start_ns=to_local(answer.start_ns), done_ns=to_local(answer.done_ns)
@@ -82,7 +83,7 @@ class RemoteTasks(ForwardedTasks):
             yield 0, encode(kind, number, handle)
 
         try:
-            return State(self._remote.ask(job, what=kind.name.lower()))
+            return State(self.link.ask(job, what=kind.name.lower()))
         except RequestRefusedError:
             return None
 

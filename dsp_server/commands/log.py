@@ -11,7 +11,7 @@ import click
 
 from hbrt.board.files import daemon_pid
 from hbrt.board.log_file import Follower, last_lines
-from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.cli.options import any_board_option, json_option
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import BoardError, NotRunningError
@@ -32,7 +32,7 @@ LINES = 100
     help="Start with the last so many lines.",
 )
 @json_option
-def command(board: BoardPaths, lines: int, *, follow: bool, as_json: bool) -> None:
+def command(board: BoardRef, lines: int, *, follow: bool, as_json: bool) -> None:
     """Print the end of a board's log. It outlives the daemon, and goes on with the next one.
 
     That of a board of another machine (tcp://HOST:PORT) comes over its relay, at most its last MiB.

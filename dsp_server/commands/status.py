@@ -9,7 +9,7 @@ import click
 
 from dsp_server.commands.mem import memory_line
 from hbrt.board.files import daemon_pid, leftovers
-from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, json_option, timeout_option
 from hbrt.cli.tables import Column, duration, show_json, show_table
@@ -61,7 +61,7 @@ _MAY_COME = frozenset(
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, board: BoardPaths, timeout: float, *, only_clients: bool, wait_healthy: bool, as_json: bool
+    ctx: click.Context, board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy: bool, as_json: bool
 ) -> None:
     """Show a board: state, cores, memory, attached programs, and mistakes that it found (overruns, leaks).
 
@@ -74,7 +74,7 @@ def command(
     status = _await_healthy(ctx, board, timeout) if wait_healthy else _look(ctx, board)
     if as_json:
         show_json(status["clients"] if only_clients else status)
-    elif status["pid"] is None:
+    elif isinstance(board, BoardPaths) and status["pid"] is None:
         click.echo(why_not_running(board))
     elif only_clients:
         _show_clients(status)
@@ -84,7 +84,7 @@ def command(
         ctx.exit(Exit.BROKEN)
 
 
-def _await_healthy(ctx: click.Context, board: BoardPaths, timeout: float) -> dict[str, Any]:
+def _await_healthy(ctx: click.Context, board: BoardRef, timeout: float) -> dict[str, Any]:
     deadline = time.monotonic() + timeout
     while True:
         why = "; see 'hbrt status'."
@@ -101,7 +101,7 @@ def _await_healthy(ctx: click.Context, board: BoardPaths, timeout: float) -> dic
         time.sleep(REMOTE_POLL_SECONDS if isinstance(board, RemoteBoard) else POLL_SECONDS)
 
 
-def _look(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
+def _look(ctx: click.Context, board: BoardRef) -> dict[str, Any]:
     if not isinstance(board, RemoteBoard) and daemon_pid(board) is None:
         return _without_daemon(ctx, board)
     status: dict[str, Any] = ask(board, "status")

@@ -24,7 +24,7 @@ from dsp_server.gateway.pending import PendingConnections
 from dsp_server.gateway.remote_client import RemoteClient, activity_of
 from dsp_server.gateway.send_queue import SendQueue, printable
 from dsp_server.process.intake import source_fd
-from hbrt.attach.link import Link
+from hbrt.attach.link import LocalLink
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import BEAT_SECONDS, PROGRAM_SAYS, Kind, decode, encode
 from hbrt.status import Status
@@ -63,7 +63,7 @@ class Gateway:
         BoardError: the gateway cannot listen at the address.
     """
 
-    def __init__(self, link: Link, options: ListenOptions, log: Callable[[str], None]) -> None:
+    def __init__(self, link: LocalLink, options: ListenOptions, log: Callable[[str], None]) -> None:
         self.is_stopping = False
         self._link = link
         self._log = log

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
 from dsp_server.gateway.send_queue import SendQueue
 from dsp_server.gateway.shared_memory import RemoteClientMemory
-from hbrt.attach.link import Link
+from hbrt.attach.link import LocalLink
 from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CORE_ACTIVITY
@@ -65,7 +65,7 @@ class RemoteClient(ConnectionHandler):
         self._window = Pump()
         self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # the program's number -> handle
-        self._link: Link
+        self._link: LocalLink
         self._tasks: DirectTasks
         self._memory: RemoteClientMemory
 
@@ -100,7 +100,7 @@ class RemoteClient(ConnectionHandler):
 
     def _attach(self, stack: contextlib.ExitStack) -> None:
         """Become a client of the board until ``stack`` closes."""
-        self._link = Link(self._paths, self.program)
+        self._link = LocalLink(self._paths, self.program)
         stack.callback(self._link.close)
         self._tasks = DirectTasks(self._link, spins=False)
         stack.callback(self._tasks.close)
@@ -287,7 +287,7 @@ def _reply_frame(number: int, raw: bytes) -> bytes:
     return encode(Kind.REPLY, number, raw)
 
 
-def activity_of(link: Link) -> bytes:
+def activity_of(link: LocalLink) -> bytes:
     """The activity byte of each core."""
     layout = link.ddr.layout
     return bytes(link.ddr.map[layout.core(core) + CORE_ACTIVITY] for core in range(link.core_count))

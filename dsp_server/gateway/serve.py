@@ -19,7 +19,7 @@ from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
 from dsp_server.relay import PROGRAM
 from dsp_server.relay.serve import serve_and_announce, write_log
-from hbrt.attach.link import Link
+from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths
 from hbrt.errors import BoardError
 
@@ -38,7 +38,7 @@ def serve(paths: BoardPaths, options: ListenOptions, on_running: Callable[[str],
         BoardError: the gateway cannot listen; no daemon serves the board, or it refused.
     """
     raise_descriptor_limit()
-    link = Link(paths, PROGRAM)
+    link = LocalLink(paths, PROGRAM)
     try:
         gateway = Gateway(link, options, write_log)
         try:

@@ -43,10 +43,10 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     """
     _refuse_second(paths)
     from dsp_server.relay.server import Relay
-    from hbrt.attach.link import Link
+    from hbrt.attach.link import LocalLink
 
     raise_descriptor_limit()
-    link = Link(paths, PROGRAM)
+    link = LocalLink(paths, PROGRAM)
     lock = None
     try:
         # The lock comes second: its directory belongs to the board only while the daemon runs.

@@ -23,7 +23,7 @@ from dsp_server.relay.dispatch import RelayDispatcher, Result
 from dsp_server.relay.lease_check import LeaseVerifier, VerifiedLease
 from dsp_server.relay.peers import Peer
 from dsp_server.relay.waker import Waker
-from hbrt.attach.link import Link
+from hbrt.attach.link import LocalLink
 from hbrt.board.private_files import FILE_MODE
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import CLIENT_PID, SLOT_COUNT
@@ -52,7 +52,7 @@ class Relay:
         log: Writes a sentence to the log.
     """
 
-    def __init__(self, link: Link, idle_seconds: float, log: Callable[[str], None]) -> None:
+    def __init__(self, link: LocalLink, idle_seconds: float, log: Callable[[str], None]) -> None:
         self.is_stopping = False
         self._link = link
         self._log = log

@@ -8,12 +8,12 @@ import select
 import socket
 import sys
 import threading
-from typing import Any
+from typing import Any, Protocol
 
 from hbrt.attach.question import Question
 from hbrt.attach.requests import Requests
 from hbrt.board.files import check_directory
-from hbrt.board.paths import BoardPaths
+from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError
@@ -26,11 +26,90 @@ REQUEST_MS = 60_000
 _MOST_FDS = 64
 
 
-class Link:
-    """One process's attachment to one board."""
+class Link(Protocol):
+    """One process's attachment to one board, on this machine or on another one."""
 
-    request_ms = REQUEST_MS  # for the daemon to answer a request
-    is_parting = False  # requests are still answered, though every call is refused
+    request_ms: int = REQUEST_MS  # for the daemon to answer a request
+    is_parting: bool = False  # requests are still answered, though every call is refused
+    fault: int  # 0 while the board is there; afterwards the status that every call answers with
+    paths: BoardRef
+    client_id: int
+    first_slots: list[int]
+    core_count: int
+    daemon_pid: int
+    ddr: Ddr
+    mailbox: Mailbox
+    doorbell: int
+    core_doorbells: list[int]
+    urgent_bells: list[int]
+    lease: socket.socket
+    _pid: int
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether some thread is in the middle of a request: a finalizer must not ask there."""
+
+    @property
+    def spare_slots(self) -> list[int]:
+        """Task slots that the daemon granted to a request whose asker was interrupted."""
+
+    def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
+        """Ask the daemon; returns the reply's data.
+
+        Args:
+            verb: What is asked.
+            question: For who wants to know afterwards whether an interrupted request was begun, and so will be done.
+            args: Of the verb.
+
+        Raises:
+            RequestRefusedError: it refused, does not answer, or is gone.
+        """
+
+    def give_back(self, verb: str, phy_addr: int) -> None:
+        """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
+
+    def watch_lease(self) -> None:
+        """From now on, have the doorbell rung when the board goes: for a thread that sleeps on the doorbell alone."""
+
+    def lose(self) -> None:
+        """Note that the board is gone; every call answers so from now on."""
+
+    def is_lost(self) -> bool:
+        """Whether the board is gone, asked of the lease itself."""
+
+    def why_faulty(self) -> str:
+        """Sentence for ``fault``."""
+        if self.fault == Status.HB_DSP_FORKED:
+            return (
+                f"This process is a fork of process {self._pid}, which attached to board {self.paths.name}. "
+                "The lease is the parent's; call connect() in the child, or fork before attaching."
+            )
+        if self.fault == Status.HB_DSP_NOT_RUNNING:
+            return f"This process has detached from board {self.paths.name}; call connect() again."
+        return (
+            f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
+        )
+
+    def part(self) -> None:
+        """As ``detach``, but what this process gives back can still be asked for."""
+        self.is_parting = not self.fault
+        self.detach()
+
+    def detach(self) -> None:
+        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when nobody waits any more."""
+        self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
+
+    def close(self) -> None:
+        """Detach: the lease closes, the daemon takes back what this process held."""
+
+    def abandon_in_child(self) -> None:
+        """In a fork's child: let go of the parent's lease, so that it ends with the parent, and touch nothing else."""
+
+
+class LocalLink(Link):
+    """The attachment of a process on the board's own machine."""
+
+    paths: BoardPaths
 
     def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
         """Attach; ``name`` is what the board shows, this program's by default.
@@ -64,8 +143,7 @@ class Link:
         self.doorbell = fds[0]
         self.core_doorbells = fds[1 : 1 + self.core_count]
         self.urgent_bells = fds[1 + self.core_count :]
-        # 0 while the board is there; afterwards the status that every call answers with.
-        self.fault: int = 0
+        self.fault = 0
         self._pid = os.getpid()
         self.requests = Requests(self, self._token)
         self._watching = threading.RLock()
@@ -73,20 +151,11 @@ class Link:
 
     @property
     def is_asking(self) -> bool:
-        """Whether some thread is in the middle of a request: a finalizer must not ask there."""
+        """As ``Link.is_asking``."""
         return self.requests.is_asking
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
-        """Ask the daemon; returns the reply's data.
-
-        Args:
-            verb: What is asked.
-            question: For who wants to know afterwards whether an interrupted request was begun, and so will be done.
-            args: Of the verb.
-
-        Raises:
-            RequestRefusedError: it refused, does not answer, or is gone.
-        """
+        """As ``Link.request``."""
         reply = self.requests.ask(question or Question(), verb, args)
         if reply.status:
             raise RequestRefusedError(reply.status, reply.text)
@@ -98,7 +167,7 @@ class Link:
 
     @property
     def spare_slots(self) -> list[int]:
-        """Task slots that the daemon granted to a request whose asker was interrupted."""
+        """As ``Link.spare_slots``."""
         return self.requests.spare_slots
 
     def proof(self, nonce: str) -> str:
@@ -106,7 +175,7 @@ class Link:
         return wire.lease_proof(self._token, nonce)
 
     def watch_lease(self) -> None:
-        """From now on, have the doorbell rung when the daemon goes: for who sleeps on the doorbell alone."""
+        """As ``Link.watch_lease``."""
         if self._watcher is None:
             with self._watching:
                 if self._watcher is None:
@@ -121,11 +190,11 @@ class Link:
         os.eventfd_write(self.doorbell, 1)
 
     def lose(self) -> None:
-        """Note that the daemon is gone; every call answers so from now on."""
+        """As ``Link.lose``."""
         self.fault = self.fault or Status.HB_DSP_BOARD_LOST
 
     def is_lost(self) -> bool:
-        """Whether the daemon is gone, asked of the lease itself."""
+        """As ``Link.is_lost``."""
         if not self.fault and self.has_ended():
             self.lose()
         return bool(self.fault)
@@ -136,37 +205,15 @@ class Link:
         poller.register(self.lease, select.POLLIN)
         return bool(poller.poll(0))
 
-    def why_faulty(self) -> str:
-        """Sentence for ``fault``."""
-        if self.fault == Status.HB_DSP_FORKED:
-            return (
-                f"This process is a fork of process {self._pid}, which attached to board {self.paths.name}. "
-                "The lease is the parent's; call connect() in the child, or fork before attaching."
-            )
-        if self.fault == Status.HB_DSP_NOT_RUNNING:
-            return f"This process has detached from board {self.paths.name}; call connect() again."
-        return (
-            f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
-        )
-
-    def part(self) -> None:
-        """As ``detach``, but what this process gives back can still be asked for."""
-        self.is_parting = not self.fault
-        self.detach()
-
-    def detach(self) -> None:
-        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when nobody waits any more."""
-        self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
-
     def close(self) -> None:
-        """Detach: the lease closes, the daemon takes back what this process held."""
+        """As ``Link.close``."""
         self.is_parting = False
         self.detach()
         self.requests.close()
         self._close_descriptors()
 
     def abandon_in_child(self) -> None:
-        """In a fork's child: let go of the parent's lease, so that it ends with the parent, and touch nothing else."""
+        """As ``Link.abandon_in_child``."""
         self.fault = Status.HB_DSP_FORKED
         self._watching = threading.RLock()
         self.requests.abandon_in_child()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from hbrt import settings
 from hbrt.errors import WrongUseError
@@ -94,11 +94,13 @@ class BoardPaths(NamedTuple):
         return socket_path(self.attach)
 
 
-class RemoteBoard(BoardPaths):
+class RemoteBoard(NamedTuple):
     """A board on another machine, by the address of its relay: it has no files here.
 
     ``path`` is ``tcp:/HOST:PORT``, which names it wherever a board's directory would.
     """
+
+    path: Path
 
     @property
     def name(self) -> str:
@@ -114,6 +116,10 @@ class RemoteBoard(BoardPaths):
     def port(self) -> int:
         """TCP port of its relay."""
         return int(self.path.name.rpartition(":")[2])
+
+
+BoardRef: TypeAlias = BoardPaths | RemoteBoard
+"""A board, here or on another machine."""
 
 
 def socket_path(path: Path) -> str:
@@ -169,8 +175,8 @@ def is_private_name(name: str) -> bool:
     return name.startswith((PRIVATE, OF_A_TEST))
 
 
-def board_paths(name: str | None = None) -> BoardPaths:
-    """Paths of a board by name (default: HBRT_BOARD), by directory when the name has a slash, or by ``tcp://HOST:PORT``.
+def board_ref(name: str | None = None) -> BoardRef:
+    """A board by name (default: HBRT_BOARD), by directory when the name has a slash, or by ``tcp://HOST:PORT``.
 
     Raises:
         WrongUseError: the name is not one, or its directory's is no text.

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from hbrt import settings
-from hbrt.board.paths import BoardPaths, RemoteBoard, board_paths, is_text
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, board_ref, is_text
 from hbrt.errors import WrongUseError
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,9 +75,9 @@ def _to_paths(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     return board
 
 
-def _to_any_board(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardPaths:
+def _to_any_board(_ctx: click.Context, _param: click.Parameter, value: str | None) -> BoardRef:
     try:
-        return board_paths(value)
+        return board_ref(value)
     except WrongUseError as error:
         raise click.BadParameter(str(error)) from None
 

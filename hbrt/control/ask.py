@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.control.daemon import REQUEST_SECONDS, Daemon
 
 if TYPE_CHECKING:
     from hbrt.control.observer import Onlooker
 
 
-def look_at(paths: BoardPaths) -> Daemon | Onlooker:
+def look_at(paths: BoardRef) -> Daemon | Onlooker:
     """What to ask of a board of this machine, or, over its relay and without changing anything, of another one.
 
     Raises:
@@ -24,7 +24,7 @@ def look_at(paths: BoardPaths) -> Daemon | Onlooker:
     return Onlooker(paths)
 
 
-def ask(paths: BoardPaths, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
+def ask(paths: BoardRef, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
     """One request to a board's daemon; returns the answer's data.
 
     Raises:

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from hbrt.board.files import boards_in, daemon_pid, leftovers
-from hbrt.board.paths import BoardPaths, is_private_name
+from hbrt.board.paths import BoardPaths, BoardRef, is_private_name
 from hbrt.errors import NotRunningError, RefusedError
 from hbrt.status import Status
 
@@ -138,10 +138,10 @@ def known_boards(paths: BoardPaths) -> list[str]:
     return [board.name for board in boards if board.log.exists() and not is_private_name(board.name)]
 
 
-def how_to_name(paths: BoardPaths) -> str:
+def how_to_name(paths: BoardRef) -> str:
     """The option that names a board on a command line, empty for the default one."""
-    from hbrt.board.paths import board_paths, home
+    from hbrt.board.paths import board_ref, home
 
-    if paths == board_paths():
+    if paths == board_ref():
         return ""
     return f" --board {paths.name if paths.path.parent == home() else paths.path}"

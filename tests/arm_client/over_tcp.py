@@ -5,16 +5,15 @@ Each board gets a relay that listens on loopback, and whoever attaches to it doe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from arm_client.session import session
-from arm_client.transport.remote_link import RemoteLink
-from hbrt.attach.link import Link
+from arm_client.transport.choose import Attachment, Kind, attach
 from hbrt.board.files import daemon_pid
-from hbrt.board.paths import BoardPaths, RemoteBoard
+from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.errors import NoDaemonError
 from tests.remote_relay import RemoteRelay
 
@@ -41,16 +40,16 @@ DIFFERS = {
 _relays: dict[tuple[Path, int], RemoteRelay] = {}
 
 
-def _remote_link(paths: BoardPaths) -> Link:
+def _attach(paths: BoardRef, *checked: Callable[[Kind], Kind]) -> Attachment:
     if isinstance(paths, RemoteBoard):
-        return RemoteLink(paths)
+        return attach(paths, *checked)
     pid = daemon_pid(paths)
     if pid is None:
         raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.")
     key = paths.path, pid
     if key not in _relays:
         _relays[key] = RemoteRelay(paths.path)
-    return RemoteLink(_relays[key].board)
+    return attach(_relays[key].board, *checked)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -63,7 +62,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def _over_tcp() -> Iterator[None]:
-    session._link = _remote_link
+    session.attach = _attach  # type: ignore[attr-defined, assignment]
     yield
     for relay in _relays.values():
         relay.close()

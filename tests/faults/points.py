@@ -46,7 +46,7 @@ _AWAIT, _CANCEL, _FORGET, _RELEASE, _MORE = (
     f"hbrt.attach.task_slots:TaskSlots.{name}" for name in ("wait", "_cancel", "_forget", "release", "lease_more")
 )
 _SLEEP = "hbrt.attach.waiting:Waiters.sleep_alone"
-_LINK, _BLOCKS = "hbrt.attach.link:Link", "arm_client.memory.blocks:Blocks"
+_LINK, _BLOCKS = "hbrt.attach.link:LocalLink", "arm_client.memory.blocks:Blocks"
 _HELLO, _ALLOC, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",
     "dsp_server.memory.owners:Memory.alloc",

@@ -63,7 +63,7 @@ def outlive(world: World, voice: Voice, pid: int) -> str:
 def outcome_at(world: World, clients: Nursery, point: Point, how: str) -> str:
     """Have a client die at a point; returns what became of what it had."""
     is_early = point.target.startswith(
-        ("hbrt.attach.link:_greet", "arm_client.memory.blocks:Blocks.alloc", "hbrt.attach.link:Link.__init__")
+        ("hbrt.attach.link:_greet", "arm_client.memory.blocks:Blocks.alloc", "hbrt.attach.link:LocalLink.__init__")
     )
     world.await_asleep(0)
     if is_early:

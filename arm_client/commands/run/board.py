@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hbrt import settings
 from hbrt.board.files import daemon_pid, lock_holder
-from hbrt.board.paths import BoardPaths, RemoteBoard, private_directory
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, private_directory
 from hbrt.errors import BoardError, NotRunningError
 
 RELAY_SECONDS = 5.0
@@ -18,7 +18,7 @@ MODES = ("relay", "direct")
 
 
 @contextmanager
-def running_board(board: BoardPaths, *, must_run: bool) -> Iterator[tuple[str, bool]]:
+def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, bool]]:
     """Directory of a board that runs meanwhile, and whether it is a private one.
 
     Raises:
@@ -70,7 +70,7 @@ def _relay_of(board: BoardPaths) -> int | None:
         return None
 
 
-def mode_of(board: BoardPaths | RemoteBoard, asked: str | None) -> str:
+def mode_of(board: BoardRef, asked: str | None) -> str:
     """Relay, unless the user said otherwise, here or by the settings; a board of another machine has no other way."""
     if isinstance(board, RemoteBoard):
         return "relay"

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dsp_server.commands.doctor.checks import Check, Level
-from hbrt.board.paths import RemoteBoard, board_paths
+from hbrt.board.paths import RemoteBoard, board_ref
 from hbrt.errors import RequestRefusedError, WrongUseError
 
 
 def remote_board() -> Iterator[Check]:
     """Whether the relay that HBRT_BOARD names answers, and whether there are the keys that it wants; else nothing."""
     try:
-        board = board_paths()
+        board = board_ref()
     except WrongUseError as error:
         yield Check("HBRT_BOARD", Level.FAIL, str(error))
         return

@@ -413,20 +413,22 @@ class TestMemoryOfTwoUnfinishedTasks:
             chip.board.submit("1000", None, None)  # type: ignore[arg-type]
         assert self.other(chip, chip.ECHO, chip.mem(8, b"2"), out) == []
 
-    @pytest.mark.parametrize("step", ["_look", "_submit"])
+    @pytest.mark.parametrize("step", ["_look", "submit"])
     def test_an_interrupted_submission_leaves_nothing(
         self, chip: Chip, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
-        out, tasks = chip.mem(), chip.board.session.tasks
-        watch: Any = tasks.submit.__self__  # type: ignore[attr-defined]
+        out, session = chip.mem(), chip.board.session
+        watch = session.watch
+        assert watch is not None
         look = watch._look
 
-        def interrupted(*given: int) -> int:
-            look(*given)
+        def interrupted(*given: Any) -> None:
+            if step == "_look":
+                look(*given)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr(watch, step, interrupted)
+            patched.setattr(watch if step == "_look" else type(session.tasks).__bases__[1], step, interrupted)
             with pytest.raises(KeyboardInterrupt):
                 chip.rpc(chip.ECHO, chip.mem(8, b"1"), out, SECOND)
         assert self.other(chip, chip.ECHO, chip.mem(8, b"2"), out) == []

@@ -24,6 +24,7 @@ from arm_client.session.session import Session
 from arm_client.transport import relay_tasks
 from hbrt import settings
 from hbrt.board.files import lock_holder
+from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
 from hbrt.mailbox.table import State
 from tests.arm_client.conftest import Chip, Hold, Peer
@@ -95,7 +96,7 @@ both_modes = pytest.mark.parametrize("mode", ["direct", "relay"], indirect=True)
 
 
 def relay_pid(board: Board) -> int | None:
-    return lock_holder(board.session.link.paths.relay_lock)
+    return lock_holder(BoardPaths(board.session.link.paths.path).relay_lock)
 
 
 def kill(chip: Chip, number: int = signal.SIGKILL) -> int:

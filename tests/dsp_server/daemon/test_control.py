@@ -142,14 +142,14 @@ def test_every_verb_of_the_schema_is_answered(running: Running) -> None:
 def test_what_a_client_holds_is_asked_for_with_its_token(kept: Running, peer: Peer, forge: str) -> None:
     board, other = kept.attach(), kept.attach()
     link = board.session.link
-    client, token = link.client_id, link._token
+    client, token = link.client_id, vars(link)["_token"]
     block = board.alloc(64)
     forged = {
         "no client": (0, token),
         "another client": (other.session.link.client_id, token),
         "another token": (client, bytes(16)),
         "no token": (client, b""),
-        "a client who went": (other.session.link.client_id, other.session.link._token),
+        "a client who went": (other.session.link.client_id, vars(other.session.link)["_token"]),
     }[forge]
     if forge == "a client who went":
         other.close()

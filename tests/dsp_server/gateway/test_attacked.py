@@ -20,7 +20,7 @@ from arm_client.client import Board, private_board
 from arm_client.errors import HbrtError
 from arm_client.session.session import Session
 from dsp_server.gateway.gateway import MOST_OBSERVERS, MOST_PROGRAMS
-from hbrt.board.paths import RemoteBoard, board_paths
+from hbrt.board.paths import RemoteBoard, board_ref
 from hbrt.control.observer import Onlooker
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import BoardError, RefusedError
@@ -280,7 +280,7 @@ class Between:
     def __init__(self, relay: RemoteRelay) -> None:
         self._relay = relay
         self._listener = socket.create_server(("127.0.0.1", 0))
-        self.board = board_paths(f"tcp://127.0.0.1:{self._listener.getsockname()[1]}")
+        self.board = board_ref(f"tcp://127.0.0.1:{self._listener.getsockname()[1]}")
         self._ends: list[socket.socket] = []
         self.kept: list[bytes] = []  # of each connection
         self.flip = False  # changes a bit of each piece that a program sends

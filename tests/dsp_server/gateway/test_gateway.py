@@ -21,7 +21,7 @@ from dsp_server.gateway.gateway import Gateway
 from dsp_server.gateway.listening import parse_endpoint
 from dsp_server.gateway.remote_client import MOST_UNREAD, MOST_UNREAD_BYTES, MOST_WAITING, RemoteClient
 from dsp_server.gateway.send_queue import SendQueue
-from hbrt.attach.link import Link
+from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths
 from hbrt.control.observer import Onlooker
 from hbrt.ddr.layout import PAGE_BYTES
@@ -289,7 +289,7 @@ def test_bytes_of_answers_that_wait_are_bounded(
 def near_gateway(dsp_board: Board, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gateway]:
     """A gateway of the board in this process, in a thread; draining takes two short beats."""
     monkeypatch.setattr(gateway, "BEAT_SECONDS", 0.1)
-    link = Link(dsp_board.session.link.paths)
+    link = LocalLink(BoardPaths(dsp_board.session.link.paths.path))
     near = Gateway(link, parse_endpoint("tcp://127.0.0.1:0", None), print)
     bell = os.eventfd(0)
     near.watch(bell, near.stop)

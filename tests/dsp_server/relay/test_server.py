@@ -19,7 +19,7 @@ import pytest
 import zmq
 
 from dsp_server.relay import lease_check, server
-from hbrt.attach.link import Link
+from hbrt.attach.link import LocalLink
 from hbrt.board.files import daemon_pid, lock_holder
 from hbrt.board.launch import DaemonConfig
 from hbrt.board.paths import home
@@ -53,7 +53,7 @@ class Talker:
         assert self.socket.poll(int(PATIENCE_S * 1000)), "the relay said nothing"
         return decode(self.socket.recv(), RELAY_SAYS)
 
-    def hello(self, link: Link, client: int | None = None) -> Message:
+    def hello(self, link: LocalLink, client: int | None = None) -> Message:
         nonce = secrets.token_hex(16)
         self.say(Kind.HELLO, link.client_id if client is None else client, nonce, link.proof(nonce))
         message = self.hear()
@@ -62,15 +62,15 @@ class Talker:
         return message
 
     def write(
-        self, link: Link, index: int = 0, *, phy: int = 0, size: int = 0, cmd: int = HB_DSP_RPC_CMD_PING
+        self, link: LocalLink, index: int = 0, *, phy: int = 0, size: int = 0, cmd: int = HB_DSP_RPC_CMD_PING
     ) -> bytes:
         """Write a task into a slot that ``link`` leases, and mark it SENT; returns the message that submits it."""
         return _write(link, self.ticket, link.first_slots[index], next(self._sequences), cmd, phy, size)
 
-    def submit(self, link: Link, index: int = 0, **task: int) -> None:
+    def submit(self, link: LocalLink, index: int = 0, **task: int) -> None:
         self.tasks.send(self.write(link, index, **task))
 
-    def settle(self, link: Link) -> None:
+    def settle(self, link: LocalLink) -> None:
         """Wait until the relay has read all tasks that were sent to it; it must have had nothing to say to them."""
         self.submit(link, -1, cmd=70_000)
         handle = link.client_id << 52 | 7 << 12 | link.first_slots[-1]
@@ -83,7 +83,7 @@ class Talker:
         self._context.term()
 
 
-def _write(link: Link, ticket: int, slot: int, sequence: int, cmd: int, phy: int = 0, size: int = 0) -> bytes:
+def _write(link: LocalLink, ticket: int, slot: int, sequence: int, cmd: int, phy: int = 0, size: int = 0) -> bytes:
     layout, mm, client = link.ddr.layout, link.ddr.map, link.client_id
     request = (sequence, 0, cmd, 0, 0, client, client, phy, size, 0, 0)
     REQUEST.pack_into(mm, layout.record(slot), *request)
@@ -91,7 +91,7 @@ def _write(link: Link, ticket: int, slot: int, sequence: int, cmd: int, phy: int
     return SUBMIT.pack(SUBMIT_HEAD, ticket, client << 52 | 7 << 12 | slot, *request)
 
 
-def end_of(link: Link, index: int = 0) -> tuple[State, int]:
+def end_of(link: LocalLink, index: int = 0) -> tuple[State, int]:
     """End and result of the task in a slot, which is emptied."""
     slot, mailbox = link.first_slots[index], link.mailbox
     Running.until(lambda: mailbox.state(slot) >= FIRST_END, "the end of a task")
@@ -105,7 +105,7 @@ class Relaying:
 
     def __init__(self, running: Running, *arguments: str, verify_ms: int = lease_check.VERIFY_MS) -> None:
         self.running = running
-        self._made: list[Talker | Link] = []
+        self._made: list[Talker | LocalLink] = []
         program = with_limits(
             {"dsp_server.relay.lease_check.VERIFY_MS": verify_ms}, "from dsp_server.relay import __main__"
         )
@@ -119,17 +119,17 @@ class Relaying:
         self._made.append(talker)
         return talker
 
-    def link(self) -> Link:
-        link = Link(self.running.paths)
+    def link(self) -> LocalLink:
+        link = LocalLink(self.running.paths)
         self._made.append(link)
         return link
 
-    def peer(self) -> tuple[Talker, Link]:
+    def peer(self) -> tuple[Talker, LocalLink]:
         talker, link = self.talker(), self.link()
         assert talker.hello(link) == (Kind.WELCOME, [self.process.pid, talker.ticket])
         return talker, link
 
-    def end_lease(self, link: Link) -> None:
+    def end_lease(self, link: LocalLink) -> None:
         self._made.remove(link)
         link.close()
 
@@ -400,7 +400,7 @@ def test_a_daemon_that_hangs_keeps_no_call_waiting_and_a_lease_that_ended_is_not
     daemon = daemon_pid(running.paths)
     assert daemon is not None
     with contextlib.ExitStack() as stack:
-        own, link = Link(running.paths), Link(running.paths)
+        own, link = LocalLink(running.paths), LocalLink(running.paths)
         stack.callback(own.close)
         relay = server.Relay(own, 0, print)
         stack.callback(relay.close)

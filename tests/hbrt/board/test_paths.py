@@ -15,7 +15,7 @@ import pytest
 
 from hbrt.board import files as board_files
 from hbrt.board.files import check_directory, daemon_pid, leftovers, make_directory, remove_files, take_lock
-from hbrt.board.paths import SOCKET_PATH_MAX, BoardPaths, board_paths, default_home, home
+from hbrt.board.paths import SOCKET_PATH_MAX, BoardPaths, board_ref, default_home, home
 from hbrt.errors import BoardBusyError, BoardError, WrongUseError
 
 if TYPE_CHECKING:
@@ -36,21 +36,21 @@ def made(paths: BoardPaths) -> BoardPaths:
 def test_board_is_named_by_name_by_directory_or_by_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HBRT_HOME", "/home/boards")
     monkeypatch.setenv("HBRT_BOARD", "mine")
-    assert board_paths().path == Path("/home/boards/mine")
-    assert board_paths("other").path == Path("/home/boards/other")
-    assert board_paths("/var/x/y").path == Path("/var/x/y")
-    assert board_paths("./y").path == Path.cwd() / "y"
-    assert (board_paths("other").name, board_paths("/var/x/y").name) == ("other", "y")
+    assert board_ref().path == Path("/home/boards/mine")
+    assert board_ref("other").path == Path("/home/boards/other")
+    assert board_ref("/var/x/y").path == Path("/var/x/y")
+    assert board_ref("./y").path == Path.cwd() / "y"
+    assert (board_ref("other").name, board_ref("/var/x/y").name) == ("other", "y")
 
 
 @pytest.mark.parametrize("name", ["", "a" * 65, "-x", ".", "..", ".x", "a b", "a\nb", "\u00e9", "a\0", "*"])
 def test_name_that_is_none_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HBRT_BOARD", "default")
     if not name:
-        assert board_paths(name).name == "default"
+        assert board_ref(name).name == "default"
         return
     with pytest.raises(WrongUseError, match="is not a board name: use letters, digits"):
-        board_paths(name)
+        board_ref(name)
 
 
 def test_home_is_the_settings_then_the_runtime_directory_then_tmp(

@@ -297,7 +297,7 @@ def test_a_model_that_goes_while_a_lock_is_held_is_released_later(
     session = attached()
     with monkeypatch.context() as patch, runtime.tasks._lock if holder == "tasks" else nullcontext():
         if holder == "request":
-            patch.setattr(session.link.requests, "_open", {1: Question()})
+            patch.setattr(vars(session.link)["requests"], "_open", {1: Question()})
         del model
         assert len(runtime.models) == 2
     other(image)
