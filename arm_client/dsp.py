@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from arm_client.cabi.arguments import behind, integer, is_function, shown, takes
-from arm_client.cabi.last_error import RequestRefusedError, note
+from arm_client.cabi.last_error import RequestRefusedError, note, returning_status
 from arm_client.session.process import process
 from arm_client.sys import as_mem, attached
 from hbrt import status as codes
@@ -30,6 +30,7 @@ _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 _BUTT = int(HB_DSP_RPC_CMD_BUTT)
+_returns_status = returning_status(RequestRefusedError, lambda error, _: (error.status, error.text))
 _initialize = initializer(hbDSPRpcCtrlParam(HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_PRIORITY_LOWEST))
 
 
@@ -80,7 +81,8 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
     return 0
 
 
-def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
+@_returns_status
+def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
     """HbDSPRpc for the first call, for NULL blocks, and for arguments passed by reference."""
     out = behind(task, hbDSPTask_t)
     how = behind(ctrl, hbDSPRpcCtrlParam)
@@ -88,29 +90,23 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> int:
     for name, given in (("input", input), ("output", output)):
         block = as_mem(given)
         if block is None and given is not None:
-            return note(
-                Status.HB_DSP_INVALID_ARGUMENT,
-                f"The {name} is {shown(given)}; pass an hbSysMem, or None for none.",
-            )
+            raise _refusal(f"The {name} is {shown(given)}; pass an hbSysMem, or None for none.")
         blocks.append((block.phyAddr, block.memSize) if block is not None else (0, 0))
     if out is None or how is None:
         name, given, kind = ("task", task, "hbDSPTask_t") if out is None else ("ctrl", ctrl, "hbDSPRpcCtrlParam")
-        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The {name} is {shown(given)}; pass an {kind}.")
+        raise _refusal(f"The {name} is {shown(given)}; pass an {kind}.")
     here = process.default
     if here is not None and here.link.fault == Status.HB_DSP_FORKED:
-        return note(here.link.fault, here.link.why_faulty())  # the blocks are the parent's, whatever board this finds
-    try:
-        tasks = attached().tasks
-    except RequestRefusedError as error:
-        return note(error.status, str(error))
+        # The blocks are the parent's, whatever board this finds.
+        raise RequestRefusedError(here.link.fault, here.link.why_faulty())
+    tasks = attached().tasks
     (in_phy, in_bytes), (out_phy, out_bytes) = blocks
     handle = tasks.submit(how.rpcCmd, how.priority, how.dspCoreId, how.customId, in_phy, in_bytes, out_phy, out_bytes)
     if handle < 0:
-        return note(handle, tasks.why())
+        raise RequestRefusedError(handle, tasks.why())
     out.value = handle
     if how.rpcCmd == _BUTT and in_bytes:
         _tell_forgotten_command()
-    return 0
 
 
 def _tell_forgotten_command() -> None:
@@ -142,7 +138,7 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
     here = process.default
     handle = task.value if type(task) is hbDSPTask_t else _handle(task)
     if here is None or not handle or handle < 0:
-        return _no_such_task(handle)
+        return note(*_why_no_task(handle))
     if type(timeout) is not int or timeout > _MOST_WAIT_MS:
         limit_ms = _milliseconds(timeout)
         if limit_ms is None:
@@ -161,16 +157,17 @@ def hbDSPReleaseTask(task: hbDSPTask_t) -> int:
     here = process.default
     handle = task.value if type(task) is hbDSPTask_t else _handle(task)
     if here is None or not handle or handle < 0:
-        return _no_such_task(handle)
+        return note(*_why_no_task(handle))
     if here.notifier.watched:
         here.notifier.settle(handle)
     status = here.tasks.release(handle)
     return note(status, here.tasks.why()) if status else 0
 
 
+@_returns_status
 def hbDSPSetTaskDoneCb(
     task: hbDSPTask_t, callback: Callable[[hbDSPTask_t, int, Any], None], userdata: Any = None
-) -> int:
+) -> None:
     """Have ``callback(task, status, userdata)`` called, in a thread of the runtime, when the task ends.
 
     At once when it has ended already. The callback is a Python function, or an hbDSPTaskDoneCb, whose userdata is a
@@ -182,22 +179,20 @@ def hbDSPSetTaskDoneCb(
     here = process.default
     handle = _handle(task)
     if here is None or handle <= 0:
-        return _no_such_task(handle)
+        raise RequestRefusedError(*_why_no_task(handle))
     if not is_function(callback):  # a C program that passes no function would crash later
-        return note(Status.HB_DSP_INVALID_ARGUMENT, f"The callback {shown(callback)} is not callable.")
+        raise _refusal(f"The callback {shown(callback)} is not callable.")
     if not takes(callback, userdata):
-        return note(
-            Status.HB_DSP_INVALID_ARGUMENT,
+        raise _refusal(
             f"userdata is {shown(userdata)}, which the function pointer does not take: pass an address, byref() of a "
-            "ctypes object, or None; or pass the Python function itself, which takes any object.",
+            "ctypes object, or None; or pass the Python function itself, which takes any object."
         )
     tasks = here.tasks
     if tasks.state(handle) is None:
-        status = tasks.release(handle)  # a handle that is not live: this only says which kind
-        return note(status, tasks.why())
+        # A handle that is not live: this only says which kind.
+        raise RequestRefusedError(tasks.release(handle), tasks.why())
     token = hbDSPTask_t(handle)
     here.notifier.add(handle, lambda status: callback(token, status, userdata))
-    return 0
 
 
 def hbDSPGetVersion() -> str:
@@ -232,13 +227,13 @@ def _handle(task: object) -> int:
     return -1 if number is None else number
 
 
-def _no_such_task(handle: int | None) -> int:
+def _why_no_task(handle: int | None) -> tuple[int, str]:
     if handle is not None and handle > 0:
-        return note(
-            Status.HB_DSP_FOREIGN_TASK_HANDLE,
-            f"The task {handle:#x} is not of this process: it has no attachment.",
-        )
-    return note(
-        Status.HB_DSP_INVALID_TASK_HANDLE,
-        "The task handle is null or not an hbDSPTask_t; hbDSPRpc fills one.",
-    )
+        why = f"The task {handle:#x} is not of this process: it has no attachment."
+        return Status.HB_DSP_FOREIGN_TASK_HANDLE, why
+    why = "The task handle is null or not an hbDSPTask_t; hbDSPRpc fills one."
+    return Status.HB_DSP_INVALID_TASK_HANDLE, why
+
+
+def _refusal(sentence: str) -> RequestRefusedError:
+    return RequestRefusedError(Status.HB_DSP_INVALID_ARGUMENT, sentence)

@@ -6,7 +6,7 @@ import ctypes
 from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.arguments import behind, bytes_of, integer, shown
-from arm_client.cabi.last_error import RequestRefusedError, note
+from arm_client.cabi.last_error import RequestRefusedError, returning_status
 from arm_client.session.process import process
 from hbrt.status import Status, sys_status
 from hbrt.types import hbSysMem
@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.session.session import Session
 
-_OK = 0
+_returns_status = returning_status(RequestRefusedError, lambda error, _: (sys_status(error.status), error.text))
 
 
-def hbSysAllocMem(mem: hbSysMem, size: int) -> int:
+@_returns_status
+def hbSysAllocMem(mem: hbSysMem, size: int) -> None:
     """Allocate device memory that is not cached.
 
     Args:
@@ -32,15 +33,17 @@ def hbSysAllocMem(mem: hbSysMem, size: int) -> int:
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
     Emulator: the two arguments are also accepted the other way round: the manual lists them in both orders.
     """
-    return _alloc(mem, size, is_cached=False)
+    _alloc(mem, size, is_cached=False)
 
 
-def hbSysAllocCachedMem(mem: hbSysMem, size: int) -> int:
+@_returns_status
+def hbSysAllocCachedMem(mem: hbSysMem, size: int) -> None:
     """Allocate device memory that the CPU caches; hbSysFlushMem moves what it wrote. As hbSysAllocMem otherwise."""
-    return _alloc(mem, size, is_cached=True)
+    _alloc(mem, size, is_cached=True)
 
 
-def hbSysFlushMem(mem: hbSysMem, flag: int) -> int:
+@_returns_status
+def hbSysFlushMem(mem: hbSysMem, flag: int) -> None:
     """Clean (CPU to device) or invalidate (device to CPU) cached memory; nothing happens for memory that is not cached.
 
     Args:
@@ -50,27 +53,24 @@ def hbSysFlushMem(mem: hbSysMem, flag: int) -> int:
     Returns:
         0; HB_SYS_INVALID_ARGUMENT for an unknown flag, or memory that is not of this process.
     """
-    target, way = as_mem(mem), integer(flag)
-    if target is None:
-        return _no_mem("hbSysFlushMem", mem)
-    if way is None:
-        return _no_number("hbSysFlushMem", "flag", flag)
-    return _try(lambda: _existing().blocks.flush(target.phyAddr, target.memSize, way))
+    target, way = _mem("hbSysFlushMem", mem), _number("hbSysFlushMem", "flag", flag)
+    _existing().blocks.flush(target.phyAddr, target.memSize, way)
 
 
-def hbSysFreeMem(mem: hbSysMem) -> int:
+@_returns_status
+def hbSysFreeMem(mem: hbSysMem) -> None:
     """Free a block. Its virAddr stays as it is, and points at memory that faults.
 
     Returns:
         0; HB_SYS_NOT_ALLOCATED when no live block of this process starts at phyAddr (a double free, for one).
     """
-    target = as_mem(mem)
-    if target is None:
-        return _no_mem("hbSysFreeMem", mem)
-    return _let_go(target, lambda: _existing().blocks.free(target.phyAddr))
+    target = _mem("hbSysFreeMem", mem)
+    target.backing = None  # the structure itself is no view of the block, whose bytes would have to be kept
+    _existing().blocks.free(target.phyAddr)
 
 
-def hbSysWriteMem(dest: hbSysMem, src: Any, size: int) -> int:
+@_returns_status
+def hbSysWriteMem(dest: hbSysMem, src: Any, size: int) -> None:
     """Copy bytes into a block, through the CPU's view as memcpy would: cached memory still needs its CLEAN.
 
     Args:
@@ -81,10 +81,11 @@ def hbSysWriteMem(dest: hbSysMem, src: Any, size: int) -> int:
     Returns:
         0; HB_SYS_INVALID_ARGUMENT when a size does not fit or a pointer is null.
     """
-    return _copy(dest, src, size, is_write=True)
+    _copy(dest, src, size, is_write=True)
 
 
-def hbSysReadMem(dest: Any, src: hbSysMem, size: int) -> int:
+@_returns_status
+def hbSysReadMem(dest: Any, src: hbSysMem, size: int) -> None:
     """Copy bytes out of a block, through the CPU's view: cached memory needs its INVALIDATE before.
 
     Args:
@@ -95,10 +96,11 @@ def hbSysReadMem(dest: Any, src: hbSysMem, size: int) -> int:
     Returns:
         0; HB_SYS_INVALID_ARGUMENT when a size does not fit or a pointer is null.
     """
-    return _copy(src, dest, size, is_write=False)
+    _copy(src, dest, size, is_write=False)
 
 
-def hbSysRegisterMem(mem: hbSysMem) -> int:
+@_returns_status
+def hbSysRegisterMem(mem: hbSysMem) -> None:
     """Map memory that is known by its physical address, such as another process's; the result is cached memory.
 
     Args:
@@ -107,32 +109,26 @@ def hbSysRegisterMem(mem: hbSysMem) -> int:
     Returns:
         0; HB_SYS_REGISTER_MEM_FAILED when the range is not inside one live block.
     """
-    target = as_mem(mem)
-    if target is None:
-        return _no_mem("hbSysRegisterMem", mem)
-
-    def register() -> None:
-        blocks = attached().blocks
-        block, offset = blocks.register(target.phyAddr, target.memSize)
-        try:
-            _fill(target, block, offset, target.memSize)
-        except BaseException:
-            blocks.unregister(block.phy_addr)
-            raise
-
-    return _try(register)
+    target = _mem("hbSysRegisterMem", mem)
+    blocks = attached().blocks
+    block, offset = blocks.register(target.phyAddr, target.memSize)
+    try:
+        _fill(target, block, offset, target.memSize)
+    except BaseException:
+        blocks.unregister(block.phy_addr)
+        raise
 
 
-def hbSysUnregisterMem(mem: hbSysMem) -> int:
+@_returns_status
+def hbSysUnregisterMem(mem: hbSysMem) -> None:
     """Undo one hbSysRegisterMem.
 
     Returns:
         0; HB_SYS_INVALID_ARGUMENT when this process has not registered that memory.
     """
-    target = as_mem(mem)
-    if target is None:
-        return _no_mem("hbSysUnregisterMem", mem)
-    return _let_go(target, lambda: _existing().blocks.unregister(target.phyAddr))
+    target = _mem("hbSysUnregisterMem", mem)
+    target.backing = None
+    _existing().blocks.unregister(target.phyAddr)
 
 
 def as_mem(mem: object) -> hbSysMem | None:
@@ -154,26 +150,18 @@ def attached() -> Session:
     return session.attached()
 
 
-def _alloc(mem: Any, size: Any, *, is_cached: bool) -> int:
+def _alloc(mem: Any, size: Any, *, is_cached: bool) -> None:
     call = "hbSysAllocCachedMem" if is_cached else "hbSysAllocMem"
     if as_mem(mem) is None and as_mem(size) is not None:
         mem, size = size, mem
-    target, size_bytes = as_mem(mem), integer(size)
-    if target is None:
-        return _no_mem(call, mem)
-    if size_bytes is None:
-        return _no_number(call, "size", size)
-
-    def allocate() -> None:
-        blocks = attached().blocks
-        block = blocks.alloc(size_bytes, is_cached=is_cached)
-        try:
-            _fill(target, block, 0, size_bytes)
-        except BaseException:
-            blocks.free_later(block)
-            raise
-
-    return _try(allocate)
+    target, size_bytes = _mem(call, mem), _number(call, "size", size)
+    blocks = attached().blocks
+    block = blocks.alloc(size_bytes, is_cached=is_cached)
+    try:
+        _fill(target, block, 0, size_bytes)
+    except BaseException:
+        blocks.free_later(block)
+        raise
 
 
 def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
@@ -183,43 +171,29 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
     mem.backing = (address, view)
 
 
-def _let_go(mem: hbSysMem, request: Any) -> int:
-    """Have a block go; the structure itself is no view of it whose bytes would have to be kept."""
-    mem.backing = None
-    return _try(request)
-
-
-def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> int:
+def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> None:
     call = "hbSysWriteMem" if is_write else "hbSysReadMem"
-    target, size_bytes = as_mem(mem), integer(size)
-    if target is None:
-        return _no_mem(call, mem)
-    if size_bytes is None:
-        return _no_number(call, "size", size)
+    target, size_bytes = _mem(call, mem), _number(call, "size", size)
     try:
         ours = target.view()
     except ValueError as error:
-        return note(Status.HB_SYS_INVALID_ARGUMENT, f"{call}: {error}")
+        raise _refusal(f"{call}: {error}") from None
     if not 0 <= size_bytes <= target.memSize:
-        return note(
-            Status.HB_SYS_INVALID_ARGUMENT,
-            f"{size_bytes} bytes do not fit the block at {target.phyAddr:#x}, which has {target.memSize}.",
-        )
+        raise _refusal(f"{size_bytes} bytes do not fit the block at {target.phyAddr:#x}, which has {target.memSize}.")
     try:
         theirs = bytes_of(other, size_bytes)
     except Exception as error:  # noqa: BLE001 - whatever an object's own code raises
-        return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer cannot be used: {error}.")
+        raise _refusal(f"The CPU buffer cannot be used: {error}.") from None
     if len(theirs) < size_bytes:
-        return note(Status.HB_SYS_INVALID_ARGUMENT, f"The CPU buffer has {len(theirs)} bytes, fewer than {size_bytes}.")
+        raise _refusal(f"The CPU buffer has {len(theirs)} bytes, fewer than {size_bytes}.")
     if not size_bytes:
-        return _OK
+        return
     if is_write:
         ours[:size_bytes] = theirs[:size_bytes]
     elif theirs.readonly:
-        return note(Status.HB_SYS_INVALID_ARGUMENT, "The CPU buffer is read-only; pass a bytearray or an array.")
+        raise _refusal("The CPU buffer is read-only; pass a bytearray or an array.")
     else:
         theirs[:size_bytes] = ours[:size_bytes]
-    return _OK
 
 
 def _existing() -> Session:
@@ -230,17 +204,19 @@ def _existing() -> Session:
     return found
 
 
-def _try(call: Any) -> int:
-    try:
-        call()
-    except RequestRefusedError as error:
-        return note(sys_status(error.status), str(error))
-    return _OK
+def _mem(call: str, given: object) -> hbSysMem:
+    target = as_mem(given)
+    if target is None:
+        raise _refusal(f"The block of {call} is {shown(given)}; pass an hbSysMem.")
+    return target
 
 
-def _no_mem(call: str, given: object) -> int:
-    return note(Status.HB_SYS_INVALID_ARGUMENT, f"The block of {call} is {shown(given)}; pass an hbSysMem.")
+def _number(call: str, what: str, given: object) -> int:
+    number = integer(given)
+    if number is None:
+        raise _refusal(f"The {what} of {call} is {shown(given)}; pass a whole number.")
+    return number
 
 
-def _no_number(call: str, what: str, given: object) -> int:
-    return note(Status.HB_SYS_INVALID_ARGUMENT, f"The {what} of {call} is {shown(given)}; pass a whole number.")
+def _refusal(sentence: str) -> RequestRefusedError:
+    return RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, sentence)

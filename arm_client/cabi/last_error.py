@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, ParamSpec
 
 from hbrt.errors import RequestRefusedError
 
-__all__ = ["RequestRefusedError", "last_error", "note"]
+__all__ = ["RequestRefusedError", "last_error", "note", "returning_status"]
 
+_P = ParamSpec("_P")
 _texts = threading.local()
 
 
@@ -15,6 +19,33 @@ def note(status: int, sentence: str) -> int:
     """Remember the sentence of a refusal; returns the status, as a plain int."""
     _texts.text = sentence
     return int(status)
+
+
+def returning_status(
+    caught: type[Exception],
+    status_of: Callable[[Any, str], tuple[int, str]],
+    report: Callable[[int, str], int] = note,
+) -> Callable[[Callable[_P, None]], Callable[_P, int]]:
+    """A decorator that gives a function C's habit: it returns 0, or the status of what was raised.
+
+    Args:
+        caught: What is turned into a status; other errors pass through.
+        status_of: Status and sentence of an error, and of the name that was called.
+        report: Keeps the sentence for last_error(); returns the status.
+    """
+
+    def decorate(call: Callable[_P, None]) -> Callable[_P, int]:
+        @wraps(call)
+        def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
+            try:
+                call(*args, **kwargs)
+            except caught as error:
+                return report(*status_of(error, call.__name__))
+            return 0
+
+        return wrapped
+
+    return decorate
 
 
 def last_error() -> str:

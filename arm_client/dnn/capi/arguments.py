@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 import os
-from collections.abc import Callable, Sequence
-from functools import wraps
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, ParamSpec, cast
+from typing import Any, cast
 
 from arm_client.cabi.arguments import behind, integer, referred, shown
+from arm_client.cabi.last_error import returning_status
 from arm_client.dnn.cores.bpu import ALL_CORES
 from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import bad_argument, one_line
@@ -19,31 +19,21 @@ from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
 from hbrt.errors import StatusError
 from hbrt.status import Status
 
-_P = ParamSpec("_P")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
 
 
-def returns_status(call: Callable[_P, None]) -> Callable[_P, int]:
-    """C's habit: the status of a refusal is returned, its sentence logged and kept for last_error()."""
+def _status_of(error: Exception, name: str) -> tuple[int, str]:
+    if isinstance(error, StatusError):
+        return error.status, error.text
+    if isinstance(error, MemoryError):
+        return Status.HB_DNN_OUT_OF_MEMORY, f"{name}: the host has no memory left: {one_line(error)}"
+    return (  # an object that the caller passed may raise anything
+        Status.HB_DNN_INVALID_ARGUMENT,
+        f"{name} cannot use an argument: {type(error).__name__}: {one_line(error)}",
+    )
 
-    @wraps(call)
-    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
-        try:
-            call(*args, **kwargs)
-        except StatusError as error:
-            return refused(error.status, error.text)
-        except MemoryError as error:
-            return refused(
-                Status.HB_DNN_OUT_OF_MEMORY, f"{call.__name__}: the host has no memory left: {one_line(error)}"
-            )
-        except Exception as error:  # noqa: BLE001 - an object that the caller passed may raise anything
-            return refused(
-                Status.HB_DNN_INVALID_ARGUMENT,
-                f"{call.__name__} cannot use an argument: {type(error).__name__}: {one_line(error)}",
-            )
-        return 0
 
-    return wrapped
+returns_status = returning_status(Exception, _status_of, refused)
 
 
 def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
