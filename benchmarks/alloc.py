@@ -20,7 +20,8 @@ from typing import Protocol
 import click
 
 from benchmarks._measure import Rounds, machine, table
-from dsp_server.memory.heap import PAGE_BYTES, Heap
+from dsp_server.memory.heap import Heap
+from hbrt.ddr.layout import PAGE_BYTES
 
 LIVE_BLOCKS = (10, 100, 1_000, 10_000, 100_000)
 LARGEST_BLOCK_BYTES = 64 * 1024

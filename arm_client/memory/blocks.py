@@ -18,7 +18,7 @@ from arm_client.memory.block import Block, address_of, block_users
 from arm_client.memory.freed import Freed
 from hbrt import settings
 from hbrt.attach.question import Question
-from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.layout import extent_of
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from hbrt.attach.task_slots import TaskSlots
 
 SIZE_LIMIT = (1 << 32) - 1
-GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 
 
 class Blocks:
@@ -365,11 +364,10 @@ class Blocks:
 
     def _adopt(self, phy_addr: int, size_bytes: int, site: str, *, is_cached: bool) -> Block:
         offset = self._link.ddr.offset_of(phy_addr)
-        pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
-        end = min(phy_addr + pages * PAGE_BYTES, self._link.ddr.layout.phy_end)
-        self.freed.reuse(offset, offset + end - phy_addr)
-        ddr, at = self._link.ddr.bytes_with(offset, end - phy_addr)
-        whole = ddr[at : at + end - phy_addr]
+        extent = extent_of(phy_addr, size_bytes, self._link.ddr.layout.phy_end)
+        self.freed.reuse(offset, offset + extent)
+        ddr, at = self._link.ddr.bytes_with(offset, extent)
+        whole = ddr[at : at + extent]
         block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
         block.allocated_at = site
         self._blocks[phy_addr] = block

@@ -24,8 +24,8 @@ from typing import NamedTuple
 from sortedcontainers import SortedList
 
 from dsp_server.memory.free_ranges import FreeRanges
+from hbrt.ddr.layout import GUARD_PAGES, PAGE_BYTES
 
-PAGE_BYTES = 4096
 FREED_HISTORY = 256
 
 
@@ -100,7 +100,13 @@ class Heap:
     """
 
     def __init__(
-        self, base: int, size_bytes: int, *, page_bytes: int = PAGE_BYTES, guard_pages: int = 1, rest_bytes: int = 0
+        self,
+        base: int,
+        size_bytes: int,
+        *,
+        page_bytes: int = PAGE_BYTES,
+        guard_pages: int = GUARD_PAGES,
+        rest_bytes: int = 0,
     ) -> None:
         if page_bytes <= 0 or page_bytes & (page_bytes - 1):
             raise BadSize(f"A page of {page_bytes} bytes is no power of two: use one, such as {PAGE_BYTES}.")

@@ -14,6 +14,7 @@ MAGIC = b"HBRTDDR\0"
 LAYOUT_VERSION = 3
 DDR_BASE = 0x8000_0000
 PAGE_BYTES = 4096
+GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 
 # Header: magic, version, header bytes, ddr base, file bytes, heap offset, heap bytes, then
 # (offset, record bytes, count) of the core, client and slot tables, offsets of the state and announce bytes,
@@ -198,3 +199,9 @@ def read_header(raw: bytes | memoryview, file_bytes: int) -> Layout:
     if layout.pack_header() != bytes(raw[: HEADER.size]) or layout.file_bytes > file_bytes:
         raise LayoutError("The DDR file's header does not fit its layout version; restart the daemon.")
     return layout
+
+
+def extent_of(phy_addr: int, size_bytes: int, phy_end: int) -> int:
+    """Bytes of a block that are kept together: its whole pages and its guard, as far as the heap goes."""
+    pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
+    return min(pages * PAGE_BYTES, phy_end - phy_addr)

@@ -16,12 +16,11 @@ import numpy as np
 from sortedcontainers import SortedDict
 
 from hbrt.ddr.file import Ddr, data_runs
-from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.layout import PAGE_BYTES, extent_of
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.remote import CHUNK_BYTES
 from hbrt.remote.shadow import Bits, Change, accept, changed_runs, merge, spread, take
 
-GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 _NO_RESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)
 
 
@@ -32,12 +31,6 @@ class Holding(NamedTuple):
     extent: int  # bytes from its start that are kept together: whole pages, and the guard
     is_owned: bool
     registrations: int
-
-
-def extent_of(phy_addr: int, size_bytes: int, phy_end: int) -> int:
-    """Bytes of a block that are kept together: its whole pages and its guard, as far as the heap goes."""
-    pages = -(-size_bytes // PAGE_BYTES) + GUARD_PAGES
-    return min(pages * PAGE_BYTES, phy_end - phy_addr)
 
 
 class Holdings:

@@ -19,6 +19,7 @@ from arm_client.dnn.cores.latch import Latch
 from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.handles import Handles, Kind
+from hbrt.mailbox.schedule import task_key
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class Tasks:
             task.count += count
             if is_last:
                 task.core_mask = core_mask or ALL_CORES
-                task.order = (-priority, custom_id, next(self._numbers))
+                task.order = task_key(priority, custom_id, next(self._numbers))
                 task.is_short = len(task.models) == 1 and 0 < model.last_run_ns < SHORT_NS and model.plan.is_steady
                 task.state = State.READY
         if is_last:
@@ -244,7 +245,7 @@ class Tasks:
             self._unended.add(task)
             task.jobs.append(job)
             task.core_mask = core_mask or ALL_CORES
-            task.order = (-priority, 0, next(self._numbers))
+            task.order = task_key(priority, 0, next(self._numbers))
             task.state = State.READY
         self.bpu.submit(task)
 

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.dnn.spec.spec import Quantization
+from hbrt import quantize as rules
 from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType
 from hbrt.nn_types import MAX_SHIFT
 
@@ -51,15 +52,9 @@ def quantize(
     ONNX's QuantizeLinear rounds x / scale and then adds the zero point: for an odd zero point ties end differently.
     """
     real = np.asarray(values, np.float32)
-    scale, zero = _rule(quantization, real.ndim)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        steps = real / scale + zero.astype(np.float32)
-    # float64 from here: float32 has no 2^31 - 1, and half beside 0.5 - 2^-25 makes 1 in it.
-    wide = np.where(np.isnan(steps), zero, steps.astype(np.float64))
-    wide = np.trunc(wide + np.copysign(0.5, wide)) if half_away else np.rint(wide)
-    target = np.dtype(dtype)
-    low, high = limits if limits is not None else (int(np.iinfo(target).min), int(np.iinfo(target).max))
-    return np.clip(wide, low, high).astype(target)
+    flat = np.atleast_1d(real)
+    scale, zero = _rule(quantization, flat.ndim)
+    return rules.quantize(flat, scale, zero, np.dtype(dtype), limits=limits, half_away=half_away).reshape(real.shape)
 
 
 def dequantize(values: ArrayLike, quantization: Quantization) -> NDArray[np.float32]:
@@ -78,8 +73,7 @@ def dequantize(values: ArrayLike, quantization: Quantization) -> NDArray[np.floa
     """
     stored = np.asarray(values)
     scale, zero = _rule(quantization, stored.ndim)
-    result: NDArray[np.float32] = (stored.astype(np.int64) - zero).astype(np.float32) * scale
-    return result
+    return rules.dequantize(stored, scale, zero)
 
 
 def as_shift(quantization: Quantization) -> Quantization:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from dsp_server.ops.nn.quanti import FLOAT32, plan
@@ -17,6 +16,7 @@ from dsp_server.ops.nn.tiles import (
     refuse_overlap,
     run_pass,
 )
+from hbrt import quantize
 from hbrt.nn_types import hbDSPDequantizeParam
 from hbrt.status import Status
 
@@ -25,32 +25,6 @@ if TYPE_CHECKING:
 
 INSTRUCTIONS = 3
 """Modelled vector instructions: convert, subtract, multiply."""
-
-
-def dequantize_values(
-    values: NDArray[Any], scale: NDArray[np.float32], zero_point: NDArray[np.int32]
-) -> NDArray[np.float32]:
-    """(y - zero_point) * scale: the difference as an integer, then float32.
-
-    Args:
-        values: (n,) integers.
-        scale: (n,) or (1,) float32.
-        zero_point: (n,) or (1,) int32.
-
-    Returns:
-        (n,) float32. The difference is exact below 2^24; int32 tensors may need one rounding, to nearest.
-
-    Source: RDK DNN API manual (rdk_doc), 4.2.7 hbDNNQuantiType,
-    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/data_struct
-    """
-    if values.dtype.itemsize <= 2:  # exact in float32, and cheaper than a detour through int64
-        steps = values.astype(np.float32)
-        steps -= zero_point.astype(np.float32)
-    else:
-        steps = (values.astype(np.int64) - zero_point).astype(np.float32)
-    with np.errstate(over="ignore", under="ignore"):
-        steps *= scale
-    return steps
 
 
 def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
@@ -73,7 +47,7 @@ def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) ->
 
     def compute(values: NDArray[Any], results: NDArray[Any], first: int) -> None:
         scale, zero_point = todo.scales.of(first, len(values)), todo.zero_points.of(first, len(values))
-        results[:] = dequantize_values(values, scale, zero_point)
+        results[:] = quantize.dequantize(values, scale, zero_point)
         charge(len(values), INSTRUCTIONS)
 
     run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)

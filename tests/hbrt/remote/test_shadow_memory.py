@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from hbrt.ddr.file import Ddr
-from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.layout import PAGE_BYTES, extent_of
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.remote.shadow import Bits, Change, take
-from hbrt.remote.shadow_memory import Holdings, ShadowMemory, extent_of
+from hbrt.remote.shadow_memory import Holdings, ShadowMemory
 from tests.hbrt.remote.test_shadow import page
 
 HEAP = 64 << 20

@@ -12,15 +12,14 @@ from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
 from dsp_server.ops.nn import channels as channels_module
-from dsp_server.ops.nn.dequantize import dequantize_values
-from dsp_server.ops.nn.quantize import quantize_values, round_half_away
+from hbrt.quantize import dequantize, quantize, round_half_away
 
 DTYPES = [np.dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32")]
 NARROW = DTYPES[:4]
 
 
 def one(value: float, scale: float = 1.0, zero_point: int = 0, dtype: str = "int8", *, half_away: bool = False) -> int:
-    result = quantize_values(
+    result = quantize(
         np.array([value], np.float32),
         np.array([scale], np.float32),
         np.array([zero_point], np.int32),
@@ -93,7 +92,7 @@ def test_quantize_agrees_with_numpy(
     with np.errstate(all="ignore"):
         steps = np.rint(values / np.float32(scale) + np.float32(zero_point))
         expected = np.where(np.isnan(values), zero_point, np.clip(steps, limits.min, limits.max)).astype(dtype)
-    got = quantize_values(values, np.array([scale], np.float32), np.array([zero_point], np.int32), dtype)
+    got = quantize(values, np.array([scale], np.float32), np.array([zero_point], np.int32), dtype)
     np.testing.assert_array_equal(got, expected, strict=True)
 
 
@@ -113,7 +112,7 @@ def test_dequantize_every_limit(dtype: np.dtype[Any]) -> None:
     limits = np.iinfo(dtype)
     values = np.array([limits.min, limits.min + 1, 0, 1, limits.max], dtype)
     for zero_point in (limits.min, 0, limits.max):
-        got = dequantize_values(values, np.array([0.1], np.float32), np.array([zero_point], np.int32))
+        got = dequantize(values, np.array([0.1], np.float32), np.array([zero_point], np.int32))
         expected = np.array([int(value) - zero_point for value in values]).astype(np.float32) * np.float32(0.1)
         np.testing.assert_array_equal(got, expected, strict=True)
 
@@ -125,9 +124,9 @@ def test_a_shift_is_exact_both_ways(dtype: np.dtype[Any], shift: int) -> None:
     limits = np.iinfo(dtype)
     values = np.linspace(limits.min, limits.max, 300).astype(dtype)
     zero = np.zeros(1, np.int32)
-    real = dequantize_values(values, scale, zero)
+    real = dequantize(values, scale, zero)
     np.testing.assert_array_equal(real, values / 2.0**shift)
-    np.testing.assert_array_equal(quantize_values(real, scale, zero, dtype), values, strict=True)
+    np.testing.assert_array_equal(quantize(real, scale, zero, dtype), values, strict=True)
 
 
 @given(
