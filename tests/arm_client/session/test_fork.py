@@ -108,11 +108,12 @@ def test_python_habits_raise(chip: Chip) -> None:
 
 
 def test_refused_call_of_the_child_writes_into_no_block_of_the_parent(chip: Chip) -> None:
-    chip.board.call(hb.HB_DSP_RPC_CMD_PING, b"parent's")
+    output = chip.board.empty(8, "u1")
+    chip.board.call(chip.ECHO, b"parent's", output)
 
     def call() -> str:
         try:
-            chip.board.call(hb.HB_DSP_RPC_CMD_PING, b"child's!")
+            chip.board.call(chip.ECHO, b"child's!", output)
         except BoardLostError as error:
             return error.status_name
         return "no error"
