@@ -96,10 +96,15 @@ def pytest_unconfigure() -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let the fixture know whether the test ended by an exception (a skip, too): its frames keep its arrays alive."""
+    """Let the fixture know whether the test ended by an exception (a skip, too): its frames keep its arrays alive.
+
+    What ops said and what the board found meanwhile is a section of the report, beside what the test itself printed.
+    """
     report = yield
     if report.when == "call":
         item.stash[_HAS_FAILED] = call.excinfo is not None
+    if (read_log := item.stash.get(_READ_LOG, None)) is not None and (said := read_log()):
+        report.sections.append(("DSP log", said))
     return report
 
 
@@ -122,6 +127,8 @@ _KEPT = ": an array or a buffer that something still refers to, such as a variab
 _CHOICES = ("image", "cores", "ddr_bytes", "fresh")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()
+_READ_LOG: pytest.StashKey[Callable[[], str]] = pytest.StashKey()
+_MOST_LOG_BYTES = 1 << 20
 
 
 @pytest.fixture
@@ -149,9 +156,32 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         except (BoardError, BadSettingError) as error:  # its sentence says all; our own lines would only hide it
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         request.node.stash[_BOARD] = board
+        request.node.stash[_READ_LOG] = _log_reader(board)
         yield board
         del request.node.stash[_BOARD]
         request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
+
+
+def _log_reader(board: Board) -> Callable[[], str]:
+    """Reads what ops have said and the board has found since now; empty when the board has gone."""
+    from hbrt.board.log_file import bytes_since
+    from hbrt.board.log_lines import lines_for_program
+
+    log: Path | None = getattr(board.session.link.paths, "log", None)
+    try:
+        start = log.stat().st_size if log is not None else 0
+    except OSError:
+        log = None
+    if log is None:  # the board is another machine's
+        return str
+
+    def read() -> str:
+        try:
+            return lines_for_program(bytes_since(log, start, _MOST_LOG_BYTES).raw)
+        except OSError:
+            return ""
+
+    return read
 
 
 def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
@@ -201,6 +231,7 @@ def _board(
     is_clean = False
     session = sessions.Session(BoardPaths(daemon.path))
     session.users = 1
+    session.is_silent = True  # the test fails with these sentences
     before = sessions.set_default(session)
     board = Board(session)
     try:

@@ -28,6 +28,7 @@ class Client:
         self.token = os.urandom(TOKEN_BYTES)
         self.slots: list[int] = []
         self.attached_at = time.time()
+        self.has_left = False  # what it leaves was looked for
         self.has_gone = False  # its lease has closed; the record stays while a core runs one of its tasks
 
 

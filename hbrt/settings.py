@@ -51,6 +51,12 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, all but an eighth of it"
     ),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
+    Setting(
+        "HBRT_CHECK",
+        "choice:tell|fail",
+        "tell",
+        "fail ends a program with exit code 1 when the board found mistakes of it; tell names them only",
+    ),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
     Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it", 0),

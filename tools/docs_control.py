@@ -21,6 +21,8 @@ ANSWERS = {
     "not cleaned, and whose address may stand at offset `at` of the input block `params`; the board keeps a finding",
     "shared": "nil. Likewise: its unfinished tasks of these commands use one range, as "
     + ", ".join(f"{number} {use}" for number, use in enumerate(MEMORY_USES)),
+    "leave": "list of maps, findings as `status` has them: of this client and of nobody. Its blocks are freed, which "
+    "finds leaks and overruns; it is to close its lease next",
     "slots": "list of int: more task slots of this client, fewer than asked for when few are left. "
     "`HB_DSP_TASK_NUM_EXCEED_LIMIT` when none is",
     "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "

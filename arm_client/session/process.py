@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 import threading
 import weakref
 from typing import TYPE_CHECKING
@@ -44,8 +45,13 @@ process = Process()
 
 
 def _close_all() -> None:
-    for session in process.take_all():
+    sessions = process.take_all()
+    for session in sessions:
         session.close()
+    if "arm_client.session.farewell" in sys.modules:
+        from arm_client.session.farewell import end_with_exit_code
+
+        end_with_exit_code()
 
 
 def _before_fork() -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arm_client.cabi.last_error import RequestRefusedError
+from arm_client.session import farewell
 from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
 from arm_client.transport.choose import attach
@@ -24,7 +25,6 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     from arm_client.strict.watch import Watch
 
-_UNTOLD = {"overrun", "write-after-free"}  # findings about this process that it has not heard of
 _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
 
 
@@ -41,9 +41,11 @@ class Session:
         self.users = 0
         self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
         self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
+        self.is_silent = False  # somebody else says what this process left on the board
         self._is_closed = False
         self.watch: Watch | None = None
         try:
+            settings.check("HBRT_CHECK")
             if settings.choice("HBRT_CACHE") == "strict":
                 from arm_client.strict.watch import Watch, checked  # strict mode alone pays for it
 
@@ -93,8 +95,7 @@ class Session:
             self.link.part()  # first: a call would write parameters into pages that are private
             self.blocks.keep_views()
             self.blocks.free_managed()
-            if self.daemon is not None:
-                self._tell_findings()
+            farewell.leave(self.link, is_private=self.daemon is not None, is_silent=self.is_silent)
         self.link.detach()
         self.blocks.keep_views()
         self.notifier.close()
@@ -110,15 +111,6 @@ class Session:
         for handle in live.intersection(self.futures.values()):
             if self.tasks.has_ended(handle):
                 self.tasks.release(handle)
-
-    def _tell_findings(self) -> None:
-        """Log what a private board found: nobody can ask it afterwards."""
-        with contextlib.suppress(RequestRefusedError):
-            found = [one for one in self.link.request("status")["findings"] if one["kind"] in _UNTOLD]
-            for one in found:
-                import logging
-
-                logging.getLogger("hbrt").warning("%s: %s", one["kind"], one["text"])
 
     def _end_daemon(self) -> None:
         if self.daemon is not None:
@@ -272,4 +264,4 @@ def start_board(
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=is_private,
     )
-    return Session(BoardPaths(path), launch(config))
+    return Session(BoardPaths(path), launch(config, has_console=True))

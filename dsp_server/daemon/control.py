@@ -13,7 +13,7 @@ from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal, Repeats
 from hbrt.errors import RequestRefusedError, StatusError
-from hbrt.findings.record import Place
+from hbrt.findings.record import Finding, Place
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError
 from hbrt.status import Status
@@ -40,6 +40,7 @@ class Control:
         report: The state of the board as data.
         journal: Takes a line on every malformed message.
         reply: Sends bytes to a peer, by its identity.
+        leave: Finds what a client leaves that is about to detach; returns its findings.
         reclaim_soon: Called when freed memory waits for a running task.
         end: Ends the board.
         gateways: Relays that listen on TCP.
@@ -53,6 +54,7 @@ class Control:
         report: Report,
         journal: Journal,
         reply: Callable[[bytes, bytes], None],
+        leave: Callable[[Client], list[Finding]],
         reclaim_soon: Callable[[], None],
         end: Callable[[], None],
         gateways: Gateways,
@@ -64,6 +66,7 @@ class Control:
         self._journal = journal
         self._malformed = Repeats()
         self._reply = reply
+        self._leave_lease = leave
         self._reclaim_soon = reclaim_soon
         self._end = end
         self._gateways = gateways
@@ -76,6 +79,7 @@ class Control:
             "unregister": lambda r, _: self._release(memory.unregister, r),
             "unclean": lambda r, _: self._missing_clean(r),
             "shared": lambda r, _: self._shared(r),
+            "leave": self._leave,
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
             "vouch": lambda r, _: self._verify_lease(r),
             "status": lambda _r, _: report.status(),
@@ -186,6 +190,11 @@ class Control:
             Place(earlier, cmd=args["earlier_cmd"], phy_addr=args["phy"], size_bytes=args["size"]),
             client=client.id,
         )
+
+    def _leave(self, request: ControlRequest, _: Pending) -> list[dict[str, Any]]:
+        client = self._lease(request)
+        self._lifecycle.processes.read_messages()
+        return [found.as_dict() for found in self._leave_lease(client)]
 
     def _release(self, release: Callable[..., None], request: ControlRequest, *more: str) -> None:
         release(request.args["phy"], self._lease(request).id, *more)

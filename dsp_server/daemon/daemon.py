@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from dsp_server.core.image_loader import ImageError
+from dsp_server.daemon.console import Console
 from dsp_server.daemon.supervisor import Stop, Supervisor, origin_of
 from dsp_server.lifecycle.snapshots import read_image
 from dsp_server.process.end_signals import ended_by_signals
@@ -30,13 +31,16 @@ from hbrt.status import Status
 CORE_SETTINGS = ("HBRT_NN_PATH", "HBRT_SPIN_US")  # the cores' processes read them
 
 
-def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1) -> None:
+def serve(
+    config: DaemonConfig, on_running: Callable[[list[str]], None], lifeline_fd: int = -1, console_fd: int = -1
+) -> None:
     """Serve as the daemon of a board until a signal, a request or the end of the starter stops it.
 
     Args:
         config: The configuration of the board.
         on_running: Called once, when the board runs, with the names of files that a dead daemon left.
         lifeline_fd: Its end of file ends a private board, and any board that does not run yet; -1 for none.
+        console_fd: Receives what ops say and what the board finds; -1 for nothing but the log.
 
     Raises:
         BoardError: the board's directory, its state or the limit of descriptors prevents the start.
@@ -64,6 +68,8 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
                 first, *trace = str(error).splitlines()  # the starter gets the whole text
                 supervisor.journal.say(f"Board {paths.name} did not start. {' '.join((first, *trace[-1:]))}")
                 raise
+            if console_fd >= 0:
+                supervisor.console = Console(paths.log, console_fd, loop)
             if not config.is_private:
                 loop.unwatch(lifeline_fd)
             supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")
@@ -74,7 +80,7 @@ def serve(config: DaemonConfig, on_running: Callable[[list[str]], None], lifelin
             supervisor.close()
 
 
-def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -1) -> int:
+def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -1, console_fd: int = -1) -> int:
     """Run ``serve`` in a process whose starter waits; returns an exit code.
 
     Args:
@@ -82,6 +88,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
         ready_fd: Receives one JSON line ``{ok, status, text, removed}`` when the board runs or fails to start; see
             hbrt.board.launch.
         lifeline_fd: As for ``serve``.
+        console_fd: As for ``serve``.
     """
 
     def announce(**fields: Any) -> None:
@@ -93,7 +100,7 @@ def serve_and_announce(config: DaemonConfig, ready_fd: int, lifeline_fd: int = -
             os.close(fd)
 
     try:
-        serve(config, lambda removed: announce(ok=True, removed=removed), lifeline_fd)
+        serve(config, lambda removed: announce(ok=True, removed=removed), lifeline_fd, console_fd)
     except (BoardError, ImageError, LayoutError, BadSettingError) as error:
         announce(ok=False, status=int(_status_of(error)), text=str(error))
         return 3
@@ -131,9 +138,10 @@ def _status_of(error: BoardError | ImageError | LayoutError | BadSettingError) -
 
 
 def main() -> None:
-    """Entry of a launched daemon: ``config ready_fd lifeline_fd`` (see hbrt.board.launch)."""
+    """Entry of a launched daemon: ``config ready_fd lifeline_fd console_fd`` (see hbrt.board.launch)."""
     config = DaemonConfig(**json.loads(sys.argv[1]))
-    ready_fd, lifeline_fd = int(sys.argv[2]), int(sys.argv[3])
-    for fd in (ready_fd, lifeline_fd):
-        os.set_inheritable(fd, False)
-    sys.exit(serve_and_announce(config, ready_fd, lifeline_fd))
+    ready_fd, lifeline_fd, console_fd = (int(argument) for argument in sys.argv[2:5])
+    for fd in (ready_fd, lifeline_fd, console_fd):
+        if fd >= 0:
+            os.set_inheritable(fd, False)
+    sys.exit(serve_and_announce(config, ready_fd, lifeline_fd, console_fd))

@@ -20,6 +20,7 @@ from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.claim_lock import ClaimLockError
+from hbrt.findings.record import Finding
 from hbrt.findings.text import MOST_PLACES, allocated_at
 from hbrt.protocol import control
 
@@ -97,6 +98,20 @@ class Leases:
         for connection in [*self._awaiting_hello, *self._connections.values()]:
             self._drop(connection)
         self._close_spare()
+
+    def leave(self, client: Client) -> list[Finding]:
+        """Find what a client leaves while it still listens; its lease is to close next.
+
+        Returns:
+            The findings of this client and of nobody, the latest last.
+        """
+        self._find_tasks(client)
+        self._find_blocks(client)
+        self._memory.reclaim()
+        since = client.attached_at  # its id was another client's before
+        return [
+            one for one in self._journal.findings if not one.client or (one.client == client.id and one.time >= since)
+        ]
 
     def reclaim_soon(self) -> None:
         """Retry in a moment to reclaim slots and memory that wait for the end of running tasks."""
@@ -184,13 +199,7 @@ class Leases:
     def _on_end(self, client: Client) -> None:
         """End a lease: it is readable when it closes, and any byte that a client sends ends it too."""
         self._drop(self._connections.pop(client.id))
-        if unreleased := self._clients.unreleased_tasks(client):
-            self._journal.find(
-                "leak",
-                f"Process {client.pid} ({client.name}) ended with {unreleased} finished tasks not released "
-                "(hbDSPReleaseTask).",
-                client=client.id,
-            )
+        self._find_tasks(client)
         client.has_gone = True
         self._ended.append(client)
         self._reclaim()
@@ -206,6 +215,22 @@ class Leases:
             self.reclaim_soon()
 
     def _forget(self, client: Client) -> None:
+        self._find_blocks(client)
+        self._remove_client(client)
+        self._clients.forget(client)
+
+    def _find_tasks(self, client: Client) -> None:
+        unreleased = 0 if client.has_left else self._clients.unreleased_tasks(client)
+        client.has_left = True
+        if unreleased:
+            self._journal.find(
+                "leak",
+                f"Process {client.pid} ({client.name}) ended with {unreleased} finished tasks not released "
+                "(hbDSPReleaseTask).",
+                client=client.id,
+            )
+
+    def _find_blocks(self, client: Client) -> None:
         left = self._memory.owned_places(client.id)
         blocks, size_bytes = self._memory.release_client(client.id)
         if blocks:
@@ -216,8 +241,6 @@ class Leases:
                 *left[:MOST_PLACES],
                 client=client.id,
             )
-        self._remove_client(client)
-        self._clients.forget(client)
 
 
 def _hello_of(connection: socket.socket) -> tuple[int, str]:

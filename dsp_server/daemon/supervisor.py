@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dsp_server.clients import Clients
 from dsp_server.core.image_loader import ImageError, ImageLateError
+from dsp_server.daemon.console import Console
 from dsp_server.daemon.control import Control
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.leases import Leases
@@ -106,6 +107,7 @@ class Supervisor:
             report,
             self.journal,
             self.control_socket.reply,
+            self.leases.leave,
             self.leases.reclaim_soon,
             stop.ask,
             self.gateways,
@@ -118,6 +120,7 @@ class Supervisor:
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
         self.log_bound = LogBound(paths.log, self.loop, self.journal, settings.size_bytes("HBRT_LOG"))
         self._name = paths.name
+        self.console: Console | None = None
 
     def open(self) -> None:
         """Wait until all cores run, then accept clients.
@@ -159,4 +162,6 @@ class Supervisor:
         self.gateways.close()
         self.control_socket.close()
         self.journal.say(f"Board {self._name} is offline.")
+        if self.console is not None:
+            self.console.close()
         self.loop.close()

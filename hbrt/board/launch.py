@@ -25,7 +25,7 @@ LOAD_SECONDS = 60.0
 SPARE_SECONDS = 10.0  # the daemon itself keeps to load_seconds; this is for one that cannot
 END_SECONDS = 5.0
 PROGRAM = "from dsp_server.daemon.daemon import main; main()"
-READY_FD, LIFELINE_FD = 3, 4  # where a launched daemon finds them
+READY_FD, LIFELINE_FD, CONSOLE_FD = 3, 4, 5  # where a launched daemon finds them
 _HIGH_FD = 100  # out of the way of these places
 FEWEST_FDS = 128  # of each process: a daemon with two cores takes about 110 while these start
 
@@ -52,8 +52,12 @@ class Launched(NamedTuple):
     removed: tuple[str, ...] = ()  # names of files that a dead daemon had left
 
 
-def launch(config: DaemonConfig) -> Launched:
+def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
     """Start a daemon, detached from this terminal and session, and wait until its board is running.
+
+    Args:
+        config: What it is told.
+        has_console: Whether what ops say and what the board finds goes to this process's standard error, too.
 
     Raises:
         DidNotStartError: it could not start; the message has the daemon's own sentence, or the end of its log.
@@ -63,7 +67,7 @@ def launch(config: DaemonConfig) -> Launched:
     paths = BoardPaths(Path(config.directory))
     make_directory(paths)
     try:
-        pid, ready_read, life_write = _spawn(config, paths)
+        pid, ready_read, life_write = _spawn(config, paths, has_console=has_console)
     except OSError as error:
         raise BoardError(f"The daemon of board {paths.name} cannot be started: {error.strerror}.") from None
     try:
@@ -77,7 +81,7 @@ def launch(config: DaemonConfig) -> Launched:
     return Launched(pid, life_write, removed)
 
 
-def _spawn(config: DaemonConfig, paths: BoardPaths) -> tuple[int, int, int]:
+def _spawn(config: DaemonConfig, paths: BoardPaths, *, has_console: bool) -> tuple[int, int, int]:
     """Start the daemon's process; returns its id, where it says how it went, and its lifeline.
 
     Raises:
@@ -95,13 +99,27 @@ def _spawn(config: DaemonConfig, paths: BoardPaths) -> tuple[int, int, int]:
         life_read, life_write = map(closed_by, (given, kept), _pipe(write_high=False))
         root = str(Path(__file__).resolve().parents[2])
         program = f"import sys; sys.path.append({root!r})\n{PROGRAM}"
-        argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), str(READY_FD), str(LIFELINE_FD)]
+        console = _standard_error() if has_console else -1
+        fds = (READY_FD, LIFELINE_FD, CONSOLE_FD if console >= 0 else -1)
+        argv = [sys.executable, "-P", "-c", program, json.dumps(config._asdict()), *map(str, fds)]
         # Given by place: a process that another thread starts at the same time inherits nothing of it.
         places = {0: null, 1: log, 2: log, READY_FD: ready_write, LIFELINE_FD: life_read}
+        if console >= 0:
+            places[CONSOLE_FD] = closed_by(given, console)
         actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
         pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
         kept.pop_all()
     return pid, ready_read, life_write
+
+
+def _standard_error() -> int:
+    """A copy of this process's standard error, out of the way of a daemon's places; -1 when it has none."""
+    if sys.__stderr__ is None:  # another file may be open as number 2
+        return -1
+    try:
+        return fcntl.fcntl(2, fcntl.F_DUPFD_CLOEXEC, _HIGH_FD)
+    except OSError:
+        return -1
 
 
 def check_descriptors() -> None:

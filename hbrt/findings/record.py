@@ -7,7 +7,6 @@ known, the same sentence.
 
 from __future__ import annotations
 
-import hashlib
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -112,6 +111,8 @@ class Finding(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that two findings have in common when they are the same mistake."""
+        import hashlib  # a program that makes no mistake need not load it
+
         sites = [(place.what, place.site, place.cmd) for place in self.places if place.site]
         raw = repr((self.kind, sites or self.text)).encode("utf-8", "replace")
         return hashlib.sha256(raw).hexdigest()[:16]

@@ -96,6 +96,7 @@ VERBS: dict[str, Verb] = {
         },
         leased=True,
     ),
+    "leave": Verb(leased=True),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "vouch": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
     "status": Verb(),

@@ -220,6 +220,39 @@ def test_leaves_it_out(dsp_board, repeat):
     result.assert_outcomes(passed=2)
 
 
+def test_what_ops_say_is_a_section_of_the_report(project: pytest.Pytester) -> None:
+    (project.path / "says.py").write_text(
+        """
+from dsp_server import *
+
+def speak(input, output, tm):
+    print("row", input[0])
+    return 0
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x1000, speak)
+    hb_dsp_start()
+""",
+        encoding="utf-8",
+    )
+    result = run(
+        project,
+        """
+@pytest.mark.dsp_board("says.py", cores=1)
+@pytest.mark.parametrize("row", [3, 4])
+def test_row(dsp_board, row):
+    block = dsp_board.alloc(4)
+    block.view()[0] = row
+    dsp_board.call(0x1000, block)
+    assert row == 3
+""",
+    )
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["*- DSP log -*", "??:??:?? core0 0x1000 row 4"])
+    result.stdout.no_fnmatch_line("*row 3")
+
+
 def test_arrays_on_self_are_the_test_s_own(project: pytest.Pytester) -> None:
     result = run(
         project,

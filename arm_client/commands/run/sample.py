@@ -41,8 +41,8 @@ def main() -> int:
         calls.watch(file.read_text(encoding="utf-8"))
         answer = _run(file, options, calls)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a sample raises
-        _print(error)
-        _hand_over(fd, calls.document() | _status_in(error))
+        os.environ["HBRT_CHECK"] = "tell"  # its error is what it fails for, whatever it leaves behind
+        _hand_over(fd, calls.document() | _status_in(error) | {"problem": _print(error)})
         return 1
     _hand_over(fd, answer)
     return 0
@@ -74,15 +74,17 @@ def _is_slow(answer: dict[str, Any]) -> bool:
     return bool(answer.get("host_time_us", 0) > LOADING_US)
 
 
-def _print(error: BaseException) -> None:
-    """To stderr: the sentence that a program ended with, or its trace from its own first line on."""
+def _print(error: BaseException) -> str:
+    """To stderr: the sentence that a program ended with, or its trace from its own first line on; returns its end."""
     if isinstance(error, SystemExit):
-        print(error.code if isinstance(error.code, str) else f"It exited with code {error.code}.", file=sys.stderr)
-        return
+        sentence = error.code if isinstance(error.code, str) else f"It exited with code {error.code}."
+        print(sentence, file=sys.stderr)
+        return sentence.rstrip().rpartition("\n")[2]
     trace = error.__traceback__
     while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
         trace = trace.tb_next
     traceback.print_exception(error.with_traceback(trace))
+    return "".join(traceback.format_exception_only(error)).rstrip().rpartition("\n")[2]
 
 
 def _hand_over(fd: int, result: Any) -> None:

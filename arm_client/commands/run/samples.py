@@ -149,7 +149,8 @@ def run_sample(
         mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
     read, write = os.pipe()
-    environment = {**os.environ, "HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
+    ours = {"HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode, "HBRT_CHECK": "fail"}
+    environment = {**os.environ, **ours}
     command = [
         sys.executable,
         "-P",
@@ -180,7 +181,8 @@ def run_sample(
         os.set_blocking(answer.fileno(), False)
         raw = answer.read() or b""
     result = _parsed(raw)
-    problem = _problem(result, process.returncode, output)
+    own = result.pop("problem", "")  # findings that it heard of at its end come after it
+    problem = own or _problem(result, process.returncode, output)
     if has_timed_out:
         problem = f"It took longer than {timeout_s:g} s and was ended."
     if result.pop("ran_models", False):

@@ -227,6 +227,7 @@ def test_defect_in_a_verb_is_a_finding_and_an_answer(monkeypatch: pytest.MonkeyP
         broken,
         Journal(),  # type: ignore[arg-type]
         lambda _identity, raw: sent.append(wire.decode_reply(raw)),
+        broken.leave,
         lambda: None,
         lambda: None,
         broken,
