@@ -128,12 +128,12 @@ _CHOICES = ("image", "cores", "ddr_bytes", "fresh")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 _READ_LOG: pytest.StashKey[Callable[[], str]] = pytest.StashKey()
-_MOST_LOG_BYTES = 1 << 20
 
 
 @pytest.fixture
 def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
     """A private board, connected; see the module's text."""
+    from arm_client.session.dsp_log import log_reader
     from hbrt.errors import BoardError
     from hbrt.settings import BadSettingError
 
@@ -156,32 +156,10 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         except (BoardError, BadSettingError) as error:  # its sentence says all; our own lines would only hide it
             raise pytest.fail.Exception(str(error), pytrace=False) from None
         request.node.stash[_BOARD] = board
-        request.node.stash[_READ_LOG] = _log_reader(board)
+        request.node.stash[_READ_LOG] = log_reader(board.session)
         yield board
         del request.node.stash[_BOARD]
         request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
-
-
-def _log_reader(board: Board) -> Callable[[], str]:
-    """Reads what ops have said and the board has found since now; empty when the board has gone."""
-    from hbrt.board.log_file import bytes_since
-    from hbrt.board.log_lines import lines_for_program
-
-    log: Path | None = getattr(board.session.link.paths, "log", None)
-    try:
-        start = log.stat().st_size if log is not None else 0
-    except OSError:
-        log = None
-    if log is None:  # the board is another machine's
-        return str
-
-    def read() -> str:
-        try:
-            return lines_for_program(bytes_since(log, start, _MOST_LOG_BYTES).raw)
-        except OSError:
-            return ""
-
-    return read
 
 
 def _marked(marker: pytest.Mark | None) -> dict[str, Any]:

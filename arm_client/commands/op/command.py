@@ -148,6 +148,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     from arm_client.client import connect
     from arm_client.commands.op import check as op_check
     from arm_client.errors import HbrtError
+    from arm_client.session.dsp_log import log_reader
     from hbrt import settings
     from hbrt.status import Status
 
@@ -165,6 +166,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with connect(str(board.path) if named else None) as connected:
         name = connected.ops().get(cmd, "not registered")
+        read_log = log_reader(connected.session)
         try:
             found = op_check.check(connected, cmd, reference, pack, timeout_s=timeout_s, **how)
         except op_check.CheckFailedError as error:
@@ -173,6 +175,9 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
             if error.status != Status.HB_DSP_UNKNOWN_COMMAND:
                 _explain(error, has_params=params is not None)
             raise
+        finally:
+            if connected.session.daemon is None:  # a private board says it by itself
+                click.echo(read_log(), err=True, nl=False)
     if as_json:
         from hbrt.cli.tables import show_json
 

@@ -153,6 +153,34 @@ def test_an_op_that_agrees(running: Shell, references: Path) -> None:
     assert said.startswith(f"Command 0x400 (softmax) agrees with {references}:softmax in 15 cases; largest difference ")
 
 
+SPEAKING = """
+from dsp_server import *
+from dsp_server.ops.nn.softmax import hb_dsp_softmax
+
+def op(input, output, tm):
+    print("one more row")
+    return hb_dsp_softmax(input, output, tm)
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x400, op)
+    hb_dsp_start()
+"""
+
+
+def test_what_an_op_says_is_shown_once_whose_board_it_may_be(shell: Shell, references: Path) -> None:
+    image = shell.cwd / "speaking.py"
+    image.write_text(SPEAKING, encoding="utf-8")
+    shell.environment["HBRT_IMAGE"] = str(image)
+    command = ("op", "check", "0x400", "--against", f"{references}:softmax", "--ulp", 4, "--cases", 3)
+    private = shell.hbrt(*command)
+    shell.good("start", "--image", image)
+    started = shell.hbrt(*command)
+    for answer in (private, started):
+        assert answer.returncode == 0
+        assert answer.stderr.count(" 0x400 one more row\n") == 3
+
+
 def test_an_op_that_differs(running: Shell, references: Path) -> None:
     answer = running.hbrt("op", "check", "0x400", "--against", f"{references}:off_by_one", "--ulp", 4)
     assert answer.returncode == 1

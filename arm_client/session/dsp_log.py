@@ -1,0 +1,32 @@
+"""What ops say on a board while a program looks: its log from a moment on, without the daemon's own lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hbrt.board.log_file import bytes_since
+from hbrt.board.log_lines import lines_for_program
+
+if TYPE_CHECKING:
+    from arm_client.session.session import Session
+
+_MOST_BYTES = 1 << 20
+
+
+def log_reader(session: Session) -> Callable[[], str]:
+    """Reads what ops have said and the board has found since now; empty when the board has gone, or is elsewhere."""
+    log: Path | None = getattr(session.link.paths, "log", None)  # none of another machine's board
+    try:
+        start = log.stat().st_size if log is not None else 0
+    except OSError:
+        log = None
+
+    def read() -> str:
+        try:
+            return "" if log is None else lines_for_program(bytes_since(log, start, _MOST_BYTES).raw)
+        except OSError:
+            return ""
+
+    return read
