@@ -17,8 +17,8 @@ ANSWERS = {
     "not inside one live block",
     "unregister": "nil. `phy` is any address in the block. `HB_SYS_INVALID_ARGUMENT` when it is not registered by the "
     "client",
-    "unclean": "nil. For a client with a CPU cache of its own: it gave a task memory with `count` bytes that it had "
-    "not cleaned, and whose address may stand at offset `at` of the input block `params`; the board keeps a finding",
+    "missing_clean": "nil. For a client with a CPU cache of its own: it gave a task memory with `count` bytes that it "
+    "had not cleaned, whose address may stand at offset `at` of the input block `params`; the board keeps a finding",
     "shared": "nil. Likewise: its unfinished tasks of these commands use one range, as "
     + ", ".join(f"{number} {use}" for number, use in enumerate(MEMORY_USES)),
     "leave": "list of maps, findings as `status` has them: of this client and of nobody. Its blocks are freed, which "

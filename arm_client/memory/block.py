@@ -54,8 +54,8 @@ class Block:
         "is_flushed",
         "is_managed",
         "is_registered",
-        "is_shared_told",
-        "is_told",
+        "is_reported",
+        "is_shared_reported",
         "marks",
         "phy_addr",
         "registrations",
@@ -79,10 +79,10 @@ class Block:
         self.image = whole[:size_bytes] if whole is not None else None
         self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
-        self.is_told = False  # the program has heard that it did not clean this block
-        self.is_shared_told = False  # likewise, that two unfinished tasks use it
+        self.is_reported = False  # the program has heard that it did not clean this block
+        self.is_shared_reported = False  # likewise, that two unfinished tasks use it
         self.is_flushed = False  # the program knows that this block needs its flushes
-        self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict.watch
+        self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict.checker
         self.address = address_of(self.base if self.image is None else self.image)
         self._exporter: Exporter | None = None
         self._export()

@@ -23,7 +23,7 @@ from hbrt.errors import BoardError, NoDaemonError
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.strict.watch import Watch
+    from arm_client.strict.checker import CoherencyChecker
 
 _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
 
@@ -43,14 +43,14 @@ class Session:
         self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
         self.is_silent = False  # somebody else says what this process left on the board
         self._is_closed = False
-        self.watch: Watch | None = None
+        self.checker: CoherencyChecker | None = None
         try:
             settings.check("HBRT_CHECK")
             if settings.choice("HBRT_CACHE") == "strict":
-                from arm_client.strict.watch import Watch, checked  # strict mode alone pays for it
+                from arm_client.strict.checker import CoherencyChecker, checked  # strict mode alone pays for it
 
                 self.link, self.tasks, self.blocks = attach(paths, checked)
-                self.watch = Watch(self.link, self.tasks, self.blocks)
+                self.checker = CoherencyChecker(self.link, self.tasks, self.blocks)
             else:
                 self.link, self.tasks, self.blocks = attach(paths)
         except BaseException as error:  # a setting with a wrong value, or no file descriptor left
@@ -99,8 +99,8 @@ class Session:
         self.link.detach()
         self.blocks.keep_views()
         self.notifier.close()
-        if self.watch is not None:
-            self.watch.close()
+        if self.checker is not None:
+            self.checker.close()
         self.tasks.close()
         self.link.close()
         self._end_daemon()

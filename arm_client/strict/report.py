@@ -1,4 +1,4 @@
-"""Mistakes that strict mode finds in this process: how they are counted, and how the program and the board are told.
+"""Mistakes that strict mode finds in this process: how they are counted, and reported to the program and the board.
 
 A board says nothing: its DSP reads what memory held before, a structure of zeros perhaps, with which an op may succeed.
 """
@@ -32,7 +32,7 @@ def unclean_bytes(block: Block, start: int, end: int) -> int:
     return int(np.count_nonzero(now != before))
 
 
-def tell(link: Link, what: str, phy_addr: int, size_bytes: int, count: int) -> None:
+def report_input(link: Link, what: str, phy_addr: int, size_bytes: int, count: int) -> None:
     """Log a warning in this process, and have the board keep a finding.
 
     Args:
@@ -46,21 +46,21 @@ def tell(link: Link, what: str, phy_addr: int, size_bytes: int, count: int) -> N
         f"The {what} at {phy_addr:#x}+{size_bytes:#x} holds {count} bytes that the CPU changed and did not clean: what "
         "memory held before is read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing."
     )
-    _find(link, "unclean", phy=phy_addr, size=size_bytes, count=count)
+    _find(link, "missing_clean", phy=phy_addr, size=size_bytes, count=count)
 
 
-def tell_output(link: Link, phy_addr: int, size_bytes: int, count: int) -> None:
-    """As ``tell``, of an output block."""
+def report_output(link: Link, phy_addr: int, size_bytes: int, count: int) -> None:
+    """As ``report_input``, of an output block."""
     _warn(
         f"The output block at {phy_addr:#x}+{size_bytes:#x} holds {count} bytes that the CPU changed and did not "
         "clean: when the cache writes them back, they replace what the DSP wrote. Call hbSysFlushMem after writing, "
         "before the task is submitted."
     )
-    _find(link, "unclean", phy=phy_addr, size=size_bytes, count=count, is_output=1)
+    _find(link, "missing_clean", phy=phy_addr, size=size_bytes, count=count, is_output=1)
 
 
-def tell_pointed(link: Link, phy_addr: int, size_bytes: int, count: int, params: int, at: int) -> None:
-    """As ``tell``, of memory that the input block has an address of.
+def report_pointed(link: Link, phy_addr: int, size_bytes: int, count: int, params: int, at: int) -> None:
+    """As ``report_input``, of memory that the input block has an address of.
 
     Args:
         link: This process's attachment.
@@ -75,11 +75,11 @@ def tell_pointed(link: Link, phy_addr: int, size_bytes: int, count: int, params:
         f"{count} bytes that the CPU changed and did not clean: what memory held before is read, or, if the DSP writes "
         "there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing."
     )
-    _find(link, "unclean", phy=phy_addr, size=size_bytes, count=count, params=params, at=at)
+    _find(link, "missing_clean", phy=phy_addr, size=size_bytes, count=count, params=params, at=at)
 
 
-def tell_shared(link: Link, phy_addr: int, size_bytes: int, new: tuple[int, int], old: tuple[int, int]) -> None:
-    """As ``tell``, of memory that two unfinished tasks use, one of which writes it.
+def report_shared(link: Link, phy_addr: int, size_bytes: int, new: tuple[int, int], old: tuple[int, int]) -> None:
+    """As ``report_input``, of memory that two unfinished tasks use, one of which writes it.
 
     Args:
         link: This process's attachment.

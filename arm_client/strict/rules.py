@@ -1,6 +1,6 @@
 """When a task is wrong to submit in strict mode: rules over values alone, without a process or its memory.
 
-What an op does with an address, and how far, nobody says.
+Nobody knows what an op does with an address, nor how far it goes from there.
 Each rule is silent where a right program could look the same.
 """
 
@@ -16,7 +16,7 @@ from hbrt.types import HB_DSP_RPC_CMD_PING
 
 WORD_BYTES = 8
 MOST_PARAMETER_BYTES = PAGE_BYTES
-"""Of an input block, so much is looked through. A larger block is data, rather than a structure."""
+"""So many bytes of an input block are searched. A larger block is data, rather than a structure."""
 
 
 class Span(NamedTuple):
@@ -35,8 +35,8 @@ class Span(NamedTuple):
         return Span(start, end) if start < end else None
 
 
-class Job(NamedTuple):
-    """A task, as far as the rules look at it.
+class TaskFootprint(NamedTuple):
+    """The memory that a task uses, and what decides when it runs.
 
     Attributes:
         cmd: Command number.
@@ -78,7 +78,7 @@ class Job(NamedTuple):
         return not targets or any(span.holds(target) for target in targets)
 
 
-class Clash(NamedTuple):
+class DataRace(NamedTuple):
     """Memory that two unfinished tasks use: where, and what each does there (READS, WRITES, POINTS)."""
 
     span: Span
@@ -96,14 +96,14 @@ def words(raw: memoryview) -> list[tuple[int, int]]:
     return [(at * WORD_BYTES, word) for at, word in enumerate(raw[:size].cast("Q")) if word]
 
 
-def are_never_at_once(new: Job, old: Job) -> bool:
+def are_never_at_once(new: TaskFootprint, old: TaskFootprint) -> bool:
     """Whether one core runs both tasks, one after the other: a new one that interrupts would begin in the middle."""
     interrupts = new.priority == PRIORITY_PREEMPT > old.priority
     return new.cores == old.cores and new.cores.bit_count() == 1 and not interrupts
 
 
-def may_share_out(new: Job, old: Job) -> bool:
-    """Whether two tasks with one output block may be halves of one job, each of which writes a part of its own.
+def may_share_out(new: TaskFootprint, old: TaskFootprint) -> bool:
+    """Whether two tasks with one output block may be halves of one footprint, each of which writes a part of its own.
 
     They may when their structures name different places of it, when numbers in the structures of one command differ
     (rows, an index), or when the op can go by its core. Copies of one task write the same. What else has one output
@@ -122,7 +122,7 @@ def may_share_out(new: Job, old: Job) -> bool:
     return new.sources == old.sources and (are_structures or is_all_seen)
 
 
-def clash(new: Job, old: Job) -> Clash | None:
+def data_race(new: TaskFootprint, old: TaskFootprint) -> DataRace | None:
     """What is wrong with submitting a task while an earlier one has not ended; None when nothing is for certain.
 
     Reading what another reads is in order, and so is what a structure points to in both: it may be read by both.
@@ -130,21 +130,21 @@ def clash(new: Job, old: Job) -> Clash | None:
     if HB_DSP_RPC_CMD_PING in {new.cmd, old.cmd} or are_never_at_once(new, old):
         return None
     if span := new.output.common(old.output):
-        return None if may_share_out(new, old) else Clash(span, WRITES, WRITES)
+        return None if may_share_out(new, old) else DataRace(span, WRITES, WRITES)
     if (span := new.output.common(old.input)) and new.may_write(span):
-        return Clash(span, WRITES, READS)
+        return DataRace(span, WRITES, READS)
     if (span := old.output.common(new.input)) and old.may_write(span):
-        return Clash(span, READS, WRITES)
+        return DataRace(span, READS, WRITES)
     if new.cmd == old.cmd and new.pointers == old.pointers:
         return None  # a table of all buffers, perhaps, of which a number beside picks one
     if span := _pointed(old, new):
-        return Clash(span, WRITES, POINTS)
+        return DataRace(span, WRITES, POINTS)
     if span := _pointed(new, old):
-        return Clash(span, POINTS, WRITES)
+        return DataRace(span, POINTS, WRITES)
     return None
 
 
-def _pointed(user: Job, writer: Job) -> Span | None:
+def _pointed(user: TaskFootprint, writer: TaskFootprint) -> Span | None:
     """The word in the writer's output that the user's structure has an address of."""
     for _, address in user.pointers:
         span = Span(address, address + 1)

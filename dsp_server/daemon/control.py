@@ -77,7 +77,7 @@ class Control:
             "free": lambda r, _: self._release(memory.free, r, r.args.get("site", "an unknown place")),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
             "unregister": lambda r, _: self._release(memory.unregister, r),
-            "unclean": lambda r, _: self._missing_clean(r),
+            "missing_clean": lambda r, _: self._missing_clean(r),
             "shared": lambda r, _: self._shared(r),
             "leave": self._leave,
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),

@@ -73,7 +73,7 @@ VERBS: dict[str, Verb] = {
     "free": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "unregister": Verb({"phy": _PHY}, leased=True),
-    "unclean": Verb(
+    "missing_clean": Verb(
         {
             "phy": _PHY,
             "size": Int(1, _U32),

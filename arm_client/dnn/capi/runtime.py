@@ -130,9 +130,9 @@ def device_memory() -> Ddr:
 def look_at_inputs(ranges: Ranges) -> None:
     """Strict mode: tell the program of input tensors that it wrote and did not clean."""
     session = process.default
-    if session is not None and session.watch is not None:
+    if session is not None and session.checker is not None:
         for phy_addr, size_bytes in ranges:
-            session.watch.look_at_input("input tensor", phy_addr, size_bytes)
+            session.checker.check_input("input tensor", phy_addr, size_bytes)
 
 
 runtime = Runtime()

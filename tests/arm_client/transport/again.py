@@ -14,7 +14,7 @@ from tests.limits import WHOLE_RUN_S
 HERE = Path(__file__).parent.parent
 # Strict mode looks at a task before it is handed on, and asks the way's tasks which have ended: of the tests that say
 # who read and who wrote, or where an address stood, one of each kind says it of another way as well.
-STRICT = "strict/test_watch.py"
+STRICT = "strict/test_checker.py"
 STRICT_PARTS = [
     "TestMemoryThatIsPointedTo::test_registered_memory_is_looked_at_too",
     "TestMemoryThatIsPointedTo::test_what_was_cleaned_or_not_changed_is_in_order",

@@ -13,18 +13,18 @@ import pytest
 import arm_client as hb
 from arm_client import cv, nn
 from arm_client.client import Board
+from arm_client.strict.checker import MOST_MARKS
 from arm_client.strict.rules import (
     MOST_PARAMETER_BYTES,
-    Clash,
-    Job,
+    DataRace,
     Span,
+    TaskFootprint,
     are_never_at_once,
-    clash,
+    data_race,
     may_share_out,
     reach,
     words,
 )
-from arm_client.strict.watch import MOST_MARKS
 from hbrt.protocol.control import POINTS, READS, WRITES
 from tests.arm_client.conftest import Chip, Hold
 
@@ -47,7 +47,7 @@ def span(start: int, size: int = 0x100) -> Span:
     return Span(start, start + size)
 
 
-def job(
+def uses(
     *pointers: int,
     numbers: bytes = bytes(64),
     params: int = PARAMS,
@@ -56,9 +56,9 @@ def job(
     priority: int = 0,
     custom_id: int = 0,
     cmd: int = 0x1000,
-) -> Job:
+) -> TaskFootprint:
     at = tuple((8 * index, address) for index, address in enumerate(pointers))
-    return Job(cmd, priority, custom_id, cores, span(params, 64), out or span(OUT), at, numbers)
+    return TaskFootprint(cmd, priority, custom_id, cores, span(params, 64), out or span(OUT), at, numbers)
 
 
 class TestRules:
@@ -72,72 +72,80 @@ class TestRules:
     @pytest.mark.parametrize(
         ("new", "old", "expected"),
         [
-            (job(cores=FIRST), job(cores=FIRST), True),
-            (job(cores=FIRST), job(cores=SECOND), False),
-            (job(cores=FIRST), job(cores=BOTH), False),
-            (job(cores=BOTH), job(cores=BOTH), False),
-            (job(cores=FIRST, priority=200, custom_id=-1), job(cores=FIRST), True),
-            (job(cores=FIRST, priority=255), job(cores=FIRST), False),
-            (job(cores=FIRST, priority=255), job(cores=FIRST, priority=255), True),
-            (job(cores=FIRST), job(cores=FIRST, priority=255), True),
+            (uses(cores=FIRST), uses(cores=FIRST), True),
+            (uses(cores=FIRST), uses(cores=SECOND), False),
+            (uses(cores=FIRST), uses(cores=BOTH), False),
+            (uses(cores=BOTH), uses(cores=BOTH), False),
+            (uses(cores=FIRST, priority=200, custom_id=-1), uses(cores=FIRST), True),
+            (uses(cores=FIRST, priority=255), uses(cores=FIRST), False),
+            (uses(cores=FIRST, priority=255), uses(cores=FIRST, priority=255), True),
+            (uses(cores=FIRST), uses(cores=FIRST, priority=255), True),
         ],
     )
     def test_tasks_of_one_core_are_never_at_once_but_for_one_that_interrupts(
-        self, new: Job, old: Job, *, expected: bool
+        self, new: TaskFootprint, old: TaskFootprint, *, expected: bool
     ) -> None:
         assert are_never_at_once(new, old) is expected
 
     @pytest.mark.parametrize(
         ("new", "old", "expected"),
         [
-            pytest.param(job(A, params=OTHER), job(B), False, id="they differ in where they read"),
-            pytest.param(job(A, OUT, params=OTHER), job(B, OUT), False, id="so with the output's address in both"),
-            pytest.param(job(A, numbers=b"1", params=OTHER), job(A, numbers=b"2"), True, id="numbers of rows differ"),
-            pytest.param(job(A, numbers=b"1", params=OTHER), job(B, numbers=b"2"), True, id="an index in a batch"),
-            pytest.param(job(A, OUT + 8, params=OTHER), job(A, OUT), True, id="addresses in the output differ"),
-            pytest.param(job(A, OUT + 8, params=OTHER), job(A), True, id="one has none, and means the start"),
-            pytest.param(job(A, OUT, params=OTHER), job(B), False, id="which may be the same place"),
-            pytest.param(job(numbers=b"1", params=OTHER), job(numbers=b"2"), False, id="data, not structures"),
-            pytest.param(job(numbers=b"1", params=OTHER), job(numbers=b"1"), True, id="copies of one task"),
-            pytest.param(job(A), job(A), False, id="one input block, used twice"),
-            pytest.param(job(A, cores=FIRST), job(A, cores=SECOND), True, id="an op that goes by its core"),
-            pytest.param(job(A, cmd=0x1001, params=OTHER), job(A), False, id="two ops"),
-            pytest.param(job(A, OUT, cmd=0x1001, params=OTHER), job(A, OUT + 8), True, id="two ops, two places"),
-            pytest.param(job(OTHER + 8, params=OTHER), job(PARAMS + 8), True, id="an address in the structure itself"),
+            pytest.param(uses(A, params=OTHER), uses(B), False, id="they differ in where they read"),
+            pytest.param(uses(A, OUT, params=OTHER), uses(B, OUT), False, id="so with the output's address in both"),
+            pytest.param(uses(A, numbers=b"1", params=OTHER), uses(A, numbers=b"2"), True, id="numbers of rows differ"),
+            pytest.param(uses(A, numbers=b"1", params=OTHER), uses(B, numbers=b"2"), True, id="an index in a batch"),
+            pytest.param(uses(A, OUT + 8, params=OTHER), uses(A, OUT), True, id="addresses in the output differ"),
+            pytest.param(uses(A, OUT + 8, params=OTHER), uses(A), True, id="one has none, and means the start"),
+            pytest.param(uses(A, OUT, params=OTHER), uses(B), False, id="which may be the same place"),
+            pytest.param(uses(numbers=b"1", params=OTHER), uses(numbers=b"2"), False, id="data, not structures"),
+            pytest.param(uses(numbers=b"1", params=OTHER), uses(numbers=b"1"), True, id="copies of one task"),
+            pytest.param(uses(A), uses(A), False, id="one input block, used twice"),
+            pytest.param(uses(A, cores=FIRST), uses(A, cores=SECOND), True, id="an op that goes by its core"),
+            pytest.param(uses(A, cmd=0x1001, params=OTHER), uses(A), False, id="two ops"),
+            pytest.param(uses(A, OUT, cmd=0x1001, params=OTHER), uses(A, OUT + 8), True, id="two ops, two places"),
+            pytest.param(
+                uses(OTHER + 8, params=OTHER), uses(PARAMS + 8), True, id="an address in the structure itself"
+            ),
         ],
     )
-    def test_who_may_share_an_output_out(self, new: Job, old: Job, *, expected: bool) -> None:
+    def test_who_may_share_an_output_out(self, new: TaskFootprint, old: TaskFootprint, *, expected: bool) -> None:
         assert may_share_out(new, old) is expected
 
     @pytest.mark.parametrize(
         ("new", "old", "expected"),
         [
             pytest.param(
-                job(A, params=OTHER, out=span(OUT + 0x80)),
-                job(B),
-                Clash(Span(OUT + 0x80, OUT + 0x100), WRITES, WRITES),
+                uses(A, params=OTHER, out=span(OUT + 0x80)),
+                uses(B),
+                DataRace(Span(OUT + 0x80, OUT + 0x100), WRITES, WRITES),
                 id="both write a part",
             ),
-            pytest.param(job(A, params=OTHER, out=span(OUT + 0x100)), job(B), None, id="beside one another"),
-            pytest.param(job(A, params=OTHER, out=span(B)), job(A), None, id="both read"),
-            pytest.param(job(A, out=span(B)), job(A), None, id="one structure, two outputs"),
-            pytest.param(job(params=OTHER, out=span(PARAMS)), job(), Clash(span(PARAMS, 64), WRITES, READS)),
-            pytest.param(job(params=OUT, out=span(B)), job(), Clash(span(OUT, 64), READS, WRITES)),
-            pytest.param(job(params=OTHER, out=span(A)), job(A + 8), Clash(span(A + 8, 1), WRITES, POINTS)),
-            pytest.param(job(OUT + 8, params=OTHER, out=span(B)), job(), Clash(span(OUT + 8, 1), POINTS, WRITES)),
+            pytest.param(uses(A, params=OTHER, out=span(OUT + 0x100)), uses(B), None, id="beside one another"),
+            pytest.param(uses(A, params=OTHER, out=span(B)), uses(A), None, id="both read"),
+            pytest.param(uses(A, out=span(B)), uses(A), None, id="one structure, two outputs"),
+            pytest.param(uses(params=OTHER, out=span(PARAMS)), uses(), DataRace(span(PARAMS, 64), WRITES, READS)),
+            pytest.param(uses(params=OUT, out=span(B)), uses(), DataRace(span(OUT, 64), READS, WRITES)),
+            pytest.param(uses(params=OTHER, out=span(A)), uses(A + 8), DataRace(span(A + 8, 1), WRITES, POINTS)),
+            pytest.param(uses(OUT + 8, params=OTHER, out=span(B)), uses(), DataRace(span(OUT + 8, 1), POINTS, WRITES)),
             pytest.param(
-                job(OUT + 8, params=OTHER, out=span(B)), job(OUT), None, id="the other is told to write elsewhere there"
+                uses(OUT + 8, params=OTHER, out=span(B)),
+                uses(OUT),
+                None,
+                id="the other is told to write elsewhere there",
             ),
             pytest.param(
-                job(A, OUT, params=OTHER, out=span(A)), job(A, OUT), None, id="a table of all buffers in both"
+                uses(A, OUT, params=OTHER, out=span(A)),
+                uses(A, OUT),
+                None,
+                id="a table of all buffers in both",
             ),
-            pytest.param(job(A, params=OTHER, out=span(0, 0)), job(A, out=span(0, 0)), None, id="no output"),
-            pytest.param(job(cmd=0), job(), None, id="PING"),
-            pytest.param(job(A, params=OTHER, cores=FIRST), job(B, cores=FIRST), None, id="one core"),
+            pytest.param(uses(A, params=OTHER, out=span(0, 0)), uses(A, out=span(0, 0)), None, id="no output"),
+            pytest.param(uses(cmd=0), uses(), None, id="PING"),
+            pytest.param(uses(A, params=OTHER, cores=FIRST), uses(B, cores=FIRST), None, id="one core"),
         ],
     )
-    def test_clashes(self, new: Job, old: Job, expected: Clash | None) -> None:
-        assert clash(new, old) == expected
+    def test_data_races(self, new: TaskFootprint, old: TaskFootprint, expected: DataRace | None) -> None:
+        assert data_race(new, old) == expected
 
     def test_memory_reaches_to_the_next_place_that_was_named(self) -> None:
         assert reach(0, 100, []) == 100
@@ -413,22 +421,22 @@ class TestMemoryOfTwoUnfinishedTasks:
             chip.board.submit("1000", None, None)  # type: ignore[arg-type]
         assert self.other(chip, chip.ECHO, chip.mem(8, b"2"), out) == []
 
-    @pytest.mark.parametrize("step", ["_look", "submit"])
+    @pytest.mark.parametrize("step", ["_check", "submit"])
     def test_an_interrupted_submission_leaves_nothing(
         self, chip: Chip, monkeypatch: pytest.MonkeyPatch, step: str
     ) -> None:
         out, session = chip.mem(), chip.board.session
-        watch = session.watch
-        assert watch is not None
-        look = watch._look
+        checker = session.checker
+        assert checker is not None
+        look = checker._check
 
         def interrupted(*given: Any) -> None:
-            if step == "_look":
+            if step == "_check":
                 look(*given)
             raise KeyboardInterrupt
 
         with monkeypatch.context() as patched:
-            patched.setattr(watch if step == "_look" else type(session.tasks).__bases__[1], step, interrupted)
+            patched.setattr(checker if step == "_check" else type(session.tasks).__bases__[1], step, interrupted)
             with pytest.raises(KeyboardInterrupt):
                 chip.rpc(chip.ECHO, chip.mem(8, b"1"), out, SECOND)
         assert self.other(chip, chip.ECHO, chip.mem(8, b"2"), out) == []
