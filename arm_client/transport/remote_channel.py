@@ -22,7 +22,7 @@ from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import BEAT_SECONDS, RELAY_SAYS, Kind, decode, encode
 from hbrt.remote.connection import Dialled
-from hbrt.remote.send_window import Job, Pump
+from hbrt.remote.send_window import FrameSource, SendWindow
 from hbrt.status import Status
 
 WELCOME_SECONDS = 15.0  # longer than the relay waits for a daemon that hangs: so it can say so
@@ -52,8 +52,8 @@ class RemoteChannel:
             os.close(self._bell)
             raise
         self._socket = self._dialled.socket
-        self.outbox: deque[Job] = deque()
-        self._pump = Pump()
+        self.outbox: deque[FrameSource] = deque()
+        self._window = SendWindow()
         # Nobody rings a descriptor that was closed; a signal's handler may ring in the middle of ringing.
         self._bell_lock = threading.RLock()
         self._is_closing = False
@@ -79,9 +79,9 @@ class RemoteChannel:
         """Have a frame sent, in the order of the calls; any thread."""
         self.put(iter([(0, frame)]))
 
-    def put(self, job: Job) -> None:
-        """Have the frames of a job made, by the thread of this connection, and sent; any thread."""
-        self.outbox.append(job)
+    def put(self, source: FrameSource) -> None:
+        """Have the frames of a source made, by the thread of this connection, and sent; any thread."""
+        self.outbox.append(source)
         self.ring()
 
     def ring(self) -> None:
@@ -157,12 +157,12 @@ class RemoteChannel:
                 with contextlib.suppress(BlockingIOError):
                     os.eventfd_read(bell)
                 while self.outbox:
-                    self._pump.add(self.outbox.popleft())
+                    self._window.add(self.outbox.popleft())
             with contextlib.suppress(zmq.Again):
                 while True:
                     self._take_in(decode(socket.recv(_NOBLOCK), RELAY_SAYS), on_message)
             try:
-                for frame in self._pump.frames():
+                for frame in self._window.frames():
                     socket.send(frame, _NOBLOCK)
             except zmq.Again:
                 return self._gone()
@@ -176,7 +176,7 @@ class RemoteChannel:
     def _take_in(self, message: Message, on_message: Callable[[Message], None]) -> None:
         kind, fields = message
         if kind == Kind.TAKEN:
-            self._pump.on_taken(fields[0])
+            self._window.on_taken(fields[0])
         elif kind in {Kind.GONE, Kind.REFUSED}:
             raise RefusedError(fields[0], f"The relay at {self._board.name} lets this process go. {fields[1]}")
         on_message(message)

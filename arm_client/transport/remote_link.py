@@ -30,7 +30,7 @@ from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import Kind, encode
-from hbrt.remote.send_window import Job
+from hbrt.remote.send_window import FrameSource
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
 
@@ -115,15 +115,15 @@ class RemoteLink(Link):
                 raise
         return data
 
-    def _frames_of(self, verb: str, args: dict[str, Any]) -> Callable[[int], Job]:
-        def job(number: int) -> Job:
+    def _frames_of(self, verb: str, args: dict[str, Any]) -> Callable[[int], FrameSource]:
+        def frames_for(number: int) -> FrameSource:
             if verb in {"free", "unregister"}:
                 # Whoever else uses the block then has all bytes, and the board finds overruns.
                 yield from self._changes(args["phy"])
                 self.memory.leave(args["phy"], is_owned=verb == "free")
             yield 0, encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))
 
-        return job
+        return frames_for
 
     def _effects(self, verb: str, args: dict[str, Any]) -> tuple[Callable[[Any], Any], Callable[[Any], None]]:
         """What an answer does to this process's copy of the memory, and what undoes it when nobody takes it."""
@@ -148,11 +148,11 @@ class RemoteLink(Link):
 
         return on_answer, undo
 
-    def ask(self, job: Callable[[int], Job], question: Question | None = None, what: str = "") -> Any:
-        """Have the frames of ``job(number)`` sent and wait for the answer to that number.
+    def ask(self, frames_for: Callable[[int], FrameSource], question: Question | None = None, what: str = "") -> Any:
+        """Have the frames of ``frames_for(number)`` sent and wait for the answer to that number.
 
         Args:
-            job: Makes the frames; run by the connection's thread.
+            frames_for: Makes the frames; run by the connection's thread.
             question: What is done with the answer; None for nothing.
             what: For the sentence when none comes.
 
@@ -161,7 +161,7 @@ class RemoteLink(Link):
         """
         asked = question or Question()
         return self._questions.ask(
-            asked, lambda number: self._put(asked, number, job), lambda: self._refuse_unanswered(what)
+            asked, lambda number: self._put(asked, number, frames_for), lambda: self._refuse_unanswered(what)
         )
 
     def _refuse_unanswered(self, what: str) -> None:
@@ -172,10 +172,10 @@ class RemoteLink(Link):
             f"The relay at {self.paths.name} did not answer {what!r} within {self.request_ms // 1000} s.",
         )
 
-    def _put(self, question: Question, number: int, job: Callable[[int], Job]) -> float:
+    def _put(self, question: Question, number: int, frames_for: Callable[[int], FrameSource]) -> float:
         if self.fault and not self.is_parting:
             return 0
-        frames, outbox = job(number), self._channel.outbox
+        frames, outbox = frames_for(number), self._channel.outbox
         question.is_begun = True  # no call of ours from here to the next: an interrupt comes after it
         outbox.append(frames)
         self._channel.ring()
@@ -188,10 +188,10 @@ class RemoteLink(Link):
             RequestRefusedError: this process does not hold it (any more), or the way to the board is gone.
         """
 
-        def job(number: int) -> Job:
+        def frames_for(number: int) -> FrameSource:
             yield 0, encode(Kind.PULL, number, phy_addr, size_bytes)
 
-        _data_of(self.ask(job, what="pull"))
+        _data_of(self.ask(frames_for, what="pull"))
 
     def push(self, phy_addr: int) -> None:
         """Send what this process wrote into the block that holds an address; returns when the board has it.
@@ -200,29 +200,29 @@ class RemoteLink(Link):
             RequestRefusedError: the way to the board is gone.
         """
 
-        def job(number: int) -> Job:
+        def frames_for(number: int) -> FrameSource:
             yield from self._changes(phy_addr)
             yield 0, encode(Kind.CHECK, number, "", 0, 0)
 
-        _data_of(self.ask(job, what="push"))
+        _data_of(self.ask(frames_for, what="push"))
 
     def check(self, what: str, phy_addr: int, size_bytes: int) -> tuple[int, str]:
         """Status and sentence with which the board would refuse a block of a submission; 0 when it would not."""
 
-        def job(number: int) -> Job:
+        def frames_for(number: int) -> FrameSource:
             yield 0, encode(Kind.CHECK, number, what, phy_addr, size_bytes)
 
-        reply = self.ask(job, what="check")
+        reply = self.ask(frames_for, what="check")
         return reply.status, reply.text
 
     def submit(self, raw: bytes) -> None:
         """Send a task, after the bytes that this process wrote since the last one."""
 
-        def job() -> Job:
+        def frames_for() -> FrameSource:
             yield from self._changes()
             yield 0, encode(Kind.SUBMIT, raw)
 
-        self._channel.put(job())
+        self._channel.put(frames_for())
 
     def to_local_ns(self, board_ns: int) -> int:
         """A time of the board's monotonic clock by the clock of this machine; 0 stays 0."""

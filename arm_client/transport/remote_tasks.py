@@ -16,7 +16,7 @@ from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import ANSWER, FIRST_END, Answer, State
 from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
-from hbrt.remote.send_window import Job
+from hbrt.remote.send_window import FrameSource
 from hbrt.status import Status
 
 MOST_TASKS = 1024  # as many as the slots that one client of a board may lease
@@ -79,11 +79,11 @@ class RemoteTasks(ForwardedTasks):
     def _ask_of(self, kind: Kind, handle: int) -> State | None:
         """What the relay says of a task, once it has done what it was told; None when the way to it is gone."""
 
-        def job(number: int) -> Job:
+        def frames_for(number: int) -> FrameSource:
             yield 0, encode(kind, number, handle)
 
         try:
-            return State(self.link.ask(job, what=kind.name.lower()))
+            return State(self.link.ask(frames_for, what=kind.name.lower()))
         except RequestRefusedError:
             return None
 

@@ -37,7 +37,7 @@ from hbrt.protocol.remote import (
     decode,
     encode,
 )
-from hbrt.remote.send_window import Pump
+from hbrt.remote.send_window import SendWindow
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
 
@@ -62,7 +62,7 @@ class RemoteClient(ConnectionHandler):
         self._inbox: deque[bytes] = deque()
         self._doorbell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._doorbell_lock = threading.Lock()  # so that no thread rings a closed descriptor
-        self._window = Pump()
+        self._window = SendWindow()
         self._numbers: dict[int, int] = {}  # handle -> the program's number of the task
         self._handles: dict[int, int] = {}  # the program's number -> handle
         self._link: LocalLink
@@ -154,7 +154,7 @@ class RemoteClient(ConnectionHandler):
         Raises:
             MalformedMessageError: too many answers, or too many bytes of them, wait for ACK.
         """
-        count, size_bytes = self._window.job_count, self._window.waiting_bytes
+        count, size_bytes = self._window.source_count, self._window.waiting_bytes
         if count > MOST_WAITING or size_bytes > MOST_WAITING_BYTES:
             raise MalformedMessageError(
                 f"ACK is missing for what {count} answers wait for, of {size_bytes} bytes so far; {MOST_WAITING} "

@@ -23,7 +23,7 @@ from hbrt.protocol.remote import (
     decode,
     encode,
 )
-from hbrt.remote.send_window import Pump
+from hbrt.remote.send_window import SendWindow
 
 
 def test_what_was_encoded_is_decoded() -> None:
@@ -97,45 +97,45 @@ def test_fields_of_any_kind_are_checked(kind: int, fields: list[Any]) -> None:
     assert all(not field.problem(value) for field, value in zip(spec, message.fields, strict=True))
 
 
-class TestPump:
+class TestSendWindow:
     def test_many_small_frames_wait_as_well(self) -> None:
-        pump = Pump()
-        pump.add(iter([(number, b"x") for number in range(1, WINDOW_FRAMES + 3)]))
-        assert len(list(pump.frames())) == WINDOW_FRAMES
-        pump.on_taken(WINDOW_FRAMES - 1)
-        assert list(pump.frames()) == [b"x", b"x"]
+        window = SendWindow()
+        window.add(iter([(number, b"x") for number in range(1, WINDOW_FRAMES + 3)]))
+        assert len(list(window.frames())) == WINDOW_FRAMES
+        window.on_taken(WINDOW_FRAMES - 1)
+        assert list(window.frames()) == [b"x", b"x"]
 
     def test_frames_leave_in_order_while_there_is_room(self) -> None:
-        pump, big = Pump(), bytes(WINDOW_BYTES)
-        pump.add(iter([(1, big), (2, b"second")]))
-        pump.add_frames(b"last")
-        assert [len(frame) for frame in pump.frames()] == [WINDOW_BYTES]
-        assert list(pump.frames()) == []
-        assert not pump.has_frames
-        pump.on_taken(1)
-        assert list(pump.frames()) == [b"second", b"last"]
-        assert not pump.has_frames
+        window, big = SendWindow(), bytes(WINDOW_BYTES)
+        window.add(iter([(1, big), (2, b"second")]))
+        window.add_frames(b"last")
+        assert [len(frame) for frame in window.frames()] == [WINDOW_BYTES]
+        assert list(window.frames()) == []
+        assert not window.has_frames
+        window.on_taken(1)
+        assert list(window.frames()) == [b"second", b"last"]
+        assert not window.has_frames
 
     def test_numbers_grow_and_cannot_be_guessed(self) -> None:
-        pump = Pump()
-        numbers = [pump.next_number() for _ in range(1000)]
+        window = SendWindow()
+        numbers = [window.next_number() for _ in range(1000)]
         assert numbers == sorted(set(numbers))
         steps = {after - before for before, after in itertools.pairwise(numbers)}
         assert len(steps) > 990
         assert numbers[-1] + (1 << 62) < 1 << 63  # nor do they come to an end
 
     def test_only_what_is_on_its_way_is_taken(self) -> None:
-        pump = Pump()
-        pump.add(iter([(5, b"a"), (9, b"b")]))
-        assert list(pump.frames()) == [b"a", b"b"]
-        assert [pump.on_taken(number) for number in (4, 5, 5, 9, 10)] == [False, True, False, True, False]
+        window = SendWindow()
+        window.add(iter([(5, b"a"), (9, b"b")]))
+        assert list(window.frames()) == [b"a", b"b"]
+        assert [window.on_taken(number) for number in (4, 5, 5, 9, 10)] == [False, True, False, True, False]
 
     def test_bytes_that_wait_are_counted_until_they_leave(self) -> None:
-        pump, big = Pump(), bytes(WINDOW_BYTES)
-        pump.add(iter([(1, big)]))
-        pump.add_frames(b"123", b"45")
-        pump.add_numbered(lambda number: b"%d" % (number > 0), 100)
-        assert (len(list(pump.frames())), pump.waiting_bytes) == (1, 105)
-        pump.on_taken(1)
-        assert list(pump.frames()) == [b"123", b"45", b"1"]
-        assert pump.waiting_bytes == 0
+        window, big = SendWindow(), bytes(WINDOW_BYTES)
+        window.add(iter([(1, big)]))
+        window.add_frames(b"123", b"45")
+        window.add_numbered(lambda number: b"%d" % (number > 0), 100)
+        assert (len(list(window.frames())), window.waiting_bytes) == (1, 105)
+        window.on_taken(1)
+        assert list(window.frames()) == [b"123", b"45", b"1"]
+        assert window.waiting_bytes == 0
