@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 
 import numpy as np
 
-from arm_client.cabi.arguments import shown
+from arm_client.cabi.arguments import short_repr
 from arm_client.errors import CallerError, error_for
 from arm_client.memory.block import Block, Exporter
 from hbrt.errors import StatusError
@@ -120,7 +120,7 @@ class Buffer:
             array = np.ndarray(dims, dtype, buffer=self._bytes).view(BoardArray)
         except (ValueError, OverflowError) as error:  # too many dimensions, or one that is too large beside a 0
             raise CallerError(
-                Status.HB_SYS_INVALID_ARGUMENT, f"numpy cannot have an array of shape {shown(dims)}: {error}."
+                Status.HB_SYS_INVALID_ARGUMENT, f"numpy cannot have an array of shape {short_repr(dims)}: {error}."
             ) from None
         array.board_buffer = self
         return array
@@ -225,7 +225,7 @@ def dtype_of(given: DTypeLike) -> np.dtype[Any]:
     except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
         raise CallerError(
             Status.HB_SYS_INVALID_ARGUMENT,
-            f"The type is {shown(given)}, which numpy has not; use np.float32, np.int8 or another one of its types.",
+            f"The type is {short_repr(given)}, which numpy has not; use np.float32, np.int8 or another of its types.",
         ) from None
 
 

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, cast
 
-from arm_client.cabi.arguments import behind, integer, is_function, shown, takes
+from arm_client.cabi.arguments import deref, integer, is_function, short_repr, takes
 from arm_client.cabi.last_error import RequestRefusedError, note, returning_status
 from arm_client.session.process import process
 from arm_client.sys import as_mem, attached
@@ -36,7 +36,7 @@ _initialize = initializer(hbDSPRpcCtrlParam(HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_BUTT
 
 def HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl: hbDSPRpcCtrlParam) -> None:
     """Set the manual's defaults: any core, command BUTT, priority LOWEST, customId 0. A macro in C, a call here."""
-    target = behind(ctrl, hbDSPRpcCtrlParam)
+    target = deref(ctrl, hbDSPRpcCtrlParam)
     if target is not None:
         _initialize(target)
 
@@ -84,17 +84,17 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
 @_returns_status
 def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
     """HbDSPRpc for the first call, for NULL blocks, and for arguments passed by reference."""
-    out = behind(task, hbDSPTask_t)
-    how = behind(ctrl, hbDSPRpcCtrlParam)
+    out = deref(task, hbDSPTask_t)
+    how = deref(ctrl, hbDSPRpcCtrlParam)
     blocks = []
     for name, given in (("input", input), ("output", output)):
         block = as_mem(given)
         if block is None and given is not None:
-            raise _refusal(f"The {name} is {shown(given)}; pass an hbSysMem, or None for none.")
+            raise _refusal(f"The {name} is {short_repr(given)}; pass an hbSysMem, or None for none.")
         blocks.append((block.phyAddr, block.memSize) if block is not None else (0, 0))
     if out is None or how is None:
         name, given, kind = ("task", task, "hbDSPTask_t") if out is None else ("ctrl", ctrl, "hbDSPRpcCtrlParam")
-        raise _refusal(f"The {name} is {shown(given)}; pass an {kind}.")
+        raise _refusal(f"The {name} is {short_repr(given)}; pass an {kind}.")
     here = process.default
     if here is not None and here.link.fault == Status.HB_DSP_FORKED:
         # The blocks are the parent's, whatever board this finds.
@@ -142,7 +142,7 @@ def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
     if type(timeout) is not int or timeout > _MOST_WAIT_MS:
         limit_ms = _milliseconds(timeout)
         if limit_ms is None:
-            return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {shown(timeout)}; write milliseconds.")
+            return note(Status.HB_DSP_INVALID_ARGUMENT, f"The timeout is {short_repr(timeout)}; write milliseconds.")
         timeout = limit_ms
     status = here.tasks.wait(handle, timeout)
     return note(status, here.why(status)) if status else 0
@@ -181,11 +181,11 @@ def hbDSPSetTaskDoneCb(
     if here is None or handle <= 0:
         raise RequestRefusedError(*_why_no_task(handle))
     if not is_function(callback):  # a C program that passes no function would crash later
-        raise _refusal(f"The callback {shown(callback)} is not callable.")
+        raise _refusal(f"The callback {short_repr(callback)} is not callable.")
     if not takes(callback, userdata):
         raise _refusal(
-            f"userdata is {shown(userdata)}, which the function pointer does not take: pass an address, byref() of a "
-            "ctypes object, or None; or pass the Python function itself, which takes any object."
+            f"userdata is {short_repr(userdata)}, which the function pointer does not take: pass an address, byref() "
+            "of a ctypes object, or None; or pass the Python function itself, which takes any object."
         )
     tasks = here.tasks
     if tasks.state(handle) is None:
@@ -205,7 +205,7 @@ def hbDSPGetVersion() -> str:
 def hbDSPGetErrorDesc(code: int) -> str:
     """Sentence for a status code; a value that is no code of the runtime came from an op."""
     number = integer(code)
-    return codes.describe(number) if number is not None else f"{shown(code)} is no status code."
+    return codes.describe(number) if number is not None else f"{short_repr(code)} is no status code."
 
 
 def _milliseconds(timeout: object) -> int | None:
@@ -220,7 +220,7 @@ def _milliseconds(timeout: object) -> int | None:
 
 def _handle(task: object) -> int:
     """The handle behind an argument; 0 for NULL, -1 for what is none."""
-    found = behind(task, hbDSPTask_t)
+    found = deref(task, hbDSPTask_t)
     if found is not None:
         return found.value or 0
     number = integer(task)

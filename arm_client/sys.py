@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any
 
-from arm_client.cabi.arguments import behind, bytes_of, integer, shown
+from arm_client.cabi.arguments import bytes_of, deref, integer, short_repr
 from arm_client.cabi.last_error import RequestRefusedError, returning_status
 from arm_client.session.process import process
 from hbrt.status import Status, sys_status
@@ -133,7 +133,7 @@ def hbSysUnregisterMem(mem: hbSysMem) -> None:
 
 def as_mem(mem: object) -> hbSysMem | None:
     """The structure behind what a caller passed: itself, ``byref(mem)``, a pointer to it; None for anything else."""
-    return behind(mem, hbSysMem)
+    return deref(mem, hbSysMem)
 
 
 def attached() -> Session:
@@ -207,14 +207,14 @@ def _existing() -> Session:
 def _mem(call: str, given: object) -> hbSysMem:
     target = as_mem(given)
     if target is None:
-        raise _refusal(f"The block of {call} is {shown(given)}; pass an hbSysMem.")
+        raise _refusal(f"The block of {call} is {short_repr(given)}; pass an hbSysMem.")
     return target
 
 
 def _number(call: str, what: str, given: object) -> int:
     number = integer(given)
     if number is None:
-        raise _refusal(f"The {what} of {call} is {shown(given)}; pass a whole number.")
+        raise _refusal(f"The {what} of {call} is {short_repr(given)}; pass a whole number.")
     return number
 
 

@@ -11,7 +11,7 @@ _Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.c_void_p")
 _MOST_SHOWN = 120
 
 
-def behind(given: object, kind: type[_Structure]) -> _Structure | None:
+def deref(given: object, kind: type[_Structure]) -> _Structure | None:
     """The structure behind what a caller passed: itself, ``byref(x)``, a pointer, or an array's first element.
 
     None for anything else, a null pointer for one. ``byref()`` of a plain c_void_p is a ``void **``, which will do for
@@ -36,7 +36,7 @@ def behind(given: object, kind: type[_Structure]) -> _Structure | None:
         return None
 
 
-def referred(given: Any) -> Any:
+def referent(given: Any) -> Any:
     """What ``byref()`` refers to: an object, or a pointer to the element of ``byref(array, offset)``; else what came.
 
     Raises:
@@ -111,7 +111,7 @@ def bytes_of(buffer: Any, size_bytes: int) -> memoryview:
     return view if view.format == "B" and view.ndim == 1 else view.cast("B")
 
 
-def shown(value: object) -> str:
+def short_repr(value: object) -> str:
     """Short text of any value, for a message."""
     try:
         text = repr(value)

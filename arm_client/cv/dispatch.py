@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from arm_client.arrays import BoardArray
-from arm_client.cabi.arguments import shown
+from arm_client.cabi.arguments import short_repr
 from arm_client.checks import need_known, refusal
 from arm_client.client import ANY, Board
 from arm_client.cv.images import Picture, first_plane
@@ -94,7 +94,7 @@ def floats(name: str, values: ArrayLike) -> NDArray[Any]:
     except (TypeError, ValueError):
         given = None
     if given is None or given.dtype.kind not in "biuf":  # numpy would drop what is imaginary, and read numbers in texts
-        what = f"of type {values.dtype}" if isinstance(values, np.ndarray) else shown(values)
+        what = f"of type {values.dtype}" if isinstance(values, np.ndarray) else short_repr(values)
         raise refusal(f"The {name} is {what}: use real numbers, as many in each row.")
     return given.astype(np.float64)
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from arm_client.arrays import BoardArray, dtype_of, is_on_board
-from arm_client.cabi.arguments import shown
+from arm_client.cabi.arguments import short_repr
 from arm_client.checks import refusal
 from arm_client.client import Board
 from arm_client.errors import CallerError
@@ -184,7 +184,7 @@ def _image_dtype(dtype: DTypeLike) -> np.dtype[Any]:
     except CallerError:
         wanted = None
     if wanted not in list(_BY_DTYPE):  # a list, as not every type has a hash
-        raise refusal(f"dtype is {shown(dtype)}: an image has uint8, int16, int32 or float32.")
+        raise refusal(f"dtype is {short_repr(dtype)}: an image has uint8, int16, int32 or float32.")
     return wanted
 
 

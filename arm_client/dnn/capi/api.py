@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from arm_client.cabi.arguments import bytes_of, integer, is_function, shown, takes
+from arm_client.cabi.arguments import bytes_of, integer, is_function, short_repr, takes
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.dnn.capi.arguments import (
     checked_ctrl,
@@ -55,7 +55,7 @@ def hbDNNGetVersion() -> str:
 def hbDNNGetErrorDesc(code: int) -> str:
     """Sentence for a status code."""
     number = integer(code)
-    return codes.describe(number) if number is not None else f"{shown(code)} is no status code."
+    return codes.describe(number) if number is not None else f"{short_repr(code)} is no status code."
 
 
 @returns_status
@@ -95,7 +95,7 @@ def hbDNNInitializeFromDDR(packed: hbPackedDNNHandle_t, data: Sequence[Any], len
     for at, (given, length) in enumerate(zip(first_of(data, count, "data"), sizes, strict=True)):
         size_bytes = integer(length)
         if size_bytes is None or size_bytes <= 0:
-            raise bad_argument(f"lengths[{at}] is {shown(length)}; write the bytes of the model.")
+            raise bad_argument(f"lengths[{at}] is {short_repr(length)}; write the bytes of the model.")
         if isinstance(given, int) and given < _FIRST_ADDRESS:
             raise bad_argument(f"data[{at}] is {given:#x}, which is no address of a model; pass its bytes.")
         if given is None:
@@ -301,10 +301,10 @@ def hbDNNSetTaskDoneCb(
     handle = handle_behind(task, hbDNNTaskHandle_t)
     if not is_function(callback):  # a C program that passes no function would crash later
         runtime.tasks.check(handle)
-        raise bad_argument(f"The callback {shown(callback)} is not callable.")
+        raise bad_argument(f"The callback {short_repr(callback)} is not callable.")
     if not takes(callback, userdata):
         raise bad_argument(
-            f"userdata is {shown(userdata)}, and an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
+            f"userdata is {short_repr(userdata)}, and an hbDNNTaskDoneCb takes a void *: pass an address, byref() of a "
             "ctypes object, or None; or pass the Python function itself, which takes any object."
         )
     token = hbDNNTaskHandle_t(handle)
@@ -330,7 +330,7 @@ def _spec(model: object, index: object, which: str) -> tuple[Loaded, Any]:
     specs = getattr(loaded.model, which)
     number = integer(index)
     if number is None or not 0 <= number < len(specs):
-        raise bad_argument(f"The index is {shown(index)}; {loaded.model.name!r} has {len(specs)} {which}, from 0.")
+        raise bad_argument(f"The index is {short_repr(index)}; {loaded.model.name!r} has {len(specs)} {which}, from 0.")
     return loaded, specs[number]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
-from arm_client.cabi.arguments import behind, integer, referred, shown
+from arm_client.cabi.arguments import deref, integer, referent, short_repr
 from arm_client.cabi.last_error import returning_status
 from arm_client.dnn.cores.bpu import ALL_CORES
 from arm_client.dnn.environment import refused
@@ -42,9 +42,9 @@ def checked_ctrl(ctrl: object) -> hbDNNInferCtrlParam:
     Raises:
         ModelError: INVALID_ARGUMENT.
     """
-    given = behind(ctrl, hbDNNInferCtrlParam)
+    given = deref(ctrl, hbDNNInferCtrlParam)
     if given is None:
-        raise bad_argument(f"The control parameter is {shown(ctrl)}; pass an hbDNNInferCtrlParam.")
+        raise bad_argument(f"The control parameter is {short_repr(ctrl)}; pass an hbDNNInferCtrlParam.")
     check_schedule(given.bpuCoreId, given.priority)
     if not 0 <= given.dspCoreId < 1 << MAX_CORES:
         raise bad_argument(f"dspCoreId is {given.dspCoreId}; write HB_DSP_CORE_ANY (0), or bits of cores.")
@@ -71,11 +71,11 @@ def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
     Raises:
         ModelError: INVALID_ARGUMENT for NULL and for what is no tensor.
     """
-    found = referred(given)
+    found = referent(given)
     if isinstance(found, hbDNNTensor):
         return [found] if found is given else cast("Sequence[hbDNNTensor]", ctypes.pointer(found))
     if isinstance(found, (list, tuple)):
-        return [behind(one, hbDNNTensor) or one for one in found]
+        return [deref(one, hbDNNTensor) or one for one in found]
     for _ in range(2):
         if isinstance(found, ctypes.Array) and issubclass(found._type_, hbDNNTensor):
             return cast("Sequence[hbDNNTensor]", found)
@@ -84,7 +84,7 @@ def tensors_behind(given: Any, what: str) -> Sequence[hbDNNTensor]:
         if isinstance(found.contents, hbDNNTensor):
             return cast("Sequence[hbDNNTensor]", found)
         found = found.contents
-    raise bad_argument(f"The {what} is {shown(given)}; pass an array of hbDNNTensor.")
+    raise bad_argument(f"The {what} is {short_repr(given)}; pass an array of hbDNNTensor.")
 
 
 def out_behind(given: Any, kind: Any, name: str) -> Any:
@@ -93,15 +93,15 @@ def out_behind(given: Any, kind: Any, name: str) -> Any:
     Raises:
         ModelError: INVALID_ARGUMENT.
     """
-    found = behind(given, kind)
+    found = deref(given, kind)
     if found is None:
-        raise bad_argument(f"{name} is {shown(given)}; pass a {kind.__name__} to be filled.")
+        raise bad_argument(f"{name} is {short_repr(given)}; pass a {kind.__name__} to be filled.")
     return found
 
 
 def handle_behind(given: object, kind: type[ctypes.c_void_p]) -> int | None:
     """The handle behind an argument: of its own type, or a number; None for NULL."""
-    found = behind(given, kind)
+    found = deref(given, kind)
     if found is not None:
         return found.value
     return integer(given) if given is not None else None
@@ -115,9 +115,9 @@ def first_of(given: Any, count: object, name: str) -> list[Any]:
     """
     number = integer(count)
     if number is None or number < 1:
-        raise bad_argument(f"The count is {shown(count)}; write how many models there are, at least 1.")
+        raise bad_argument(f"The count is {short_repr(count)}; write how many models there are, at least 1.")
     if given is None or isinstance(given, (str, bytes)):
-        raise bad_argument(f"{name} is {shown(given)}; pass an array or a list of {number}.")
+        raise bad_argument(f"{name} is {short_repr(given)}; pass an array or a list of {number}.")
     found = getattr(given, "_obj", given)
     if isinstance(found, ctypes._SimpleCData) and found is not given:  # noqa: SLF001 - &name, as the samples write it
         found = [found]
@@ -147,11 +147,11 @@ def path_behind(given: Any) -> Path:
     """
     name = filled(given, "file name")
     if not isinstance(name, (str, bytes, os.PathLike)):
-        raise bad_argument(f"A file name is {shown(name)}; pass a str, bytes or Path.")
+        raise bad_argument(f"A file name is {short_repr(name)}; pass a str, bytes or Path.")
     text = os.fsdecode(name)
     if "\0" in text:
         raise bad_argument(
-            f"The file name {shown(name)} has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."
+            f"The file name {short_repr(name)} has a zero byte; pass a model's bytes to hbDNNInitializeFromDDR."
         )
     return Path(text)
 
@@ -175,6 +175,6 @@ def milliseconds(timeout: object) -> int:
     whole = integer(timeout)
     if whole is None:
         if isinstance(timeout, (str, bytes)) or timeout is None:
-            raise bad_argument(f"The timeout is {shown(timeout)}; write milliseconds.")
+            raise bad_argument(f"The timeout is {short_repr(timeout)}; write milliseconds.")
         whole = math.ceil(min(float(cast("Any", timeout)), _MOST_WAIT_MS))
     return min(whole, _MOST_WAIT_MS)

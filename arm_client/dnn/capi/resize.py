@@ -9,7 +9,7 @@ import ctypes
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from arm_client.cabi.arguments import behind, shown
+from arm_client.cabi.arguments import deref, short_repr
 from arm_client.dnn.capi.arguments import check_schedule, out_behind, returns_status
 from arm_client.dnn.capi.runtime import device_memory, look_at_inputs, runtime
 from arm_client.dnn.errors import bad_argument
@@ -71,9 +71,9 @@ def hbDNNResize(
     Emulator: rounding and edges, as of hbDNNRoiInfer.
     """
     out = out_behind(task, hbDNNTaskHandle_t, "task")
-    how = behind(ctrl, hbDNNResizeCtrlParam)
+    how = deref(ctrl, hbDNNResizeCtrlParam)
     if how is None:
-        raise bad_argument(f"The control parameter is {shown(ctrl)}; pass an hbDNNResizeCtrlParam.")
+        raise bad_argument(f"The control parameter is {short_repr(ctrl)}; pass an hbDNNResizeCtrlParam.")
     check_schedule(how.bpuCoreId, how.priority)
     if how.resizeType != hbDNNResizeType.HB_DNN_RESIZE_TYPE_BILINEAR:
         raise bad_argument(f"resizeType is {how.resizeType}; there is HB_DNN_RESIZE_TYPE_BILINEAR (0).")
@@ -118,9 +118,9 @@ class _Resize:
 
 def _picture(name: str, given: Any, ddr: Ddr) -> tuple[Picture, tuple[Bytes, ...]]:
     """A caller's picture, and its planes in memory."""
-    tensor = behind(given, hbDNNTensor)
+    tensor = deref(given, hbDNNTensor)
     if tensor is None:
-        raise bad_argument(f"The {name} is {shown(given)}; pass an hbDNNTensor.")
+        raise bad_argument(f"The {name} is {short_repr(given)}; pass an hbDNNTensor.")
     view = view_of(bytes(tensor))
     kind = _IMAGES.get(view.tensor_type)
     if kind is None:
@@ -153,9 +153,9 @@ def _region(given: Any, picture: Picture) -> Region:
     whole = Region(0, 0, picture.width - 1, picture.height - 1)
     if given is None or (isinstance(given, ctypes.POINTER(hbDNNRoi)) and not bool(given)):
         return whole
-    roi = behind(given, hbDNNRoi)
+    roi = deref(given, hbDNNRoi)
     if roi is None:
-        raise bad_argument(f"The roi is {shown(given)}; pass an hbDNNRoi, or None for the whole picture.")
+        raise bad_argument(f"The roi is {short_repr(given)}; pass an hbDNNRoi, or None for the whole picture.")
     region = Region(roi.left, roi.top, roi.right, roi.bottom)
     if not (0 <= region.left <= region.right <= whole.right and 0 <= region.top <= region.bottom <= whole.bottom):
         raise bad_argument(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arm_client.cabi.arguments import integer, referred, shown
+from arm_client.cabi.arguments import integer, referent, short_repr
 from arm_client.dnn.capi.api import model_behind
 from arm_client.dnn.capi.arguments import checked_ctrl, out_behind, returns_status, tensors_behind
 from arm_client.dnn.capi.runtime import device_memory, look_at_inputs, runtime
@@ -87,8 +87,8 @@ def regions_behind(rois: Any, count: object) -> list[Region]:
     """
     number = integer(count)
     if number is None or number < 1:
-        raise bad_argument(f"roiCount is {shown(count)}; write how many regions there are, at least 1.")
-    found = referred(rois)
+        raise bad_argument(f"roiCount is {short_repr(count)}; write how many regions there are, at least 1.")
+    found = referent(rois)
     if isinstance(found, hbDNNRoi):
         found = [found]
     regions = []

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from arm_client.cabi.arguments import is_function, shown
+from arm_client.cabi.arguments import is_function, short_repr
 from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.layers.ndarray import NDArray, TShape
@@ -196,12 +196,12 @@ def hbDNNRegisterLayerCreator(layerType: str, layerCreator: LayerCreator) -> int
     if name is None:
         return refused(
             Status.HB_DNN_INVALID_ARGUMENT,
-            f"The layer type is {shown(layerType)}; write an op type, such as 'Softmax'.",
+            f"The layer type is {short_repr(layerType)}; write an op type, such as 'Softmax'.",
         )
     if not is_function(layerCreator):
         return refused(
             Status.HB_DNN_INVALID_ARGUMENT,
-            f"The creator of {name!r} is {shown(layerCreator)}; pass a Layer class, or a function that gives a layer.",
+            f"The creator of {name!r} is {short_repr(layerCreator)}; pass a Layer class, or a function that makes one.",
         )
     registry.register(name, layerCreator)
     return 0
@@ -215,7 +215,7 @@ def hbDNNUnregisterLayerCreator(layerType: str) -> int:
     """
     name = _type_name(layerType)
     if name is None:
-        return refused(Status.HB_DNN_INVALID_ARGUMENT, f"The layer type is {shown(layerType)}; write an op type.")
+        return refused(Status.HB_DNN_INVALID_ARGUMENT, f"The layer type is {short_repr(layerType)}; write an op type.")
     try:
         registry.unregister(name)
     except ModelError as error:

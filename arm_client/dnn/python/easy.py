@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from arm_client.arrays import asked
-from arm_client.cabi.arguments import shown
+from arm_client.cabi.arguments import short_repr
 from arm_client.dnn.capi.arguments import path_behind
 from arm_client.dnn.capi.runtime import Loaded, runtime
 from arm_client.dnn.errors import ModelError, bad_argument, one_line
@@ -296,7 +296,7 @@ def _array(name: str, value: Any) -> NDArray[Any]:
         array = np.asarray(value)
         if array.dtype != object:
             return array
-        why = f"{shown(value)} is no array of numbers"
+        why = f"{short_repr(value)} is no array of numbers"
     except (ValueError, TypeError) as error:
         why = one_line(error)
     raise error_for(
@@ -342,7 +342,7 @@ def _sources(source: Any) -> list[Path | bytes | memoryview]:
         files = []
     if not files or not all(isinstance(file, (str, bytes, os.PathLike)) for file in files):
         raise bad_argument(
-            f"The source is {shown(source)}; pass a model's file, a list of files, or the bytes of one model."
+            f"The source is {short_repr(source)}; pass a model's file, a list of files, or the bytes of one model."
         )
     return [path_behind(file) for file in files]
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import cast
 
-from arm_client.cabi.arguments import integer, shown
+from arm_client.cabi.arguments import integer, short_repr
 from arm_client.dnn.capi.arguments import check_schedule, milliseconds
 from arm_client.dnn.capi.infer import job_of
 from arm_client.dnn.capi.runtime import Loaded, device_memory, runtime
@@ -36,7 +36,7 @@ def control(core_id: int = 0, priority: int = 0, custom_id: int = 0) -> hbDNNInf
     """
     for name, value in (("core", core_id), ("priority", priority), ("customId", custom_id)):
         if integer(value) is None:
-            raise bad_argument(f"The {name} is {shown(value)}; write a whole number.")
+            raise bad_argument(f"The {name} is {short_repr(value)}; write a whole number.")
     check_schedule(core_id, priority)  # before C's integers cut them
     ctrl = hbDNNInferCtrlParam()
     HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl)
