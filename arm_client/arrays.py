@@ -75,7 +75,7 @@ class Buffer:
     """
 
     def __init__(self, session: Session, size_bytes: int, *, is_cached: bool) -> None:
-        block: Block = asked(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached))
+        block: Block = asked(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached, is_zeroed=True))
         try:
             block.is_managed = True
             # Whatever looks at the bytes keeps it, and the block lives.

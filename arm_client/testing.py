@@ -71,7 +71,6 @@ _pool = _Pool()
 # A leak is of a client that has gone. What strict mode tells of tasks shows in the test's results, which may be its
 # point, and an op may share a block out in ways that nobody else sees.
 _NO_DISORDER = {"leak", "missing-clean", "shared-block"}
-_MOST_RANGES = 32  # free ranges that are looked at, the largest first
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -244,7 +243,7 @@ def left_behind(board: Board, *, may_keep_arrays: bool = False, owner: object = 
     if problems:  # by a reference cycle only, perhaps; a collection takes a large process a tenth of a second
         gc.collect()
         problems = _kept(board, mine, may_keep_arrays=may_keep_arrays)
-    _look_at_free_memory(board)
+    board.session.link.request("mem", most=0)  # looks for writes into freed memory, too
     status = board.status()
     problems += [
         f"- {found['kind']}: {found['text']}" for found in status["findings"] if found["kind"] not in _NO_DISORDER
@@ -275,22 +274,6 @@ def _kept(board: Board, mine: set[int], *, may_keep_arrays: bool) -> list[str]:
         if block.phy_addr not in spare and not (may_keep_arrays and block.is_managed)
     ]
     return problems
-
-
-def _look_at_free_memory(board: Board) -> None:
-    """Have the daemon look for writes into freed memory now, not when a later test happens to get it."""
-    from arm_client.memory.blocks import SIZE_LIMIT
-    from hbrt.errors import RequestRefusedError
-
-    blocks = board.session.blocks
-    taken: list[int] = []
-    while (largest := board.status()["memory"]["largest_free_bytes"]) and len(taken) < _MOST_RANGES:
-        try:
-            taken.append(blocks.alloc(min(largest, SIZE_LIMIT)).phy_addr)
-        except RequestRefusedError:
-            break  # somebody else took it meanwhile
-    for phy_addr in taken:
-        blocks.free(phy_addr)
 
 
 def _state_name(state: State | None) -> str:

@@ -46,6 +46,12 @@ TABLE: tuple[Setting, ...] = (
         "freed memory of a board that rests before its address is given out again, unless no other is left; 0 for none",
         0,
     ),
+    Setting(
+        "HBRT_FILL",
+        "fill:zeros|pattern|random:SEED",
+        "zeros",
+        "what a new block of a board's memory or TCM holds: the pattern is 0xcd, a seed is a whole number",
+    ),
     Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
     Setting(
         "HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, all but an eighth of it"
@@ -151,6 +157,19 @@ def size_bytes(name: str) -> int:
     return 0 if raw.strip() == "0" and _BY_NAME[name].least == 0 else parse_size(raw, name)
 
 
+def fill(name: str) -> tuple[str, int]:
+    """Value of a setting that says what new memory holds: zeros, pattern or random; and the seed.
+
+    Raises:
+        BadSettingError: it is none of them, or the seed is no whole number.
+    """
+    raw = text(name)
+    how, has_seed, seed = raw.partition(":")
+    if raw in {"zeros", "pattern"} or (how == "random" and (not has_seed or seed.isdecimal())):
+        return how, int(seed or 0)
+    raise BadSettingError(f"{name} is {raw!r}; write zeros, pattern or random:SEED, as in random:7.")
+
+
 def check(*names: str) -> None:
     """Look at settings that somebody will read later, and perhaps in another process, where nobody could be told well.
 
@@ -160,7 +179,9 @@ def check(*names: str) -> None:
     Raises:
         BadSettingError: one has a value that it cannot have.
     """
-    readers: dict[str, Callable[[str], object]] = {"int": integer, "bool": flag, "size": size_bytes, "choice": choice}
+    readers: dict[str, Callable[[str], object]] = {
+        "int": integer, "bool": flag, "size": size_bytes, "choice": choice, "fill": fill
+    }  # fmt: skip
     for name in names or tuple(_BY_NAME):
         readers.get(_BY_NAME[name].kind.partition(":")[0], text)(name)
 

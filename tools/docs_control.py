@@ -32,7 +32,8 @@ ANSWERS = {
     "prints; "
     "sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
-    "mem": "map `{summary, blocks}`: of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
+    "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "
+    "of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
     "largest_free_bytes, blocks}`, and of its first `most` blocks by address a list of maps `{phy_addr, "
     "size_bytes, client, cached, registered_by}`",
     "stop": "nil; then the board ends",

@@ -45,8 +45,8 @@ class Blocks:
         # What strict mode asks to hear of: a range of a cached block that was flushed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
 
-    def alloc(self, size_bytes: int, *, is_cached: bool = False) -> Block:
-        """Allocate a zeroed block.
+    def alloc(self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False) -> Block:
+        """Allocate a block. It holds zeros, or what HBRT_FILL of the board says unless ``is_zeroed``.
 
         Raises:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with what
@@ -62,6 +62,11 @@ class Blocks:
         phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site)
         try:
             block = self._adopt(phy_addr, size_bytes, site, is_cached=is_cached)
+            if (is_zeroed or block.image is not None) and self._link.ddr.has_data(phy_addr, size_bytes):
+                if is_zeroed:
+                    block.base[:] = bytes(size_bytes)
+                else:  # what the CPU reads first comes from there
+                    block.invalidate(0, size_bytes)
             if block.image is None:  # one with an image is looked at in each submission
                 self._tasks.remember_block(phy_addr, size_bytes)
         except BaseException:

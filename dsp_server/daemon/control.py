@@ -84,7 +84,7 @@ class Control:
             "vouch": lambda r, _: self._verify_lease(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
-            "mem": lambda r, _: {"summary": memory.summary(), "blocks": memory.listing(r.args["most"])},
+            "mem": lambda r, _: self._mem(r.args["most"]),
             "stop": lambda _r, _: end(),
             "restart": self._restart,
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
@@ -159,6 +159,10 @@ class Control:
                 f"Client {args['peer']} is not attached with the token that was shown; connect anew.",
             )
         return {"pid": peer.pid, "name": peer.name}
+
+    def _mem(self, most: int) -> dict[str, Any]:
+        self._memory.look_at_free()
+        return {"summary": self._memory.summary(), "blocks": self._memory.listing(most)}
 
     def _missing_clean(self, request: ControlRequest) -> None:
         """Keep a finding that a client in strict mode reports about itself; the daemon sees no CPU cache."""

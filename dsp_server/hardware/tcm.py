@@ -15,6 +15,7 @@ from operator import index
 from typing import Final, NamedTuple
 
 from dsp_server.hardware.buffers import address_of
+from hbrt.ddr.fill import new_memory
 
 BANK_RAW_BYTES: Final = 128 * 1024
 BANK_USABLE_BYTES: Final = 103 * 1024
@@ -66,6 +67,7 @@ class Bank:
     """One bank's bytes and its live buffers by offset."""
 
     def __init__(self, size_bytes: int) -> None:
+        self._new_memory = new_memory()
         self.memory = memoryview(bytearray(size_bytes))
         self.address = address_of(self.memory)
         self.live: dict[int, tuple[Tile, memoryview]] = {}  # in order of offset
@@ -93,6 +95,8 @@ class Bank:
         if not is_last:
             self.live = dict(sorted(self.live.items()))
         self.used_bytes += tile.size_bytes
+        if self._new_memory is not None:
+            view[:] = self._new_memory(tile.size_bytes)
         return view
 
     def remove(self, offset_bytes: int) -> Tile:

@@ -202,6 +202,16 @@ class Heap:
         gap_bytes = phy_addr - (lower.phy_addr + lower.reserved_bytes - 1)
         return lower if gap_bytes <= upper.phy_addr - phy_addr else upper
 
+    def gaps(self) -> Iterator[tuple[int, int]]:
+        """Ranges that belong to no live block and no guard of one: address and bytes, in address order."""
+        start, end = self.base, self.base + self.size_bytes
+        for block in self:
+            if start < block.phy_addr:
+                yield start, block.phy_addr - start
+            start = block.phy_addr + block.reserved_bytes + self.guard_pages * self.page_bytes
+        if start < end:
+            yield start, end - start
+
     def __iter__(self) -> Iterator[Block]:
         """Live blocks in address order. The heap must not change meanwhile."""
         return (self._blocks[at] for at in self._live)

@@ -19,6 +19,7 @@ from dsp_server.clients import Clients, TaskKey
 from dsp_server.memory.heap import BadSize, Block, Heap, OutOfMemory
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr, DdrTables
+from hbrt.ddr.fill import new_memory
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.findings.record import Place
@@ -79,6 +80,7 @@ class Memory:
         self._heap = Heap(ddr.layout.phy_base, ddr.layout.heap_bytes, rest_bytes=rest_bytes)
         self._ddr = ddr
         self._tables = DdrTables(ddr)
+        self._new_memory = new_memory()
         self._mailbox = mailbox
         self._clients = clients
         self._find = find
@@ -104,16 +106,9 @@ class Memory:
             raise RequestRefusedError(Status.HB_SYS_OUT_OF_MEMORY, str(error)) from None
         except BadSize as error:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
-        touched = self._tables.first_nonzero(block.phy_addr, block.reserved_bytes)
-        if touched is not None:
-            freed = self._ddr.freed_block(touched)
-            self._find(
-                "write-after-free",
-                f"A byte at {touched:#x} was written while that memory was free."
-                f"{'' if freed is None else f' It was in {freed}.'}",
-                Place("written", phy_addr=touched, size_bytes=1),
-            )
-            self._tables.drop_pages(block.phy_addr, block.reserved_bytes)
+        self._find_late_write(block.phy_addr, block.reserved_bytes)
+        if self._new_memory is not None:
+            self._tables.write(block.phy_addr, size_bytes, self._new_memory)
         self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
         self._blocks[block.phy_addr] = _LiveBlock(block, client, site, is_cached=is_cached)
         self._held.setdefault(client, set()).add(block.phy_addr)
@@ -209,6 +204,11 @@ class Memory:
         held = (self._blocks[phy_addr] for phy_addr in sorted(self._held.get(client, ())))
         return tuple(life.place() for life in held if life.owner == client)
 
+    def look_at_free(self) -> None:
+        """Find what was written into memory that belongs to no block, and have it hold zeros again."""
+        for start, size_bytes in list(self._heap.gaps()):
+            self._find_late_write(start, size_bytes)
+
     def summary(self) -> dict[str, int]:
         """Sizes in bytes, and the number of live blocks."""
         heap = self._heap
@@ -303,6 +303,19 @@ class Memory:
         """Bytes inside the file of the guard page behind a block."""
         end = self._heap.base + self._heap.size_bytes
         return min(self._heap.guard_pages * PAGE_BYTES, end - block.phy_addr - block.reserved_bytes)
+
+    def _find_late_write(self, phy_addr: int, size_bytes: int) -> None:
+        touched = self._tables.first_nonzero(phy_addr, size_bytes)
+        if touched is None:
+            return
+        freed = self._ddr.freed_block(touched)
+        self._find(
+            "write-after-free",
+            f"A byte at {touched:#x} was written while that memory was free."
+            f"{'' if freed is None else f' It was in {freed}.'}",
+            Place("written", phy_addr=touched, size_bytes=1),
+        )
+        self._tables.drop_pages(phy_addr, size_bytes)
 
     def _publish(self, life: _LiveBlock) -> None:
         self._tables.set_owner(life.block.block_id, life.visible_owner(), tuple(sorted(life.users())))

@@ -12,7 +12,7 @@ import functools
 import mmap
 import os
 import struct
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hbrt.ddr.claim_lock import ClaimLock
@@ -130,6 +130,11 @@ class Ddr:
     def offset_of(self, phy_addr: int) -> int:
         """File offset of a physical address."""
         return phy_addr - self._base
+
+    def has_data(self, phy_addr: int, size_bytes: int) -> bool:
+        """Whether anybody has written into the pages of a range since they were fresh."""
+        offset = self.offset_of(phy_addr)
+        return any(data_runs(self.fd, offset, offset + size_bytes))
 
     def bytes_with(self, offset: int, size_bytes: int) -> tuple[memoryview, int]:
         """Bytes that hold a range of the file, and where it begins in them: the mapping, or another one of these pages.
@@ -322,6 +327,12 @@ class DdrTables:
         for start, end in data_runs(self._ddr.fd, offset, offset + reserved_bytes):
             for at in range(start, end, _CHUNK_BYTES):
                 os.pwrite(self._ddr.fd, bytes(min(_CHUNK_BYTES, end - at)), at)
+
+    def write(self, phy_addr: int, size_bytes: int, new: Callable[[int], bytes]) -> None:
+        """Fill a range with what ``new`` gives for each part of it."""
+        offset = self._ddr.offset_of(phy_addr)
+        for at in range(offset, offset + size_bytes, _CHUNK_BYTES):
+            os.pwrite(self._ddr.fd, new(min(_CHUNK_BYTES, offset + size_bytes - at)), at)
 
     def first_nonzero(self, phy_addr: int, size_bytes: int) -> int | None:
         """Physical address of the first byte that is not zero in a range, or None; holes cost nothing."""

@@ -27,6 +27,7 @@ def main(output_dir: str = ".") -> Any:
     check(hb.hbSysAllocMem(block, ctypes.sizeof(hb.hbDSPDequantizeParam)), "hbSysAllocMem")
     src.array(np.int8)[:] = QUANTISED
 
+    block.view()[:] = bytes(block.memSize)  # a board's new memory holds what was there before
     param = hb.hbDSPDequantizeParam.from_buffer(block.view())
     param.input = src.phyAddr  # the DSP cannot follow virAddr
     param.set_shape(QUANTISED.shape)

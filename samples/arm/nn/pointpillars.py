@@ -27,11 +27,13 @@ def main(points_file: str = "", output_dir: str = ".") -> Pillars:
     src, words, places, features, coordinates, block = (hb.hbSysMem() for _ in range(6))
     check(hb.hbSysAllocMem(src, max(points.nbytes, 8)), "hbSysAllocMem")
     check(hb.hbSysAllocMem(words, max(word_bytes, 8)), "hbSysAllocMem")
-    check(hb.hbSysAllocMem(places, place_bytes), "hbSysAllocMem")  # a new block is zeroed
+    check(hb.hbSysAllocMem(places, place_bytes), "hbSysAllocMem")
     check(hb.hbSysAllocMem(features, place_bytes), "hbSysAllocMem")
     check(hb.hbSysAllocMem(coordinates, config.max_voxels * 4 * 4), "hbSysAllocMem")
     check(hb.hbSysAllocMem(block, ctypes.sizeof(hb.hbDSPPointCloudParam)), "hbSysAllocMem")
     src.array(np.float32, points.shape)[:] = points
+    for mem in (places, features):  # the DSP writes what there is; a board's new memory holds what was there before
+        mem.view()[:] = bytes(mem.memSize)
 
     # Step 1, DSP: the cell and the quantised numbers of every point.
     param = config.param(hb.POINTCLOUD_ENCODE_POINTS, input=src.phyAddr, count=len(points))

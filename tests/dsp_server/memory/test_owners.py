@@ -350,6 +350,25 @@ def test_write_into_free_memory_is_found_at_the_next_allocation_and_cleared(benc
     assert bytes(bench.ddr.view(phy_addr, PAGE_BYTES)) == bytes(PAGE_BYTES)
 
 
+def test_write_into_free_memory_is_found_when_somebody_looks(bench: Bench) -> None:
+    first, kept = bench.alloc(PAGE_BYTES), bench.alloc(PAGE_BYTES)
+    bench.memory.free(first, bench.one.id, "arm.py:9")
+    for written in (
+        first + 40,
+        kept,
+        kept + PAGE_BYTES,
+        kept + 5 * PAGE_BYTES,
+    ):  # a live block and its guard are not free
+        bench.write(written, b"\x07")
+    for _ in range(2):
+        bench.memory.look_at_free()
+        assert [text.split(" was written")[0] for _, text in bench.found] == [
+            f"A byte at {first + 40:#x}",
+            f"A byte at {kept + 5 * PAGE_BYTES:#x}",
+        ]
+    assert bench.found[0][1].endswith(f"It was in the block {first:#x}+0x1000 of client 1, freed at arm.py:9.")
+
+
 def test_freed_address_rests_until_enough_was_freed_after_it_or_nothing_else_is_left() -> None:
     bench = Bench(rest_bytes=4 * PAGE_BYTES)
     first = bench.alloc(2 * PAGE_BYTES)
