@@ -108,6 +108,7 @@ class Leases:
         self._find_tasks(client)
         self._find_blocks(client)
         self._memory.reclaim()
+        self._memory.look_at_free()
         since = client.attached_at  # its id was another client's before
         return [
             one for one in self._journal.findings if not one.client or (one.client == client.id and one.time >= since)
