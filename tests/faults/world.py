@@ -333,6 +333,9 @@ def _tables_equal_heap(ddr: Ddr, blocks: list[dict[str, Any]]) -> list[str]:
         count = -(-block["size_bytes"] // PAGE_BYTES)
         ids = set(pages[first : first + count].tolist())
         pages[first : first + count] = 0
+        if max(ids) >= BLOCK_FREED:
+            found.append(f"the block was freed after the daemon had listed it: {block}")
+            continue
         record = layout.blocks + min(ids) * BLOCK_RECORD_BYTES
         phy_addr, size_bytes, owner, _ = BLOCK.unpack_from(ddr.map, record)
         if len(ids) != 1 or (phy_addr, size_bytes, owner) != (block["phy_addr"], block["size_bytes"], block["client"]):
