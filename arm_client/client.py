@@ -19,6 +19,7 @@ from arm_client.errors import CallerError, error_for
 from arm_client.future import Posted, Task
 from arm_client.parameters import ParameterBlock, ParameterBlocks
 from arm_client.session import session as sessions
+from hbrt.forked import mark, notice
 from hbrt.status import Status
 from hbrt.types import HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_PING
 
@@ -186,7 +187,7 @@ class Board:
     ) -> tuple[sessions.Session, int, BoardArray | Buffer | ParameterBlock | None, int]:
         """Queue a task; returns its handle, the input block, and when."""
         session = self._session
-        if self.is_closed or session.link.fault:
+        if self.is_closed or session.link.fault or not mark[0]:
             self._live()  # says which; a fork's child must not come to write into a parameter block of its parent
         held = params if params.__class__ is Buffer else self._parameter_block(params)
         if held.__class__ is ParameterBlock:
@@ -258,6 +259,7 @@ class Board:
     def _live(self) -> sessions.Session:
         if self.is_closed:
             raise error_for(Status.HB_DSP_NOT_RUNNING, "This connection was closed; call connect() again.")
+        notice()
         if self._session.link.fault:
             raise error_for(self._session.link.fault, self._session.link.why_faulty())
         return self._session

@@ -12,6 +12,7 @@ from arm_client.cabi.last_error import RequestRefusedError, note, returning_stat
 from arm_client.session.process import process
 from arm_client.sys import as_mem, attached
 from hbrt import status as codes
+from hbrt.forked import mark, notice
 from hbrt.status import Status
 from hbrt.structures import initializer
 from hbrt.types import (
@@ -95,6 +96,7 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
     if out is None or how is None:
         name, given, kind = ("task", task, "hbDSPTask_t") if out is None else ("ctrl", ctrl, "hbDSPRpcCtrlParam")
         raise _refusal(f"The {name} is {short_repr(given)}; pass an {kind}.")
+    notice()
     here = process.default
     if here is not None and here.link.fault == Status.HB_DSP_FORKED:
         # The blocks are the parent's, whatever board this finds.
@@ -158,6 +160,8 @@ def hbDSPReleaseTask(task: hbDSPTask_t) -> int:
     handle = task.value if type(task) is hbDSPTask_t else _handle(task)
     if here is None or not handle or handle < 0:
         return note(*_why_no_task(handle))
+    if not mark[0]:
+        notice()
     if here.notifier.watched:
         here.notifier.settle(handle)
     status = here.tasks.release(handle)
@@ -176,6 +180,7 @@ def hbDSPSetTaskDoneCb(
     Returns:
         0; HB_DSP_INVALID_ARGUMENT when the callback is not callable, or not with userdata; those of a bad handle.
     """
+    notice()
     here = process.default
     handle = _handle(task)
     if here is None or handle <= 0:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from arm_client.cabi.arguments import bytes_of, deref, integer, short_repr
 from arm_client.cabi.last_error import RequestRefusedError, returning_status
 from arm_client.session.process import process
+from hbrt.forked import mark, notice
 from hbrt.status import Status, sys_status
 from hbrt.types import hbSysMem
 
@@ -142,6 +143,7 @@ def attached() -> Session:
     Raises:
         RequestRefusedError: HB_DSP_NOT_RUNNING and why, such as no file descriptor left to load it with.
     """
+    notice()
     try:
         with process.lock:  # a fork waits for it: a module that is half loaded there would be so for ever in the child
             from arm_client.session import session
@@ -172,6 +174,8 @@ def _fill(mem: hbSysMem, block: Block, offset: int, size: int) -> None:
 
 
 def _copy(mem: Any, other: Any, size: Any, *, is_write: bool) -> None:
+    if not mark[0]:
+        notice()  # first: what a fork's child writes is not to reach its parent's block
     call = "hbSysWriteMem" if is_write else "hbSysReadMem"
     target, size_bytes = _mem(call, mem), _number(call, "size", size)
     try:

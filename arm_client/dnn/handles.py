@@ -12,6 +12,7 @@ from enum import IntEnum
 from typing import Generic, TypeVar
 
 from arm_client.dnn.errors import ModelError
+from hbrt.forked import mark, notice
 from hbrt.status import Status
 
 _Value = TypeVar("_Value")
@@ -68,6 +69,8 @@ class Handles(Generic[_Value]):
             ModelError: INVALID_..._HANDLE: null, released, or of another kind; MULTI_PROGRESS_USE_ERROR: of the parent
                 of this process.
         """
+        if not mark[0]:
+            notice()
         found = self._live.get(handle) if handle else None
         if found is None:
             is_parents = handle is not None and self._first < handle <= self._last_of_parent

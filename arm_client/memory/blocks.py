@@ -19,6 +19,7 @@ from arm_client.memory.freed import Freed
 from hbrt import settings
 from hbrt.attach.question import Question
 from hbrt.ddr.layout import extent_of
+from hbrt.forked import mark, notice
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -52,6 +53,7 @@ class Blocks:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with what
                 was free, or the status of a board that is gone.
         """
+        notice()
         if not 0 < size_bytes <= SIZE_LIMIT:
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT,
@@ -156,6 +158,7 @@ class Blocks:
         Raises:
             RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).
         """
+        notice()
         freed_at = freed_at or call_site(MOST_SITE)
         self._tasks.forget_block(phy_addr)
         block = self._blocks.get(phy_addr)
@@ -272,6 +275,7 @@ class Blocks:
         Raises:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT when it is not registered by this process.
         """
+        notice()
         block = self.holding(phy_addr)
         if block is None:
             self._link.request("unregister", phy=phy_addr)
@@ -306,6 +310,8 @@ class Blocks:
                 Status.HB_SYS_INVALID_ARGUMENT,
                 f"The flush flag is {flag}; write HB_SYS_MEM_CACHE_INVALIDATE (1) or HB_SYS_MEM_CACHE_CLEAN (2).",
             )
+        if not mark[0]:
+            notice()  # first: a clean writes into the block
         block = self.holding(phy_addr)
         if block is None or phy_addr + size_bytes > block.phy_addr + block.size_bytes:
             raise RequestRefusedError(

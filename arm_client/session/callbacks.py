@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from hbrt.forked import notice
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class Notifier:
 
     def add(self, handle: int, callback: Callback) -> None:
         """Have ``callback(status)`` called when the task ends."""
+        notice()
         with self._lock:
             is_late = self._is_closing
             if not is_late:

@@ -10,6 +10,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from arm_client.memory.freed import freed_block_at
+from hbrt import forked
 from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Process:
 
     def take_all(self) -> list[Session]:
         """Every session; afterwards there is none."""
+        forked.notice()
         with self.lock:
             sessions = self.all()
             self.sessions.clear()
@@ -63,7 +65,7 @@ def _after_fork_in_parent() -> None:
     process.lock.release()
 
 
-def _after_fork_in_child() -> None:
+def _abandon_in_child() -> None:
     """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
     process.lock = threading.RLock()
     for session in process.all():
@@ -86,4 +88,5 @@ def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
 
 hbSysMem.locate = staticmethod(_bytes_at)
 atexit.register(_close_all)
-os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
+forked.in_child(_abandon_in_child)

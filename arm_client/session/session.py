@@ -16,7 +16,7 @@ from arm_client.session import farewell
 from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
 from arm_client.transport.choose import attach
-from hbrt import settings
+from hbrt import forked, settings
 from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.errors import BoardError, NoDaemonError
@@ -64,6 +64,7 @@ class Session:
     @property
     def is_usable(self) -> bool:
         """Whether calls can succeed: attached, the daemon lives, and this is not a fork's child."""
+        forked.notice()
         return not self.link.is_lost()
 
     def why(self, status: int) -> str:
@@ -83,6 +84,7 @@ class Session:
 
     def close(self) -> None:
         """Detach, and end a private board. In a fork's child there is nothing to do: both are the parent's."""
+        forked.notice()
         if self._is_closed or self.link.fault == Status.HB_DSP_FORKED:
             return
         self._is_closed = True
@@ -128,6 +130,7 @@ def default() -> Session:
     Raises:
         BoardError: no board runs and none may be started, or it does not start.
     """
+    forked.notice()
     session = process.default
     if session is not None and not session.link.fault:
         return session
@@ -155,6 +158,7 @@ def acquire(board: str | None = None) -> Session:
     Raises:
         BoardError: no such board runs, or it does not start.
     """
+    forked.notice()
     with process.lock:
         if board is None:
             known = process.default
@@ -169,6 +173,7 @@ def acquire(board: str | None = None) -> Session:
 
 def release(session: Session) -> None:
     """Undo ``acquire``; the last user's release detaches."""
+    forked.notice()
     with process.lock:
         session.users -= 1
         if session.users > 0:

@@ -12,6 +12,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.attach.task_slots import TaskSlots
+from hbrt.forked import mark
 from hbrt.mailbox.handle import make
 from hbrt.mailbox.submission import UNSERVED
 from hbrt.mailbox.table import SUBMISSION
@@ -47,6 +48,7 @@ class ForwardedTasks(TaskSlots):
         if (
             targets is None
             or self.link.fault
+            or not mark[0]
             or known.get(blocks[0], -1) < blocks[1]
             or known.get(blocks[2], -1) < blocks[3]
         ):

@@ -26,6 +26,7 @@ from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
 from hbrt.errors import BoardError
+from hbrt.forked import notice
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
 from hbrt.protocol.frames import Message
@@ -95,6 +96,7 @@ class RemoteLink(Link):
 
     def give_back(self, verb: str, phy_addr: int) -> None:
         """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
+        notice()
         question, frames = Question(*self._effects(verb, {"phy": phy_addr})), self._frames_of(verb, {"phy": phy_addr})
         self._questions.leave(question, lambda number: self._put(question, number, frames))
 
@@ -159,6 +161,7 @@ class RemoteLink(Link):
         Raises:
             RequestRefusedError: the way to the board is gone, or no answer came in time.
         """
+        notice()
         asked = question or Question()
         return self._questions.ask(
             asked, lambda number: self._put(asked, number, frames_for), lambda: self._refuse_unanswered(what)

@@ -6,9 +6,7 @@ the cost of one byte read after each op; ``os.getpid`` costs six times as much.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
-import mmap
 import os
 import signal
 import threading
@@ -16,14 +14,13 @@ import traceback
 from typing import NoReturn
 
 from dsp_server import runtime
+from hbrt.forked import wiped_page
 
-_WIPE_ON_FORK = 18  # MADV_WIPEONFORK, Linux 4.14: the mmap module has no name for it
 _CORE_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 _held = threading.local()
 
-mark = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+mark = wiped_page()
 """Its first byte is 1 in a core, and 0 in a child of a core."""
-mark[0] = 1
 
 
 def be_the_core(trace_signal: signal.Signals) -> None:
@@ -32,8 +29,7 @@ def be_the_core(trace_signal: signal.Signals) -> None:
     Args:
         trace_signal: Makes faulthandler write the core's stack; a child ignores it.
     """
-    with contextlib.suppress(OSError):  # an older kernel: forks by Python code are still detected
-        mark.madvise(_WIPE_ON_FORK)
+    mark[0] = 1  # a core that is a fork of its daemon has found it empty
     os.register_at_fork(
         before=_hold_signals, after_in_parent=_release_signals, after_in_child=lambda: _become_child(trace_signal)
     )

@@ -1,5 +1,7 @@
 """Attaching: a connection to attach.sock gets descriptors, and is its client's lease while it is open.
 
+A lease also ends when its process dies: a child that C code has forked may hold the connection open.
+
 A connection sends one hello packet and gets one answer. The daemon drops a silent connection after HELLO_SECONDS; it
 delays no other. When a lease closes, the daemon cancels the client's queued tasks at once, and takes its memory and
 slots back as soon as no core runs one of its tasks.
@@ -73,6 +75,7 @@ class Leases:
         self._remove_client = remove_client
         self._awaiting_hello: dict[socket.socket, Timer] = {}  # connections without a hello so far
         self._connections: dict[int, socket.socket] = {}  # by client
+        self._processes: dict[int, int] = {}  # pidfds, by client
         self._ended: list[Client] = []  # a core still runs one of their tasks
         self._reclaiming: Timer | None = None
         # The rest is for cores, control connections and files; a new descriptor's number shows how many are in use.
@@ -97,6 +100,8 @@ class Leases:
         """Close every lease."""
         for connection in [*self._awaiting_hello, *self._connections.values()]:
             self._drop(connection)
+        for client_id in list(self._processes):
+            self._unwatch_process(client_id)
         self._close_spare()
 
     def leave(self, client: Client) -> list[Finding]:
@@ -108,7 +113,6 @@ class Leases:
         self._find_tasks(client)
         self._find_blocks(client)
         self._memory.reclaim()
-        self._memory.look_at_free()
         since = client.attached_at  # its id was another client's before
         return [
             one for one in self._journal.findings if not one.client or (one.client == client.id and one.time >= since)
@@ -170,6 +174,7 @@ class Leases:
         self._loop.unwatch(connection.fileno())
         self._connections[client.id] = connection
         self._loop.watch(connection.fileno(), lambda: self._on_end(client))
+        self._watch_process(client)
         self._add_client(client)
         answer = control.pack(
             ok=1,
@@ -182,6 +187,24 @@ class Leases:
         )
         with contextlib.suppress(OSError):  # it has closed: the loop reports that next
             socket.send_fds(connection, [answer], [self._ddr_fd, client.doorbell, *self._doorbells])
+
+    def _watch_process(self, client: Client) -> None:
+        """End the lease with its process; without a way to, it ends with its connection alone."""
+        try:
+            fd = os.pidfd_open(client.pid)
+        except OSError:  # too few descriptors, an old kernel, or a process of another container, which has no id here
+            return
+        if fd > self._highest_fd:
+            os.close(fd)
+            return
+        self._processes[client.id] = fd
+        self._loop.watch(fd, lambda: self._on_end(client))
+
+    def _unwatch_process(self, client_id: int) -> None:
+        fd = self._processes.pop(client_id, -1)
+        if fd >= 0:
+            self._loop.unwatch(fd)
+            os.close(fd)
 
     def _refuse(self, connection: socket.socket, why: str) -> None:
         self._journal.say(f"Refused to attach process {_peer(connection)[0]}: {why}")
@@ -199,6 +222,7 @@ class Leases:
 
     def _on_end(self, client: Client) -> None:
         """End a lease: it is readable when it closes, and any byte that a client sends ends it too."""
+        self._unwatch_process(client.id)
         self._drop(self._connections.pop(client.id))
         self._find_tasks(client)
         client.has_gone = True

@@ -21,6 +21,7 @@ from hbrt.attach.question import UNDO, Question
 from hbrt.board.descriptors import too_few
 from hbrt.board.paths import socket_path
 from hbrt.errors import RequestRefusedError
+from hbrt.forked import notice
 from hbrt.protocol import control as wire, zmtp
 from hbrt.status import Status
 
@@ -82,6 +83,7 @@ class Requests:
         Raises:
             RequestRefusedError: the daemon does not answer, or is gone.
         """
+        notice()
         number = next(self._numbers)
         question.verb = verb
         give_up_at = time.monotonic() + self._link.request_ms / 1000
@@ -104,6 +106,7 @@ class Requests:
 
     def give_back(self, verb: str, phy_addr: int) -> None:
         """Undo what was granted and reached nobody, without waiting for it: "free" or "unregister"."""
+        notice()
         with self._lock, contextlib.suppress(RequestRefusedError):  # of a board that has gone
             frame = self._frame(next(self._numbers), verb, {"phy": phy_addr})
             self._connect(time.monotonic() + _SETTLE_SECONDS)

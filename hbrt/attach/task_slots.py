@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from hbrt.attach.waiting import Waiters
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.forked import mark, notice
 from hbrt.mailbox import submission, wake_targets
 from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, make
 from hbrt.mailbox.submission import Refusal
@@ -127,6 +128,8 @@ class TaskSlots(ABC):
 
     def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
         """Why a task is refused, None when it is not; arguments as of ``submit``."""
+        if not mark[0]:
+            notice()
         if self.link.fault:
             return self.link.fault, self.link.why_faulty()
         request = Request(0, custom_id, cmd, priority, core_mask, self.client_id, self.client_id, *blocks)
@@ -224,6 +227,8 @@ class TaskSlots(ABC):
             handle: What submit returned.
             timeout_ms: Milliseconds; <= 0 waits for ever. On expiry HB_DSP_TIMEOUT, and the task goes on.
         """
+        if not mark[0]:
+            notice()
         slot = handle & SLOT_MASK
         handles = self.handles
         if handles[slot] != handle:
@@ -282,6 +287,8 @@ class TaskSlots(ABC):
 
     def release(self, handle: int) -> int:
         """Release a task: a queued one is cancelled, a running one finishes and its result is dropped."""
+        if not mark[0]:
+            notice()
         slot = handle & SLOT_MASK
         if not self._forget(slot, handle):
             return self.refuse_handle(handle)
@@ -306,6 +313,7 @@ class TaskSlots(ABC):
 
     def cancel(self, handle: int) -> bool:
         """Cancel a queued task, keep its handle; False when it runs or has ended, or the claim lock cannot be had."""
+        notice()
         slot = handle & SLOT_MASK
         if self.handles[slot] != handle or self.link.fault or not self._cancel(slot):
             return False

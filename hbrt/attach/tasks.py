@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_OFFLINE, SLOT_RECORD_BYTES
+from hbrt.forked import mark, notice
 from hbrt.mailbox import wake_targets
 from hbrt.mailbox.handle import SLOT_BITS, SLOT_MASK
 from hbrt.mailbox.submission import UNSERVED
@@ -52,6 +53,7 @@ class DirectTasks(TaskSlots):
         if (
             targets is None
             or self.link.fault
+            or not mark[0]
             or known.get(input_phy, -1) < input_bytes
             or known.get(output_phy, -1) < output_bytes
         ):
@@ -139,6 +141,8 @@ class DirectTasks(TaskSlots):
 
     def finish(self, handle: int) -> int:
         """Wait for a task without a limit, and release it when it has succeeded; else as ``wait``."""
+        if not mark[0]:
+            notice()
         slot = handle & SLOT_MASK
         at, mm, handles, waiters = self.states + slot, self.map, self.handles, self.waiters
         if handles[slot] != handle:

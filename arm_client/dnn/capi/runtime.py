@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import atexit
 import ctypes
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +18,7 @@ from arm_client.dnn.loading.model import Model, load
 from arm_client.dnn.tensors.places import Memo, Ranges
 from arm_client.memory.block import block_users
 from arm_client.session.process import process
+from hbrt.forked import in_child, notice
 from hbrt.status import Status, sys_status
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ class Runtime:
             ModelError: the model that was refused and why; MODEL_NUMBER_EXCEED_LIMIT; a plugin that does not load, or a
                 variable of the environment with a value that it cannot have.
         """
+        notice()
         if len(self.models) + len(sources) > MOST_MODELS:
             raise ModelError(
                 Status.HB_DNN_MODEL_NUMBER_EXCEED_LIMIT,
@@ -115,6 +116,7 @@ def device_memory() -> Ddr:
     Raises:
         ModelError: INVALID_ARGUMENT when there is none; the status of a board that is gone.
     """
+    notice()
     session = process.default
     if session is None:
         raise ModelError(
@@ -138,4 +140,4 @@ def look_at_inputs(ranges: Ranges) -> None:
 runtime = Runtime()
 block_users.append(runtime.tasks)
 atexit.register(runtime.tasks.close)
-os.register_at_fork(after_in_child=runtime.abandon_in_child)
+in_child(runtime.abandon_in_child)

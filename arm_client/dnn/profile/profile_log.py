@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from arm_client.dnn import environment
 from arm_client.dnn.profile.profiler import StepProfile
+from hbrt.forked import in_child
 
 if TYPE_CHECKING:
     from arm_client.dnn.run.executor import Plan
@@ -91,4 +92,4 @@ def _finish_all() -> None:
 
 
 atexit.register(_finish_all)
-os.register_at_fork(after_in_child=_watched.clear)
+in_child(_watched.clear)

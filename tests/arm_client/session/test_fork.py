@@ -1,10 +1,12 @@
-"""fork in a client: the child hears clearly what it may not use, may attach anew, and leaves the parent unharmed."""
+"""A fork in a client, by Python or by C code: the child hears what it may not use, and leaves the parent unharmed."""
 
 from __future__ import annotations
 
+import ctypes
 import json
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -27,14 +29,16 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.dsp_board(image="../images/ops.py")
 IMAGE = Path(__file__).parent.parent / "images" / "ops.py"
+FORKS: dict[str, Callable[[], int]] = {"os.fork": os.fork, "C": ctypes.PyDLL(None).fork}
+by_each_fork = pytest.mark.parametrize("fork", FORKS.values(), ids=FORKS.keys())
 
 
-def in_child(report: Callable[[], Any]) -> Any:
+def in_child(report: Callable[[], Any], fork: Callable[[], int] = os.fork) -> Any:
     """What ``report`` returns in a forked child; the child ends without a word of the test run's."""
     read, write = os.pipe()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # a fork with threads around is the point here
-        pid = os.fork()
+        pid = fork()
     if not pid:
         try:
             answer = report()
@@ -49,7 +53,8 @@ def in_child(report: Callable[[], Any]) -> Any:
     return answer
 
 
-def test_inherited_handles_and_blocks_say_what_happened(chip: Chip) -> None:
+@by_each_fork
+def test_inherited_handles_and_blocks_say_what_happened(chip: Chip, fork: Callable[[], int]) -> None:
     ended, held, mem = chip.rpc(hb.HB_DSP_RPC_CMD_PING), chip.hold(), chip.mem(64, b"parent's")
     assert hb.hbDSPWaitTaskDone(ended, 0) == 0
 
@@ -67,8 +72,8 @@ def test_inherited_handles_and_blocks_say_what_happened(chip: Chip) -> None:
             again.value or hb.HB_DSP_FORKED,
         ]
 
-    assert in_child(use) == [hb.HB_DSP_FORKED] * 9
-    assert in_child(lambda: [hb.hbDSPWaitTaskDone(held.task, 0), hb.last_error()][1]) == (
+    assert in_child(use, fork) == [hb.HB_DSP_FORKED] * 9
+    assert in_child(lambda: [hb.hbDSPWaitTaskDone(held.task, 0), hb.last_error()][1], fork) == (
         f"This process is a fork of process {os.getpid()}, which attached to board {chip.board.path.name}. "
         "The lease is the parent's; call connect() in the child, or fork before attaching."
     )
@@ -77,7 +82,27 @@ def test_inherited_handles_and_blocks_say_what_happened(chip: Chip) -> None:
     assert held.finish() == 0
 
 
-def test_python_habits_raise(chip: Chip) -> None:
+@by_each_fork
+@pytest.mark.parametrize("first", range(7))
+def test_each_call_alone_says_what_happened(chip: Chip, fork: Callable[[], int], first: int) -> None:
+    """A child that has made no other call before."""
+    held, mem, task = chip.hold(), chip.mem(64, b"parent's"), hb.hbDSPTask_t()
+    calls: list[Callable[[], int]] = [
+        lambda: hb.hbDSPRpc(task, mem, mem, chip.ctrl(chip.ECHO)),
+        lambda: hb.hbDSPRpc(task, None, None, chip.ctrl(chip.ECHO)),
+        lambda: hb.hbDSPWaitTaskDone(held.task, 5),
+        lambda: hb.hbDSPReleaseTask(held.task),
+        lambda: hb.hbDSPSetTaskDoneCb(held.task, print),
+        lambda: hb.hbSysFreeMem(mem) - hb.HB_SYS_FORKED + hb.HB_DSP_FORKED,
+        lambda: hb.hbSysWriteMem(mem, b"child's!", 8) + hb.HB_DSP_FORKED,  # into a copy of its own
+    ]
+    assert in_child(calls[first], fork) == hb.HB_DSP_FORKED
+    assert bytes(mem.view()[:8]) == b"parent's"
+    assert held.finish() == 0
+
+
+@by_each_fork
+def test_python_habits_raise(chip: Chip, fork: Callable[[], int]) -> None:
     board, queued_behind = chip.board, chip.hold_all()
     queued, ended = board.submit(chip.ECHO), board.submit(hb.HB_DSP_RPC_CMD_PING)
 
@@ -98,7 +123,7 @@ def test_python_habits_raise(chip: Chip) -> None:
         found.append(str(queued.cancel()))
         return found
 
-    names = in_child(use)
+    names = in_child(use, fork)
     assert set(names[:5]) <= {"HB_DSP_FORKED", "HB_SYS_FORKED"}, names
     assert names[5] == "False"
     for held in queued_behind:
@@ -107,7 +132,8 @@ def test_python_habits_raise(chip: Chip) -> None:
     assert ended.result() is None
 
 
-def test_refused_call_of_the_child_writes_into_no_block_of_the_parent(chip: Chip) -> None:
+@by_each_fork
+def test_refused_call_of_the_child_writes_into_no_block_of_the_parent(chip: Chip, fork: Callable[[], int]) -> None:
     output = chip.board.empty(8, "u1")
     chip.board.call(chip.ECHO, b"parent's", output)
 
@@ -118,12 +144,15 @@ def test_refused_call_of_the_child_writes_into_no_block_of_the_parent(chip: Chip
             return error.status_name
         return "no error"
 
-    assert in_child(call) == "HB_DSP_FORKED"
+    assert in_child(call, fork) == "HB_DSP_FORKED"
     (spare,) = chip.board.spare_buffers()
     assert bytes(spare.view()[:8]) == b"parent's"
 
 
-def test_child_that_finishes_a_call_of_the_parent_leaves_it_asleep(chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
+@by_each_fork
+def test_child_that_finishes_a_call_of_the_parent_leaves_it_asleep(
+    chip: Chip, monkeypatch: pytest.MonkeyPatch, fork: Callable[[], int]
+) -> None:
     held = chip.hold_all()
     posted, waiters = chip.board.post(chip.ECHO), chip.board.session.tasks.waiters
     monkeypatch.setattr(waiters, "polls", False)
@@ -138,13 +167,14 @@ def test_child_that_finishes_a_call_of_the_parent_leaves_it_asleep(chip: Chip, m
             return [error.status_name, mm[asleep]]
         return []
 
-    assert in_child(finish) == ["HB_DSP_FORKED", 1]
+    assert in_child(finish, fork) == ["HB_DSP_FORKED", 1]
     for one in held:
         assert one.finish() == 0
     posted.finish()
 
 
-def test_the_child_may_attach_anew(chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
+@by_each_fork
+def test_the_child_may_attach_anew(chip: Chip, monkeypatch: pytest.MonkeyPatch, fork: Callable[[], int]) -> None:
     monkeypatch.setenv("HBRT_BOARD", str(chip.board.path))
     mem = chip.mem(8, b"abcdefgh")
 
@@ -158,13 +188,16 @@ def test_the_child_may_attach_anew(chip: Chip, monkeypatch: pytest.MonkeyPatch) 
             programs = [one for one in board.status()["clients"] if one["name"] != "dsp_relay_server"]
             return [bytes(output).decode(), status, hb.hbSysUnregisterMem(theirs), len(programs)]
 
-    assert in_child(use) == ["bcdefghi", 0, 0, 2]
+    assert in_child(use, fork) == ["bcdefghi", 0, 0, 2]
     assert bytes(mem.view()) == b"childfgh"
     chip.until(lambda: len(chip.programs()) == 1, "the end of the child's attachment")
     assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
 
 
-def test_the_c_names_attach_anew_by_themselves(chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
+@by_each_fork
+def test_the_c_names_attach_anew_by_themselves(
+    chip: Chip, monkeypatch: pytest.MonkeyPatch, fork: Callable[[], int]
+) -> None:
     monkeypatch.setenv("HBRT_BOARD", str(chip.board.path))
 
     def use() -> list[int]:
@@ -172,7 +205,7 @@ def test_the_c_names_attach_anew_by_themselves(chip: Chip, monkeypatch: pytest.M
         statuses = [hb.hbSysAllocMem(mem, 64), hb.hbDSPRpc(task, mem, mem, chip.ctrl(chip.ECHO))]
         return [*statuses, hb.hbDSPWaitTaskDone(task, 0), hb.hbDSPReleaseTask(task), hb.hbSysFreeMem(mem)]
 
-    assert in_child(use) == [0] * 5
+    assert in_child(use, fork) == [0] * 5
 
 
 def test_while_other_threads_call(chip: Chip, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -329,3 +362,49 @@ def test_a_child_answers_that_was_forked_beside_the_first_calls_of_other_threads
     command = [sys.executable, "-W", "ignore", "-c", FIRST_CALLS, str(PATIENCE_S)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+HEIR = """
+import ctypes, os, signal, sys
+import arm_client as hb
+from arm_client import connect
+board, mem = connect(), hb.hbSysMem()
+tasks = [board.submit(hb.HB_DSP_RPC_CMD_PING) for _ in range(40)]
+assert hb.hbSysAllocMem(mem, 1 << 20) == 0
+if ctypes.PyDLL(None).fork():
+    print("forked", flush=True)
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGKILL)
+os.read(int(sys.argv[1]), 1)
+print(hb.hbSysFreeMem(mem) == hb.HB_SYS_FORKED, flush=True)
+os._exit(0)
+"""
+
+
+def test_a_child_of_c_code_keeps_nothing_of_its_dead_parent(chip: Chip) -> None:
+    environment = {**os.environ, "HBRT_BOARD": str(chip.board.path), "HBRT_AUTOSTART": "0"}
+    held, go = os.pipe()
+
+    def left() -> list[Any]:
+        status = chip.board.status()
+        return [status["memory"], status["slots"], len(chip.programs())]
+
+    before = left()
+    with subprocess.Popen(
+        [sys.executable, "-W", "ignore", "-c", HEIR, str(held)],
+        env=environment,
+        pass_fds=[held],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as parent:
+        os.close(held)
+        assert parent.stdin is not None
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "forked\n"
+        assert len(chip.programs()) == 2
+        parent.stdin.close()
+        assert parent.wait() == -signal.SIGKILL
+        chip.until(lambda: left() == before, "what the dead parent had")
+        os.close(go)
+        assert parent.stdout.readline() == "True\n"

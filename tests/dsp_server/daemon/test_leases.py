@@ -209,6 +209,17 @@ def test_lease_ends_when_it_closes_or_speaks(door: Door, how: str) -> None:
     assert "leak: Process" in door.text()
 
 
+def test_lease_of_a_process_that_cannot_be_watched_ends_when_it_closes(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "pidfd_open", lambda _: (_ for _ in ()).throw(OSError(errno.EMFILE, "none left")))
+    peer = door.connect()
+    assert door.answer(peer)[0]["ok"] == 1
+    peer.close()
+    door.turn(lambda: not door.clients.by_id)
+    assert door.text() == ""
+
+
 def test_a_spare_descriptor_that_cannot_be_had_again_is_closed_once(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
