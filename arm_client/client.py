@@ -16,7 +16,7 @@ import numpy as np
 from arm_client.arrays import BoardArray, Buffer, asked, extent, place
 from arm_client.checks import seconds_of
 from arm_client.errors import CallerError, error_for
-from arm_client.future import Posted, Task
+from arm_client.future import PendingCall, Task
 from arm_client.parameters import ParameterBlock, ParameterBlocks
 from arm_client.session import session as sessions
 from hbrt.forked import mark, notice
@@ -156,11 +156,11 @@ class Board:
         try:
             if timeout is None and not tasks.finish(handle):
                 return output
-            posted = Posted(session, handle, int(cmd), output, (held, keep), submit_ns)
+            pending = PendingCall(session, handle, int(cmd), output, (held, keep), submit_ns)
         except BaseException:  # an interrupt: nobody else knows this handle
             tasks.release_later(handle, (held, output, keep))
             raise
-        posted.finish(timeout)
+        pending.finish(timeout)
         return output
 
     def post(
@@ -173,11 +173,11 @@ class Board:
         core: int = ANY,
         custom_id: int = 0,
         keep: object = None,
-    ) -> Posted:
+    ) -> PendingCall:
         """Queue a task that its poster alone waits for. Arguments as for ``call``, errors as for ``submit``."""
         session, handle, held, submit_ns = self._queue(cmd, params, output, priority, core, custom_id)
         try:
-            return Posted(session, handle, int(cmd), output, (held, keep), submit_ns)
+            return PendingCall(session, handle, int(cmd), output, (held, keep), submit_ns)
         except BaseException:  # as in call
             session.tasks.release_later(handle, (held, output, keep))
             raise

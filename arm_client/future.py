@@ -178,8 +178,8 @@ class Task(concurrent.futures.Future[Any]):
         return answer if state >= FIRST_END else answer._replace(start_ns=0, done_ns=0, cycles=0)
 
 
-class Posted:
-    """One submitted task, for who just waits for its success: a future costs as much as all the rest of a call."""
+class PendingCall:
+    """One submitted task whose caller waits for its success alone: a future costs as much as the rest of a call."""
 
     __slots__ = ("_cmd", "_handle", "_keep", "_output", "_session", "_submit_ns")
 
@@ -198,7 +198,7 @@ class Posted:
             self._session.tasks.release_later(self._handle, (self._keep, self._output))
 
     def finish(self, timeout: float | None = None) -> None:
-        """Wait until it has succeeded; once. On TimeoutError it is let go.
+        """Wait until the task has succeeded; once. A TimeoutError abandons the task.
 
         Raises:
             TimeoutError: it did not end within so many seconds. HbrtError: it failed. CallerError: it was waited for.

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from arm_client.arrays import BoardArray, is_on_board
 from arm_client.checks import deadline_of, need_known, refusal
 from arm_client.client import ANY, Board
-from arm_client.future import Posted
+from arm_client.future import PendingCall
 from arm_client.nn.arrays import as_array
 from arm_client.nn.pointcloud.config import CENTERPOINT, POINTPILLARS, PillarConfig
 from arm_client.nn.pointcloud.voxels import Voxeliser
@@ -252,7 +252,7 @@ class _Run:
         self._priority, self._core = options.get("priority", 0), options.get("core", ANY)
         self._deadline = deadline_of(options.get("timeout"))
 
-    def submit(self, index: int, param: hbDSPPointCloudParam, output: BoardArray) -> Posted:
+    def submit(self, index: int, param: hbDSPPointCloudParam, output: BoardArray) -> PendingCall:
         """Queue a step; `index` is that of its parameter block, which no task under way may have."""
         param.flags = self._flags
         block = self._blocks[index]
@@ -261,15 +261,15 @@ class _Run:
             self._command, block.array, output, priority=self._priority, core=self._core, keep=self._used
         )
 
-    def collect(self, tasks: list[Posted]) -> None:
+    def collect(self, tasks: list[PendingCall]) -> None:
         """Wait for the oldest task."""
         left = None if self._deadline is None else max(self._deadline - time.monotonic(), 0)
         tasks.pop(0).finish(left)
 
     @contextmanager
-    def tasks(self) -> Iterator[list[Posted]]:
+    def tasks(self) -> Iterator[list[PendingCall]]:
         """A list of tasks under way; what is left in it when something fails is let go."""
-        tasks: list[Posted] = []
+        tasks: list[PendingCall] = []
         try:
             yield tasks
         except BaseException:
