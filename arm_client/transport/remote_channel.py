@@ -21,7 +21,7 @@ from hbrt.errors import RefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
 from hbrt.protocol.remote import BEAT_SECONDS, RELAY_SAYS, Kind, decode, encode
-from hbrt.remote.connection import Dialled
+from hbrt.remote.connection import RelayConnection
 from hbrt.remote.send_window import FrameSource, SendWindow
 from hbrt.status import Status
 
@@ -47,11 +47,11 @@ class RemoteChannel:
         self._board = board
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         try:
-            self._dialled = Dialled(board)
+            self._connection = RelayConnection(board)
         except BaseException:
             os.close(self._bell)
             raise
-        self._socket = self._dialled.socket
+        self._socket = self._connection.socket
         self.outbox: deque[FrameSource] = deque()
         self._window = SendWindow()
         # Nobody rings a descriptor that was closed; a signal's handler may ring in the middle of ringing.
@@ -100,8 +100,8 @@ class RemoteChannel:
     # -- coming in
 
     def _greet(self, program: str) -> list[Any]:
-        self._dialled.say(encode(Kind.HELLO, program[:64], os.getpid()))
-        kind, fields = self._dialled.hear(WELCOME_SECONDS)
+        self._connection.send(encode(Kind.HELLO, program[:64], os.getpid()))
+        kind, fields = self._connection.recv(WELCOME_SECONDS)
         if kind == Kind.WELCOME:
             return fields
         if kind in {Kind.REFUSED, Kind.GONE}:
@@ -113,8 +113,8 @@ class RemoteChannel:
         found: list[tuple[int, int]] = []
         for number in range(CLOCK_SAMPLES):
             sent_ns = time.monotonic_ns()
-            self._dialled.say(encode(Kind.CLOCK, number))
-            kind, fields = self._dialled.hear(WELCOME_SECONDS)
+            self._connection.send(encode(Kind.CLOCK, number))
+            kind, fields = self._connection.recv(WELCOME_SECONDS)
             if kind != Kind.NOW:
                 raise RefusedError(Status.HB_DSP_RELAY_LOST, f"The relay at {self._board.name} has gone again.")
             back_ns = time.monotonic_ns()
@@ -144,7 +144,7 @@ class RemoteChannel:
         self, on_message: Callable[[Message], None]
     ) -> str:
         """Send and receive until the end; returns why it came."""
-        socket, monitor, bell = self._socket, self._dialled.monitor, self._bell
+        socket, monitor, bell = self._socket, self._connection.monitor, self._bell
         poller = zmq.Poller()
         for source in (socket, monitor, bell):
             poller.register(source, zmq.POLLIN)
@@ -187,7 +187,7 @@ class RemoteChannel:
         return f"The relay at {self._board.name} has gone, or cannot be reached any more; connect again."
 
     def _end(self, linger_ms: int) -> None:
-        self._dialled.close(linger_ms)
+        self._connection.close(linger_ms)
         with self._bell_lock:
             os.close(self._bell)
             self._bell = -1

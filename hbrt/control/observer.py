@@ -11,7 +11,7 @@ from hbrt.control.daemon import REQUEST_SECONDS
 from hbrt.errors import RefusedError
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_reply, encode_request
 from hbrt.protocol.remote import Kind, encode
-from hbrt.remote.connection import Dialled
+from hbrt.remote.connection import RelayConnection
 from hbrt.status import Status
 
 
@@ -45,7 +45,7 @@ class Onlooker:
         self._board = board
         self._ticket = 0
         self._numbers = itertools.count(1)
-        self._dialled = Dialled(board)
+        self._connection = RelayConnection(board)
 
     def request(self, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:
         """Ask for ``status``, ``ops`` or ``mem``; as ``hbrt.control.daemon.Daemon.request``.
@@ -72,7 +72,7 @@ class Onlooker:
 
     def close(self) -> None:
         """Hang up."""
-        self._dialled.close()
+        self._connection.close()
 
     def __enter__(self) -> Self:
         return self
@@ -90,8 +90,8 @@ class Onlooker:
 
     def _reply_to(self, frame: bytes, timeout_s: float, what: str) -> ControlReply:
         where = f"The relay at {self._board.name}"
-        self._dialled.say(frame)
-        kind, fields = self._dialled.hear(timeout_s)
+        self._connection.send(frame)
+        kind, fields = self._connection.recv(timeout_s)
         if kind == Kind.REPLY:
             self._ticket = fields[0]
             return self._decoded(fields[1])
@@ -103,4 +103,4 @@ class Onlooker:
         try:
             return decode_reply(raw)
         except MalformedMessageError as error:
-            raise self._dialled.unreadable(error) from None
+            raise self._connection.unreadable(error) from None

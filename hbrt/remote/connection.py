@@ -1,4 +1,4 @@
-"""Dialling a relay of another machine: keys, the socket, and the first answers, up to where a connection is at work."""
+"""A connection to a relay of another machine: keys, the socket, and the first answers."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _EVENTS = (
 )
 
 
-class Dialled:
-    """A connection to a relay that is being made, or was. One thread at a time may use it.
+class RelayConnection:
+    """A connection to a relay, made or in the making. One thread at a time may use it.
 
     Args:
         board: Whose relay.
@@ -64,13 +64,13 @@ class Dialled:
                 Status.HB_DSP_NOT_RUNNING, f"No relay can be reached at {board.name}: {zmq.strerror(error.errno or 0)}."
             ) from None
 
-    def say(self, frame: bytes) -> None:
-        """Send a frame; when the relay has gone, ``hear`` tells so."""
+    def send(self, frame: bytes) -> None:
+        """Send a frame. When the relay has ended, ``recv`` raises."""
         with contextlib.suppress(zmq.Again):  # without a connection ZeroMQ would wait for another one, for ever
             self.socket.send(frame, int(zmq.NOBLOCK))
 
-    def hear(self, seconds: float) -> Message:
-        """The next message but for beats, which do not make the time longer.
+    def recv(self, seconds: float) -> Message:
+        """Receive the next message. Skips beats, which do not extend the time.
 
         Raises:
             RefusedError: none came (HB_DSP_TIMEOUT), the relay has gone or says nonsense (HB_DSP_RELAY_LOST), or
@@ -95,7 +95,7 @@ class Dialled:
                 return message
 
     def unreadable(self, error: MalformedMessageError) -> RefusedError:
-        """The refusal for something that the relay has said and that is not what it may say."""
+        """The refusal for a message of the relay that breaks the protocol."""
         where = f"the relay at {self._board.name}"
         return RefusedError(Status.HB_DSP_RELAY_LOST, f"What {where} says cannot be read. {error}")
 
@@ -116,7 +116,7 @@ class Dialled:
         )
 
     def close(self, linger_ms: int = 0) -> None:
-        """Hang up; what is unsent gets so many milliseconds."""
+        """Close the connection; unsent frames get so many milliseconds."""
         self.socket.disable_monitor()
         self.monitor.close(0)
         self.socket.close(linger_ms)

@@ -335,7 +335,7 @@ def test_who_looks_at_a_relay_that_has_gone_is_told(dsp_board: Board) -> None:
     with RemoteRelay(dsp_board.path) as relay, Onlooker(relay.board) as onlooker:
         assert onlooker.request("ops")
         relay.kill()
-        assert onlooker._dialled.monitor.poll(int(PATIENCE_S * 1000))
+        assert onlooker._connection.monitor.poll(int(PATIENCE_S * 1000))
         time.sleep(0.05)  # ZeroMQ's thread takes the connection away after it has told of its end
         with pytest.raises(RefusedError, match=r"The relay at .* closed the connection\.") as caught:
             onlooker.log(1)
