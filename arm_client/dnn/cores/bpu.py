@@ -2,11 +2,11 @@
 
 255 is the largest priority and so goes before all; work that runs is not put aside for it, only a release ends it.
 
-Waking a core's thread and being woken by it takes longer than a tiny model. Who waits for work that a core was given,
-and whose thread has not begun it, may therefore lend the core its own thread; the core is as busy as otherwise.
+Waking a core's thread and being woken by it takes longer than a tiny model. A thread that waits for assigned work may
+therefore run it inline, as long as the core's own thread has not begun it; the core is as busy as otherwise.
 
-A lent thread may be the main one, in which Ctrl-C raises after any call, also after one in here. So what belongs
-together changes without a call in between (``del`` and item assignment, then one call), and can be done twice.
+The thread that runs inline may be the main one, in which Ctrl-C raises after any call, also after one in here. So what
+belongs together changes without a call in between (``del`` and item assignment, then one call), and can be done twice.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Work(Protocol):
         """Run to the end; may not raise in a core's own thread."""
 
     def interrupted(self, error: BaseException) -> None:
-        """A thread that was lent for it was interrupted, perhaps before it ran: end it if it has not ended."""
+        """The thread that runs it inline was interrupted, perhaps before it ran: end it if it has not ended."""
 
 
 class Bpu:
@@ -52,8 +52,8 @@ class Bpu:
         self._lock = threading.Lock()
         self._ready: list[Work] = []
         self._idle: dict[int, bool] = {}  # cores, those that are idle for the longest time first
-        self._given: dict[int, Work] = {}  # by core: what it has been given, and nobody has begun
-        self._lent: dict[int, Work] = {}  # by core: what another thread runs for it
+        self._assigned: dict[int, Work] = {}  # by core: what it is to run next, and no thread has begun
+        self._inline: dict[int, Work] = {}  # by core: what another thread than its own runs
         self._running_on: dict[int, int] = {}  # core by thread
         self._bells: list[SimpleQueue[bool]] = []  # of the cores' threads; False ends one
         self._threads: list[threading.Thread] = []
@@ -64,7 +64,7 @@ class Bpu:
 
         Args:
             work: The work.
-            is_awaited: The calling thread next calls ``lend`` for it, or ``cancel``: the core's own need not wake.
+            is_awaited: The calling thread next calls ``run_inline`` or ``cancel``: the core's own need not wake.
         """
         with self._lock:
             if not self._threads:
@@ -72,7 +72,7 @@ class Bpu:
             for core in self._idle:
                 if work.core_mask >> core & 1:
                     del self._idle[core]
-                    self._given[core] = work
+                    self._assigned[core] = work
                     work.is_submitted = True
                     if not is_awaited:
                         self._bells[core].put(True)
@@ -80,25 +80,25 @@ class Bpu:
             work.is_submitted = True
             self._ready.append(work)
 
-    def lend(self, work: Work) -> bool:
-        """Run in the calling thread what a core was given and has not begun; False when there is no such core.
+    def run_inline(self, work: Work) -> bool:
+        """Run assigned work in the calling thread; False when it is assigned to no core, or a core has begun it.
 
         What interrupts the thread (Ctrl-C) is raised when the work has ended and the core has gone on.
         """
         core = -1
         try:
             with self._lock:
-                for core, given in self._given.items():
-                    if given is work and not self._is_closed:
-                        del self._given[core]
-                        self._lent[core] = work
+                for core, assigned in self._assigned.items():
+                    if assigned is work and not self._is_closed:
+                        del self._assigned[core]
+                        self._inline[core] = work
                         break
                 else:
                     return False
             self._run(core, work)
             self._go_on(core, work)
         except BaseException as error:
-            if self._lent.get(core) is work:
+            if self._inline.get(core) is work:
                 work.interrupted(error)
                 self._go_on(core, work)
             if core >= 0:
@@ -111,10 +111,10 @@ class Bpu:
         core = -1
         try:
             with self._lock:
-                core = next((core for core, given in self._given.items() if given is work), -1)
+                core = next((core for core, assigned in self._assigned.items() if assigned is work), -1)
                 if core >= 0:
-                    del self._given[core]
-                    self._lent[core] = work
+                    del self._assigned[core]
+                    self._inline[core] = work
                 elif work in self._ready:
                     self._ready.remove(work)
                 else:
@@ -129,7 +129,7 @@ class Bpu:
         return self._running_on.get(threading.get_ident(), -1)
 
     def is_own_thread(self) -> bool:
-        """Whether the calling thread is a core's own, and not one that was lent."""
+        """Whether the calling thread is a core's own, and not one that runs inline."""
         return threading.current_thread() in self._threads
 
     def close(self, give_up: Callable[[], None]) -> None:
@@ -141,7 +141,7 @@ class Bpu:
         for bell in self._bells:
             bell.put(False)
         end_s = time.monotonic() + _ENDING_S
-        while self._lent and threading.get_ident() not in self._running_on and time.monotonic() < end_s:
+        while self._inline and threading.get_ident() not in self._running_on and time.monotonic() < end_s:
             time.sleep(_LOOK_S)
         for thread in self._threads:
             if thread is not threading.current_thread():
@@ -159,7 +159,7 @@ class Bpu:
         bell = self._bells[core]
         while bell.get():
             with self._lock:
-                following = self._given.pop(core, None)  # None: another thread was lent for it
+                following = self._assigned.pop(core, None)  # None: another thread runs it inline
             while following is not None:
                 self._run(core, following)
                 following = self._next(core)
@@ -187,16 +187,16 @@ class Bpu:
             return best
 
     def _go_on(self, core: int, work: Work) -> None:
-        """After a lent thread: the core's own runs the best of what waits, or the core is idle. Again does nothing."""
+        """After an inline run: the core's own thread runs the best of what waits, or is idle. Again does nothing."""
         with self._lock:
-            if self._lent.get(core) is not work:
+            if self._inline.get(core) is not work:
                 return
             best = self._best(core)
-            del self._lent[core]
+            del self._inline[core]
             if best is None:
                 self._idle[core] = True
                 return
-            self._given[core] = best
+            self._assigned[core] = best
             self._ready.remove(best)
         self._bells[core].put(True)
 

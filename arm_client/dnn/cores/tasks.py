@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from arm_client.cabi.call_site import call_site
 from arm_client.dnn.cores.bpu import ALL_CORES, Bpu
-from arm_client.dnn.cores.latch import Latch
+from arm_client.dnn.cores.one_shot import OneShot
 from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.handles import Handles, Kind
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_TASKS = 32
 MOST_CHAINED = 255
-SHORT_NS = 2_000_000  # of a run for which a wait lends its thread: meanwhile it hears no signal
+SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it hears no signal
 Callback = Callable[[int], None]
 
 
@@ -105,7 +105,7 @@ class Task:
         self.models: list[Model] = []
         self.count = 0
         self.stop = Stop()
-        self.end = Latch()
+        self.end = OneShot()
         self.state = State.OPEN
         self.status = 0
         self.text = ""
@@ -121,7 +121,7 @@ class Task:
         self.is_submitted = False
 
     def run(self, core: int) -> None:
-        """Run all inferences; the first that fails ends the task. What interrupts a lent thread is raised."""
+        """Run all inferences; the first that fails ends the task. What interrupts an inline run is raised."""
         begin = time.monotonic_ns()
         model = self.models[0] if len(self.models) == 1 else None
         self.core = core
@@ -264,7 +264,7 @@ class Tasks:
             )
         if task.state != State.DONE:
             self._check_that_it_can_end(task)
-        if timeout_ms <= 0 and task.is_short and self.bpu.lend(task):
+        if timeout_ms <= 0 and task.is_short and self.bpu.run_inline(task):
             return task.status, task.text
         if not task.end.wait(timeout_ms / 1000 if timeout_ms > 0 else -1):
             raise ModelError(
@@ -287,7 +287,7 @@ class Tasks:
         task.is_released = True
         if not task.is_submitted or self.bpu.cancel(task):
             self.end(task, Status.HB_DNN_RUN_TASK_FAILED, "")
-        elif not task.end.has_come:
+        elif not task.end.is_set:
             task.stop.set()
             if task.runner != threading.get_ident():
                 task.end.wait(-1)
@@ -304,7 +304,7 @@ class Tasks:
             if self._caller is None:
                 self._caller = threading.Thread(target=self._call_back, name="hbrt-dnn-callbacks", daemon=True)
                 self._caller.start()
-            if task.end.has_come:
+            if task.end.is_set:
                 self._tell(task)
 
     def check(self, handle: int | None) -> None:
@@ -365,12 +365,12 @@ class Tasks:
             if not self.keep(phy_addr, size_bytes, let_go):  # another task may use it too
                 let_go()
         with self._lock:
-            if not task.end.has_come:
+            if not task.end.is_set:
                 task.jobs.clear()
                 task.models.clear()
                 task.status, task.text = status, text
                 task.state = State.DONE
-                task.end.come()
+                task.end.set()
             self._tell(task)
 
     def close(self) -> None:

@@ -60,22 +60,22 @@ def slow_bpu() -> Iterator[SlowBpu]:
     bpu.close(lambda: None)
 
 
-def test_a_core_s_own_thread_runs_what_nobody_lends_a_thread_for(bpu: Bpu) -> None:
+def test_a_core_s_own_thread_runs_what_no_other_runs_inline(bpu: Bpu) -> None:
     job = Job()
     bpu.submit(job)
     assert job.has_run.wait(PATIENCE_S)
     assert job.ran_on[0][1] != threading.get_ident()
-    assert not bpu.lend(job), "it has begun already"
+    assert not bpu.run_inline(job), "it has begun already"
 
 
-def test_a_lent_thread_runs_what_the_core_was_given_and_hands_on_what_follows(slow_bpu: SlowBpu) -> None:
+def test_an_inline_run_takes_assigned_work_and_the_core_goes_on_to_what_follows(slow_bpu: SlowBpu) -> None:
     jobs = [Job(number) for number in range(CORE_COUNT + 2)]
     for job in jobs:
         slow_bpu.submit(job)
     here = threading.get_ident()
-    assert not slow_bpu.lend(jobs[CORE_COUNT]), "no core was given it yet"
-    assert slow_bpu.lend(jobs[0])
-    assert slow_bpu.lend(jobs[CORE_COUNT]), "the core went on to what waited"
+    assert not slow_bpu.run_inline(jobs[CORE_COUNT]), "it is assigned to no core yet"
+    assert slow_bpu.run_inline(jobs[0])
+    assert slow_bpu.run_inline(jobs[CORE_COUNT]), "the core went on to what waited"
     assert jobs[0].ran_on == jobs[CORE_COUNT].ran_on
     assert jobs[0].ran_on[0][1] == here
     slow_bpu.may_begin.set()
@@ -89,7 +89,7 @@ def test_the_thread_that_awaits_work_runs_it_and_wakes_no_core(bpu: Bpu) -> None
     awaited, following = Job(core_mask=1), Job(1, core_mask=1)
     bpu.submit(awaited, is_awaited=True)
     bpu.submit(following)
-    assert bpu.lend(awaited)
+    assert bpu.run_inline(awaited)
     assert awaited.ran_on == [(0, threading.get_ident())]
     assert following.has_run.wait(PATIENCE_S)
 
@@ -104,12 +104,12 @@ def test_awaited_work_that_is_taken_back_leaves_its_core_to_the_next(bpu: Bpu) -
     assert not bpu.cancel(awaited)
 
 
-def test_a_core_is_free_again_after_a_lent_thread_was_interrupted(slow_bpu: SlowBpu) -> None:
+def test_a_core_is_free_again_after_an_inline_run_was_interrupted(slow_bpu: SlowBpu) -> None:
     stopped, after = Job(0, core_mask=1, raises=KeyboardInterrupt()), Job(1, core_mask=1)
     slow_bpu.submit(stopped)
     slow_bpu.submit(after)
     with pytest.raises(KeyboardInterrupt):
-        slow_bpu.lend(stopped)
+        slow_bpu.run_inline(stopped)
     assert stopped.interruptions == [stopped.raises]
     assert slow_bpu.current_core() == -1
     slow_bpu.may_begin.set()
@@ -124,13 +124,13 @@ def test_work_that_waits_for_work_keeps_its_core(slow_bpu: SlowBpu) -> None:
     class Outer(Job):
         def run(self, core: int) -> None:
             super().run(core)
-            assert slow_bpu.lend(inner)
+            assert slow_bpu.run_inline(inner)
             seen.append(slow_bpu.current_core())
 
     outer = Outer(0, core_mask=1)
     slow_bpu.submit(outer)
     slow_bpu.submit(inner)
-    assert slow_bpu.lend(outer)
+    assert slow_bpu.run_inline(outer)
     assert (seen, inner.ran_on[0][0], slow_bpu.current_core()) == ([0], 1, -1)
 
 
@@ -141,7 +141,7 @@ def test_every_work_runs_once_whoever_waits_for_it(bpu: Bpu) -> None:
         for number in range(first, first + 300):
             job = Job(number)
             bpu.submit(job)
-            if not bpu.lend(job):
+            if not bpu.run_inline(job):
                 assert job.has_run.wait(PATIENCE_S)
             done.append(job)
 
@@ -154,7 +154,7 @@ def test_every_work_runs_once_whoever_waits_for_it(bpu: Bpu) -> None:
     assert {len(job.ran_on) for job in done} == {1}
 
 
-def test_the_end_waits_for_a_lent_thread_and_lends_no_other(slow_bpu: SlowBpu) -> None:
+def test_the_end_waits_for_an_inline_run_and_starts_no_other(slow_bpu: SlowBpu) -> None:
     begun, may_end = threading.Event(), threading.Event()
     refused: list[bool] = []
 
@@ -167,16 +167,16 @@ def test_the_end_waits_for_a_lent_thread_and_lends_no_other(slow_bpu: SlowBpu) -
     held, late = Held(0), Job(1)
     slow_bpu.submit(held)
     slow_bpu.submit(late)
-    lent = threading.Thread(target=slow_bpu.lend, args=(held,))
-    lent.start()
+    inline = threading.Thread(target=slow_bpu.run_inline, args=(held,))
+    inline.start()
     assert begun.wait(PATIENCE_S)
 
     def give_up() -> None:
-        refused.append(not slow_bpu.lend(late))
+        refused.append(not slow_bpu.run_inline(late))
         slow_bpu.may_begin.set()
         threading.Timer(0.05, may_end.set).start()
 
     slow_bpu.close(give_up)
     assert held.has_run.is_set()
     assert refused == [True]
-    lent.join(PATIENCE_S)
+    inline.join(PATIENCE_S)

@@ -12,7 +12,7 @@ from functools import partial
 import pytest
 
 import arm_client as hb
-from arm_client.dnn.cores.latch import Latch
+from arm_client.dnn.cores.one_shot import OneShot
 from tests.arm_client.dnn.nets import Net, ctrl, double, endless, good
 from tests.arm_client.interrupts import is_interrupted
 
@@ -40,7 +40,7 @@ def test_an_interrupt_anywhere_loses_no_core_and_no_task(load: Callable[[bytes],
 
     net = load(double())
     net.run()
-    lent: set[bool] = set()
+    inline: set[bool] = set()
     is_over = False
     for at in range(1, MOST_PLACES):
         task = hb.hbDNNTaskHandle_t()
@@ -48,7 +48,7 @@ def test_an_interrupt_anywhere_loses_no_core_and_no_task(load: Callable[[bytes],
         live = runtime.tasks.live_handles()
         assert live == ([task.value] if task.value else []), "a task that its program does not know"
         if task.value:
-            lent.add(runtime.tasks._handles.get(task.value).runner == threading.get_ident())
+            inline.add(runtime.tasks._handles.get(task.value).runner == threading.get_ident())
             good(hb.hbDNNReleaseTask(task))
         for core in (hb.HB_BPU_CORE_0, hb.HB_BPU_CORE_1):
             again = net.infer(how=ctrl(core=core))
@@ -57,7 +57,7 @@ def test_an_interrupt_anywhere_loses_no_core_and_no_task(load: Callable[[bytes],
         if is_over:
             break
     assert is_over, "the places were not all visited"
-    assert True in lent, "no thread was lent"
+    assert True in inline, "no task ran inline"
 
 
 @pytest.mark.usefixtures("_main_thread_goes_first")
@@ -75,7 +75,7 @@ def test_a_model_that_loops_is_waited_for_where_signals_are_heard(load: Callable
 
 
 class Line:
-    """The lock of a latch, where the main thread is the first of those who wait."""
+    """The lock of a OneShot, where the main thread is the first of those who wait."""
 
     def __init__(self, lock: threading.Lock) -> None:
         self._lock = lock
@@ -98,24 +98,24 @@ class Line:
 def test_an_interrupt_anywhere_in_a_wait_leaves_no_other_waiting() -> None:
     others = 2
     for at in range(1, MOST_PLACES):
-        latch = Latch()
+        event = OneShot()
         heard: list[bool] = []
-        line = Line(latch._lock)
-        latch._lock = line  # type: ignore[assignment]
+        line = Line(event._lock)
+        event._lock = line  # type: ignore[assignment]
 
-        def come(of: Latch = latch, line: Line = line) -> None:
+        def set_it(of: OneShot = event, line: Line = line) -> None:
             line.first_waits.acquire()
-            of.come()
+            of.set()
 
-        def listen(of: Latch = latch, heard: list[bool] = heard) -> None:
+        def listen(of: OneShot = event, heard: list[bool] = heard) -> None:
             heard.append(of.wait(PATIENCE_MS / 1000))
 
-        threads = [threading.Thread(target=come), *(threading.Thread(target=listen) for _ in range(others))]
+        threads = [threading.Thread(target=set_it), *(threading.Thread(target=listen) for _ in range(others))]
         for thread in threads:
             thread.start()
         for _ in range(others):
             line.other_waits.acquire()
-        is_over = not is_interrupted(at, partial(latch.wait, -1))
+        is_over = not is_interrupted(at, partial(event.wait, -1))
         with suppress(RuntimeError):
             line.first_waits.release()  # it may not have come so far
         threads[0].join()

@@ -1,0 +1,46 @@
+"""A one-shot event."""
+
+from __future__ import annotations
+
+import threading
+
+
+class OneShot:
+    """An event that is set once, and that threads wait for: one lock, at half the price of threading.Event.
+
+    Once it is set, each thread that passes the lock releases it for the next one. To release a free lock does no harm,
+    so a thread that is interrupted on the way, wherever that is, releases it all the same.
+
+    Attributes:
+        is_set: Whether it is set. An attribute, as a call would leave room for an interrupt.
+    """
+
+    __slots__ = ("_lock", "is_set")
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._lock.acquire()
+        self.is_set = False
+
+    def set(self) -> None:
+        """Set it, and wake the threads that wait. Once."""
+        self.is_set = True
+        try:  # noqa: SIM105 - suppress() is a call, after which an interrupt may come
+            self._lock.release()
+        except RuntimeError:
+            pass  # a waiting thread saw it set, and was quicker
+
+    def wait(self, seconds: float) -> bool:
+        """Wait, -1 for ever; whether it is set."""
+        is_over = self.is_set
+        if is_over:
+            return True
+        try:
+            self._lock.acquire(timeout=seconds)
+        finally:  # no call of ours between the two: an interrupt comes after a call
+            if self.is_set:
+                try:  # noqa: SIM105 - as above
+                    self._lock.release()
+                except RuntimeError:
+                    pass
+        return self.is_set
