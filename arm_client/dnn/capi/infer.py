@@ -33,8 +33,8 @@ def job_of(
         ModelError: INVALID_ARGUMENT, with the tensor and what is wrong with it.
     """
     model = loaded.model
-    feeds = feeds_of(model.inputs, loaded.input_memos, input, ddr)
-    targets = targets_of(model.outputs, loaded.output_memos, output, ddr, takes)
+    feeds = feeds_of(model.inputs, loaded.input_caches, input, ddr)
+    targets = targets_of(model.outputs, loaded.output_caches, output, ddr, takes)
     look_at_inputs(tuple(one for feed in feeds for one in feed.ranges))
     return _Inference(model.plan, feeds, targets, ctrl)
 

@@ -17,7 +17,7 @@ from arm_client.dnn.spec.properties import shape_in
 from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.dnn.tensors.binding import Take, Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
 from arm_client.dnn.tensors.image_feeds import region_of_picture
-from arm_client.dnn.tensors.places import Memo
+from arm_client.dnn.tensors.places import BindingCache
 from arm_client.dnn.tensors.resizer import Region, data_batch, output_batch
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNInferCtrlParam, hbDNNRoi, hbDNNTaskHandle_t, hbDNNTensor
 from hbrt.status import Status
@@ -207,7 +207,7 @@ def _elements(
                         "tensor of hbDNNRoiInfer holds one element: set the first size of validShape and alignedShape "
                         "to 1."
                     )
-                feed = feed_of(spec, Memo(), tensor, ddr)
+                feed = feed_of(spec, BindingCache(), tensor, ddr)
                 makes.append(lambda feed=feed: array_of(feed))  # type: ignore[misc]
         elements.append(makes)
     return elements
@@ -226,7 +226,7 @@ def _gather(spec: TensorSpec, at: int, chosen: Sequence[Sequence[Make]]) -> NDAr
 def _target(spec: TensorSpec, tensor: hbDNNTensor, runs: int, model_batch: int, ddr: Ddr) -> Target:
     """An output of several runs, one behind the other, as one tensor of a larger batch."""
     if runs == 1:
-        return target_of(spec, Memo(), tensor, ddr)
+        return target_of(spec, BindingCache(), tensor, ddr)
     if spec.graph_shape[:1] != (model_batch,) or spec.is_dynamic:
         raise ModelError(
             Status.HB_DNN_API_USE_ERROR,
@@ -249,7 +249,7 @@ def _target(spec: TensorSpec, tensor: hbDNNTensor, runs: int, model_batch: int, 
         # Left as the model has it, or as padded by the runtime: the batch alone is different.
         if shape_in(shape)[:1] == own[:1]:
             shape.dimensionSize[0] = batch
-    return target_of(wide, Memo(), copy, ddr)
+    return target_of(wide, BindingCache(), copy, ddr)
 
 
 def _slice(target: Target, index: int, runs: int) -> NDArray[Any] | None:

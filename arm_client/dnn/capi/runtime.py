@@ -15,7 +15,7 @@ from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.layers.plugins import plugins
 from arm_client.dnn.loading.model import Model, load
-from arm_client.dnn.tensors.places import Memo, Ranges
+from arm_client.dnn.tensors.places import BindingCache, Ranges
 from arm_client.memory.block import block_users
 from arm_client.session.process import process
 from hbrt.forked import in_child, notice
@@ -34,21 +34,21 @@ class Loaded:
     Attributes:
         model: The model.
         handle: Its handle.
-        input_memos: What is known of the caller's tensors, one an input.
-        output_memos: As input_memos.
+        input_caches: Bindings of the caller's tensors, a cache an input.
+        output_caches: As input_caches, for outputs.
         names: C strings that were handed out; they live as long as the model.
     """
 
     model: Model
     handle: int = 0
-    input_memos: list[Memo] = field(default_factory=list)
-    output_memos: list[Memo] = field(default_factory=list)
+    input_caches: list[BindingCache] = field(default_factory=list)
+    output_caches: list[BindingCache] = field(default_factory=list)
     names: dict[str, ctypes.c_char_p] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """One memo a tensor."""
-        self.input_memos = [Memo() for _ in self.model.inputs]
-        self.output_memos = [Memo() for _ in self.model.outputs]
+        self.input_caches = [BindingCache() for _ in self.model.inputs]
+        self.output_caches = [BindingCache() for _ in self.model.outputs]
 
 
 @dataclass(eq=False)

@@ -20,7 +20,7 @@ from arm_client.dnn.spec.dtypes import NIBBLES
 from arm_client.dnn.spec.properties import fill_shape
 from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
 from arm_client.dnn.tensors.image_feeds import whole_pictures
-from arm_client.dnn.tensors.places import Memo, Place, Ranges, over, place_of
+from arm_client.dnn.tensors.places import BindingCache, Ranges, TensorBinding, array_at, binding_of
 from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNTensor
 from hbrt.status import Status
 
@@ -66,7 +66,7 @@ def blocks_of(tensor: hbDNNTensor) -> Ranges:
 
 
 def feeds_of(
-    specs: Sequence[TensorSpec], memos: Sequence[Memo], tensors: Sequence[hbDNNTensor], ddr: Ddr
+    specs: Sequence[TensorSpec], caches: Sequence[BindingCache], tensors: Sequence[hbDNNTensor], ddr: Ddr
 ) -> list[Feed]:
     """Inputs of one run.
 
@@ -78,18 +78,18 @@ def feeds_of(
     """
     feeds = []
     at = 0
-    for spec, memo in zip(specs, memos, strict=True):
+    for spec, cache in zip(specs, caches, strict=True):
         first = nth(tensors, at, spec.name)
         batch = spec.valid_shape[0] if spec.valid_shape else 0
         if batch > 1 and first.properties.validShape.dimensionSize[0] == 1:
             part = one_of_batch(spec)
-            parts = [feed_of(part, memo, nth(tensors, at + i, spec.name), ddr) for i in range(batch)]
+            parts = [feed_of(part, cache, nth(tensors, at + i, spec.name), ddr) for i in range(batch)]
             ranges = tuple(one for part in parts for one in part.ranges)
             whole = lambda parts=parts: np.concatenate([array_of(part) for part in parts])  # noqa: E731
             feeds.append(Feed(spec.name, None, whole, ranges))
             at += batch
         else:
-            feeds.append(feed_of(spec, memo, first, ddr))
+            feeds.append(feed_of(spec, cache, first, ddr))
             at += 1
     return feeds
 
@@ -114,7 +114,7 @@ def array_of(feed: Feed) -> NDArray[Any]:
     return feed.array
 
 
-def feed_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Feed:
+def feed_of(spec: TensorSpec, cache: BindingCache, tensor: hbDNNTensor, ddr: Ddr) -> Feed:
     """One input.
 
     Raises:
@@ -122,23 +122,23 @@ def feed_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Feed
     """
     if spec.image is not None:
         return Feed(spec.name, None, whole_pictures(spec, tensor, ddr), blocks_of(tensor))
-    place = memo.place(spec, tensor, ddr, lambda view: place_of(spec, view, ddr, is_input=True))
+    binding = cache.binding(spec, tensor, ddr, lambda view: binding_of(spec, view, ddr, is_input=True))
     if spec.tensor_type in NIBBLES:
-        packed = over(ddr, place, np.dtype(np.uint8), ((prod(place.shape) + 1) // 2,))
-        return Feed(spec.name, None, lambda: nibbles.unpack(packed, place.shape, spec.graph_dtype), place.ranges)
+        packed = array_at(ddr, binding, np.dtype(np.uint8), ((prod(binding.shape) + 1) // 2,))
+        return Feed(spec.name, None, lambda: nibbles.unpack(packed, binding.shape, spec.graph_dtype), binding.ranges)
     if spec.graph_dtype == np.bool_:
-        stored = over(ddr, place, np.dtype(np.uint8))
+        stored = array_at(ddr, binding, np.dtype(np.uint8))
         # A byte that is neither 0 nor 1 is no bool to the graph. A scalar stays an array.
-        return Feed(spec.name, None, lambda: np.asarray(stored != 0), place.ranges)
-    array = over(ddr, place, spec.graph_dtype)
-    if place.stride is not None:
-        return Feed(spec.name, None, lambda: np.ascontiguousarray(array), place.ranges)
-    return Feed(spec.name, array, None, place.ranges)
+        return Feed(spec.name, None, lambda: np.asarray(stored != 0), binding.ranges)
+    array = array_at(ddr, binding, spec.graph_dtype)
+    if binding.stride is not None:
+        return Feed(spec.name, None, lambda: np.ascontiguousarray(array), binding.ranges)
+    return Feed(spec.name, array, None, binding.ranges)
 
 
 def targets_of(
     specs: Sequence[TensorSpec],
-    memos: Sequence[Memo],
+    caches: Sequence[BindingCache],
     tensors: Sequence[hbDNNTensor],
     ddr: Ddr,
     takes: Sequence[Take | None] = (),
@@ -147,7 +147,7 @@ def targets_of(
 
     Args:
         specs: What the model says of them.
-        memos: What is known of the caller's tensors.
+        caches: Bindings of the caller's tensors, a cache an output.
         tensors: The caller's.
         ddr: They lie in it.
         takes: By output: what takes its result instead of its tensor; None, or no entry, for nothing.
@@ -158,32 +158,32 @@ def targets_of(
     return [
         Target(spec.name, None, take)
         if (take := takes[at] if takes else None) is not None
-        else target_of(spec, memo, nth(tensors, at, spec.name), ddr)
-        for at, (spec, memo) in enumerate(zip(specs, memos, strict=True))
+        else target_of(spec, cache, nth(tensors, at, spec.name), ddr)
+        for at, (spec, cache) in enumerate(zip(specs, caches, strict=True))
     ]
 
 
-def target_of(spec: TensorSpec, memo: Memo, tensor: hbDNNTensor, ddr: Ddr) -> Target:
+def target_of(spec: TensorSpec, cache: BindingCache, tensor: hbDNNTensor, ddr: Ddr) -> Target:
     """One output.
 
     Raises:
         ModelError: INVALID_ARGUMENT.
     """
-    place = memo.place(spec, tensor, ddr, lambda view: place_of(spec, view, ddr, is_input=False))
+    binding = cache.binding(spec, tensor, ddr, lambda view: binding_of(spec, view, ddr, is_input=False))
     if spec.is_dynamic:
-        return Target(spec.name, None, lambda result: _deliver(spec, tensor, place, ddr, result), place.ranges)
+        return Target(spec.name, None, lambda result: _deliver(spec, tensor, binding, ddr, result), binding.ranges)
     if spec.tensor_type in NIBBLES:
-        packed = over(ddr, place, np.dtype(np.uint8), ((prod(place.shape) + 1) // 2,))
-        return Target(spec.name, None, lambda result: nibbles.pack(result, packed), place.ranges)
-    array = over(ddr, place, spec.graph_dtype)
-    if place.stride is None:
-        return Target(spec.name, array, None, place.ranges)
+        packed = array_at(ddr, binding, np.dtype(np.uint8), ((prod(binding.shape) + 1) // 2,))
+        return Target(spec.name, None, lambda result: nibbles.pack(result, packed), binding.ranges)
+    array = array_at(ddr, binding, spec.graph_dtype)
+    if binding.stride is None:
+        return Target(spec.name, array, None, binding.ranges)
 
     def pad(result: NDArray[Any]) -> None:
-        over(ddr, place, np.dtype(np.uint8), (place.padded_bytes,))[:] = 0
+        array_at(ddr, binding, np.dtype(np.uint8), (binding.padded_bytes,))[:] = 0
         array[...] = result
 
-    return Target(spec.name, None, pad, place.ranges)
+    return Target(spec.name, None, pad, binding.ranges)
 
 
 def nth(tensors: Sequence[hbDNNTensor], at: int, name: str) -> hbDNNTensor:
@@ -201,16 +201,16 @@ def nth(tensors: Sequence[hbDNNTensor], at: int, name: str) -> hbDNNTensor:
     return found
 
 
-def _deliver(spec: TensorSpec, tensor: hbDNNTensor, place: Place, ddr: Ddr, result: NDArray[Any]) -> None:
+def _deliver(spec: TensorSpec, tensor: hbDNNTensor, binding: TensorBinding, ddr: Ddr, result: NDArray[Any]) -> None:
     """Copy a result whose size the data decided, and say its size in the caller's structure."""
     is_nibble = spec.tensor_type in NIBBLES
     need = (result.size + 1) // 2 if is_nibble else result.nbytes
-    if need > place.room_bytes:
+    if need > binding.room_bytes:
         tensor.properties.alignedByteSize = need  # so that the caller can allocate it and infer again
         raise ModelError(
             Status.HB_DNN_RUN_TASK_FAILED,
             f"The output {spec.name!r} has {need} bytes for this input (shape {list(result.shape)}), and "
-            f"sysMem[0].memSize is {place.room_bytes}; allocate that many.",
+            f"sysMem[0].memSize is {binding.room_bytes}; allocate that many.",
         )
     if result.ndim > HB_DNN_TENSOR_MAX_DIMENSIONS:
         raise ModelError(
@@ -219,9 +219,9 @@ def _deliver(spec: TensorSpec, tensor: hbDNNTensor, place: Place, ddr: Ddr, resu
         )
     if need:
         if is_nibble:
-            nibbles.pack(result, over(ddr, place, np.dtype(np.uint8), (need,)))
+            nibbles.pack(result, array_at(ddr, binding, np.dtype(np.uint8), (need,)))
         else:
-            over(ddr, place, spec.graph_dtype, result.shape)[...] = result
+            array_at(ddr, binding, spec.graph_dtype, result.shape)[...] = result
     properties = tensor.properties
     fill_shape(properties.validShape, result.shape)
     fill_shape(properties.alignedShape, result.shape)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _TENSOR = struct.Struct("<" + "QQI4x" * 4 + "9i9iii" + "i4xQ" + "i4xQi4xQ" + "iii8i4x")
 _GENERATION = struct.Struct("<Q")
-_MOST_KEPT = 64  # places that are remembered of one model's tensor; a program has a few buffers that it uses in turn
+_MOST_KEPT = 64  # bindings of one model's tensor; a program has a few buffers that it uses in turn
 
 
 Ranges = tuple[tuple[int, int], ...]
@@ -48,8 +48,8 @@ class View(NamedTuple):
     stride: tuple[int, ...]
 
 
-class Place(NamedTuple):
-    """Where a tensor lies, and how. Nothing in it keeps the DDR mapped.
+class TensorBinding(NamedTuple):
+    """Which memory a tensor has in a task, and how it lies there. Nothing in it keeps the DDR mapped.
 
     Attributes:
         offset: Of its first byte in the DDR file; -1 for a tensor without bytes.
@@ -68,14 +68,16 @@ class Place(NamedTuple):
     room_bytes: int
 
 
-class Memo:
-    """Places of one model's tensors, by the bytes of the structure; checked anew when any block came or went."""
+class BindingCache:
+    """Bindings of one model's tensor, by the bytes of the structure; checked again after any allocation or free."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[Ddr, int, Place]] = {}
+        self._known: dict[bytes, tuple[Ddr, int, TensorBinding]] = {}
 
-    def place(self, spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr, make: Callable[[View], Place]) -> Place:
-        """The place of a tensor, by ``make`` when it is not known.
+    def binding(
+        self, spec: TensorSpec, tensor: hbDNNTensor, ddr: Ddr, make: Callable[[View], TensorBinding]
+    ) -> TensorBinding:
+        """The binding of a tensor, by ``make`` when it is not known.
 
         Raises:
             ModelError: INVALID_ARGUMENT: what ``make`` found, or memory that was freed meanwhile, or is another's.
@@ -86,15 +88,15 @@ class Memo:
         if known is not None and known[0] is ddr:
             if known[1] == generation:
                 return known[2]
-            place = known[2]
+            binding = known[2]
         else:
-            place = make(view_of(raw))
-        for phy_addr, size_bytes in place.ranges:
+            binding = make(view_of(raw))
+        for phy_addr, size_bytes in binding.ranges:
             check_range(f"The tensor {spec.name!r}", phy_addr, size_bytes, ddr)
         if len(self._known) >= _MOST_KEPT:
             self._known.clear()
-        self._known[raw] = (ddr, generation, place)
-        return place
+        self._known[raw] = (ddr, generation, binding)
+        return binding
 
 
 def check_range(what: str, phy_addr: int, size_bytes: int, ddr: Ddr) -> None:
@@ -130,18 +132,20 @@ def view_of(raw: bytes) -> View:
     return View(mems, valid, aligned, values[31], values[-8:][: len(valid)])
 
 
-def over(ddr: Ddr, place: Place, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None) -> NDArray[Any]:
-    """Array over device memory; another shape than the place's is contiguous."""
-    if place.offset < 0:
-        return np.empty(place.shape if shape is None else shape, dtype)
-    buffer, offset = ddr.bytes_with(place.offset, place.room_bytes)
+def array_at(
+    ddr: Ddr, binding: TensorBinding, dtype: np.dtype[Any], shape: tuple[int, ...] | None = None
+) -> NDArray[Any]:
+    """Array over device memory; another shape than the binding's is contiguous."""
+    if binding.offset < 0:
+        return np.empty(binding.shape if shape is None else shape, dtype)
+    buffer, offset = ddr.bytes_with(binding.offset, binding.room_bytes)
     if shape is None:
-        return np.ndarray(place.shape, dtype, buffer, offset, place.stride)
+        return np.ndarray(binding.shape, dtype, buffer, offset, binding.stride)
     return np.ndarray(shape, dtype, buffer, offset)
 
 
-def place_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> Place:
-    """Check a caller's tensor against the spec; find where it lies.
+def binding_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> TensorBinding:
+    """Check a caller's tensor against the spec, and bind it to its memory.
 
     Raises:
         ModelError: INVALID_ARGUMENT, with the tensor and the rule.
@@ -153,7 +157,7 @@ def place_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> Place
         )
     phy_addr, size_bytes = view.mems[0]
     if spec.is_dynamic and not is_input:
-        return _dynamic_place(spec, phy_addr, size_bytes, ddr)
+        return _dynamic_binding(spec, phy_addr, size_bytes, ddr)
     shape = _valid_shape(spec, view)
     is_padded = not spec.is_dynamic and spec.aligned_shape != spec.valid_shape and view.aligned == spec.aligned_shape
     if not is_padded and view.aligned != shape and not (spec.is_dynamic and view.aligned == spec.aligned_shape):
@@ -168,14 +172,14 @@ def place_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> Place
     else:
         need = prod(shape) * spec.graph_dtype.itemsize
     if not need:
-        return Place(-1, shape, None, 0, (), 0)
+        return TensorBinding(-1, shape, None, 0, (), 0)
     if size_bytes < need:
         raise bad_argument(
             f"The tensor {spec.name!r} needs {need} bytes, and sysMem[0].memSize is {size_bytes}; allocate "
             "alignedByteSize bytes."
         )
     _check_address(spec, phy_addr)
-    return Place(
+    return TensorBinding(
         ddr.offset_of(phy_addr),
         shape,
         spec.stride if is_padded else None,
@@ -185,11 +189,11 @@ def place_of(spec: TensorSpec, view: View, ddr: Ddr, *, is_input: bool) -> Place
     )
 
 
-def _dynamic_place(spec: TensorSpec, phy_addr: int, size_bytes: int, ddr: Ddr) -> Place:
+def _dynamic_binding(spec: TensorSpec, phy_addr: int, size_bytes: int, ddr: Ddr) -> TensorBinding:
     if not size_bytes:
-        return Place(-1, spec.valid_shape, None, 0, (), 0)
+        return TensorBinding(-1, spec.valid_shape, None, 0, (), 0)
     _check_address(spec, phy_addr)
-    return Place(ddr.offset_of(phy_addr), spec.valid_shape, None, 0, ((phy_addr, size_bytes),), size_bytes)
+    return TensorBinding(ddr.offset_of(phy_addr), spec.valid_shape, None, 0, ((phy_addr, size_bytes),), size_bytes)
 
 
 def _valid_shape(spec: TensorSpec, view: View) -> tuple[int, ...]:
