@@ -15,11 +15,11 @@ _EXITS = {
     Exit.GOOD: "good",
     Exit.FAILED: "your op, image or check failed",
     Exit.USAGE: "wrong usage: bad options, start when running, stop when offline, no such board",
-    Exit.BROKEN: "the tool or its environment is broken: the daemon has gone, no permission, a full disk",
+    Exit.BROKEN: "the tool or its environment is broken: the daemon has ended, no permission, a full disk",
     Exit.TIME_LIMIT: "a time limit was reached, as timeout(1)",
     Exit.INTERRUPTED: "Ctrl-C, where it is not how the verb is ended: that of `log -f`, `start --foreground` and "
     "`relay` gives 0",
-    Exit.UNREAD: "whoever read the output has closed it, as `head` does",
+    Exit.UNREAD: "the reader of the output has closed it, as `head` does",
 }
 
 

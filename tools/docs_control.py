@@ -11,7 +11,7 @@ ANSWERS = {
     "alloc": "int: physical address of a block of zeros that starts at a page. `HB_SYS_OUT_OF_MEMORY` when there is no "
     "range of that size. `site` is the `file:line` that asks, which findings name",
     "free": "nil. `HB_SYS_NOT_ALLOCATED` when no block of this client starts at `phy`. `site` is the `file:line` that "
-    "frees, which a later use of the address is told",
+    "frees, which the finding of a later use of the address names",
     "register": "int: address of the block that holds the range. From then on tasks of this client may use the block, "
     "and it lives until this client unregisters it, once for each time. `HB_SYS_REGISTER_MEM_FAILED` when the range is "
     "not inside one live block",
