@@ -126,7 +126,7 @@ class TestRefusals:
 
     @pytest.mark.parametrize("dtype", ["nope", "f4,(", "3x", 7, {"names": ["a"]}, [("a", "nope")]])
     def test_a_type_that_is_none(self, dsp_board: Board, dtype: Any) -> None:
-        sentence = "use np.float32, np.int8 or another one of its types"
+        sentence = "use np.float32, np.int8 or another of its types"
         with pytest.raises(CallerError, match=sentence) as caught:
             dsp_board.empty(3, dtype=dtype)
         assert caught.value.status == hb.HB_SYS_INVALID_ARGUMENT
