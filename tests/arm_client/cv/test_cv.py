@@ -469,7 +469,7 @@ def test_what_was_mapped_before_is_looked_up_again_when_a_block_has_gone(dsp_boa
     buffer = src.board_buffer
     assert buffer is not None
     buffer.free()
-    with pytest.raises(OpFailedError, match="lies in freed memory: the block .*test_cv.py:") as caught:
+    with pytest.raises(OpFailedError, match=r"lies in freed memory: the block .*test_cv\.py:") as caught:
         dsp_board.call(HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR, param, dst)
     assert caught.value.status == Status.HB_ERR_MMAP_FAILED
 
