@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from arm_client.client import Board
+from tests.limits import PATIENCE_S
 
 OP = """
 from dsp_server import *
@@ -46,7 +47,7 @@ def run(source: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a program to its end."""
     command = [sys.executable, "-c", source]
     return subprocess.run(
-        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=120
+        command, env={**os.environ, **environment}, capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
 
 
@@ -100,7 +101,9 @@ def test_a_program_that_does_not_read_its_standard_error_keeps_nobody_waiting(im
         environment = {**os.environ, "HBRT_IMAGE": str(image), "HBRT_HOME": str(tmp_path), "HBRT_BOARD": "default"}
         source = f"{CLEAN}board.call(0x1000)\nboard.call(0x1000)\n"
         command = [sys.executable, "-c", source]
-        done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, stderr=write, check=False, timeout=120)
+        done = subprocess.run(
+            command, env=environment, stdout=subprocess.PIPE, stderr=write, check=False, timeout=PATIENCE_S
+        )
         assert (done.returncode, done.stdout) == (0, b"done\n")
     finally:
         os.close(read)

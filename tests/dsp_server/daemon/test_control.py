@@ -20,6 +20,7 @@ from hbrt.protocol import control as wire
 from hbrt.protocol.control import ControlReply, ControlRequest
 from hbrt.status import Status
 from tests.dsp_server.conftest import LIVES, Running
+from tests.limits import PATIENCE_S
 
 Start = Callable[..., Running]
 
@@ -31,7 +32,7 @@ class Peer:
         self.context = zmq.Context()
         self.socket = self.context.socket(zmq.DEALER)
         self.socket.linger = 0
-        self.socket.rcvtimeo = 20_000
+        self.socket.rcvtimeo = int(PATIENCE_S * 1000)
         self.socket.connect(running.paths.control_endpoint)
 
     def send(self, *frames: bytes) -> None:
@@ -117,7 +118,7 @@ def test_frame_that_nobody_would_hold_is_hung_up_on_and_the_daemon_goes_on(kept:
     peer.socket.rcvtimeo = 500
     with pytest.raises(zmq.Again):
         peer.receive()
-    peer.socket.rcvtimeo = 20_000
+    peer.socket.rcvtimeo = int(PATIENCE_S * 1000)
     assert peer.ask("status", number=5).id == 5  # it has connected again by itself
     assert kept.core(0)["crashes"] == 0
 
