@@ -238,12 +238,14 @@ def left_behind(board: Board, *, may_keep_arrays: bool = False, owner: object = 
         may_keep_arrays: Whether arrays and buffers that still exist are in order.
         owner: Object of a test of a class, whose own arrays are in order: pytest drops it after the fixtures' end.
     """
+    from arm_client.arrays import asked
+
     mine = _buffers_of(owner)
     problems = _kept(board, mine, may_keep_arrays=may_keep_arrays)
     if problems:  # by a reference cycle only, perhaps; a collection takes a large process a tenth of a second
         gc.collect()
         problems = _kept(board, mine, may_keep_arrays=may_keep_arrays)
-    board.session.link.request("mem", most=0)  # looks for writes into freed memory, too
+    asked(lambda: board.session.link.request("mem", most=0))  # looks for writes into freed memory, too
     status = board.status()
     problems += [
         f"- {found['kind']}: {found['text']}" for found in status["findings"] if found["kind"] not in _NO_DISORDER
