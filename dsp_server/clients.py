@@ -86,6 +86,11 @@ class Clients:
         mm, states = self._mailbox.map, self._mailbox.states
         return sum(mm[states + slot] >= FIRST_END for slot in client.slots)
 
+    def has_unfinished_tasks(self, client: Client) -> bool:
+        """Whether a task of a client is queued or runs."""
+        mm, states = self._mailbox.map, self._mailbox.states
+        return any(State.EMPTY < mm[states + slot] < FIRST_END for slot in client.slots)
+
     def reclaim_tasks(self, client: Client) -> bool:
         """Cancel the queued tasks of an ended client and take its slots back; True when none of its tasks runs.
 

@@ -111,8 +111,10 @@ class Leases:
             The findings of this client and of nobody, the latest last.
         """
         self._find_tasks(client)
-        self._find_blocks(client)
-        self._memory.reclaim()
+        if not self._clients.has_unfinished_tasks(client):  # one that is queued needs its blocks until the lease closes
+            self._find_blocks(client)
+            self._memory.reclaim()
+        self._memory.look_at_free()
         since = client.attached_at  # its id was another client's before
         return [
             one for one in self._journal.findings if not one.client or (one.client == client.id and one.time >= since)

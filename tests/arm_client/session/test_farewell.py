@@ -34,6 +34,9 @@ def main():
 CLEAN = "import arm_client as hb\nboard = hb.connect()\nboard.call(0x1000)\nprint('done', flush=True)\n"
 LEAK = f"{CLEAN}mem = hb.hbSysMem()\nhb.hbSysAllocMem(mem, 100)\n"
 LEFT = f"{CLEAN}board.call(0x1001)\n"
+# As a pointer of another process may: one of this process faults.
+LATE = f"{LEAK}hb.hbSysFreeMem(mem)\nimport os\nddr = board.session.link.ddr\n"
+LATE += "os.pwrite(ddr.fd, b'U', ddr.offset_of(mem.phyAddr) + 10)\n"
 
 
 @pytest.fixture
@@ -71,6 +74,7 @@ def test_a_private_board_says_what_its_ops_say(image: Path, tmp_path: Path) -> N
     [
         (LEAK, r"daemon WARNING leak: .* ended with 1 blocks \(100 bytes\) not freed\. Allocated at <string>:6 "),
         (LEFT, r"daemon WARNING tcm-left: leave_tcm \(command 0x1001\) returned on core [01] without .*op\.py:10\."),
+        (LATE, r"daemon \w+ write-after-free: A byte at 0x\w+a was written .* of client \d+, freed at <string>:7\."),
     ],
 )
 def test_a_private_board_says_what_it_found(image: Path, tmp_path: Path, source: str, sentence: str) -> None:

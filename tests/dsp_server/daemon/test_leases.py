@@ -254,6 +254,22 @@ def test_client_that_goes_is_kept_while_a_core_runs_for_it(door: Door) -> None:
     assert door.ddr.block_at(phy_addr) is None
 
 
+def test_client_that_leaves_keeps_the_blocks_of_its_queued_tasks_until_its_lease_closes(door: Door) -> None:
+    peer = door.connect()
+    door.answer(peer)
+    phy_addr = door.memory.alloc(100, 1, is_cached=False)
+    client = door.clients.by_id[1]
+    state = door.ddr.layout.states + client.slots[0]
+    door.ddr.map[state] = State.READY
+    assert door.leases.leave(client) == []
+    assert door.ddr.block_at(phy_addr) is not None
+    door.ddr.map[state] = State.EMPTY
+    (leak,) = door.leases.leave(client)
+    assert leak.kind == "leak"
+    assert door.ddr.block_at(phy_addr) is None
+    peer.close()
+
+
 def test_daemon_without_descriptors_turns_away_and_goes_on(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     running = _start_with_few_descriptors(start, monkeypatch, 200)
     board = running.attach()
