@@ -19,7 +19,7 @@ from arm_client.errors import CallerError, error_for
 from arm_client.future import PendingCall, Task
 from arm_client.parameters import ParameterBlock, ParameterBlocks
 from arm_client.session import session as sessions
-from hbrt.forked import mark, notice
+from hbrt.board.forked import mark, notice
 from hbrt.status import Status
 from hbrt.types import HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_PING
 

@@ -12,7 +12,7 @@ from arm_client.cabi.last_error import RequestRefusedError, note, returning_stat
 from arm_client.session.process import process
 from arm_client.sys import as_mem, attached
 from hbrt import status as codes
-from hbrt.forked import mark, notice
+from hbrt.board.forked import mark, notice
 from hbrt.status import Status
 from hbrt.structures import initializer
 from hbrt.types import (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from arm_client.cabi.arguments import bytes_of, deref, integer, short_repr
 from arm_client.cabi.last_error import RequestRefusedError, returning_status
 from arm_client.session.process import process
-from hbrt.forked import mark, notice
+from hbrt.board.forked import mark, notice
 from hbrt.status import Status, sys_status
 from hbrt.types import hbSysMem
 

@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Generic, TypeVar
 
 from arm_client.dnn.errors import ModelError
-from hbrt.forked import mark, notice
+from hbrt.board.forked import mark, notice
 from hbrt.status import Status
 
 _Value = TypeVar("_Value")

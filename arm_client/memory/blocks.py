@@ -18,8 +18,8 @@ from arm_client.memory.block import Block, address_of, block_users
 from arm_client.memory.freed import Freed
 from hbrt import settings
 from hbrt.attach.question import Question
+from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import extent_of
-from hbrt.forked import mark, notice
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE

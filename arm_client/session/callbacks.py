@@ -11,7 +11,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hbrt.forked import notice
+from hbrt.board.forked import notice
 from hbrt.status import Status
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from arm_client.memory.freed import freed_block_at
-from hbrt import forked
+from hbrt.board import forked
 from hbrt.types import hbSysMem
 
 if TYPE_CHECKING:

@@ -16,7 +16,8 @@ from arm_client.session import farewell
 from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
 from arm_client.transport.choose import attach
-from hbrt import forked, settings
+from hbrt import settings
+from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.errors import BoardError, NoDaemonError

@@ -12,7 +12,7 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.attach.task_slots import TaskSlots
-from hbrt.forked import mark
+from hbrt.board.forked import mark
 from hbrt.mailbox.handle import make
 from hbrt.mailbox.submission import UNSERVED
 from hbrt.mailbox.table import SUBMISSION

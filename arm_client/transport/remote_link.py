@@ -22,11 +22,11 @@ from arm_client.transport.remote_memory import RemoteMemory
 from hbrt.attach.link import Link, program_name
 from hbrt.attach.question import UNDO, Question
 from hbrt.board.descriptors import check_free
+from hbrt.board.forked import notice
 from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
 from hbrt.errors import BoardError
-from hbrt.forked import notice
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
 from hbrt.protocol.frames import Message

@@ -14,7 +14,7 @@ import traceback
 from typing import NoReturn
 
 from dsp_server import runtime
-from hbrt.forked import wiped_page
+from hbrt.board.forked import wiped_page
 
 _CORE_SIGNALS = (signal.SIGTERM, signal.SIGUSR1)
 _held = threading.local()

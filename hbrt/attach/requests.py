@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 
 from hbrt.attach.question import UNDO, Question
 from hbrt.board.descriptors import too_few
+from hbrt.board.forked import notice
 from hbrt.board.paths import socket_path
 from hbrt.errors import RequestRefusedError
-from hbrt.forked import notice
 from hbrt.protocol import control as wire, zmtp
 from hbrt.status import Status
 

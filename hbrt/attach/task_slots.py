@@ -16,9 +16,9 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.attach.waiting import Waiters
+from hbrt.board.forked import mark, notice
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.forked import mark, notice
 from hbrt.mailbox import submission, wake_targets
 from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, make
 from hbrt.mailbox.submission import Refusal

@@ -8,9 +8,9 @@ from time import monotonic_ns
 from typing import TYPE_CHECKING
 
 from hbrt.attach.task_slots import TaskSlots
+from hbrt.board.forked import mark, notice
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_OFFLINE, SLOT_RECORD_BYTES
-from hbrt.forked import mark, notice
 from hbrt.mailbox import wake_targets
 from hbrt.mailbox.handle import SLOT_BITS, SLOT_MASK
 from hbrt.mailbox.submission import UNSERVED

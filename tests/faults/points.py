@@ -125,7 +125,7 @@ POINTS = [
     ),
     Point("daemon", "D03", "attach: the cores know, the client does not", _HELLO, "answer = control.pack(", "attach"),
     Point("daemon", "D04", "attach: the descriptors are about to be sent", _HELLO, "socket.send_fds(", "attach"),
-    Point("daemon", "D05", "alloc: taken from the heap", _ALLOC, "touched = self._tables", "alloc"),
+    Point("daemon", "D05", "alloc: taken from the heap", _ALLOC, "self._find_late_write(", "alloc"),
     Point(
         "daemon",
         "D06",

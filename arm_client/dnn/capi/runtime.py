@@ -18,7 +18,7 @@ from arm_client.dnn.loading.model import Model, load
 from arm_client.dnn.tensors.places import BindingCache, Ranges
 from arm_client.memory.block import block_users
 from arm_client.session.process import process
-from hbrt.forked import in_child, notice
+from hbrt.board.forked import in_child, notice
 from hbrt.status import Status, sys_status
 
 if TYPE_CHECKING:

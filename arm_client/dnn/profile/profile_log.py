@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from arm_client.dnn import environment
 from arm_client.dnn.profile.profiler import StepProfile
-from hbrt.forked import in_child
+from hbrt.board.forked import in_child
 
 if TYPE_CHECKING:
     from arm_client.dnn.run.executor import Plan

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from hbrt import forked
+from hbrt.board import forked
 
 if TYPE_CHECKING:
     import pytest
