@@ -217,7 +217,7 @@ class Blocks:
         viewed = block.viewed() if block is not None and not self._link.fault else None
         if block is None or viewed is None or block.image is not None:  # an image is private already
             yield
-            if block is not None and (viewed is None or block.image is None):
+            if block is not None and viewed is None:
                 self._note_freed(block, freed_at)
             return
         ddr = self._link.ddr

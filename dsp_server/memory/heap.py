@@ -9,7 +9,8 @@ what an address means. So a test can run the heap against a model.
   inside a block.
 - A freed range rests: the heap gives it out again when more than `rest_bytes` were freed after it, or when nothing else
   is left. So a late use of a freed address meets no other block.
-- Every call costs O(log n); benchmarks/alloc.py shows the curve. The same calls give the same addresses.
+- Every call costs O(log n), but `largest_free_bytes` and what lists blocks; benchmarks/alloc.py shows the curve. The
+  same calls give the same addresses.
 
 Emulator: the chip's allocator is not documented. Page size, guards and best fit are the emulator's choice.
 """
@@ -223,24 +224,18 @@ class Heap:
     @property
     def free_bytes(self) -> int:
         """Bytes of the heap that belong to no block and no guard; in pieces, see `largest_free_bytes`."""
-        heap_end = self.size_bytes // self.page_bytes
-        return sum(max(0, min(end, heap_end) - start) for start, end in self._available()) * self.page_bytes
+        if not self._live:
+            return self.size_bytes
+        guard_bytes, last = self.guard_pages * self.page_bytes, self._blocks[self._live[-1]]
+        past_the_end = last.phy_addr + last.reserved_bytes + guard_bytes - self.base - self.size_bytes
+        return self.size_bytes - self.used_bytes - guard_bytes * len(self) + max(0, past_the_end)
 
     @property
     def largest_free_bytes(self) -> int:
         """The largest size that `alloc` would grant now; 0 when it would grant none."""
-        longest = max((end - start for start, end in self._available()), default=0)
-        return max(0, longest - self.guard_pages) * self.page_bytes
-
-    def _available(self) -> Iterator[tuple[int, int]]:
-        """Ranges of pages that are free when all rests have ended, by start."""
-        first = last = 0
-        for start, end in sorted([*self._free, *map(self._span, self._resting)]):
-            if start > last:
-                yield first, last
-                first = start
-            last = end
-        yield first, last
+        guard_bytes, end = self.guard_pages * self.page_bytes, self.base + self.size_bytes
+        # The guard of a block that ends where the heap ends needs no room in it.
+        return max((0, *(size - guard_bytes * (start + size < end) for start, size in self.gaps())))
 
     def validate(self) -> None:
         """Check every invariant in O(n log n).

@@ -168,6 +168,12 @@ class Peer:
 
 
 @pytest.fixture
+def no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Freed memory comes back at once, to this program or another one; before the fixture that starts the board."""
+    monkeypatch.setenv("HBRT_QUARANTINE", "0")
+
+
+@pytest.fixture
 def chip(dsp_board: Board) -> Iterator[Chip]:
     """The test's board; blocks of ``chip.mem`` are freed at the end. Ask for it with the marker of images/ops.py."""
     chip = Chip(dsp_board)

@@ -24,7 +24,7 @@ from hbrt.errors import RequestRefusedError
 if TYPE_CHECKING:
     from tests.arm_client.conftest import Chip, Peer
 
-pytestmark = pytest.mark.dsp_board(image="../images/ops.py")
+pytestmark = [pytest.mark.dsp_board(image="../images/ops.py"), pytest.mark.usefixtures("no_rest")]
 COUNT = 24
 NBYTES = COUNT * 4
 MANY = 300
@@ -84,12 +84,6 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "pandas": of_pandas,
     "matplotlib": of_matplotlib,
 }
-
-
-@pytest.fixture(autouse=True)
-def _no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Freed memory comes back at once, to this program or another one."""
-    monkeypatch.setenv("HBRT_QUARANTINE", "0")
 
 
 @pytest.fixture

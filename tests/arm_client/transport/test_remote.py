@@ -90,12 +90,6 @@ def quick_to_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def _no_rest(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Freed memory comes back at once."""
-    monkeypatch.setenv("HBRT_QUARANTINE", "0")
-
-
-@pytest.fixture
 def far(relay: RemoteRelay) -> Iterator[Chip]:
     """The test's board as from another machine; the C names use it, too."""
     board = connect(relay.address)
@@ -195,9 +189,8 @@ class TestWhatMoves:
         theirs.view()[:6] = b"before"
         assert bytes_in(registered(theirs.phy_addr, 64), 6) == b"before"
 
-    @pytest.mark.usefixtures("_no_rest")
-    def test_an_address_used_again_holds_zeros(self, request: pytest.FixtureRequest) -> None:
-        far: Chip = request.getfixturevalue("far")
+    @pytest.mark.usefixtures("no_rest")
+    def test_an_address_used_again_holds_zeros(self, far: Chip) -> None:
         first = far.mem(64, b"old")
         assert far.outcome(far.ADD_ONE, first, first) == (0, "")
         place = first.phyAddr
