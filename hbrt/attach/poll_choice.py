@@ -13,10 +13,12 @@ from collections import deque
 SETTLING_TASKS = 2  # after a change, the core still does once what it did
 SETTLING_NS = 10_000_000  # after a change, the kernel's load balancer moves processes within a few ticks
 SAMPLE_TASKS, SAMPLE_NS = 16, 10_000_000  # a sample has at least so many tasks and costs at least so much
-SAMPLES = 3  # whose median counts: one during which another process took the CPU decides nothing
+SAMPLES = 3  # of sleeping the least counts, of polling the median: another process may take the CPU during one
 # A trial takes at most one part in so many of the time: after a change of mind, and when each trial has confirmed it.
 LEAST_HOLD, MOST_HOLD = 4, 64
-LEAST_GAIN = 1.05  # a tie is no reason to keep a CPU busy
+# Where CPUs are idle, polling costs a third to a tenth of sleeping. A gain less than this is luck: on a busy machine,
+# sleepers come to share a CPU, and to be cheap, only some time after a trial of theirs has ended.
+LEAST_GAIN = 1.5
 
 
 class PollChoice:
@@ -65,8 +67,12 @@ class PollChoice:
 
     def _choose(self, trial_ns: int) -> None:
         """Choose the way that has been cheaper, until the next trial."""
-        asleep, polled = (sorted(samples)[len(samples) // 2] for samples in self._samples)
-        was_best, self._best = self._best, asleep > polled * LEAST_GAIN
+        asleep_samples, polled_samples = self._samples
+        asleep, polled = min(asleep_samples), sorted(polled_samples)[len(polled_samples) // 2]
+        pays = asleep > polled * LEAST_GAIN
+        if pays and len(asleep_samples) < SAMPLES:
+            return
+        was_best, self._best = self._best, pays
         self._hold = min(2 * self._hold, MOST_HOLD) if self._best is was_best else LEAST_HOLD
         # In tasks that cost as little as the best, what a trial of both ways takes.
         trial_tasks = 2 * (trial_ns + SETTLING_NS) / (polled if self._best else asleep)

@@ -96,6 +96,22 @@ def test_first_tasks_after_a_change_count_for_nothing() -> None:
     assert run.tasks[False] < 0.1 * run.tasks[True]
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_on_a_busy_machine_it_costs_what_sleeping_does_though_a_trial_of_sleeping_looks_dear(seed: int) -> None:
+    """Another process takes the CPU during trials, and sleepers share a CPU only some time after they began."""
+    chance, last, changed_ns, slow_ns = random.Random(seed), int(POLLED), 0, 0
+
+    def cost(polls: int, now_ns: int) -> int:
+        nonlocal last, changed_ns, slow_ns
+        if polls != last:
+            last, changed_ns, slow_ns = polls, now_ns, chance.choice((0, 15_000_000, 40_000_000))
+        if polls:
+            return 22_000
+        return chance.choice((30_000, 60_000, 200_000)) if now_ns - changed_ns < slow_ns else 14_000
+
+    assert Run(cost).mean_ns() <= 1.1 * 14_000
+
+
 def test_who_calls_seldom_is_not_tried_for_longer() -> None:
     choice, now_ns, polled, count = PollChoice(), 0, 0, 20_000
     for _ in range(count):  # a camera's: 33 ms between two calls
