@@ -278,18 +278,20 @@ class Board:
         return self._parameters.hold(raw) if raw else None
 
 
-def connect(board: str | None = None) -> Board:
+def connect(board: str | None = None, *, check: str | None = None) -> Board:
     """Attach to a board.
 
     Args:
         board: Name or directory of a running board. None takes the board that the C names use, which is the first one
             that this process attached to; with none yet that of HBRT_BOARD, and when it does not run a private one for
             this process's life (HBRT_AUTOSTART=0 turns that off).
+        check: What is watched in this program: words of HBRT_CHECK, such as "memory,dma"; None takes HBRT_CHECK.
 
     Raises:
-        BoardError: no such board runs, or the private one does not start; says why.
+        BoardError: no such board runs, or the private one does not start; says why. WrongUseError: this process is
+            attached already, with other checks. BadSettingError: ``check`` has a word that is none.
     """
-    return Board(sessions.acquire(board))
+    return Board(sessions.acquire(board, check))
 
 
 @contextlib.contextmanager
@@ -299,6 +301,7 @@ def private_board(
     cores: int = 2,
     ddr_bytes: int | None = None,
     directory: Path | None = None,
+    check: str | None = None,
 ) -> Iterator[Board]:
     """A board of this block's own, which the C names use meanwhile; gone at the end, with everything on it.
 
@@ -307,14 +310,17 @@ def private_board(
         cores: Cores.
         ddr_bytes: DDR; None takes HBRT_DDR.
         directory: Where; None makes a directory of its own.
+        check: As for ``connect``.
 
     Raises:
-        BoardError: it does not start, for one because the image does not load; has the traceback.
+        BadSettingError: ``check`` has a word that is none. BoardError: it does not start, for one because the image does not load; has the traceback.
     """
     from hbrt.board.paths import private_directory
 
     path = directory or private_directory()
-    session = sessions.start_board(path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes)
+    session = sessions.start_board(
+        path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes, check=check
+    )
     session.users = 1
     before = sessions.set_default(session)
     board = Board(session)

@@ -5,8 +5,8 @@ Installed with the package (entry point ``pytest11``). Fixtures:
 ``dsp_board``
     Connected board (``arm_client.client.Board``); the C names use it meanwhile. A test that leaves memory allocated or
     tasks unreleased on it fails, as does one that wrote past a block or into freed memory. Choose the image with
-    ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False)``, its path relative to the
-    test file, or for all tests with the ini option ``dsp_image``.
+    ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False, check="memory,dma")``, its path
+    relative to the test file, or for all tests with the ini option ``dsp_image``.
 ``dsp_board_factory``
     ``with dsp_board_factory(image=..., cores=...) as board:`` for a test that needs several, or chooses at run time.
 
@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False): the board that the dsp_board fixture gives",
+        "dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False, check=None): the board of the fixture",
     )
 
 
@@ -123,7 +123,7 @@ def _fixtures_use_board(item: pytest.Function) -> bool:
 
 
 _KEPT = ": an array or a buffer that something still refers to, such as a variable of a module or a class"
-_CHOICES = ("image", "cores", "ddr_bytes", "fresh")
+_CHOICES = ("image", "cores", "ddr_bytes", "fresh", "check")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 _READ_LOG: pytest.StashKey[Callable[[], str]] = pytest.StashKey()
@@ -176,7 +176,7 @@ def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
 def dsp_board_factory(
     request: pytest.FixtureRequest,
 ) -> Callable[..., contextlib.AbstractContextManager[Board]]:
-    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes``, ``fresh``; use the result in a with statement.
+    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes``, ``fresh``, ``check``; use the result with `with`.
 
     Arrays that still exist when the statement ends go with the board and are no leak; what ``hbSysAllocMem`` gave is.
     """
@@ -197,6 +197,7 @@ def _board(
     fresh: bool = False,
     may_keep_arrays: bool = False,
     owner: object = None,
+    check: str | None = None,
 ) -> Iterator[Board]:
     from arm_client.client import Board
     from arm_client.errors import BoardLostError
@@ -206,7 +207,7 @@ def _board(
     wanted = _wanted(image, cores, ddr_bytes)
     daemon = _pool.take(wanted, fresh=fresh)
     is_clean = False
-    session = sessions.Session(BoardPaths(daemon.path))
+    session = sessions.Session(BoardPaths(daemon.path), check=check)
     session.users = 1
     session.is_silent = True  # the test fails with these sentences
     before = sessions.set_default(session)

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from typing import TypeAlias
 
-from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
+from hbrt.ddr.layout import CLIENT_CHECKS, CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
 from hbrt.mailbox.doorbell import has_room, ring
 from hbrt.mailbox.table import FIRST_END, Actor, Mailbox, State
 from hbrt.protocol.control import TOKEN_BYTES
@@ -39,8 +39,10 @@ class NoRoomError(Exception):
 class Clients:
     """All clients of a board and the pool of task slots."""
 
-    def __init__(self, mailbox: Mailbox) -> None:
+    def __init__(self, mailbox: Mailbox, checks: int = 0) -> None:
+        """``checks`` are watched in the tasks of every client."""
         self._mailbox = mailbox
+        self._checks = checks
         # The longest-unused id is given next: so a late message does not reach another client.
         self._free_ids = deque(range(1, CLIENT_COUNT))
         self._free_slots = list(range(SLOT_COUNT - 1, -1, -1))
@@ -61,6 +63,7 @@ class Clients:
         self.by_id[client.id] = client
         record = self._mailbox.layout.client(client.id)
         self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
+        self._mailbox.map[record + CLIENT_CHECKS] = self._checks
         self._mailbox.map[record + CLIENT_PID : record + CLIENT_PID + 4] = pid.to_bytes(4, "little")
         return client
 

@@ -50,7 +50,8 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_FILL",
         "fill:zeros|pattern|random:SEED",
         "zeros",
-        "what a new block of a board's memory or TCM holds: the pattern is 0xcd, a seed is a whole number",
+        "what a new block of a board's memory or TCM holds: the pattern is 0xcd, a seed is a whole number; under "
+        "checks, the pattern",
     ),
     Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
     Setting(
@@ -59,9 +60,10 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting(
         "HBRT_CHECK",
-        "choice:tell|fail",
+        "words:tell|fail|fail-fast|memory|coherence|dma|layout|race|all",
         "tell",
-        "fail ends a program with exit code 1 when the board found mistakes of it; tell names them only",
+        "what is watched, with commas between the words; fail ends a program with exit code 1 when mistakes of it were "
+        "found, fail-fast also ends an op at its first; tell names them only",
     ),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
@@ -86,6 +88,11 @@ class BadSettingError(ValueError):
 def is_default(name: str) -> bool:
     """Whether a setting has its default, given or not."""
     return text(name) == _BY_NAME[name].default
+
+
+def is_given(name: str) -> bool:
+    """Whether the environment has a setting."""
+    return bool(os.environ.get(name))
 
 
 def text(name: str) -> str:
@@ -140,6 +147,27 @@ def choice(name: str) -> str:
     return raw
 
 
+def words(name: str, given: str | None = None) -> frozenset[str]:
+    """Value of a setting that takes several words of a closed list, with commas between them.
+
+    Args:
+        name: Of the setting.
+        given: Its value; None takes the environment's.
+
+    Raises:
+        BadSettingError: a word is not of the list.
+    """
+    raw = text(name) if given is None else given
+    found = [word for word in raw.replace(" ", "").split(",") if word]
+    allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
+    for word in found:
+        if word not in allowed:
+            raise BadSettingError(
+                f"{name} has {word!r}; write words of {', '.join(allowed)}, with commas between them."
+            )
+    return frozenset(found)
+
+
 def is_relayed() -> bool:
     """Whether tasks of this process go by a relay: HB_DSP_RPC_MODE, else HB_UCP_ENABLE_RELAY_MODE.
 
@@ -180,7 +208,7 @@ def check(*names: str) -> None:
         BadSettingError: one has a value that it cannot have.
     """
     readers: dict[str, Callable[[str], object]] = {
-        "int": integer, "bool": flag, "size": size_bytes, "choice": choice, "fill": fill
+        "int": integer, "bool": flag, "size": size_bytes, "choice": choice, "fill": fill, "words": words
     }  # fmt: skip
     for name in names or tuple(_BY_NAME):
         readers.get(_BY_NAME[name].kind.partition(":")[0], text)(name)

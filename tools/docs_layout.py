@@ -10,6 +10,7 @@ from typing import NamedTuple
 from dsp_server.lifecycle.life import STATES
 from hbrt.ddr import layout
 from hbrt.ddr.layout import BEAT_SECONDS
+from hbrt.findings.checks import Check
 from hbrt.mailbox import table as mailbox
 from hbrt.mailbox.table import MOVES, Actor, State
 from hbrt.settings import format_size
@@ -121,9 +122,11 @@ _CORE = (
     Field(layout.CORE_PID, "uint32", "pid", "process of the core, 0 for none"),
     Field(layout.CORE_BEAT_THREAD, "uint32", "beat_thread", "the kernel's id of the thread that beats"),
 )
+_CHECKS = ", ".join(f"{int(check)} {str(check.name).lower().replace('_', '-')}" for check in Check)
 _CLIENT = (
     Field(layout.CLIENT_ASLEEP, "uint8", "asleep", "1 while the client sleeps on its doorbell, or is about to"),
     Field(layout.CLIENT_SLEEPS, "uint8", "sleeps", "1 while polling costs the client more: its cores do not poll"),
+    Field(layout.CLIENT_CHECKS, "uint8", "checks", f"what is watched in its tasks: {_CHECKS}"),
     Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it has gone"),
 )
 _STATES = {

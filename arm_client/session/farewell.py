@@ -15,6 +15,8 @@ from hbrt.findings.text import line_of
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
 
+_FAILING = frozenset({"fail", "fail-fast"})
+
 found: list[Finding] = []
 """Every finding of this process's mistakes, of all boards that it has left."""
 
@@ -43,7 +45,7 @@ def end_with_exit_code() -> None:
 
     For the last exit handler: the interpreter has no other way to change the code then.
     """
-    if not found or settings.choice("HBRT_CHECK") != "fail":
+    if not found or not settings.words("HBRT_CHECK") & _FAILING:
         return
     import logging
 

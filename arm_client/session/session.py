@@ -19,12 +19,15 @@ from arm_client.transport.choose import attach
 from hbrt import settings
 from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, launch
-from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
-from hbrt.errors import BoardError, NoDaemonError
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, board_ref, private_directory
+from hbrt.ddr.layout import CLIENT_CHECKS
+from hbrt.errors import BoardError, NoDaemonError, WrongUseError
+from hbrt.findings.checks import OF_CORES, Check, checks_of
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     from arm_client.strict.checker import CoherencyChecker
+    from hbrt.attach.link import Link
 
 _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
 
@@ -32,8 +35,13 @@ _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it take
 class Session:
     """A process's hands on one board: link, tasks, memory; counted by its users."""
 
-    def __init__(self, paths: BoardRef, daemon: Launched | None = None) -> None:
-        """Attach to the board at ``paths``; ``daemon`` is the private daemon that ends with this session.
+    def __init__(self, paths: BoardRef, daemon: Launched | None = None, check: str | None = None) -> None:
+        """Attach to the board at ``paths``.
+
+        Args:
+            paths: Where it is.
+            daemon: The private daemon that ends with this session.
+            check: What is watched, as HBRT_CHECK says it; None takes HBRT_CHECK. What the board watches comes to it.
 
         Raises:
             BoardError: it cannot be attached to; NoDaemonError when nobody serves it. BadSettingError.
@@ -46,7 +54,7 @@ class Session:
         self._is_closed = False
         self.checker: CoherencyChecker | None = None
         try:
-            settings.check("HBRT_CHECK")
+            wanted = checks_of(settings.words("HBRT_CHECK", check))
             if settings.choice("HBRT_CACHE") == "strict":
                 from arm_client.strict.checker import CoherencyChecker, checked  # strict mode alone pays for it
 
@@ -54,6 +62,7 @@ class Session:
                 self.checker = CoherencyChecker(self.link, self.tasks, self.blocks)
             else:
                 self.link, self.tasks, self.blocks = attach(paths)
+            self.checks = _turn_on(self.link, wanted)
         except BaseException as error:  # a setting with a wrong value, or no file descriptor left
             self._end_daemon()
             if isinstance(error, OSError | ImportError):
@@ -123,6 +132,23 @@ class Session:
             self.daemon = None
 
 
+def _turn_on(link: Link, checks: Check) -> Check:
+    """Let the cores know what is watched in this program's tasks; returns it with what the board watches."""
+    if isinstance(link.paths, RemoteBoard):
+        if checks & OF_CORES:
+            import logging
+
+            logging.getLogger("hbrt").warning(
+                "Board %s is on another machine, whose cores do not watch this program. Start it there with "
+                "'hbrt start --check ...'.",
+                link.paths.name,
+            )
+        return checks
+    at = link.ddr.layout.client(link.client_id) + CLIENT_CHECKS
+    link.mailbox.map[at] |= checks
+    return Check(link.mailbox.map[at])
+
+
 def default() -> Session:
     """The process's default session; attaches on first use, or anew when the board was restarted.
 
@@ -153,19 +179,29 @@ def attached() -> Session:
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
 
 
-def acquire(board: str | None = None) -> Session:
+def acquire(board: str | None = None, check: str | None = None) -> Session:
     """A session for one more user: the default one, or that of a named board (or its directory).
 
+    Args:
+        board: Name or directory; None for the default.
+        check: What is watched, as HBRT_CHECK says it; None for HBRT_CHECK, or what the session has.
+
     Raises:
-        BoardError: no such board runs, or it does not start.
+        BoardError: no such board runs, or it does not start. WrongUseError: this process is attached to it, with other
+            checks.
     """
     forked.notice()
     with process.lock:
         if board is None:
             known = process.default
-            session = known if known is not None and known.is_usable else _attach(_inherited_board())
+            session = known if known is not None and known.is_usable else _attach(_inherited_board(), check)
         else:
-            session = _attach(board)
+            session = _attach(board, check)
+        if check is not None and checks_of(settings.words("HBRT_CHECK", check)) & ~session.checks:
+            raise WrongUseError(
+                f"This process is attached to board {session.link.paths.name} already, without these checks: name them "
+                "in the first connect(), or in HBRT_CHECK."
+            )
         if process.default is None or process.default.link.fault:
             process.default = session
         session.users += 1
@@ -200,19 +236,19 @@ def set_default(session: Session | None) -> Session | None:
         return before
 
 
-def _attach(board: str | None) -> Session:
+def _attach(board: str | None, check: str | None = None) -> Session:
     paths = board_ref(board)
     session = process.sessions.get(paths.path)
     if session is not None and session.is_usable:
         return session
     try:
-        session = Session(paths)
+        session = Session(paths, check=check)
     except NoDaemonError:
         if board is not None or not settings.flag("HBRT_AUTOSTART"):
             raise
         session = None
     if session is None:  # out of the handler: an error of the private board did not come from this one
-        session = _private()
+        session = _private(check)
         session.stands_in = _whose_board_it_is(paths)
         if not settings.is_default("HBRT_BOARD"):
             _say_whose_board_it_is(paths, session.link.paths)
@@ -244,10 +280,10 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
     )
 
 
-def _private() -> Session:
+def _private(check: str | None) -> Session:
     """A board of this process's own, for its life."""
     image = settings.text("HBRT_IMAGE")
-    return start_board(private_directory(), image=image or None, is_private=True)
+    return start_board(private_directory(), image=image or None, is_private=True, check=check)
 
 
 def start_board(
@@ -257,6 +293,7 @@ def start_board(
     cores: int | None = None,
     ddr_bytes: int | None = None,
     is_private: bool = True,
+    check: str | None = None,
 ) -> Session:
     """Start a daemon in a directory and attach to it.
 
@@ -270,4 +307,4 @@ def start_board(
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=is_private,
     )
-    return Session(BoardPaths(path), launch(config, has_console=True))
+    return Session(BoardPaths(path), launch(config, has_console=True), check)

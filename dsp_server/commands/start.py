@@ -13,7 +13,7 @@ from hbrt import settings
 from hbrt.board.files import already_running, daemon_pid
 from hbrt.board.launch import LOAD_SECONDS, DaemonConfig, Launched
 from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import ImageFile, board_option, json_option, timeout_option, to_bytes
+from hbrt.cli.options import ImageFile, board_option, check_option, json_option, timeout_option, to_bytes
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
 
@@ -66,6 +66,7 @@ def daemon_options(function: F) -> F:
             show_default=True,
             help="Whether a core that crashed starts again by itself.",
         ),
+        check_option,
         timeout_option(LOAD_SECONDS),
     )
     for decorator in reversed(decorators):

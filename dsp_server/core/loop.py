@@ -27,11 +27,13 @@ from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import TileManager
+from dsp_server.registry import Op
 from hbrt.ddr.claim_lock import ClaimLockHeldError
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import (
     CLIENT_ASLEEP,
+    CLIENT_CHECKS,
     CLIENT_COUNT,
     CLIENT_RECORD_BYTES,
     CLIENT_SLEEPS,
@@ -39,6 +41,7 @@ from hbrt.ddr.layout import (
     CORE_TASKS,
     SLOT_RECORD_BYTES,
 )
+from hbrt.findings.checks import Check
 from hbrt.mailbox.doorbell import empty, has_room, ring
 from hbrt.mailbox.schedule import (
     ASLEEP,
@@ -139,7 +142,7 @@ class Core:
         self._fence = Fence()
         # Its halves, for the hot lines. No signal handler interrupts them: the process's handler returns outside an op.
         self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
-        self._clients = layout.clients + CLIENT_ASLEEP
+        self._clients, self._checks = layout.clients + CLIENT_ASLEEP, layout.clients + CLIENT_CHECKS
         # It ends with the client table: an invalid owner has no byte here.
         self._asleep = ddr.bytes[self._clients : layout.client(CLIENT_COUNT)]
         self._epoll = select.epoll()
@@ -348,7 +351,10 @@ class Core:
                 views = self._views.of(mm[record + REQUEST_CLIENT_AT : record + REQUEST.size])
                 function = op.op or op.resolve()
                 self._is_in_op = True
-                result = function(*views, self.tile_manager)
+                checks = mm[self._checks + context.client_id * CLIENT_RECORD_BYTES]
+                result = (
+                    function(*views, self.tile_manager) if not checks else self._run_checked(function, views, checks)
+                )
                 self._is_in_op = False
                 if not self._own[0]:
                     forked.leave(f"{op.name} (command {cmd:#x})")
@@ -369,6 +375,12 @@ class Core:
         if self.idma.queue or self.tile_manager.live_count or context.mappings:
             sweep(cmd, op.name if op else "", self.idma, self.tile_manager, has_raised=has_raised)
         self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
+
+    def _run_checked(self, function: Op, views: tuple[memoryview, memoryview], checks: int) -> object:
+        """Run an op of a program, or board, that has checks turned on."""
+        from dsp_server.detectors.run import run_checked  # who checks nothing does not load it
+
+        return run_checked(function, views, self.tile_manager, Check(checks))
 
     def _interrupt(self) -> None:
         """Send the main thread a signal: an urgent task may interrupt its op."""

@@ -31,6 +31,7 @@ from hbrt.board.launch import DaemonConfig
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
 from hbrt.errors import BoardError
+from hbrt.findings.checks import checks_of
 from hbrt.mailbox.table import Mailbox, State
 from hbrt.status import Status
 
@@ -59,7 +60,7 @@ class Supervisor:
         self.stop = stop
         self.journal = Journal(os.dup(2))
         self.mailbox = Mailbox(ddr)
-        self.clients = Clients(self.mailbox)
+        self.clients = Clients(self.mailbox, checks_of(settings.words("HBRT_CHECK")))
         rest_bytes = settings.size_bytes("HBRT_QUARANTINE")
         self.memory = Memory(ddr, self.mailbox, self.clients, self.journal.find, rest_bytes)
         self.reaper = TaskReaper(self.mailbox, self.clients)

@@ -47,7 +47,8 @@ VERBS: dict[str, Verb] = {
         "dsp_server.commands.keys:command", "Make keys for programs on other machines (hbrt relay --listen --keys DIR)."
     ),
     "run": Verb(
-        "arm_client.commands.run.command:command", "Run the sample programs of a group and compare their results."
+        "arm_client.commands.run.command:command",
+        "Run samples and compare their results, or run a program under checks.",
     ),
     "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),

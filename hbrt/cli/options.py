@@ -134,3 +134,30 @@ def timeout_option(default_s: float) -> Callable[[F], F]:
         show_default=True,
         help="Give up after this time, with exit code 124.",
     )
+
+
+def _turn_on(_ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is None:
+        return
+    before = os.environ.get("HBRT_CHECK")
+    os.environ["HBRT_CHECK"] = value  # the processes that the verb starts read it
+    try:
+        settings.words("HBRT_CHECK")
+    except settings.BadSettingError as error:
+        if before is None:
+            del os.environ["HBRT_CHECK"]
+        else:
+            os.environ["HBRT_CHECK"] = before
+        raise click.BadParameter(str(error).replace("HBRT_CHECK", "it", 1), param=param) from None
+
+
+def check_option(function: F) -> F:
+    """Add ``--check``, which is HBRT_CHECK for what the verb starts."""
+    return click.option(
+        "--check",
+        metavar="WORDS",
+        callback=_turn_on,
+        expose_value=False,
+        help="What is watched: memory, coherence, dma, layout, race, or all; with commas between them. "
+        "Default: HBRT_CHECK.",
+    )(function)

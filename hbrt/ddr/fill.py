@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable
 
 from hbrt import settings
+from hbrt.findings.checks import checks_of
 
 PATTERN = b"\xcd"
 """As a 32-bit float -4.3e8, as an int8 -51: neither a likely value nor a likely sum of such."""
@@ -21,6 +22,8 @@ def new_memory() -> Callable[[int], bytes] | None:
         BadSettingError: HBRT_FILL has none of its values.
     """
     how, seed = settings.fill("HBRT_FILL")
+    if not settings.is_given("HBRT_FILL") and checks_of(settings.words("HBRT_CHECK")):
+        how = "pattern"
     if how == "random":
         return random.Random(seed).randbytes  # noqa: S311 - repeatable, for a test
     return (lambda size_bytes: PATTERN * size_bytes) if how == "pattern" else None

@@ -49,6 +49,7 @@ ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_OFFLINE, ACTIVITY_
 CLIENT_RECORD_BYTES = 64
 CLIENT_ASLEEP = 0  # u8: 1 while the client waits for its doorbell
 CLIENT_SLEEPS = 1  # u8: 1 while polling costs the client more than it saves: cores that answer it do not poll
+CLIENT_CHECKS = 2  # u8: what is watched in its tasks, a Check of hbrt.findings.checks
 CLIENT_PID = 4  # u32
 CLIENT_COUNT = 1024
 

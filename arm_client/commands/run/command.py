@@ -13,10 +13,11 @@ import click
 from arm_client.commands.run.board import MODES, mode_of, running_board
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
+from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import any_board_option, json_option, timeout_option
+from hbrt.cli.options import any_board_option, check_option, json_option, timeout_option
 from hbrt.cli.tables import Column, show_json, show_table
 from hbrt.status import name_of
 
@@ -34,11 +35,12 @@ _CORES = {0: "any", 1: "0", 2: "1"}
 
 
 @click.command(
-    short_help="Run the sample programs of a group and compare their results.",
-    epilog="Example: hbrt run nn softmax --mode direct",
+    cls=RunCommand,
+    short_help="Run samples and compare their results, or run a program under checks.",
+    epilog="Example: hbrt run nn softmax --mode direct\n\nA program under checks: hbrt run --check memory,dma my_program.py 3",
 )
-@click.argument("group", required=False)
-@click.argument("names", metavar="[help | NAME...]", nargs=-1)
+@click.argument("group", metavar="[GROUP | PROGRAM]", required=False)
+@click.argument("names", metavar="[help | NAME... | ARGUMENT...]", nargs=-1)
 @any_board_option
 @click.option(
     "--output",
@@ -60,6 +62,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     type=click.Choice(MODES),
     help="How their tasks go to the cores. Default: HB_DSP_RPC_MODE, else relay, as the vendor's scripts do.",
 )
+@check_option
 @timeout_option(SAMPLE_SECONDS)
 @json_option
 @click.pass_context
@@ -83,7 +86,13 @@ def command(
     They run on the running board, or on a private one when none runs; their tasks go by the board's relay unless --mode
     or HB_DSP_RPC_MODE says direct. Each result is compared with a reference; the exit code is 1 when one failed. 'nn'
     runs a model too, where the extra 'dnn' is installed. --timeout is for each.
+
+    PROGRAM is a Python file or an executable file of your own; what follows it are its arguments. Its exit code is its
+    own, or 1 when a mistake of it was found.
     """
+    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+    if group is not None and group not in groups() and is_program(group):
+        run_program(group, names, board if was_named else None, mode)
     if group is None or group == "help":
         raise click.UsageError(f"Name a group of samples; there are {', '.join(groups())}.")
     wants_help = "help" in names
@@ -97,7 +106,6 @@ def command(
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
     options = options_of(samples, files, output, were_named=bool(named))
     mode = mode_of(board, mode)
-    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     with running_board(board, must_run=was_named) as (directory, is_private):
         if output is not None:
             prepare_output(output)

@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 
 import click
 
+from arm_client.commands.run.program import failing
+from hbrt import settings
 from hbrt.samples_dir import samples_dir
 
 # Samples that a group has from another one, as the vendor's script of the group has them.
@@ -149,7 +151,8 @@ def run_sample(
         mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
     read, write = os.pipe()
-    ours = {"HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode, "HBRT_CHECK": "fail"}
+    ours = {"HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
+    ours["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     environment = {**os.environ, **ours}
     command = [
         sys.executable,
