@@ -313,7 +313,8 @@ def private_board(
         check: As for ``connect``.
 
     Raises:
-        BadSettingError: ``check`` has a word that is none. BoardError: it does not start, for one because the image does not load; has the traceback.
+        BadSettingError: ``check`` has a word that is none. BoardError: it does not start, for one because the image
+            does not load; has the traceback.
     """
     from hbrt.board.paths import private_directory
 

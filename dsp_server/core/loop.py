@@ -376,7 +376,7 @@ class Core:
             sweep(cmd, op.name if op else "", self.idma, self.tile_manager, has_raised=has_raised)
         self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
 
-    def _run_checked(self, function: Op, views: tuple[memoryview, memoryview], checks: int) -> object:
+    def _run_checked(self, function: Op, views: tuple[memoryview, memoryview], checks: int) -> int:
         """Run an op of a program, or board, that has checks turned on."""
         from dsp_server.detectors.run import run_checked  # who checks nothing does not load it
 

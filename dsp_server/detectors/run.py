@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from hbrt.findings.checks import Check
 
 
-def run_checked(function: Op, views: tuple[memoryview, memoryview], tile_manager: TileManager, checks: Check) -> object:
+def run_checked(function: Op, views: tuple[memoryview, memoryview], tile_manager: TileManager, checks: Check) -> int:
     """Run an op under the detectors that ``checks`` names; returns what it returns, raises what it raises."""
     del checks
     return function(*views, tile_manager)

@@ -37,7 +37,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
 @click.command(
     cls=RunCommand,
     short_help="Run samples and compare their results, or run a program under checks.",
-    epilog="Example: hbrt run nn softmax --mode direct\n\nA program under checks: hbrt run --check memory,dma my_program.py 3",
+    epilog="Example: hbrt run nn softmax --mode direct\n\nUnder checks: hbrt run --check memory,dma my_program.py 3",
 )
 @click.argument("group", metavar="[GROUP | PROGRAM]", required=False)
 @click.argument("names", metavar="[help | NAME... | ARGUMENT...]", nargs=-1)
