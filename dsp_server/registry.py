@@ -23,7 +23,7 @@ class RegistrationError(ValueError):
 class Registration:
     """One command: its op (or where to import it from when first used), its name, its latency budget."""
 
-    __slots__ = ("cmd", "last_ns", "latency_us", "name", "op", "source")
+    __slots__ = ("cmd", "last_ns", "latency_us", "name", "op", "runs", "source")
 
     def __init__(self, cmd: int, name: str, source: str, latency_us: int, op: Op | None) -> None:
         self.cmd = cmd
@@ -32,6 +32,7 @@ class Registration:
         self.latency_us = latency_us
         self.op = op
         self.last_ns = 1 << 62  # how long it ran the last time; long, until it has run
+        self.runs = 0  # how often it has returned
 
     def resolve(self) -> Op:
         """The op; imports it on first use, so that heavy libraries load only in cores that need them."""

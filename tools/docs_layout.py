@@ -99,6 +99,17 @@ _BLOCK = (
     ("owner", "client id; 0 when its owner freed it and others have it registered"),
     ("sharer_count", "how many of the ids below count"),
 )
+_PROGRESS = (
+    (
+        "op_claim_ns",
+        "of the op that runs, as the last beat saw it: CLOCK_MONOTONIC of its claim; 0 for none, as the rest",
+    ),
+    ("still_ns", "host ns for which it has stood still, without waits for a CPU"),
+    ("still_cpu_ns", "of them, with a CPU"),
+    ("longest_ns", "its longest run of late; 0 before it has run five times"),
+    ("dma_handle", "iDMA handle that it polls, 0 for none"),
+    ("dma_outstanding", "iDMA descriptors that are outstanding"),
+)
 _CORE = (
     Field(
         layout.CORE_ACTIVITY,
@@ -121,6 +132,7 @@ _CORE = (
     Field(layout.CORE_CYCLES, "uint64", "cycles", "modelled cycles"),
     Field(layout.CORE_PID, "uint32", "pid", "process of the core, 0 for none"),
     Field(layout.CORE_BEAT_THREAD, "uint32", "beat_thread", "the kernel's id of the thread that beats"),
+    *fields(layout.PROGRESS, _PROGRESS, layout.CORE_PROGRESS),
 )
 _CHECKS = ", ".join(f"{int(check)} {str(check.name).lower().replace('_', '-')}" for check in Check)
 _CLIENT = (

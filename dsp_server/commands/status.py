@@ -56,7 +56,7 @@ _MAY_COME = frozenset(
 )
 @any_board_option
 @click.option("--clients", "only_clients", is_flag=True, help="Show the attached programs only.")
-@click.option("--wait-healthy", is_flag=True, help="Wait until every core runs and beats, at most --timeout.")
+@click.option("--wait-healthy", is_flag=True, help="Wait until every core is ok or busy, at most --timeout.")
 @timeout_option(WAIT_SECONDS)
 @json_option
 @click.pass_context
@@ -65,9 +65,12 @@ def command(
 ) -> None:
     """Show a board: state, cores, memory, attached programs, and mistakes that it found (overruns, leaks).
 
-    The exit code is 0 when the board is healthy: every core runs and beats. It is 3 when it is not: offline, a core
-    crashed or stalled, or no core able to claim a task. With --wait-healthy it is 124 when that does not come about in
-    time.
+    HEALTH is ok, busy (it runs an op), stuck (its op makes no progress), stalled (it does not beat), or the state of a
+    core that does not run.
+
+    The exit code is 0 when the board is healthy: every core is ok or busy. It is 3 when it is not: offline, a core
+    crashed, stalled or stuck, or no core able to claim a task; a sentence says why. With --wait-healthy it is 124 when
+    that does not come about in time.
 
     A board of another machine (tcp://HOST:PORT) is looked at over its relay, with the keys that programs use.
     """

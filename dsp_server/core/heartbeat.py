@@ -13,7 +13,7 @@ import select
 import struct
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from hbrt.ddr.layout import BEAT_SECONDS, CORE_BEAT_THREAD, CORE_HEARTBEAT
 
@@ -30,7 +30,7 @@ class Heartbeat:
     Args:
         shared: The DDR file's bytes.
         record: Offset of the core's record.
-        rescan: Called once a heartbeat, in this thread; it must be short.
+        on_beat: Each is called once a heartbeat, in this thread; they must be short.
         urgent_doorbell: An eventfd, rung for a task that may interrupt the core's op.
         interrupt: Called in this thread when the urgent doorbell rang.
     """
@@ -39,13 +39,13 @@ class Heartbeat:
         self,
         shared: memoryview,
         record: int,
-        rescan: Callable[[], None],
+        on_beat: Sequence[Callable[[], None]],
         urgent_doorbell: int,
         interrupt: Callable[[], None],
     ) -> None:
         self._shared = shared
         self._record = record
-        self._rescan = rescan
+        self._on_beat = on_beat
         self._urgent_doorbell = urgent_doorbell
         self._interrupt = interrupt
         self._thread = threading.Thread(target=self._run, name="heartbeat", daemon=True)
@@ -68,7 +68,8 @@ class Heartbeat:
             if time.monotonic() >= next_beat:
                 next_beat += BEAT_SECONDS
                 self._write()
-                self._rescan()
+                for look in self._on_beat:
+                    look()
 
     def _write(self) -> None:
         _U64.pack_into(self._shared, self._record + CORE_HEARTBEAT, time.monotonic_ns())

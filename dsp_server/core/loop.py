@@ -22,6 +22,7 @@ from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.heartbeat import Heartbeat, doorbells_in_use
 from dsp_server.core.op_checks import sweep
 from dsp_server.core.op_output import with_what_it_said
+from dsp_server.core.progress import Progress, Run
 from dsp_server.core.views import Views
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
@@ -163,7 +164,9 @@ class Core:
         """Serve tasks until ``is_stopping``."""
         signal.signal(PREEMPT_SIGNAL, lambda *_: self._preempt())
         self._main_thread = threading.get_ident()
-        Heartbeat(self._ddr_bytes, self._record, self._rescan, self._urgent_doorbell, self._interrupt).start()
+        progress = Progress(self._ddr_bytes, self._record, self._main_thread, self._running_op, self._ops)
+        on_beat = (self._rescan, progress.look)
+        Heartbeat(self._ddr_bytes, self._record, on_beat, self._urgent_doorbell, self._interrupt).start()
         self._announce_all()
         while not self.is_stopping:
             slot = self._claim()
@@ -218,6 +221,11 @@ class Core:
                 # Also an owner that seems awake: the core that cleared its flag may have been stopped before its ring.
                 if doorbell is not None and has_room(doorbell):
                     ring(doorbell)
+
+    def _running_op(self) -> Run | None:
+        """The op that runs, for the heartbeat's thread."""
+        op = self._ops.get(self._context.task[0]) if self._is_in_op and self._context.task else None
+        return None if op is None else Run(self._claim_ns, op, self.idma)
 
     def _free_stuck_ring(self) -> None:
         """Empty the full doorbells of clients: a ring of a full one would block this core for ever."""
@@ -360,6 +368,7 @@ class Core:
                     forked.leave(f"{op.name} (command {cmd:#x})")
                 done_ns = monotonic_ns()
                 op.last_ns = done_ns - start_ns
+                op.runs += 1
                 if type(result) is not int or result:
                     result = as_status(result)
                     text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()

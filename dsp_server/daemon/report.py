@@ -4,22 +4,31 @@ from __future__ import annotations
 
 import os
 import time
-from typing import Any
+from typing import Any, NamedTuple
 
 from dsp_server.clients import Client, Clients
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.core_state import BoardCore
-from dsp_server.lifecycle.health import CoreHealth
+from dsp_server.lifecycle.health import CoreHealth, OpRun
 from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING
 from dsp_server.lifecycle.lifecycle import Lifecycle
+from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal
 from dsp_server.registry import range_name
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import SLOT_COUNT
-from hbrt.mailbox.table import Mailbox, State
+from hbrt.mailbox.table import Answer, Mailbox, Request, State
+
+
+class RunningTask(NamedTuple):
+    """A task that a core runs: its slot, what was asked for, and the answer so far."""
+
+    slot: int
+    task: Request
+    on: Answer
 
 
 class Report:
@@ -32,6 +41,7 @@ class Report:
         clients: Clients,
         memory: Memory,
         lifecycle: Lifecycle,
+        watchdog: Watchdog,
         journal: Journal,
         locks: LockWatch,
         gateways: Gateways,
@@ -41,6 +51,7 @@ class Report:
         self._clients = clients
         self._memory = memory
         self._lifecycle = lifecycle
+        self._watchdog = watchdog
         self._journal = journal
         self._locks = locks
         self._gateways = gateways
@@ -52,8 +63,9 @@ class Report:
         cores = self._lifecycle.cores
         states = self._mailbox.slots_in
         now_ns = time.monotonic_ns()
-        beats = [core.health(now_ns) for core in cores]
         running = self._running(now_ns)
+        runs = self._runs(running, now_ns)
+        beats = [core.health(now_ns, runs.get(core.index)) for core in cores]
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]
         return {
             "board": self._paths.name,
@@ -71,13 +83,13 @@ class Report:
                     **_core(core),
                     "health": beat.word,
                     "beat_age_s": beat.beat_age_s,
-                    "problem": _problem(core, beat, running),
+                    "problem": _problem(core, beat, runs.get(core.index)),
                 }
                 for core, beat in zip(cores, beats, strict=True)
             ],
             "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
             "oldest_waiting": self._oldest_waiting(now_ns),
-            "longest_running": running[0] if running else None,
+            "longest_running": self._longest(running[0], now_ns) if running else None,
             "slots": {
                 "total": SLOT_COUNT,
                 "leased": sum(len(client.slots) for client in clients),
@@ -103,24 +115,42 @@ class Report:
             "client": oldest.client,
         }
 
-    def _running(self, now_ns: int) -> list[dict[str, Any]]:
+    def _running(self, now_ns: int) -> list[RunningTask]:
         """The running tasks, the longest first; they show hangs."""
-        cores = [core for core in self._lifecycle.cores if core.child]
-        names = {core.index: {row[0]: row[1] for row in core.child.ops} for core in cores if core.child}
+        serving = {core.index for core in self._lifecycle.cores if core.child}
         slots = self._mailbox.slots_in(State.RUNNING)
-        running = [(self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
+        running = [RunningTask(slot, self._mailbox.request(slot), self._mailbox.answer(slot)) for slot in slots]
         # A claim time before the submission, whose time is the sequence, belongs to an earlier task in the slot.
-        of_now = [(task, on) for task, on in running if on.core in names and task.sequence <= on.claim_ns <= now_ns]
-        return [
-            {
-                "age_s": (now_ns - on.claim_ns) / 1e9,
-                "cmd": task.cmd,
-                "name": names[on.core].get(task.cmd, ""),
-                "core": on.core,
-                "client": task.client,
-            }
-            for task, on in sorted(of_now, key=lambda one: one[1].claim_ns)
-        ]
+        of_now = [one for one in running if one.on.core in serving and one.task.sequence <= one.on.claim_ns <= now_ns]
+        return sorted(of_now, key=lambda one: one.on.claim_ns)
+
+    def _longest(self, one: RunningTask, now_ns: int) -> dict[str, Any]:
+        child = self._lifecycle.cores[one.on.core].child
+        return {
+            "age_s": (now_ns - one.on.claim_ns) / 1e9,
+            "cmd": one.task.cmd,
+            "name": next((row[1] for row in (child.ops if child else ()) if row[0] == one.task.cmd), ""),
+            "core": one.on.core,
+            "client": one.task.client,
+        }
+
+    def _runs(self, running: list[RunningTask], now_ns: int) -> dict[int, OpRun]:
+        """The op that each core runs; of two, one has interrupted the other."""
+        runs = {}
+        for slot, task, on in running:
+            core = self._lifecycle.cores[on.core]
+            if core.child is not None:
+                seen = core.progress(on.claim_ns)
+                interrupted_ns = self._watchdog.interrupted_ns((slot, task.sequence))
+                runs[on.core] = OpRun(
+                    f"{core.child.name_of(task.cmd)} (command {task.cmd:#x})",
+                    (now_ns - on.claim_ns - interrupted_ns) / 1e9,
+                    core.child.budget_us(task.cmd) / 1e6,
+                    seen.still_ns / 1e9,
+                    seen.cpu_ns / 1e9,
+                    seen.longest_ns / 1e9,
+                )
+        return runs
 
     def state(self) -> str:
         """State of the board: running while a core runs, else crashed if one is, else offline."""
@@ -176,12 +206,11 @@ def _core(core: BoardCore) -> dict[str, Any]:
     }
 
 
-def _problem(core: BoardCore, beat: CoreHealth, running: list[dict[str, Any]]) -> str:
-    ops = [f"{task['name'] or 'an op'} (command {task['cmd']:#x})" for task in running if task["core"] == core.index]
+def _problem(core: BoardCore, beat: CoreHealth, run: OpRun | None) -> str:
     return health.problem(
         f"Core {core.index}{f' (process {core.child.pid})' if core.child else ''}",
         beat,
-        ops[-1] if ops else "",  # of two, one has interrupted the other
+        run,
         core.life.last_crash,
         is_stopped=beat.word == "stalled" and core.is_stopped,
         comes_back=core.life.is_wanted,

@@ -98,8 +98,19 @@ class Supervisor:
         self.control_socket = ControlSocket(paths, self.loop, self.journal)
         locks = LockWatch(self.mailbox.claim_lock, self.clients, self.journal)
         self.gateways = Gateways(paths, self.loop, self.journal)
+        self.watchdog = Watchdog(
+            self.mailbox, self.reaper, self.lifecycle.cores, self.lifecycle.handle, locks.poll, self.loop, watchdog_ms
+        )
         report = Report(
-            paths, self.mailbox, self.clients, self.memory, self.lifecycle, self.journal, locks, self.gateways
+            paths,
+            self.mailbox,
+            self.clients,
+            self.memory,
+            self.lifecycle,
+            self.watchdog,
+            self.journal,
+            locks,
+            self.gateways,
         )
         self.control = Control(
             self.clients,
@@ -114,9 +125,6 @@ class Supervisor:
             self.gateways,
         )
         self.control_socket.open(self.control.handle)
-        self.watchdog = Watchdog(
-            self.mailbox, self.reaper, self.lifecycle.cores, self.lifecycle.handle, locks.poll, self.loop, watchdog_ms
-        )
         self.lifecycle.is_recovering = config.is_recovering
         self.reloader = Reloader(self.loop, self.journal, self.lifecycle) if config.is_reloading else None
         self.log_bound = LogBound(paths.log, self.loop, self.journal, settings.size_bytes("HBRT_LOG"))

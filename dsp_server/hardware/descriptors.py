@@ -77,6 +77,7 @@ class Idma:
         self.tile_manager = tile_manager
         self.depth = depth
         self.last_error = ""
+        self.polled = 0  # the handle of the last poll; a core's heartbeat takes it, to say what its op waits for
         self._last_failure = (0, "")  # its code, and the line of the call
         self.queue: deque[Descriptor] = deque()
         self._last_handle = 0
@@ -162,6 +163,7 @@ class Idma:
             UnknownHandle: no descriptor has had it.
         """
         end_cycle = self._end_cycle(handle)
+        self.polled = handle
         if end_cycle is None:
             return True
         counter = self.counter

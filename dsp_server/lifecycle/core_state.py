@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.child import CoreChild
@@ -18,13 +19,26 @@ from hbrt.ddr.layout import (
     CORE_EPOCH,
     CORE_HEARTBEAT,
     CORE_PID,
+    CORE_PROGRESS,
     CORE_STATE,
     CORE_TASKS,
+    PROGRESS,
 )
 
 _COUNTERS = struct.Struct("<QQQ")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
+
+
+class OpProgress(NamedTuple):
+    """What the last beat saw of the op that runs; times in ns, all 0 without one. See dsp_server/core/progress.py."""
+
+    claim_ns: int  # of its task, CLOCK_MONOTONIC
+    still_ns: int
+    cpu_ns: int
+    longest_ns: int
+    dma_handle: int  # that it polls, 0 for none
+    dma_outstanding: int  # descriptors
 
 
 class BoardCore:
@@ -60,9 +74,14 @@ class BoardCore:
         beat: int = _U64.unpack_from(self._map, self._record + CORE_HEARTBEAT)[0]
         return max(beat, int(self.child.served_since * 1e9)) if self.child is not None else beat
 
-    def health(self, now_ns: int) -> health.CoreHealth:
-        """Health by the last heartbeat; ``now_ns`` is CLOCK_MONOTONIC."""
-        return health.of_core(self.life.state, self.heartbeat_ns(), now_ns, self._is_starved)
+    def health(self, now_ns: int, run: health.OpRun | None = None) -> health.CoreHealth:
+        """Health by the last heartbeat and the op that runs; ``now_ns`` is CLOCK_MONOTONIC."""
+        return health.of_core(self.life.state, self.heartbeat_ns(), now_ns, self._is_starved, run)
+
+    def progress(self, claim_ns: int) -> OpProgress:
+        """What the last beat saw of the task with this claim time; zeros when it saw another one, or none."""
+        seen = OpProgress(*PROGRESS.unpack_from(self._map, self._record + CORE_PROGRESS))
+        return seen if seen.claim_ns == claim_ns else OpProgress(0, 0, 0, 0, 0, 0)
 
     @property
     def is_stopped(self) -> bool:

@@ -71,6 +71,10 @@ class Watchdog:
         """Start polling."""
         self._loop.later(IDLE_POLL_SECONDS, self._poll)
 
+    def interrupted_ns(self, task: TaskKey) -> int:
+        """How long tasks of priority 255 have interrupted a running task so far."""
+        return self._interrupted_ns.get(task, 0)
+
     def _poll(self) -> None:
         now_ns = time.monotonic_ns()
         is_held_up = self._check_lock(now_ns)

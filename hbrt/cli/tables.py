@@ -23,8 +23,8 @@ class Column(NamedTuple):
 
 
 _COLOURS = {
-    **dict.fromkeys(("running", "ok"), "green"),
-    **dict.fromkeys(("offline", "busy", "stalled"), "yellow"),
+    **dict.fromkeys(("running", "ok", "busy"), "green"),
+    **dict.fromkeys(("offline", "stalled"), "yellow"),
     **dict.fromkeys(("crashed", "stuck", "hung", "failed"), "red"),
 }
 """Of the states of boards, cores and samples; any other has none."""

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dsp_server.commands.doctor.checks import Check, Level
+from dsp_server.lifecycle.health import HEALTHY
 from dsp_server.process.proc_state import STOPPED, state_of
 from hbrt.board.files import boards_in, daemon_pid, leftovers, remove_files, take_lock
 from hbrt.board.paths import BoardPaths, home, is_private_name
@@ -87,7 +88,7 @@ def _running(paths: BoardPaths, pid: int, shown: str) -> Iterator[Check]:
         found, _, advice = problem.partition(". ")
         yield Check(f"{name} claim lock", Level.FAIL, found, advice)
     for core in status["cores"]:
-        if core["health"] == "ok" or core["next"]:
+        if core["health"] in HEALTHY or core["next"]:
             continue
         # A user wants a stopped core to be offline.
         level = Level.WARN if core["health"] == "offline" else Level.FAIL

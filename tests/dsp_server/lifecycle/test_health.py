@@ -47,38 +47,78 @@ def test_a_hang_is_told_within_a_tenth_of_a_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "op", "is_stopped", "comes_back", "said"),
+    ("word", "run", "is_stopped", "comes_back", "said"),
     [
-        ("ok", "", False, True, "^$"),
-        ("offline", "", False, False, r"^Core 0 is offline\.$"),
-        ("crashed", "", False, True, r"^Core 0 has crashed; it starts again by itself\. It fell\.$"),
-        ("crashed", "", False, False, r"^Core 0 has crashed; it stays down until somebody restarts it\. It fell\.$"),
+        ("ok", None, False, True, "^$"),
+        ("offline", None, False, False, r"^Core 0 is offline\.$"),
+        ("crashed", None, False, True, r"^Core 0 has crashed; it starts again by itself\. It fell\.$"),
+        ("crashed", None, False, False, r"^Core 0 has crashed; it stays down until somebody restarts it\. It fell\.$"),
         (
             "stalled",
-            "spin (command 0x1000)",
+            health.OpRun("spin (command 0x1000)", 1.0),
             False,
             True,
             r" for 0\.3 s while it runs spin \(command 0x1000\): .* in C code",
         ),
-        ("stalled", "", True, True, r" for 0\.3 s and runs no op: its process is stopped, by a signal \(SIGSTOP\)"),
-        ("stalled", "", False, True, r" for 0\.3 s and runs no op: .* global interpreter lock\.$"),
+        ("busy", health.OpRun("spin (command 0x1000)", 99.0), False, True, "^$"),
+        (
+            "stuck",
+            health.OpRun("spin (command 0x1000)", 9.0, 0.0, 3.0, 0.0, 0.02),
+            False,
+            True,
+            r"^Core 0 is stuck: spin \(command 0x1000\) has waited in one place for 3\.0 s; its longest .* 0\.02 s\.$",
+        ),
+        (
+            "stuck",
+            health.OpRun("spin (command 0x1000)", 0.6, 0.5),
+            False,
+            True,
+            r"^Core 0 is stuck: .* has run for 0\.6 s; its stated latency is 0\.5 s\.$",
+        ),
+        ("stalled", None, True, True, r" for 0\.3 s and runs no op: its process is stopped, by a signal \(SIGSTOP\)"),
+        ("stalled", None, False, True, r" for 0\.3 s and runs no op: .* global interpreter lock\.$"),
     ],
 )
 def test_a_problem_is_one_sentence(
     word: str,
-    op: str,
+    run: health.OpRun | None,
     is_stopped: bool,  # noqa: FBT001
     comes_back: bool,  # noqa: FBT001
     said: str,
 ) -> None:
     found = health.CoreHealth(word, 0.3)
-    sentence = health.problem("Core 0", found, op, "It fell.", is_stopped=is_stopped, comes_back=comes_back)
+    sentence = health.problem("Core 0", found, run, "It fell.", is_stopped=is_stopped, comes_back=comes_back)
     assert re.search(said, sentence)
+
+
+@pytest.mark.parametrize(
+    ("stated_s", "still_s", "cpu_s", "longest_s", "word"),
+    [
+        (0.0, 0.0, 0.0, 0.0, "busy"),
+        (0.0, 1000.0, 0.0, 0.0, "busy"),  # nobody knows how long it usually takes
+        (0.0, 1.1, 0.0, 0.001, "stuck"),
+        (0.0, 0.9, 0.0, 0.001, "busy"),
+        (0.0, 9.0, 0.0, 1.0, "busy"),  # it often takes long
+        (0.0, 11.0, 0.0, 1.0, "stuck"),
+        (0.0, 4.9, 4.8, 0.001, "busy"),  # one call over more data than usual
+        (0.0, 5.1, 5.0, 0.001, "stuck"),
+        (200.0, 0.0, 0.0, 0.0, "busy"),
+        (99.0, 0.0, 0.0, 0.0, "stuck"),  # beyond its stated latency, whether it moves or not
+    ],
+)
+def test_an_op_is_stuck_that_stands_still_for_ten_times_its_usual_time(
+    stated_s: float, still_s: float, cpu_s: float, longest_s: float, word: str
+) -> None:
+    run = health.OpRun("spin (command 0x1000)", 100.0, stated_s, still_s, cpu_s, longest_s)
+    assert health.of_core("running", 10 * SECOND, 10 * SECOND, lambda: False, run).word == word
+    assert health.of_core("running", 0, 10 * SECOND, lambda: False, run).word == "stalled"
+    assert health.of_core("crashed", 0, 10 * SECOND, lambda: False, run).word == "crashed"
 
 
 def test_a_board_is_healthy_when_all_its_cores_are() -> None:
     fine, dead = health.CoreHealth("ok", 0.0), health.CoreHealth("crashed", None)
-    assert health.of_board([fine, fine])
+    assert health.of_board([fine, health.CoreHealth("busy", 0.0)])
+    assert not health.of_board([fine, health.CoreHealth("stuck", 0.0)])
     assert not health.of_board([fine, dead])
     assert not health.of_board([])
 

@@ -1,0 +1,158 @@
+"""Whether the op that runs makes progress: a core's heartbeat looks at its stack, and the op pays nothing for that.
+
+An op stands still while each look finds every frame of its thread at the same instruction, with the same local
+variables: a loop in Python is looked at where it jumps back, so that its instruction alone does not show its progress.
+The time in which the thread waits for a CPU does not count, nor the time in a debugger. The daemon judges the result,
+see dsp_server/lifecycle/health.py.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple, TypeAlias
+
+from dsp_server.hardware.descriptors import Idma
+from dsp_server.process.proc_state import BUSY, state_of
+from dsp_server.registry import Registration
+from hbrt.ddr.layout import BEAT_SECONDS, CORE_PROGRESS, PROGRESS
+
+FEWEST_RUNS = 5  # before that nobody knows how long an op usually takes
+RUNS_KEPT = 16
+MOST_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two looks; after more, this process was stopped or had no CPU
+VALUES_AFTER_NS = 500_000_000  # an op that stands still for less is told by its instructions alone
+_MOST_FRAMES = 64
+_LOOP = "dsp_server.core.loop"  # below the op's frames
+_PLAIN = frozenset({int, float, bool})  # told by value: an object that is freed may leave its place to the next one
+_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function, whose dict is a copy
+_KEEPS_VALUES = sys.version_info < (3, 13)  # there a frame keeps the dict of its local variables
+_DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
+Place: TypeAlias = tuple[tuple[int, int], ...]
+Values: TypeAlias = list[list[tuple[str, object]]]
+
+
+class Run(NamedTuple):
+    """The op that runs: the claim time of its task, its registration, and its iDMA engine."""
+
+    claim_ns: int
+    op: Registration
+    idma: Idma
+
+
+def usable_ns(wall_ns: int, cpu_ns: int, delay_ns: int, *, is_runnable: bool) -> int:
+    """How much of a time span a thread could have used: all of it but the wait for a CPU.
+
+    Args:
+        wall_ns: The time span.
+        cpu_ns: How long the thread had a CPU in it.
+        delay_ns: How long it has waited for a CPU in it, as far as the kernel says so.
+        is_runnable: Whether it has a CPU or waits for one at the end of it.
+    """
+    return min(wall_ns, cpu_ns if is_runnable else max(cpu_ns, wall_ns - delay_ns))
+
+
+class Progress:
+    """The looks at one core's ops.
+
+    Args:
+        shared: The DDR file's bytes.
+        record: Offset of the core's record.
+        thread: Identity of the thread that runs the ops, which calls this.
+        running: Returns the op that runs, None without one.
+        ops: The registered ops by command.
+    """
+
+    def __init__(
+        self,
+        shared: memoryview,
+        record: int,
+        thread: int,
+        running: Callable[[], Run | None],
+        ops: dict[int, Registration],
+    ) -> None:
+        self._shared = shared
+        self._at = record + CORE_PROGRESS
+        self._thread, self._native = thread, os.getpid()  # ops run in the main thread
+        self._clock = time.pthread_getcpuclockid(thread)
+        self._running = running
+        self._ops = ops
+        self._last_runs: dict[int, deque[int]] = {}
+        self._seen_runs: dict[int, int] = {}
+        self._run_ns = self._looked_ns = self._cpu_ns = self._delay_ns = self._still_ns = self._still_cpu_ns = 0
+        self._place: Place | None = None
+        self._values: Values | None = None
+
+    def look(self) -> None:
+        """Look once; the heartbeat's thread calls this each BEAT_SECONDS."""
+        self._learn()
+        run = self._running()
+        if run is None:
+            if self._run_ns:
+                self._run_ns, self._place = 0, None
+                self._write(0, 0, 0, 0, 0, 0)
+            return
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to another thread
+        place = _place_of(frame)
+        values = _values_of(frame) if self._still_ns > VALUES_AFTER_NS else None
+        now_ns, cpu_ns, delay_ns = time.monotonic_ns(), time.clock_gettime_ns(self._clock), self._run_delay_ns()
+        has_moved = place is None or place != self._place or (bool(self._values) and values != self._values)
+        if run.claim_ns != self._run_ns or has_moved:
+            self._still_ns = self._still_cpu_ns = 0
+        else:
+            used_ns = cpu_ns - self._cpu_ns
+            is_runnable = state_of(os.getpid(), self._native) in BUSY
+            wall_ns = min(now_ns - self._looked_ns, MOST_STEP_NS)
+            self._still_ns += usable_ns(wall_ns, used_ns, delay_ns - self._delay_ns, is_runnable=is_runnable)
+            self._still_cpu_ns += used_ns
+        self._run_ns, self._place, self._values = run.claim_ns, place, values if self._still_ns else None
+        self._looked_ns, self._cpu_ns, self._delay_ns = now_ns, cpu_ns, delay_ns
+        handle, run.idma.polled = run.idma.polled, 0
+        longest_ns = max(self._last_runs.get(run.op.cmd, (0,))) if run.op.runs >= FEWEST_RUNS else 0
+        self._write(run.claim_ns, self._still_ns, self._still_cpu_ns, longest_ns, handle, run.idma.outstanding)
+
+    def _learn(self) -> None:
+        """Note the last run of each op that has run since the last look."""
+        for cmd, op in list(self._ops.items()):
+            if op.runs != self._seen_runs.get(cmd, 0):
+                self._seen_runs[cmd] = op.runs
+                self._last_runs.setdefault(cmd, deque(maxlen=RUNS_KEPT)).append(op.last_ns)
+
+    def _run_delay_ns(self) -> int:
+        """How long the thread has waited for a CPU; 0 where the kernel does not count that.
+
+        Source: Linux, https://docs.kernel.org/scheduler/sched-stats.html
+        """
+        try:
+            return int(Path(f"/proc/self/task/{self._native}/schedstat").read_text(encoding="ascii").split()[1])
+        except (OSError, ValueError, IndexError):
+            return 0
+
+    def _write(self, *fields: int) -> None:
+        PROGRESS.pack_into(self._shared, self._at, *fields)
+
+
+def _place_of(frame: Any) -> Place | None:
+    """Code and instruction of each frame of a stack, None in a debugger."""
+    place: list[tuple[int, int]] = []
+    while frame is not None and len(place) < _MOST_FRAMES:
+        if str(frame.f_globals.get("__name__")).partition(".")[0] in _DEBUGGERS:
+            return None
+        place.append((id(frame.f_code), frame.f_lasti))
+        frame = frame.f_back
+    return tuple(place)
+
+
+def _values_of(frame: Any) -> Values:
+    """The local variables of an op's frames: numbers by value, other objects by identity."""
+    values: Values = []
+    while frame is not None and len(values) < _MOST_FRAMES and frame.f_globals.get("__name__") != _LOOP:
+        found = frame.f_locals
+        values.append([(name, it if type(it) in _PLAIN else id(it)) for name, it in list(found.items())])
+        if _KEEPS_VALUES and frame.f_code.co_flags & _OPTIMIZED:
+            found.clear()  # it would keep what the op deletes
+        frame = frame.f_back
+    return values
