@@ -18,6 +18,7 @@ from hbrt.structures import initializer
 from hbrt.types import (
     HB_DSP_CORE_ANY,
     HB_DSP_RPC_CMD_BUTT,
+    HB_DSP_RPC_CMD_PING,
     HB_DSP_RPC_PRIORITY_LOWEST,
     HB_DSP_VERSION_MAJOR,
     HB_DSP_VERSION_MINOR,
@@ -30,7 +31,13 @@ from hbrt.types import (
 _CTRL = struct.Struct("<iii4xq8x")
 _MEM = struct.Struct("<QQI4x")
 _MOST_WAIT_MS = (1 << 31) - 1  # of a C int; 24 days
-_BUTT = int(HB_DSP_RPC_CMD_BUTT)
+# Commands that no op serves, and so take no input, with what is said of one that comes with an input.
+_NO_OPS = {
+    int(HB_DSP_RPC_CMD_BUTT): "rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as HB_DSP_INITIALIZE_RPC_CTRL_PARAM leaves it: "
+    "that lists the registered commands into the output block, whatever the input.",
+    int(HB_DSP_RPC_CMD_PING): "rpcCmd is HB_DSP_RPC_CMD_PING (0), as in a structure of zeros: that reaches a core and "
+    "reads and writes nothing, whatever the blocks.",
+}
 _returns_status = returning_status(RequestRefusedError, lambda error, _: (error.status, error.text))
 _initialize = initializer(hbDSPRpcCtrlParam(HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_PRIORITY_LOWEST))
 
@@ -77,8 +84,8 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
             return _rpc_slow(task, input, output, ctrl)
         return note(handle, tasks.why())
     task.value = handle
-    if cmd == _BUTT and in_bytes:
-        _tell_forgotten_command()
+    if cmd in _NO_OPS and in_bytes:
+        _tell_forgotten_command(cmd)
     return 0
 
 
@@ -107,21 +114,17 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
     if handle < 0:
         raise RequestRefusedError(handle, tasks.why())
     out.value = handle
-    if how.rpcCmd == _BUTT and in_bytes:
-        _tell_forgotten_command()
+    if how.rpcCmd in _NO_OPS and in_bytes:
+        _tell_forgotten_command(how.rpcCmd)
 
 
-def _tell_forgotten_command() -> None:
-    """A program that lists commands has no input for them; one that forgot its command would find a list as result."""
+def _tell_forgotten_command(cmd: int) -> None:
+    """A program that lists commands, or pings, has no input; one that forgot its command would take it for an op."""
     import logging
 
     from arm_client.cabi.call_site import call_site
 
-    logging.getLogger("hbrt").warning(
-        "%s: rpcCmd is HB_DSP_RPC_CMD_BUTT (0xffff), as HB_DSP_INITIALIZE_RPC_CTRL_PARAM leaves it: that lists the "
-        "registered commands into the output block, whatever the input. Set ctrl.rpcCmd to the op's command.",
-        call_site(),
-    )
+    logging.getLogger("hbrt").warning("%s: %s Set ctrl.rpcCmd to the op's command.", call_site(), _NO_OPS[cmd])
 
 
 def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:

@@ -264,10 +264,12 @@ def hb_dsp_mem_unmap(mapped: object) -> int:
     what = f"{mapped:#x}" if type(mapped) is int else f"a {type(mapped).__name__}"
     live = "; ".join(map(str, context.mappings)) or "none"
     caller = sys._getframe(1)  # noqa: SLF001 - as above
-    hb_dsp_log(
-        HB_DSP_LOG_ERROR,
-        f"hb_dsp_mem_unmap: {what}, at {caller.f_code.co_filename}:{caller.f_lineno}, is no mapping of this task, or "
-        f"was unmapped before. Mapped are: {live}. Pass what hb_dsp_mem_map returned, once.",
+    site = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+    find(
+        "not-mapped",
+        f"hb_dsp_mem_unmap: {what}, at {site}, is no mapping of this task, or was unmapped before. Mapped are: {live}. "
+        "Pass what hb_dsp_mem_map returned, once.",
+        Place("unmapped", site, core=context.index),
     )
     return Status.HB_DSP_INVALID_ARGUMENT
 

@@ -40,6 +40,7 @@ KINDS: Final = {
     "leak": Kind(Severity.WARNING),
     "left-mapped": Kind(Severity.WARNING),
     "missing-clean": Kind(Severity.ERROR, is_told=True),
+    "not-mapped": Kind(Severity.ERROR),
     "overrun": Kind(Severity.ERROR),
     "ping-blocks": Kind(Severity.WARNING),
     "relay-died": Kind(Severity.WARNING, is_programs=False),

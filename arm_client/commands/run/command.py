@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from arm_client.commands.run.board import MODES, mode_of, running_board
+from arm_client.commands.run.defects import GROUP, all_defects, judge, watched_board
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
@@ -91,22 +92,53 @@ def command(
     own, or 1 when a mistake of it was found.
     """
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
-    if group is not None and group not in groups() and is_program(group):
-        run_program(group, names, board if was_named else None, mode)
     if group is None or group == "help":
-        raise click.UsageError(f"Name a group of samples; there are {', '.join(groups())}.")
-    wants_help = "help" in names
+        raise click.UsageError(f"Name a group of samples; there are {', '.join([*groups(), GROUP])}.")
+    if group == GROUP:
+        ctx.exit(_run_defects(names, timeout, as_json=as_json))
+    if group not in groups() and is_program(group):
+        run_program(group, names, board if was_named else None, mode)
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
-    if wants_help:
+    if "help" in names:
         _list(samples, as_json=as_json)
         return
-    samples = _installed(samples, were_named=bool(named))
-    output = output or default_output(samples)
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
-    options = options_of(samples, files, output, were_named=bool(named))
+    ctx.exit(
+        _run_samples(
+            group,
+            samples,
+            board,
+            output,
+            files,
+            mode,
+            timeout,
+            were_named=bool(named),
+            must_run=was_named,
+            as_json=as_json,
+        )
+    )
+
+
+def _run_samples(
+    group: str,
+    samples: dict[str, Path],
+    board: BoardPaths,
+    output: Path | None,
+    files: dict[str, Path | None],
+    mode: str | None,
+    timeout: float,
+    *,
+    were_named: bool,
+    must_run: bool,
+    as_json: bool,
+) -> Exit:
+    """Run samples, and show what came of each."""
+    samples = _installed(samples, were_named=were_named)
+    output = output or default_output(samples)
+    options = options_of(samples, files, output, were_named=were_named)
     mode = mode_of(board, mode)
-    with running_board(board, must_run=was_named) as (directory, is_private):
+    with running_board(board, must_run=must_run) as (directory, is_private):
         if output is not None:
             prepare_output(output)
         outcomes = [
@@ -123,7 +155,7 @@ def command(
     where, problem = "", None
     if output is not None:
         try:
-            where = _keep(output, document, outcomes, picture, has_sheet=take_pictures(samples))
+            where = _keep(output, document, outcomes, files["input_file"], has_sheet=take_pictures(samples))
         except OSError as error:  # the results are shown first
             problem = error if error.filename else OSError(error.errno, error.strerror, str(output))
     if as_json:
@@ -134,7 +166,41 @@ def command(
             click.echo(where)
     if problem is not None:
         raise problem
-    ctx.exit(_exit_code(outcomes))
+    return _exit_code(outcomes)
+
+
+def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Exit:
+    """Run the programs with a mistake each, and show what names it and what the checks say of the corrected twin."""
+    known = all_defects()
+    if unknown := [name for name in names if name not in known and name != "help"]:
+        raise click.UsageError(f"There is no defect {unknown[0]!r}; there are {', '.join(known)}.")
+    if "help" in names:
+        show_table((Column("DEFECT"), Column("MISTAKE")), [(one.name, one.about) for one in known.values()])
+        return Exit.GOOD
+    with watched_board() as directory:
+        verdicts = [judge(known[name], directory, timeout) for name in names or known]
+    good = [one for one in verdicts if one.is_good]
+    if as_json:
+        show_json(
+            {"group": GROUP, "passed": len(good) == len(verdicts), "results": [one.document() for one in verdicts]}
+        )
+    else:
+        columns = (Column("DEFECT"), Column("NAMED AS"), Column("CORRECTED"), Column("RESULT"))
+        rows = [
+            (
+                one.defect.name,
+                (one.defect.named or "the task's text") if one.sentence else "-",
+                "findings" if one.twin else "clean",
+                "ok" if one.is_good else "FAILED",
+            )
+            for one in verdicts
+        ]
+        show_table(columns, rows)
+        for one in verdicts:
+            if not one.is_good:
+                click.echo(f"{one.defect.name} failed: {one.twin or 'its mistake is not named.'}", err=True)
+        click.echo(f"{len(good)} of {len(verdicts)} are named, and their corrected twins clean.")
+    return Exit.GOOD if len(good) == len(verdicts) else Exit.FAILED
 
 
 def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]:

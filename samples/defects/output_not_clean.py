@@ -1,0 +1,27 @@
+"""The CPU clears a cached output block and does not clean it: the cache may write the zeros over the result."""
+
+from calls import ECHO, blocks, call, free
+
+import arm_client as hb
+
+NAMED = "missing-clean"
+
+
+def wrong() -> None:
+    src, dst = blocks(4096, 4096, cached=True)
+    for mem in (src, dst):
+        mem.view()[:] = bytes([7]) * 4096
+    hb.hbSysFlushMem(src, hb.HB_SYS_MEM_CACHE_CLEAN)
+    call(ECHO, src, dst)
+    hb.hbSysFlushMem(dst, hb.HB_SYS_MEM_CACHE_INVALIDATE)
+    free(src, dst)
+
+
+def corrected() -> None:
+    src, dst = blocks(4096, 4096, cached=True)
+    for mem in (src, dst):
+        mem.view()[:] = bytes([7]) * 4096
+        hb.hbSysFlushMem(mem, hb.HB_SYS_MEM_CACHE_CLEAN)
+    call(ECHO, src, dst)
+    hb.hbSysFlushMem(dst, hb.HB_SYS_MEM_CACHE_INVALIDATE)
+    free(src, dst)
