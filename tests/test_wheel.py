@@ -58,7 +58,7 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_installed(installed: Path, cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a program with the installed wheel, in a folder where no clone is in sight."""
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"},  # once for all
         "PYTHONPATH": str(installed),
         "HBRT_HOME": str(cwd / "boards"),
         "NUMBA_DISABLE_JIT": "1",  # kernels of a path that is gone tomorrow are compiled for nobody

@@ -18,7 +18,7 @@ from hbrt.errors import BoardError
 from hbrt.status import Status
 from tests.faults import ops
 from tests.faults.points import Point
-from tests.faults.world import Nursery, World, await_end
+from tests.faults.world import Nursery, World, await_end, until
 from tests.limits import PATIENCE_S
 
 actor = "daemon"
@@ -61,6 +61,7 @@ def test_killed(environment: pytest.MonkeyPatch, point: Point, note: Callable[..
     world = World(cores=1, is_traced=True)
     other = world.attach()
     running, queued = world.call(gate_open=False).start_waiting(), world.call().start_waiting()
+    until(lambda: running.block.view[0], "the start of the task")  # a core that dies before it runs it loses nothing
     core, block = world.core_pid(0), other.blocks.alloc(64).phy_addr
     world.tokens.arm(point, "kill")
     askers = provoke(world, other, block, point.outcome)

@@ -76,14 +76,20 @@ def test_a_private_board_says_what_its_ops_say(image: Path, tmp_path: Path) -> N
         (LEFT, r"daemon WARNING tcm-left: leave_tcm \(command 0x1001\) returned on core [01] without .*op\.py:10\."),
         (LATE, r"daemon \w+ write-after-free: A byte at 0x\w+a was written .* of client \d+, freed at <string>:7\."),
     ],
+    ids=["leak", "tcm-left", "write-after-free"],
 )
 def test_a_private_board_says_what_it_found(image: Path, tmp_path: Path, source: str, sentence: str) -> None:
-    done = on_private(source, image, tmp_path)
-    assert done.returncode == 0
-    assert len(re.findall(sentence, done.stderr)) == 1, done.stderr
     failed = on_private(source, image, tmp_path, HBRT_CHECK="fail")
+    assert len(re.findall(sentence, failed.stderr)) == 1, failed.stderr
     assert (failed.returncode, failed.stdout) == (1, "done\n")
     assert failed.stderr.splitlines()[-1].startswith("1 mistake was found (HBRT_CHECK=fail), the last: ")
+
+
+def test_what_is_found_fails_no_program_that_does_not_ask_for_it(image: Path, tmp_path: Path) -> None:
+    done = on_private(LEAK, image, tmp_path)
+    assert (done.returncode, done.stdout) == (0, "done\n")
+    assert "daemon WARNING leak: " in done.stderr
+    assert "HBRT_CHECK" not in done.stderr
 
 
 def test_a_running_board_tells_a_program_its_own_findings(dsp_board: Board) -> None:

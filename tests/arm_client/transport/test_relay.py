@@ -34,20 +34,28 @@ from tests.limits import PATIENCE_S
 pytestmark = pytest.mark.dsp_board(image="../images/ops.py", cores=1)
 PROGRAM = "dsp_relay_server"
 # Nothing to do with how a task travels have: the plugin, the comparison of ops, memory and arrays alone, arguments that
-# are refused before there is a task. The tasks of a board on another machine go by its relay in either mode.
+# are refused before there is a task. The tasks of a board on another machine go by its relay in either mode. What
+# happens when descriptors are few is asked of each mode there.
 OTHERS = {
     "test_plugin.py",
     "test_arrays.py",
     "memory/test_sys_mem.py",
     "test_no_call_raises.py",
     "memory/test_views.py",
+    "session/test_few_descriptors.py",
 }
 FOLDERS = ("memory", "session", "strict")  # and the top; how a task travels is said in transport/
 
-# Nor have a private board's life, how a child process is made, what a request to the daemon survives, and how exactly a
-# wait is slept for. Memory, its caches and its registrations are this process's own in either mode: that tasks find
-# them so needs few of their tests.
+# Nor have a private board's life, how a child process is made, what a request to the daemon survives, how exactly a
+# wait is slept for, and how what is said comes to standard error. Memory, its caches, its registrations and its end are
+# this process's own in either mode: that tasks find them so needs few of their tests.
 PARTS = {
+    "memory/test_freed.py": ["test_a_task_on_freed_memory_is_told_who_freed_it_and_where"],
+    "memory/test_unreleased.py": ["test_what_was_released_or_is_a_future_s_is_no_leak"],
+    "session/test_farewell.py": [
+        "test_a_private_board_says_what_it_found[leak]",
+        "test_a_running_board_tells_a_program_its_own_findings",
+    ],
     "memory/test_cache_modes.py": [
         "TestStrict::test_with_both_flushes_it_is_right",
         "TestStrict::test_without_invalidate_the_cpu_reads_old_bytes",
@@ -81,7 +89,7 @@ LEFT_OUT = [
 ]
 FILES = (file for folder in (HERE, *map(HERE.joinpath, FOLDERS)) for file in folder.glob("test_*.py"))
 SAME_TESTS = sorted({str(file.relative_to(HERE)) for file in FILES} - OTHERS)
-RUNS = [SAME_TESTS[first::3] for first in range(3)]  # which spread over the processes of a test run
+RUNS = [SAME_TESTS[first::2] for first in range(2)]  # which spread over the processes of a test run
 
 
 @pytest.fixture(autouse=True)
