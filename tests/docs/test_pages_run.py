@@ -17,6 +17,7 @@ COMPILED = "compiled-ops.md"
 RUN = (
     "custom-ops.md",
     "debugging.md",
+    "detectors.md",
     COMPILED,
     "porting.md",
     "ci.md",
