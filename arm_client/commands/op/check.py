@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 import inspect
-import sys
-import traceback
 from collections.abc import Callable, Sequence
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from arm_client.commands.op.cases import Case, Difference, Shape, cases, first_difference, written_type
+from arm_client.commands.op.loading import BadNameError, load_named, trace_of
 from arm_client.errors import HbrtError
 from hbrt.nn_types import hbDSPSoftmaxParam
 
@@ -24,10 +19,6 @@ if TYPE_CHECKING:
 
 Reference = Callable[[Any], Any]
 Params = Callable[[Any, Any], Any]
-
-
-class BadReferenceError(ValueError):
-    """What was given as MODULE:FUNCTION is not a function that will do; the message says what is wrong."""
 
 
 class CheckFailedError(Exception):
@@ -44,53 +35,29 @@ class Checked(NamedTuple):
 
 
 def load_function(what: str) -> Callable[..., Any]:
-    """Function named as ``module:function`` or ``file.py:function``; modules are looked for here first.
+    """Function named as ``module:function`` or ``file.py:function``.
 
     Raises:
-        BadReferenceError: no such module, file or function; an import that fails says how.
+        BadNameError: no such module, file or function; an import that fails says how.
     """
-    where, _, name = what.rpartition(":")
-    if not where or not name:
-        raise BadReferenceError(f"{what!r} names no function; write MODULE:FUNCTION or FILE.py:FUNCTION.")
-    try:
-        if where.endswith(".py"):
-            sys.path.insert(0, str(Path(where).resolve().parent))
-            module = _module_in(where)
-        else:
-            sys.path.insert(0, str(Path.cwd()))
-            module = importlib.import_module(where)
-    except (ImportError, OSError, SyntaxError) as error:
-        raise BadReferenceError(f"{where} cannot be imported: {error}.") from None
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything when it is imported
-        raise BadReferenceError(f"{where} cannot be imported:\n{_trace_of(error)}") from None
-    found = getattr(module, name, None)
-    if not callable(found):
-        raise BadReferenceError(f"{where} has no function {name}.")
-    function: Callable[..., Any] = found
+    function: Callable[..., Any] = load_named(what, "function")
+    if not callable(function):
+        raise BadNameError(f"{what} is no function.")
     return function
-
-
-def _module_in(file: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
-    if spec is None or spec.loader is None:
-        raise ImportError("it is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def to_dtype(name: str) -> np.dtype[Any]:
     """Element type by numpy's name.
 
     Raises:
-        BadReferenceError: no floating-point or integer type.
+        BadNameError: no floating-point or integer type.
     """
     try:
         dtype = np.dtype(name)
     except (TypeError, ValueError, SyntaxError):  # numpy reads some texts as lists of fields
         dtype = np.dtype(object)
     if not _is_comparable(dtype):
-        raise BadReferenceError(f"{name!r} is no type to generate; write float32, int8, uint8, int16 or the like.")
+        raise BadNameError(f"{name!r} is no type to generate; write float32, int8, uint8, int16 or the like.")
     return dtype.newbyteorder("=")
 
 
@@ -103,7 +70,7 @@ def load_params(what: str) -> Params:
     """Function that makes the input block: of the input array alone, or, when it asks for it, of the output, too.
 
     Raises:
-        BadReferenceError: as `load_function`, or it can be called with neither one array nor two.
+        BadNameError: as `load_function`, or it can be called with neither one array nor two.
     """
     function = load_function(what)
     try:
@@ -114,7 +81,7 @@ def load_params(what: str) -> Params:
         return lambda data, _output: function(data)
     if _takes(signature, 2):
         return function
-    raise BadReferenceError(
+    raise BadNameError(
         f"{what} is {what.rpartition(':')[2]}{signature}, which can be called with neither one nor two arrays: let it "
         "take the input, or the input and the output."
     )
@@ -197,20 +164,4 @@ def _result_of(what: str, case: Case, function: Callable[..., Any], *arguments: 
     try:
         return function(*arguments)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - the caller's function may raise anything
-        raise CheckFailedError(f"{what} failed on {case}:\n{_trace_of(error)}") from None
-
-
-def _trace_of(error: BaseException) -> str:
-    """The traceback of an error, from the caller's own code on."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None and trace.tb_frame.f_code.co_filename in _NOT_THE_CALLERS:
-        trace = trace.tb_next
-    return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
-
-
-_NOT_THE_CALLERS = {
-    __file__,
-    importlib.__file__,
-    "<frozen importlib._bootstrap>",
-    "<frozen importlib._bootstrap_external>",
-}
+        raise CheckFailedError(f"{what} failed on {case}:\n{trace_of(error)}") from None

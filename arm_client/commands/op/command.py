@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from hbrt.cli.exits import Exit
+from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
@@ -17,7 +17,8 @@ CASE_SECONDS = 30.0
 
 @click.group(
     short_help="Write an op of your own, or check one against a reference.",
-    epilog="Example: hbrt op new scale --cmd 0x1000",
+    epilog="Example: hbrt op new scale --cmd 0x1000\n\nA parameter structure of both sides: hbrt op check-layout "
+    "scale_param.py:ScaleParam scale.h:scale_param_t",
 )
 def command() -> None:
     """Ops of your own."""
@@ -147,6 +148,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     """
     from arm_client.client import connect
     from arm_client.commands.op import check as op_check
+    from arm_client.commands.op.loading import BadNameError
     from arm_client.errors import HbrtError
     from arm_client.session.dsp_log import log_reader
     from hbrt import settings
@@ -160,7 +162,7 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
         reference = op_check.load_function(against)
         pack = op_check.load_params(params) if params else op_check.default_params
         how["dtype"] = op_check.to_dtype(how["dtype"])
-    except op_check.BadReferenceError as error:
+    except BadNameError as error:
         raise click.UsageError(str(error)) from None
     settings.check()
     named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
@@ -185,6 +187,61 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
     else:
         click.echo(_as_text(cmd, name, against, found))
     if found.difference is not None:
+        ctx.exit(Exit.FAILED)
+
+
+@command.command(
+    "check-layout",
+    short_help="Compare a parameter structure of both sides.",
+    epilog="Example: hbrt op check-layout scale_param.py:ScaleParam scale.h:scale_param_t",
+)
+@click.argument("sides", metavar="A [B]", nargs=-1, required=True)
+@click.option("--strict", is_flag=True, help="Exit with 1 for warnings, too.")
+@click.option(
+    "--include",
+    "-I",
+    metavar="DIR",
+    multiple=True,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Where headers of C files are; those that are not found are passed over.",
+)
+@click.option("--define", "-D", metavar="NAME[=VALUE]", multiple=True, help="A macro of C files.")
+@json_option
+@click.pass_context
+def check_layout(
+    ctx: click.Context,
+    sides: tuple[str, ...],
+    include: tuple[Path, ...],
+    define: tuple[str, ...],
+    *,
+    strict: bool,
+    as_json: bool,
+) -> None:
+    """Show how a parameter structure lies in memory, and what the ARM and the DSP read differently in it.
+
+    A and B are each FILE.h:STRUCT (also .c, .hpp, .cc, .cpp), FILE.py:CLASS or MODULE:CLASS; a class is a
+    ctypes.Structure or a numpy dtype. Two are compared field by field. The exit code is 1 for an error: a difference, a
+    pointer, a long. Holes, enums, bools and bit fields are warnings.
+    """
+    from arm_client.commands.op import check_layout as layout
+    from arm_client.commands.op.loading import BadNameError
+    from hbrt.findings.record import Severity
+
+    if len(sides) > len(layout.SIDES):
+        raise click.UsageError(f"{len(sides)} structures were named: name one, or two to compare.")
+    try:
+        read = [layout.read_side(what, include, define) for what in sides]
+    except (BadNameError, OSError) as error:
+        raise click.UsageError(sentence_of(error)) from None
+    remarks = layout.remarks_of(read)
+    is_good = not any(strict or remark.severity == Severity.ERROR for remark in remarks)
+    if as_json:
+        from hbrt.cli.tables import show_json
+
+        show_json(layout.as_data(read, remarks, is_good=is_good))
+    else:
+        layout.show(read, remarks)
+    if not is_good:
         ctx.exit(Exit.FAILED)
 
 

@@ -23,6 +23,7 @@ _UNUSABLE = "cannot be used"
 EXTRAS = {
     "cv": ("the CV ops", _UNUSABLE),
     "dnn": ("hbDNN and models", _UNUSABLE),
+    "layout": ("'hbrt op check-layout' of C files", _UNUSABLE),
     "pointcloud": ("point clouds", "run without it, several times slower"),
 }
 """Packages for the users of boards: the purpose of each, and what does not work without it."""

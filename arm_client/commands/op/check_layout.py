@@ -1,0 +1,134 @@
+"""``hbrt op check-layout``: the structures that are named, and what is said of them, as text or as data."""
+
+from __future__ import annotations
+
+import ctypes
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from arm_client.commands.op.loading import BadNameError, load_named
+from hbrt.cli.tables import Column, show_table
+from hbrt.findings.record import Severity
+from hbrt.layout import C_SUFFIXES
+from hbrt.layout.ctypes_class import declared_at, of_class
+from hbrt.layout.numpy_dtype import of_dtype
+from hbrt.layout.rules import Remark, differences, remarks_on
+from hbrt.layout.structure import LayoutError, Structure
+
+WIDTH = 80
+SIDES = ("A", "B")
+
+
+class Side(NamedTuple):
+    """A structure, and what the user called it."""
+
+    what: str
+    structure: Structure
+
+
+def read_side(what: str, include: Sequence[Path], define: Sequence[str]) -> Side:
+    """The structure that is named as FILE.h:STRUCT, FILE.py:CLASS or MODULE:CLASS.
+
+    Raises:
+        BadNameError: it is none, or cannot be read; the message is a sentence.
+        OSError: a C file cannot be read.
+    """
+    where, _, name = what.rpartition(":")
+    if what.lower().endswith(C_SUFFIXES):
+        raise BadNameError(f"{what!r} names a file; write {what}:STRUCT.")
+    try:
+        if where.lower().endswith(C_SUFFIXES):
+            return Side(what, _read_c(Path(where), name, include, define))
+        found = load_named(what, "class")
+        if isinstance(found, type) and issubclass(found, ctypes.Structure | ctypes.Union):
+            return Side(what, of_class(found, declared_at(found)))
+        if isinstance(found, np.dtype):
+            return Side(what, of_dtype(found, name))
+    except LayoutError as error:
+        raise BadNameError(str(error)) from None
+    raise BadNameError(f"{what} is no ctypes.Structure, ctypes.Union or numpy dtype, but {found!r:.80}.")
+
+
+def _read_c(file: Path, name: str, include: Sequence[Path], define: Sequence[str]) -> Structure:
+    try:
+        from hbrt.layout.c_declaration import of_declaration
+    except ImportError as error:
+        raise BadNameError(
+            f"C declarations are read by libclang, which cannot be loaded ({error}): install hbrt with its extra "
+            "'layout', as in pip install '.[layout]' in its clone."
+        ) from None
+    return of_declaration(file, name, include, define)
+
+
+def remarks_of(sides: Sequence[Side]) -> list[Remark]:
+    """What is wrong, first where two differ; what is to say of both is said once, with the line of the first."""
+    remarks = differences(sides[0].structure, sides[1].structure, SIDES) if len(sides) == 2 else []
+    known = set()
+    for side in sides:
+        for remark in remarks_on(side.structure):
+            if remark.text not in known:
+                known.add(remark.text)
+                remarks.append(remark)
+    return remarks
+
+
+def as_data(sides: Sequence[Side], remarks: Sequence[Remark], *, is_good: bool) -> dict[str, Any]:
+    """The JSON document."""
+    return {
+        "structures": [{"what": side.what, **side.structure.as_dict()} for side in sides],
+        "remarks": [remark.as_dict() for remark in remarks],
+        "good": is_good,
+    }
+
+
+def show(sides: Sequence[Side], remarks: Sequence[Remark]) -> None:
+    """Print the table of fields, the remarks, and a last line that counts them."""
+    if len(sides) == 1:
+        show_table(
+            [Column("OFFSET", is_number=True), Column("BYTES", is_number=True), Column("FIELD"), Column("TYPE")],
+            _rows(sides[0].structure),
+        )
+    else:
+        columns = [Column("FIELD")]
+        for name in SIDES:
+            columns += [Column(f"{name}: OFFSET", is_number=True), Column("TYPE")]
+        show_table(columns, _both(sides))
+    for remark in remarks:
+        site = f"{remark.site}: " if remark.site else ""
+        print(_folded(f"{site}{remark.severity}: {remark.text} [{remark.kind}]"))
+    for name, side in zip(SIDES, sides, strict=False):
+        label = f"{name} is {side.what}" if len(sides) == 2 else side.what
+        size, tail = side.structure.size_bytes, side.structure.tail_bytes
+        behind = f", {tail} of them behind the last field" if tail else ""
+        print(_folded(f"{label}: {size} bytes{behind}, aligned to {side.structure.alignment}."))
+    errors = sum(remark.severity == Severity.ERROR for remark in remarks)
+    print(f"{_counted(errors, 'error')}, {_counted(len(remarks) - errors, 'warning')}.".capitalize())
+
+
+def _rows(structure: Structure) -> list[tuple[int, int, str, str]]:
+    rows = [(leaf.offset, leaf.size_bytes, leaf.name, leaf.c_type) for leaf in structure.leaves()]
+    rows += [(hole.offset, hole.size_bytes, "(hole)", "") for hole in structure.holes()]
+    if structure.tail_bytes:
+        rows.append((structure.size_bytes - structure.tail_bytes, structure.tail_bytes, "(padding)", ""))
+    return sorted(rows, key=lambda row: row[0])
+
+
+def _both(sides: Sequence[Side]) -> list[tuple[object, ...]]:
+    left, right = ({leaf.name: leaf for leaf in side.structure.leaves()} for side in sides)
+    rows = []
+    for name in {**left, **right}:
+        cells = [(field.offset, field.c_type) if field else ("", "") for field in (left.get(name), right.get(name))]
+        rows.append((name, *cells[0], *cells[1]))
+    return rows
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+
+
+def _folded(text: str) -> str:
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)

@@ -1,0 +1,68 @@
+"""What the user names as MODULE:NAME or FILE.py:NAME: finding it, and the traceback of what fails in it."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+
+class BadNameError(ValueError):
+    """What was given as MODULE:NAME names nothing that will do; the message says what is wrong."""
+
+
+def load_named(what: str, noun: str) -> Any:
+    """What is named as ``module:name`` or ``file.py:name``; modules are looked for here first.
+
+    Args:
+        what: The name.
+        noun: What it is to be, as "function", for the messages.
+
+    Raises:
+        BadNameError: no such module, file or name; an import that fails says how.
+    """
+    where, _, name = what.rpartition(":")
+    if not where or not name:
+        raise BadNameError(f"{what!r} names no {noun}; write MODULE:{noun.upper()} or FILE.py:{noun.upper()}.")
+    try:
+        if where.endswith(".py"):
+            sys.path.insert(0, str(Path(where).resolve().parent))
+            module = _module_in(where)
+        else:
+            sys.path.insert(0, str(Path.cwd()))
+            module = importlib.import_module(where)
+    except (ImportError, OSError, SyntaxError) as error:
+        raise BadNameError(f"{where} cannot be imported: {error}.") from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a module may raise anything when it is imported
+        raise BadNameError(f"{where} cannot be imported:\n{trace_of(error)}") from None
+    if not hasattr(module, name):
+        raise BadNameError(f"{where} has no {noun} {name}.")
+    return getattr(module, name)
+
+
+def _module_in(file: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(Path(file).stem, file)
+    if spec is None or spec.loader is None:
+        raise ImportError("it is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules.setdefault(module.__name__, module)  # the source of its classes is found there
+    spec.loader.exec_module(module)
+    return module
+
+
+def trace_of(error: BaseException) -> str:
+    """The traceback of an error, from the user's own code on."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None and _is_ours(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return "".join(traceback.format_exception(type(error), error, trace)).rstrip()
+
+
+def _is_ours(file: str) -> bool:
+    return (
+        Path(file).parent == Path(__file__).parent or file == importlib.__file__ or file.startswith("<frozen importlib")
+    )
