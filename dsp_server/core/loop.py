@@ -28,7 +28,7 @@ from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import TileManager
-from dsp_server.registry import Op
+from dsp_server.registry import Op, Registration
 from hbrt.ddr.claim_lock import ClaimLockHeldError
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
@@ -358,10 +358,14 @@ class Core:
             else:
                 views = self._views.of(mm[record + REQUEST_CLIENT_AT : record + REQUEST.size])
                 function = op.op or op.resolve()
+                idma = self.idma
+                idma.last_before_task = idma.last_handle
                 self._is_in_op = True
                 checks = mm[self._checks + context.client_id * CLIENT_RECORD_BYTES]
                 result = (
-                    function(*views, self.tile_manager) if not checks else self._run_checked(function, views, checks)
+                    function(*views, self.tile_manager)
+                    if not checks
+                    else self._run_checked(op, function, views, Check(checks))
                 )
                 self._is_in_op = False
                 if not self._own[0]:
@@ -385,11 +389,21 @@ class Core:
             sweep(cmd, op.name if op else "", self.idma, self.tile_manager, has_raised=has_raised)
         self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
 
-    def _run_checked(self, function: Op, views: tuple[memoryview, memoryview], checks: int) -> int:
-        """Run an op of a program, or board, that has checks turned on."""
-        from dsp_server.detectors.run import run_checked  # who checks nothing does not load it
+    def _run_checked(self, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks: Check) -> int:
+        """Run an op of a program, or board, that has checks turned on: detectors may give it other engines."""
+        from dsp_server.detectors.call import Call  # who checks nothing does not load them
+        from dsp_server.detectors.run import run_checked
 
-        return run_checked(function, views, self.tile_manager, Check(checks))
+        engines = (self.tile_manager, self.counter, self.idma)
+        has_raised = True
+        try:
+            result = run_checked(function, Call(op.cmd, op.name, views, engines, self._use_engines, checks))
+            has_raised = False
+        finally:
+            if self.idma is not engines[2]:
+                sweep(op.cmd, op.name, self.idma, self.tile_manager, has_raised=has_raised)
+                self._use_engines(*engines)
+        return result
 
     def _interrupt(self) -> None:
         """Send the main thread a signal: an urgent task may interrupt its op."""

@@ -80,7 +80,8 @@ class Idma:
         self.polled = 0  # the handle of the last poll; a core's heartbeat takes it, to say what its op waits for
         self._last_failure = (0, "")  # its code, and the line of the call
         self.queue: deque[Descriptor] = deque()
-        self._last_handle = 0
+        self.last_handle = 0
+        self.last_before_task = 0  # a core sets it: handles up to it are of earlier tasks
         self._busy_until = 0
 
     @property
@@ -152,7 +153,7 @@ class Idma:
         counter.cycles += IDMA_ISSUE_CYCLES
         end_cycle = max(counter.cycles, self._busy_until) + idma_cycles(size_bytes, num_rows)
         self._busy_until = end_cycle
-        self._last_handle = handle = self._last_handle + 1
+        self.last_handle = handle = self.last_handle + 1
         queue.append(Descriptor(handle, dst, src, size_bytes, shape, end_cycle, where))
         return handle
 
@@ -160,7 +161,7 @@ class Idma:
         """Poll: True when the descriptor's modelled end has passed, and then its bytes have moved.
 
         Raises:
-            UnknownHandle: no descriptor has had it.
+            UnknownHandle: no descriptor of this task has had it.
         """
         end_cycle = self._end_cycle(handle)
         self.polled = handle
@@ -177,10 +178,10 @@ class Idma:
         """Let modelled time pass until the descriptor, and all issued before it, are done.
 
         Raises:
-            UnknownHandle: no descriptor has had it.
+            UnknownHandle: no descriptor of this task has had it.
         """
         queue = self.queue
-        at = handle - self._last_handle + len(queue) - 1  # as in _end_cycle, for waits are what ops do most
+        at = handle - self.last_handle + len(queue) - 1  # as in _end_cycle, for waits are what ops do most
         if not 0 <= at < len(queue):
             self._end_cycle(handle)
             return
@@ -195,7 +196,7 @@ class Idma:
     def wait_all(self) -> None:
         """Wait for every outstanding descriptor."""
         if self.queue:
-            self.wait(self._last_handle)
+            self.wait(self.last_handle)
 
     def poll(self) -> int:
         """Complete what has reached its modelled end; return how many are outstanding, which costs a poll."""
@@ -218,7 +219,7 @@ class Idma:
         """
         self.counter.advance_to(now)
         self._busy_until = max(self._busy_until, busy_until)
-        self._last_handle += issued
+        self.last_handle += issued
 
     def drain(self) -> list[Descriptor]:
         """Complete and return the descriptors without a wait: a core calls this at the end of an op.
@@ -258,9 +259,9 @@ class Idma:
 
     def _end_cycle(self, handle: int | None) -> int | None:
         """Modelled end of an outstanding descriptor; None when it has completed."""
-        if handle is None or not 0 < handle <= self._last_handle:
+        if handle is None or not self.last_before_task < handle <= self.last_handle:
             raise UnknownHandle(self._why_unknown(handle))
-        at = handle - (self._last_handle - len(self.queue)) - 1  # handles in the queue follow one another
+        at = handle - (self.last_handle - len(self.queue)) - 1  # handles in the queue follow one another
         return self.queue[at].end_cycle if at >= 0 else None
 
     def _why_unknown(self, handle: int | None) -> str:
@@ -273,7 +274,10 @@ class Idma:
                 f"An op waits for iDMA handle {at}, which is the code of a copy or a frame that failed{why}. Look at "
                 "what it returns, and return an error when that is negative, before you wait."
             )
-        last = f"the last handle of a copy is {self._last_handle}" if self._last_handle else "no copy was started yet"
+        has_copied = self.last_handle > self.last_before_task
+        last = f"the last handle of a copy is {self.last_handle}" if has_copied else "no copy was started yet"
+        if handle is not None and 0 < handle <= self.last_before_task:
+            last = f"an earlier task had it, and in this one {last}"
         return (
             f"An op waits for iDMA handle {at}, which no copy has set; {last}. Start the copy before the wait, and "
             "wait for what it returned: for the first tiles there is nothing to wait for."

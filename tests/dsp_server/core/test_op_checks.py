@@ -53,9 +53,17 @@ def tidy(input, output, tm):
     xvFreeBuffer(tm, tile)
     return hb_dsp_mem_unmap(array)
 
+handles = []
+
+def copy_twice(input, output, tm):
+    handles.append(idma_copy_desc(output, input, 8))
+    while not idma_desc_done(handles[0]):
+        pass
+    return 0
+
 def main():
     hb_dsp_env_init()
-    for cmd, op in enumerate((leave_tcm, leave_copy, leave_mapped, raise_all, tidy), 0x1100):
+    for cmd, op in enumerate((leave_tcm, leave_copy, leave_mapped, raise_all, tidy, copy_twice), 0x1100):
         hb_dsp_register_fn(cmd, op)
     HB_DSP_REGISTER_NN_ALL()
     hb_dsp_start()
@@ -120,6 +128,13 @@ def test_an_op_that_tidies_up_or_raises_left_nothing(running: Running) -> None:
         call(board, 0x1103)
     call(board, 0x1104)
     assert found_by(running) == []
+
+
+def test_a_handle_of_an_earlier_task_is_none_of_this_one(running: Running) -> None:
+    board = running.attach()
+    call(board, 0x1105)
+    with pytest.raises(HbrtError, match=r"handle 1 at .*an earlier task had it, and in this one the last .* is 2\."):
+        call(board, 0x1105)
 
 
 def test_a_ping_with_blocks_is_found(running: Running) -> None:

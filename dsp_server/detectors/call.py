@@ -1,0 +1,95 @@
+"""One call of an op that checks watch: what detectors may change before it runs, and how they say what they find."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from dsp_server import runtime
+from hbrt.findings.checks import Check
+from hbrt.findings.record import Place
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.cycles import CycleCounter
+    from dsp_server.hardware.descriptors import Idma
+    from dsp_server.hardware.tile_manager import TileManager
+
+
+class MistakeError(Exception):
+    """Ends an op at the first mistake that a detector finds in it, under Check.FAIL_FAST; the text is the finding's."""
+
+
+class Call:
+    """One call of an op, before and while it runs.
+
+    Args:
+        cmd: Command number.
+        op: Name of the op.
+        views: Input and output; a detector may put others in their place.
+        engines: The core's TCM, cycle counter and iDMA engine.
+        use_engines: Makes others the core's until the op has ended.
+        checks: What is watched.
+    """
+
+    def __init__(
+        self,
+        cmd: int,
+        op: str,
+        views: tuple[memoryview, memoryview],
+        engines: tuple[TileManager, CycleCounter, Idma],
+        use_engines: Callable[[TileManager, CycleCounter, Idma], None],
+        checks: Check,
+    ) -> None:
+        self.cmd, self.op, self.checks = cmd, op, checks
+        self.input, self.output = views
+        self.tile_manager, self.counter, self.idma = engines
+        self._use_engines = use_engines
+        self.mistake = ""  # the first, under FAIL_FAST
+        self._thread = threading.get_ident()
+
+    @property
+    def who(self) -> str:
+        """The op, its command and its core: how sentences name it."""
+        return f"{self.op} (command {self.cmd:#x}) on core {runtime.context.index}"
+
+    def use(self, tile_manager: TileManager, idma: Idma) -> None:
+        """Give the op another TCM and another iDMA engine; the core sweeps them, and takes its own back."""
+        self.tile_manager, self.idma = tile_manager, idma
+        self._use_engines(tile_manager, self.counter, idma)
+
+    def place(self, what: str, site: str, phy_addr: int | None = None, size_bytes: int | None = None) -> Place:
+        """One side of a mistake of this op."""
+        core = runtime.context.index
+        return Place(what, site, core=core, cmd=self.cmd, op=self.op, phy_addr=phy_addr, size_bytes=size_bytes)
+
+    def find(self, kind: str, sentence: str, *places: Place, is_in_handler: bool = False) -> None:
+        """Report a mistake, and end the op with it under FAIL_FAST.
+
+        Args:
+            kind: Of hbrt.findings.record.KINDS.
+            sentence: What is wrong, with values, and what to do.
+            places: The sides of the mistake, the main one first.
+            is_in_handler: Whether a handler of the operating system calls this, from which nothing can be raised: the
+                op then ends at its next bytecode.
+
+        Raises:
+            MistakeError: under FAIL_FAST.
+        """
+        runtime.find(kind, sentence, *places)
+        if not self.checks & Check.FAIL_FAST:
+            return
+        self.mistake = self.mistake or sentence
+        if not is_in_handler:
+            raise MistakeError(sentence)
+        _raise_in(self._thread, ctypes.py_object(MistakeError))
+
+    def end(self) -> None:
+        """Take back an exception that a handler left for the op's next bytecode, and that did not come to it."""
+        if self.mistake:
+            _raise_in(self._thread, None)
+
+
+def _raise_in(thread: int, error: ctypes.py_object[type[MistakeError]] | None) -> None:
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
