@@ -85,6 +85,7 @@ class Control:
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
             "mem": lambda r, _: self._mem(r.args["most"]),
+            "forget": lambda _r, _: journal.forget(),
             "stop": lambda _r, _: end(),
             "restart": self._restart,
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),

@@ -56,6 +56,10 @@ class Journal:
         """The latest findings, each mistake of a program once, the latest last."""
         return list(self._found.values())
 
+    def forget(self) -> None:
+        """Drop the findings; their lines stay in the log."""
+        self._found.clear()
+
     def find(self, kind: str, sentence: str, *places: Place, client: int = 0, times: int = 1) -> None:
         """Keep a finding; log it the first time, and each time that its count has doubled.
 

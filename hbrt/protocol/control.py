@@ -102,6 +102,7 @@ VERBS: dict[str, Verb] = {
     "status": Verb(),
     "ops": Verb(),
     "mem": Verb({"most": Int(0, 1_000_000)}),
+    "forget": Verb(),
     "stop": Verb(),
     "restart": Verb(
         {"core": Int(-1, 63), "image": Text(), "load_ms": Int(1, _U32)},

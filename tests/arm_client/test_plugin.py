@@ -68,7 +68,7 @@ def test_too_many(dsp_board):
     result.assert_outcomes(passed=1, errors=3)
     for wrong in ("core", "image", "2"):
         result.stdout.fnmatch_lines(
-            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh."]
+            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh, check."]
         )
 
 
@@ -207,10 +207,14 @@ def test_a_flush_that_is_left_out_fails_no_test_and_meets_no_other(
     result = run(
         project,
         """
+PIDS = set()
+
 @pytest.mark.dsp_board("ops.py", cores=1)
 @pytest.mark.parametrize("repeat", range(2))
 def test_leaves_it_out(dsp_board, repeat):
     assert dsp_board.status()["findings"] == []
+    PIDS.add(dsp_board.session.link.daemon_pid)
+    assert len(PIDS) == 1
     source = dsp_board.alloc(8, cached=True)
     source.view()[:1] = b"x"
     dsp_board.call(0x1000, source, dsp_board.alloc(8))
@@ -409,7 +413,9 @@ def test_marker(dsp_board):
 
 def test_strict_markers_know_it(project: pytest.Pytester) -> None:
     result = project.runpytest_subprocess("--markers", "--strict-markers")
-    result.stdout.fnmatch_lines(["@pytest.mark.dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False):*"])
+    result.stdout.fnmatch_lines(
+        ["@pytest.mark.dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False, check=None):*"]
+    )
 
 
 def test_with_xdist(project: pytest.Pytester) -> None:
