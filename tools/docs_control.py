@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hbrt.protocol.control import MEMORY_USES, VERBS, Int, Text, Verb
+from hbrt.protocol.control import VERBS, Int, Text, Verb
 from tools.markdown import table
 
 ANSWERS = {
@@ -17,10 +17,8 @@ ANSWERS = {
     "not inside one live block",
     "unregister": "nil. `phy` is any address in the block. `HB_SYS_INVALID_ARGUMENT` when it is not registered by the "
     "client",
-    "missing_clean": "nil. For a client with a CPU cache of its own: it gave a task memory with `count` bytes that it "
-    "had not cleaned, whose address may stand at offset `at` of the input block `params`; the board keeps a finding",
-    "shared": "nil. Likewise: its unfinished tasks of these commands use one range, as "
-    + ", ".join(f"{number} {use}" for number, use in enumerate(MEMORY_USES)),
+    "found": "nil. The client reports a mistake of its own, which only its process can see: `kind` and `text` as in "
+    "[findings.md](findings.md), `places` a JSON list of maps; the board keeps a finding",
     "leave": "list of maps, findings as `status` has them: of this client and of nobody. Its blocks are freed, which "
     "finds leaks and overruns; it is to close its lease next",
     "slots": "list of int: more task slots of this client, fewer than asked for when few are left. "

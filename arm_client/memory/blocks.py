@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.memory.block import Block, address_of, block_users
-from arm_client.memory.freed import Freed
-from hbrt import settings
+from arm_client.memory.freed import Freed, FreedBlock
 from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import extent_of
@@ -36,15 +35,18 @@ SIZE_LIMIT = (1 << 32) - 1
 class Blocks:
     """All blocks that this process allocated or registered on one board."""
 
-    def __init__(self, link: Link, tasks: TaskSlots) -> None:
+    def __init__(self, link: Link, tasks: TaskSlots, *, is_strict: bool = False) -> None:
+        """``is_strict``: whether cached memory has an image of the CPU's own."""
         self._link = link
         self._tasks = tasks
         self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted
         self._abandoned: deque[Block] = deque()
         self.freed = Freed(link.ddr)
-        self.is_strict = settings.choice("HBRT_CACHE") == "strict"
+        self.is_strict = is_strict
         # What strict mode asks to hear of: a range of a cached block that was flushed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
+        # What the check memory asks to hear of: a block that is freed once more, and where.
+        self.on_double_free: Callable[[FreedBlock, str], None] | None = None
 
     def alloc(self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False) -> Block:
         """Allocate a block. It holds zeros, or what HBRT_FILL of the board says unless ``is_zeroed``.
@@ -175,6 +177,8 @@ class Blocks:
                 self._forgo(phy_addr, None, freed_at)
             gone = self.freed.find_physical(phy_addr) if error.status == Status.HB_SYS_NOT_ALLOCATED else None
             if gone is not None:
+                if self.on_double_free is not None:
+                    self.on_double_free(gone, freed_at)
                 raise RequestRefusedError(error.status, f"Free a block once: {gone}.") from None
             raise
         if block is not None and not block.registrations:
@@ -346,6 +350,13 @@ class Blocks:
             return None
         start = phy_addr - block.phy_addr
         return block.view[start : start + size_bytes] if start + size_bytes <= block.size_bytes else None
+
+    def physical_of(self, address: int) -> int | None:
+        """Physical address of what lies at an address of the CPU's; None when that is in no block of this process."""
+        for block in list(self._blocks.values()):
+            if 0 <= address - block.address < block.size_bytes:
+                return block.phy_addr + address - block.address
+        return None
 
     def is_mapped_at(self, address: int) -> bool:
         """Whether an address of the CPU's is one of device memory, in the DDR or in a block's image."""

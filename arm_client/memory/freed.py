@@ -74,7 +74,9 @@ class Freed:
 
     def find_physical(self, phy_addr: int) -> FreedBlock | None:
         """Likewise, a physical address."""
-        return self._blocks.get(self._ddr.offset_of(phy_addr))
+        if (start := self._blocks.get(self._ddr.offset_of(phy_addr))) is not None:
+            return start
+        return next((one for one in list(self._blocks.values()) if 0 <= phy_addr - one.phy_addr < one.size_bytes), None)
 
     def _forget(self, start: int) -> None:
         self._ddr.private.permit(start)

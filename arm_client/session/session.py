@@ -22,12 +22,13 @@ from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, board_ref, private_directory
 from hbrt.ddr.layout import CLIENT_CHECKS
 from hbrt.errors import BoardError, NoDaemonError, WrongUseError
-from hbrt.findings.checks import OF_CORES, Check, checks_of
+from hbrt.findings.checks import OF_CORES, OF_SUBMISSIONS, Check, checks_of
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.strict.checker import CoherencyChecker
+    from arm_client.strict.checker import TaskChecker
     from hbrt.attach.link import Link
+    from hbrt.attach.task_slots import TaskSlots
 
 _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
 
@@ -52,17 +53,25 @@ class Session:
         self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
         self.is_silent = False  # somebody else says what this process left on the board
         self._is_closed = False
-        self.checker: CoherencyChecker | None = None
+        self.checks = Check(0)
+        self.checker: TaskChecker | None = None
         try:
             wanted = checks_of(settings.words("HBRT_CHECK", check))
-            if settings.choice("HBRT_CACHE") == "strict":
-                from arm_client.strict.checker import CoherencyChecker, checked  # strict mode alone pays for it
+            is_strict = settings.choice("HBRT_CACHE") == "strict"
 
-                self.link, self.tasks, self.blocks = attach(paths, checked)
-                self.checker = CoherencyChecker(self.link, self.tasks, self.blocks)
-            else:
-                self.link, self.tasks, self.blocks = attach(paths)
-            self.checks = _turn_on(self.link, wanted)
+            def watch(link: Link, kind: type[TaskSlots]) -> tuple[type[TaskSlots], bool]:
+                self.checks = _turn_on(link, wanted)
+                if not (is_strict or self.checks & OF_SUBMISSIONS):
+                    return kind, False
+                from arm_client.strict.checker import checked  # a program that checks nothing does not pay for it
+
+                return checked(kind), is_strict or Check.COHERENCE in self.checks
+
+            self.link, self.tasks, self.blocks = attach(paths, watch)
+            if is_strict or self.checks & OF_SUBMISSIONS:
+                from arm_client.strict.checker import TaskChecker
+
+                self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
         except BaseException as error:  # a setting with a wrong value, or no file descriptor left
             self._end_daemon()
             if isinstance(error, OSError | ImportError):

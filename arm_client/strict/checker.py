@@ -1,7 +1,8 @@
-"""The checks of strict mode (HBRT_CACHE=strict): each task is checked when it is submitted.
+"""The checks of a task when it is submitted: those of strict mode (HBRT_CACHE=strict), and those that one turns on.
 
-The checker finds two mistakes that a board hides: memory that the CPU changed and did not clean before the DSP uses it,
-and memory that two unfinished tasks use, one of which writes it. A task uses its two blocks, and the blocks whose
+The checker finds mistakes that a board hides: memory that the CPU changed and did not clean before the DSP uses it
+(strict mode, or the check coherence), and memory that two unfinished tasks use, one of which writes it (strict mode, or
+the check race). A task uses its two blocks, and the blocks whose
 addresses stand in its input block: its aligned 8-byte words that are addresses in blocks of this process, found as a
 conservative garbage collector finds pointers. docs/what-is-emulated.md lists the findings; rules.py has the rules.
 """
@@ -13,7 +14,17 @@ import threading
 from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, cast
 
-from arm_client.strict.report import report_input, report_output, report_pointed, report_shared, unclean_bytes
+from arm_client.strict.addresses import double_free, refused_block, virtual_words
+from arm_client.strict.report import (
+    Mistake,
+    MistakeError,
+    shared_block,
+    tell,
+    unclean,
+    unclean_bytes,
+    unclean_output,
+    unclean_pointed,
+)
 from arm_client.strict.rules import (
     MOST_PARAMETER_BYTES,
     WORD_BYTES,
@@ -26,6 +37,9 @@ from arm_client.strict.rules import (
 )
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.findings.checks import Check
+from hbrt.mailbox.handle import SLOT_MASK
+from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 
 if TYPE_CHECKING:
@@ -34,6 +48,8 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
     from hbrt.attach.link import Link
+    from hbrt.mailbox.submission import Refusal
+    from hbrt.mailbox.table import State
 
 NEAR_BYTES = PAGE_BYTES
 MOST_MARKS = 1024
@@ -41,54 +57,90 @@ _LOWEST_VIRTUAL = 1 << 32
 
 
 class _Entry:
-    """A submitted task; its handle is 0 while its thread submits it."""
+    """A submitted task; its handle is 0 while its thread submits it.
 
-    __slots__ = ("footprint", "handle", "thread")
+    ``is_over``: the program has seen that it ended.
+    """
+
+    __slots__ = ("footprint", "handle", "is_over", "thread")
 
     def __init__(self, footprint: TaskFootprint) -> None:
         self.footprint = footprint
         self.handle = 0
+        self.is_over = False
         self.thread = threading.get_ident()
 
 
 class CheckedTasks(TaskSlots):
     """Tasks that are checked before they are submitted, in whichever mode ``checked`` adds this to."""
 
-    checker: CoherencyChecker | None = None
+    checker: TaskChecker | None = None
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``, after a check."""
         submit: Callable[..., int] = super().submit  # type: ignore[safe-super]
         return submit(*given) if self.checker is None else self.checker.submit(submit, *given)
 
+    def wait(self, handle: int, timeout_ms: float) -> int:
+        """As ``TaskSlots.wait``; the program sees an end."""
+        status = super().wait(handle, timeout_ms)
+        self.has_ended(handle)
+        return status
+
+    def finish(self, handle: int) -> int:
+        """As ``TaskSlots.finish``; the program sees an end."""
+        status = super().finish(handle)
+        self.has_ended(handle)
+        return status
+
+    def state(self, handle: int) -> State | None:
+        """As ``TaskSlots.state``; the program may see an end."""
+        found = super().state(handle)
+        self.has_ended(handle)
+        return found
+
+    def has_ended(self, handle: int) -> bool:
+        """As ``TaskSlots.has_ended``; the program may see an end."""
+        ended = super().has_ended(handle)
+        if ended and self.checker is not None:
+            self.checker.note_end(handle)
+        return ended
+
 
 def checked(kind: type[TaskSlots]) -> type[TaskSlots]:
-    """A class of tasks with the checks of strict mode: a process that is not strict does not even ask whether it is."""
+    """A class of tasks that are checked: a process that checks nothing does not even ask whether it does."""
     return type(kind.__name__, (CheckedTasks, kind), {})
 
 
-class CoherencyChecker:
-    """Checks each task that a process in strict mode submits, and reports a mistake once a block.
+class TaskChecker:
+    """Checks each task that a process submits, and reports a mistake once a block.
 
     Args:
         link: The process's attachment.
         tasks: Where it submits, of a class that ``checked`` has made.
         blocks: Its memory.
+        checks: What is watched.
     """
 
-    def __init__(self, link: Link, tasks: TaskSlots, blocks: Blocks) -> None:
+    def __init__(self, link: Link, tasks: TaskSlots, blocks: Blocks, checks: Check) -> None:
         self._link = link
         self._tasks = cast("CheckedTasks", tasks)
         self._blocks = blocks
+        self._checks = checks
         self._entries: list[_Entry] = []
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
         blocks.on_flush = self._on_flush
+        if Check.MEMORY in checks:
+            blocks.on_double_free = lambda gone, freed_at: tell(link, double_free(gone, freed_at))
         self._tasks.checker = self
 
     def submit(self, submit: Callable[..., int], *given: int) -> int:
         """Check a task, then submit it."""
-        entry = self._check(*given)
+        try:
+            entry = self._check(*given)
+        except MistakeError as error:
+            return self._tasks.refuse(Status.HB_DSP_INVALID_ARGUMENT, str(error))
         if entry is None:
             return submit(*given)
         try:
@@ -105,7 +157,7 @@ class CoherencyChecker:
     def close(self) -> None:
         """Check nothing any more, and drop the references between this object, the tasks and the memory."""
         self._tasks.checker = None
-        self._blocks.on_flush = None
+        self._blocks.on_flush = self._blocks.on_double_free = None
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:
@@ -123,6 +175,9 @@ class CoherencyChecker:
             what: What is about to be read: "input block", "input tensor".
             phy_addr: Its start.
             size_bytes: Its size.
+
+        Raises:
+            MistakeError: under fail-fast.
         """
         block = self._blocks.holding(phy_addr)
         if block is None or block.image is None or block.is_reported:
@@ -131,15 +186,21 @@ class CoherencyChecker:
         count = unclean_bytes(block, start, min(start + size_bytes, block.size_bytes))
         if count:
             block.is_reported = True
-            report_input(self._link, what, phy_addr, size_bytes, count)
+            self._find(unclean(what, Span(phy_addr, phy_addr + size_bytes), count))
 
     def _on_flush(self, block: Block, start: int, end: int) -> None:
         block.is_flushed = True
         self.mark(block, start, end)
 
+    def note_end(self, handle: int) -> None:
+        """The program has seen that a task has ended: what it submits from now on is in order behind that."""
+        for entry in list(self._entries):
+            entry.is_over = entry.is_over or entry.handle == handle
+
     def _is_unfinished(self, entry: _Entry) -> bool:
+        """Whether nothing orders a task before the next: one that ended in time by luck counts as unfinished."""
         if entry.handle:
-            return not self._tasks.has_ended(entry.handle)
+            return not entry.is_over and self._tasks.handles[entry.handle & SLOT_MASK] == entry.handle
         return entry.thread != threading.get_ident()  # else an interrupt came before it got its handle
 
     def _forget(self, entry: _Entry) -> None:
@@ -150,12 +211,16 @@ class CoherencyChecker:
         """Report the mistakes of a task that is about to be submitted; None for one that will be refused."""
         cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes = given
         numbers = cmd, priority, custom_id, core_mask or self._all_cores
-        if self._tasks.refusal(*given) is not None:
+        if (refusal := self._tasks.refusal(*given)) is not None:
+            self._look_at_refused(cmd, refusal, given[4:])
             return None
         into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
         footprint = self._footprint(TaskFootprint(*numbers, into, out))
-        self._check_cache(footprint)
+        if self._blocks.is_strict:
+            self._check_cache(footprint)
         entry = _Entry(footprint)
+        if not (self._blocks.is_strict or self._checks & Check.RACE):
+            return entry
         with self._lock:
             self._entries = [one for one in self._entries if self._is_unfinished(one)]
             others = [one.footprint for one in self._entries]
@@ -169,6 +234,26 @@ class CoherencyChecker:
             raise
         return entry
 
+    def _look_at_refused(self, cmd: int, refusal: Refusal, blocks: tuple[int, ...]) -> None:
+        """Find what is wrong with the block for which a task is refused."""
+        if Check.MEMORY not in self._checks or refusal[0] != Status.HB_DSP_INVALID_ADDRESS:
+            return
+        ddr, client = self._link.ddr, self._link.client_id
+        for phy_addr, size_bytes in (blocks[:2], blocks[2:]):
+            if (phy_addr or size_bytes) and ddr.refusal(phy_addr, size_bytes, client) is not None:
+                tell(self._link, refused_block(ddr, self._blocks, cmd, phy_addr, size_bytes, refusal[1]))
+                return
+
+    def _find(self, mistake: Mistake) -> None:
+        """Tell a mistake of a task that is about to be submitted.
+
+        Raises:
+            MistakeError: under fail-fast.
+        """
+        tell(self._link, mistake)
+        if Check.FAIL_FAST in self._checks:
+            raise MistakeError(mistake.text)
+
     def _footprint(self, footprint: TaskFootprint) -> TaskFootprint:
         """A task with what its input block holds, as the DSP will read it."""
         size = min(footprint.input.end - footprint.input.start, MOST_PARAMETER_BYTES)
@@ -177,14 +262,20 @@ class CoherencyChecker:
         ddr, offset = self._link.ddr.bytes_with(self._link.ddr.offset_of(footprint.input.start), size)
         raw = bytearray(ddr[offset : offset + size])  # a copy: one check sees one state
         is_data = footprint.input.end - footprint.input.start > MOST_PARAMETER_BYTES
-        pointers = []
+        pointers, virtual = [], []
         for at, word in words(memoryview(raw)):
             block = self._block_of(word)
             if block is not None and not (is_data and word != block.phy_addr):
                 pointers.append((at, word))
             elif block is not None or not self._is_virtual(word):
                 continue
+            else:
+                virtual.append((at, word))
             raw[at : at + WORD_BYTES] = bytes(WORD_BYTES)
+        if virtual and Check.MEMORY in self._checks:
+            found = virtual_words(self._blocks, footprint.cmd, footprint.input, virtual, pointers)
+            if found is not None:
+                self._find(found)
         return footprint._replace(pointers=tuple(pointers), numbers=bytes(raw))
 
     def _block_of(self, address: int) -> Block | None:
@@ -219,7 +310,7 @@ class CoherencyChecker:
         count = unclean_bytes(block, out.start - block.phy_addr, out.end - block.phy_addr)
         if count:
             block.is_reported = True
-            report_output(self._link, out.start, out.end - out.start, count)
+            self._find(unclean_output(out, count))
 
     def _check_pointed(self, at: int, address: int, into: Span) -> None:
         """Report changes from an address on.
@@ -236,12 +327,12 @@ class CoherencyChecker:
         if not unclean_bytes(block, start, near):
             return
         block.is_reported = True
-        report_pointed(self._link, address, end - start, unclean_bytes(block, start, end), into.start, at)
+        count = unclean_bytes(block, start, end)
+        self._find(unclean_pointed(Span(address, address + end - start), count, into.start, at))
 
     def _report_shared(self, new: TaskFootprint, old: TaskFootprint, found: DataRace) -> None:
         block = self._block_of(found.span.start)
         if block is None or block.is_shared_reported:
             return
         block.is_shared_reported = True
-        start, end = found.span
-        report_shared(self._link, start, end - start, (new.cmd, found.new), (old.cmd, found.old))
+        self._find(shared_block(found.span, (new.cmd, found.new), (old.cmd, found.old)))

@@ -1,4 +1,4 @@
-"""Mistakes that strict mode finds in this process: how they are counted, and reported to the program and the board.
+"""Mistakes that are found in this process: how they are counted, and reported to the program and the board.
 
 A board says nothing: its DSP reads what memory held before, a structure of zeros perhaps, with which an op may succeed.
 """
@@ -6,17 +6,17 @@ A board says nothing: its DSP reads what memory held before, a structure of zero
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
-from hbrt.protocol.control import MEMORY_USES
+from hbrt.findings.record import KINDS, Place
+from hbrt.protocol.control import MEMORY_USES, MOST_SITE
 
 if TYPE_CHECKING:
     from arm_client.memory.block import Block
+    from arm_client.strict.rules import Span
     from hbrt.attach.link import Link
-
-_MOST_BYTES = (1 << 32) - 1
 
 
 def unclean_bytes(block: Block, start: int, end: int) -> int:
@@ -32,77 +32,101 @@ def unclean_bytes(block: Block, start: int, end: int) -> int:
     return int(np.count_nonzero(now != before))
 
 
-def report_input(link: Link, what: str, phy_addr: int, size_bytes: int, count: int) -> None:
-    """Log a warning in this process, and have the board keep a finding.
+class Mistake(NamedTuple):
+    """A mistake of this process.
+
+    Attributes:
+        kind: Of hbrt.findings.record.KINDS.
+        text: The sentence, with values and what to do.
+        places: The sides of the mistake, the main one first.
+    """
+
+    kind: str
+    text: str
+    places: tuple[Place, ...]
+
+
+class MistakeError(Exception):
+    """What is asked for is not done, for a mistake that was found in it: under fail-fast."""
+
+
+def unclean(what: str, span: Span, count: int) -> Mistake:
+    """Memory that is read, and that the CPU changed and did not clean.
 
     Args:
-        link: This process's attachment.
         what: What reads the range: "input block", "input tensor".
-        phy_addr: Its start.
-        size_bytes: Its size.
+        span: The range.
         count: Bytes in it that were not cleaned.
     """
-    _warn(
-        f"The {what} at {phy_addr:#x}+{size_bytes:#x} holds {count} bytes that the CPU changed and did not clean: what "
-        "memory held before is read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing."
+    return _missing_clean(
+        f"The {what} at {span} holds {count} bytes that the CPU changed and did not clean: what "
+        "memory held before is read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing.",
+        span,
     )
-    _find(link, "missing_clean", phy=phy_addr, size=size_bytes, count=count)
 
 
-def report_output(link: Link, phy_addr: int, size_bytes: int, count: int) -> None:
-    """As ``report_input``, of an output block."""
-    _warn(
-        f"The output block at {phy_addr:#x}+{size_bytes:#x} holds {count} bytes that the CPU changed and did not "
+def unclean_output(span: Span, count: int) -> Mistake:
+    """As ``unclean``, of an output block."""
+    return _missing_clean(
+        f"The output block at {span} holds {count} bytes that the CPU changed and did not "
         "clean: when the cache writes them back, they replace what the DSP wrote. Call hbSysFlushMem after writing, "
-        "before the task is submitted."
+        "before the task is submitted.",
+        span,
     )
-    _find(link, "missing_clean", phy=phy_addr, size=size_bytes, count=count, is_output=1)
 
 
-def report_pointed(link: Link, phy_addr: int, size_bytes: int, count: int, params: int, at: int) -> None:
-    """As ``report_input``, of memory that the input block has an address of.
+def unclean_pointed(span: Span, count: int, params: int, at: int) -> Mistake:
+    """As ``unclean``, of memory that the input block has an address of.
 
     Args:
-        link: This process's attachment.
-        phy_addr: That address.
-        size_bytes: How far the memory was looked at.
+        span: From that address on, as far as the memory was looked at.
         count: Bytes in it that were not cleaned.
         params: Start of the input block.
         at: Offset of the address in the input block.
     """
-    _warn(
-        f"The memory at {phy_addr:#x}, whose address stands at offset {at} of the input block {params:#x}, holds "
+    return _missing_clean(
+        f"The memory at {span.start:#x}, whose address stands at offset {at} of the input block {params:#x}, holds "
         f"{count} bytes that the CPU changed and did not clean: what memory held before is read, or, if the DSP writes "
-        "there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing."
+        "there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing.",
+        span,
     )
-    _find(link, "missing_clean", phy=phy_addr, size=size_bytes, count=count, params=params, at=at)
 
 
-def report_shared(link: Link, phy_addr: int, size_bytes: int, new: tuple[int, int], old: tuple[int, int]) -> None:
-    """As ``report_input``, of memory that two unfinished tasks use, one of which writes it.
+def _missing_clean(text: str, span: Span) -> Mistake:
+    used = Place("used by a task", phy_addr=span.start, size_bytes=span.end - span.start)
+    return Mistake("missing-clean", text, (used,))
+
+
+def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mistake:
+    """Memory that two unfinished tasks use, one of which writes it.
 
     Args:
-        link: This process's attachment.
-        phy_addr: Start of that memory.
-        size_bytes: Its size.
+        span: That memory.
         new: Command of the task that is about to be submitted, and what it does there (an index of MEMORY_USES).
         old: Likewise, of the task that has not ended.
     """
-    _warn(
-        f"This task of command {new[0]:#x} {MEMORY_USES[new[1]]} {phy_addr:#x}+{size_bytes:#x}, which an earlier one "
+    return Mistake(
+        "shared-block",
+        f"This task of command {new[0]:#x} {MEMORY_USES[new[1]]} {span}, which an earlier one "
         f"of command {old[0]:#x} that has not ended {MEMORY_USES[old[1]]}: the result depends on which is faster. Wait "
-        "for that one first, or give each memory of its own."
+        "for that one first, or give each memory of its own.",
+        tuple(
+            Place(MEMORY_USES[use], cmd=cmd, phy_addr=span.start, size_bytes=span.end - span.start)
+            for cmd, use in (new, old)
+        ),
     )
-    _find(link, "shared", phy=phy_addr, size=size_bytes, cmd=new[0], use=new[1], earlier_cmd=old[0], earlier_use=old[1])
 
 
-def _warn(sentence: str) -> None:
+def tell(link: Link, mistake: Mistake) -> None:
+    """Have the board keep a mistake, with the line that calls; log it here when the board does not tell the program."""
+    import json
     import logging
 
-    logging.getLogger("hbrt").warning("%s: %s", call_site(), sentence)
-
-
-def _find(link: Link, verb: str, **args: Any) -> None:
-    bounded = {name: min(value, _MOST_BYTES) if name in {"size", "count"} else value for name, value in args.items()}
+    site = call_site(MOST_SITE)
+    text = f"{site}: {mistake.text}"
+    if KINDS[mistake.kind].is_told:
+        logging.getLogger("hbrt").warning("%s", text)
+    main, *others = mistake.places
+    places = [place.as_dict() for place in (main if main.site else main._replace(site=site), *others)]
     with contextlib.suppress(RequestRefusedError):  # the call that follows says what ails the board
-        link.request(verb, **bounded)
+        link.request("found", kind=mistake.kind, text=text, places=json.dumps(places))

@@ -25,6 +25,9 @@ class Span(NamedTuple):
     start: int
     end: int
 
+    def __str__(self) -> str:
+        return f"{self.start:#x}+{self.end - self.start:#x}"
+
     def holds(self, address: int) -> bool:
         """Whether an address lies in it."""
         return self.start <= address < self.end

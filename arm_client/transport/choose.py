@@ -24,12 +24,13 @@ class Attachment(NamedTuple):
     blocks: Blocks
 
 
-def attach(board: BoardRef, checked: Callable[[Kind], Kind] = lambda kind: kind) -> Attachment:
+def attach(board: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]]) -> Attachment:
     """Attach to a board; the loads of a way that is not taken are not paid for.
 
     Args:
         board: The board.
-        checked: Makes of a class of tasks the one that this process uses: for strict mode.
+        watch: Takes the link and a class of tasks. Returns the class that this process uses, with checks perhaps, and
+            whether cached memory is strict.
 
     Raises:
         BoardError: the board cannot be reached, or refuses this process. BadSettingError: the mode is not one.
@@ -42,13 +43,15 @@ def attach(board: BoardRef, checked: Callable[[Kind], Kind] = lambda kind: kind)
 
             remote = RemoteLink(board)
             undo.callback(remote.close)
-            tasks: TaskSlots = checked(RemoteTasks)(remote)
-            found = Attachment(remote, tasks, RemoteBlocks(remote, tasks))
+            kind, is_strict = watch(remote, RemoteTasks)
+            tasks = kind(remote)
+            found = Attachment(remote, tasks, RemoteBlocks(remote, tasks, is_strict=is_strict))
         else:
             link = LocalLink(board)
             undo.callback(link.close)
-            tasks = checked(_local_tasks())(link)
-            found = Attachment(link, tasks, Blocks(link, tasks))
+            kind, is_strict = watch(link, _local_tasks())
+            tasks = kind(link)
+            found = Attachment(link, tasks, Blocks(link, tasks, is_strict=is_strict))
         undo.pop_all()
     return found
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 class RemoteBlocks(Blocks):
     """As ``Blocks``, on a board of another machine: a flush moves bytes, of memory that is not cached, too."""
 
-    def __init__(self, link: RemoteLink, tasks: TaskSlots) -> None:
-        super().__init__(link, tasks)
+    def __init__(self, link: RemoteLink, tasks: TaskSlots, *, is_strict: bool = False) -> None:
+        super().__init__(link, tasks, is_strict=is_strict)
         self._remote = link
 
     def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:

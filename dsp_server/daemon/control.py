@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
@@ -13,7 +14,7 @@ from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal, Repeats
 from hbrt.errors import RequestRefusedError, StatusError
-from hbrt.findings.record import Finding, Place
+from hbrt.findings.record import Finding, finding_of
 from hbrt.protocol import control
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError
 from hbrt.status import Status
@@ -77,8 +78,7 @@ class Control:
             "free": lambda r, _: self._release(memory.free, r, r.args.get("site", "an unknown place")),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
             "unregister": lambda r, _: self._release(memory.unregister, r),
-            "missing_clean": lambda r, _: self._missing_clean(r),
-            "shared": lambda r, _: self._shared(r),
+            "found": lambda r, _: self._found(r),
             "leave": self._leave,
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
             "vouch": lambda r, _: self._verify_lease(r),
@@ -165,36 +165,16 @@ class Control:
         self._memory.look_at_free()
         return {"summary": self._memory.summary(), "blocks": self._memory.listing(most)}
 
-    def _missing_clean(self, request: ControlRequest) -> None:
-        """Keep a finding that a client in strict mode reports about itself; the daemon sees no CPU cache."""
+    def _found(self, request: ControlRequest) -> None:
+        """Keep a finding that a client reports about itself: what only its own process can see."""
         client, args = self._lease(request), request.args
-        if "params" in args:
-            place = f"{args['phy']:#x}, whose address stands at offset {args.get('at', 0)} of its input block "
-            gave = f"gave a task the memory at {place}{args['params']:#x}"
-        else:
-            way = "write" if args.get("is_output") else "read"
-            gave = f"gave a task {args['phy']:#x}+{args['size']:#x} to {way}"
-        self._journal.find(
-            "missing-clean",
-            f"Process {client.pid} ({client.name}) {gave}, with {args['count']} bytes that its CPU changed and did not "
-            "clean (hbSysFlushMem, HB_SYS_MEM_CACHE_CLEAN).",
-            Place("used by a task", phy_addr=args["phy"], size_bytes=args["size"]),
-            client=client.id,
-        )
-
-    def _shared(self, request: ControlRequest) -> None:
-        """Keep a finding on memory that two unfinished tasks of a client use; only the client knows how they use it."""
-        client, args = self._lease(request), request.args
-        use, earlier = (control.MEMORY_USES[args[name]] for name in ("use", "earlier_use"))
-        self._journal.find(
-            "shared-block",
-            f"Process {client.pid} ({client.name}) submitted a task of command {args['cmd']:#x} that {use} "
-            f"{args['phy']:#x}+{args['size']:#x}, which its task of command {args['earlier_cmd']:#x} that had not "
-            f"ended {earlier}.",
-            Place(use, cmd=args["cmd"], phy_addr=args["phy"], size_bytes=args["size"]),
-            Place(earlier, cmd=args["earlier_cmd"], phy_addr=args["phy"], size_bytes=args["size"]),
-            client=client.id,
-        )
+        text = f"Process {client.pid} ({client.name}): {args['text']}"
+        try:
+            places = json.loads(args["places"])
+            found = finding_of({"kind": args["kind"], "text": text, "places": places, "client": client.id})
+        except ValueError as error:  # a peer of another version
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
+        self._journal.keep(found)
 
     def _leave(self, request: ControlRequest, _: Pending) -> list[dict[str, Any]]:
         client = self._lease(request)

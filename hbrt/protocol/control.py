@@ -22,6 +22,8 @@ MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_TEXT = 4096
 MOST_SITE = 512
 """Characters of the ``file:line`` of a call."""
+MOST_PLACES_TEXT = 16 * 1024
+"""Characters of the JSON that has the places of a finding."""
 TOKEN_BYTES = 16
 _U32 = (1 << 32) - 1
 _U64 = (1 << 64) - 1
@@ -64,8 +66,6 @@ class Verb(NamedTuple):
 
 
 _PHY = Int(0, _U64)
-_CMD = Int(0, 0xFFFF)
-_USE = Int(0, len(MEMORY_USES) - 1)
 VERBS: dict[str, Verb] = {
     "alloc": Verb(
         {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True
@@ -73,29 +73,7 @@ VERBS: dict[str, Verb] = {
     "free": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
     "unregister": Verb({"phy": _PHY}, leased=True),
-    "missing_clean": Verb(
-        {
-            "phy": _PHY,
-            "size": Int(1, _U32),
-            "count": Int(1, _U32),
-            "is_output": Int(0, 1),
-            "params": _PHY,
-            "at": Int(0, _U32),
-        },
-        optional=frozenset({"is_output", "params", "at"}),
-        leased=True,
-    ),
-    "shared": Verb(
-        {
-            "phy": _PHY,
-            "size": Int(1, _U32),
-            "cmd": _CMD,
-            "use": _USE,
-            "earlier_cmd": _CMD,
-            "earlier_use": _USE,
-        },
-        leased=True,
-    ),
+    "found": Verb({"kind": Text(32), "text": Text(), "places": Text(MOST_PLACES_TEXT)}, leased=True),
     "leave": Verb(leased=True),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "vouch": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),

@@ -53,7 +53,7 @@ TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
 
 # Control requests that a program on another machine may make; the others are for who sits at the board's machine.
 LOOKS = frozenset({"status", "ops", "mem"})  # they change nothing
-FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "missing_clean", "shared", "leave"}
+FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave"}
 
 
 class Kind(IntEnum):

@@ -12,6 +12,7 @@ import pytest
 
 from arm_client.session import session
 from arm_client.transport.choose import Attachment, Kind, attach
+from hbrt.attach.link import Link
 from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.errors import NoDaemonError
@@ -40,16 +41,16 @@ DIFFERS = {
 _relays: dict[tuple[Path, int], RemoteRelay] = {}
 
 
-def _attach(paths: BoardRef, *checked: Callable[[Kind], Kind]) -> Attachment:
+def _attach(paths: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]]) -> Attachment:
     if isinstance(paths, RemoteBoard):
-        return attach(paths, *checked)
+        return attach(paths, watch)
     pid = daemon_pid(paths)
     if pid is None:
         raise NoDaemonError(f"No board {paths.name} is running; start it with 'hbrt start'.")
     key = paths.path, pid
     if key not in _relays:
         _relays[key] = RemoteRelay(paths.path)
-    return attach(_relays[key].board, *checked)
+    return attach(_relays[key].board, watch)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

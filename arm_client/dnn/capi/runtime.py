@@ -130,11 +130,20 @@ def device_memory() -> Ddr:
 
 
 def look_at_inputs(ranges: Ranges) -> None:
-    """Strict mode: tell the program of input tensors that it wrote and did not clean."""
+    """Strict mode: tell the program of input tensors that it wrote and did not clean.
+
+    Raises:
+        ModelError: HB_DNN_INVALID_ARGUMENT under fail-fast.
+    """
     session = process.default
     if session is not None and session.checker is not None:
-        for phy_addr, size_bytes in ranges:
-            session.checker.check_input("input tensor", phy_addr, size_bytes)
+        from arm_client.strict.report import MistakeError
+
+        try:
+            for phy_addr, size_bytes in ranges:
+                session.checker.check_input("input tensor", phy_addr, size_bytes)
+        except MistakeError as error:
+            raise ModelError(Status.HB_DNN_INVALID_ARGUMENT, str(error)) from None
 
 
 runtime = Runtime()

@@ -212,7 +212,7 @@ def test_the_device_sees_what_was_cleaned_and_the_cpu_what_it_invalidated(
         assert net.read().tolist() == [[2, 4, 6, 8]]
         (found,) = board.status()["findings"]
         assert found["kind"] == "missing-clean"
-        assert f"gave a task {net.inputs[0].sysMem[0].phyAddr:#x}+0x10 to read" in found["text"]
+        assert f"The input tensor at {net.inputs[0].sysMem[0].phyAddr:#x}+0x10 holds" in found["text"]
         net.close()
 
 

@@ -1,0 +1,118 @@
+"""Mistakes with addresses in a task that a program submits, and in what it frees: found under the check memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arm_client.strict.report import Mistake
+from hbrt.ddr.misuse import misuse
+from hbrt.findings.record import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from arm_client.memory.blocks import Blocks
+    from arm_client.memory.freed import FreedBlock
+    from arm_client.strict.rules import Span
+    from hbrt.ddr.file import Ddr
+
+
+def refused_block(ddr: Ddr, blocks: Blocks, cmd: int, phy_addr: int, size_bytes: int, why: str) -> Mistake:
+    """A block of a task that is refused.
+
+    Args:
+        ddr: The board's memory.
+        blocks: This process's blocks.
+        cmd: The task's command.
+        phy_addr: The block's address, as the task has it.
+        size_bytes: Its size.
+        why: The sentence of the refusal.
+    """
+    here = Place("submitted", cmd=cmd, phy_addr=phy_addr, size_bytes=size_bytes)
+    real = blocks.physical_of(phy_addr)
+    if real is not None:
+        text = f"A task of command {cmd:#x} has the virtual address {phy_addr:#x} of the block "
+        return Mistake("virtual-address", f"{text}{_block_of(blocks, real)}: write {real:#x}, its phyAddr.", (here,))
+    kind, places = misuse(ddr, phy_addr, size_bytes)
+    gone = blocks.freed.find_physical(phy_addr)
+    if gone is None or kind != "use-after-free":
+        return Mistake(kind, f"A task of command {cmd:#x} is refused. {why}", (here, *places))
+    return Mistake(
+        kind,
+        f"A task of command {cmd:#x} has the block {phy_addr:#x}+{size_bytes:#x}, which lies in freed memory: {gone}. "
+        "Free a block after its last use.",
+        (here, _freed(gone), _allocated(gone)),
+    )
+
+
+def virtual_words(
+    blocks: Blocks, cmd: int, into: Span, words: Iterable[tuple[int, int]], pointers: Iterable[tuple[int, int]]
+) -> Mistake | None:
+    """An address of the CPU's in a structure that an op reads; None when each stands beside the physical one.
+
+    Args:
+        blocks: This process's blocks.
+        cmd: The task's command.
+        into: The input block.
+        words: Offset and value of the words that are addresses of the CPU's.
+        pointers: Likewise, of those that are physical: a structure that has both, as an hbSysMem, is in order.
+    """
+    known = {block.phy_addr for _, word in pointers if (block := blocks.holding(word)) is not None}
+    for at, word in words:
+        real = blocks.physical_of(word)
+        block = None if real is None else blocks.holding(real)
+        if real is None or block is None or block.phy_addr in known:
+            continue
+        return Mistake(
+            "virtual-address",
+            f"The input block {into.start:#x}+{into.end - into.start:#x} of a task of command {cmd:#x} has at offset "
+            f"{at} the virtual address {word:#x}, which no op can use. Write {real:#x}, the physical one "
+            f"(mem.phyAddr), of the block {_block_of(blocks, real)}.",
+            (
+                Place("submitted", cmd=cmd, phy_addr=into.start + at, size_bytes=8, block=into.start),
+                Place(
+                    "allocated",
+                    block.allocated_at or None,
+                    phy_addr=real,
+                    block=block.phy_addr,
+                    block_bytes=block.size_bytes,
+                ),
+            ),
+        )
+    return None
+
+
+def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
+    """A block that is freed once more.
+
+    Args:
+        gone: The block, and where it was freed first.
+        freed_at: ``file:line`` of the second free.
+    """
+    return Mistake(
+        "double-free",
+        f"{freed_at} frees memory that is free: {gone}. Free a block once, and forget its address then.",
+        (
+            Place("freed again", freed_at, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes),
+            _freed(gone),
+            _allocated(gone),
+        ),
+    )
+
+
+def _freed(gone: FreedBlock) -> Place:
+    return Place("freed", gone.freed_at, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes)
+
+
+def _allocated(gone: FreedBlock) -> Place:
+    return Place(
+        "allocated", gone.allocated_at or None, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes
+    )
+
+
+def _block_of(blocks: Blocks, phy_addr: int) -> str:
+    block = blocks.holding(phy_addr)
+    if block is None:
+        return f"at {phy_addr:#x}"
+    where = f", allocated at {block.allocated_at}" if block.allocated_at else ""
+    return f"{block.phy_addr:#x}+{block.size_bytes:#x}{where}"

@@ -1,0 +1,122 @@
+"""The check memory on the side of the program: addresses that are stale, virtual or out of a block; memory freed twice.
+
+Each mistake stands beside a right program that does the same.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+import arm_client as hb
+from hbrt.findings.record import Finding
+from tests.arm_client.conftest import Chip
+
+Findings: TypeAlias = Callable[[], list[Finding]]
+
+
+def sites(found: Finding) -> dict[str, str | None]:
+    return {place.what: place.site for place in found.places}
+
+
+def test_task_with_a_freed_block(watched: Chip, findings: Findings) -> None:
+    out, gone = watched.mem(), hb.hbSysMem()
+    assert hb.hbSysAllocMem(gone, 64) == 0
+    assert watched.outcome(watched.ECHO, gone, out)[0] == 0
+    assert findings() == []
+    assert hb.hbSysFreeMem(gone) == 0
+    assert hb.hbDSPRpc(hb.hbDSPTask_t(), gone, out, watched.ctrl(watched.ECHO)) == hb.HB_DSP_INVALID_ADDRESS
+    (found,) = findings()
+    assert found.kind == "use-after-free"
+    assert f"{gone.phyAddr:#x}+0x40" in found.text
+    assert "command 0x1000" in found.text
+    assert all(str(site).startswith(f"{__file__}:") for site in sites(found).values())
+    assert set(sites(found)) == {"submitted", "allocated", "freed"}
+    assert len(set(sites(found).values())) == 3
+
+
+def test_task_whose_block_is_too_short(watched: Chip, findings: Findings) -> None:
+    mem, out = watched.mem(64), watched.mem(64)
+    assert watched.outcome(watched.ECHO, mem, out)[0] == 0
+    assert findings() == []
+    mem.memSize = 65
+    assert hb.hbDSPRpc(hb.hbDSPTask_t(), mem, out, watched.ctrl(watched.ECHO)) == hb.HB_DSP_INVALID_ADDRESS
+    (found,) = findings()
+    assert found.kind == "out-of-block"
+    assert "runs 1 bytes past the end of its block" in found.text
+    mem.memSize = 64
+
+
+def test_task_with_the_virtual_address_in_place_of_the_physical(watched: Chip, findings: Findings) -> None:
+    mem, out = watched.mem(64), watched.mem(64)
+    wrong = hb.hbSysMem(phyAddr=(mem.virAddr or 0) + 8, memSize=8)
+    assert hb.hbDSPRpc(hb.hbDSPTask_t(), wrong, out, watched.ctrl(watched.ECHO)) == hb.HB_DSP_INVALID_ADDRESS
+    (found,) = findings()
+    assert found.kind == "virtual-address"
+    assert f"write {mem.phyAddr + 8:#x}, its phyAddr" in found.text
+
+
+def test_structure_with_a_virtual_address(watched: Chip, findings: Findings) -> None:
+    data, out = watched.mem(64), watched.mem(64)
+    right = watched.mem(24, struct.pack("<QQQ", data.phyAddr, 5, 64))
+    both = watched.mem(24, bytes(data))
+    for good in (right, both):
+        assert watched.outcome(watched.ECHO, good, out)[0] == 0
+    assert findings() == []
+    assert data.virAddr is not None
+    wrong = watched.mem(24, struct.pack("<QQQ", 5, data.virAddr, 64))
+    assert watched.outcome(watched.ECHO, wrong, out)[0] == 0
+    (found,) = findings()
+    assert found.kind == "virtual-address"
+    assert f"has at offset 8 the virtual address {data.virAddr:#x}" in found.text
+    assert f"Write {data.phyAddr:#x}, the physical one" in found.text
+
+
+@pytest.mark.parametrize("check", ["memory,fail-fast"])
+def test_call_fails_at_the_first_mistake(watched: Chip, findings: Findings) -> None:
+    data, out = watched.mem(64), watched.mem(64)
+    assert data.virAddr is not None
+    wrong = watched.mem(8, struct.pack("<Q", data.virAddr))
+    task = hb.hbDSPTask_t()
+    assert hb.hbDSPRpc(task, wrong, out, watched.ctrl(watched.ECHO)) == hb.HB_DSP_INVALID_ARGUMENT
+    assert "the virtual address" in hb.last_error()
+    assert not task.value
+    (found,) = findings()
+    assert found.kind == "virtual-address"
+
+
+def test_memory_freed_twice(watched: Chip, findings: Findings) -> None:
+    mem = hb.hbSysMem()
+    assert hb.hbSysAllocMem(mem, 64) == 0
+    assert hb.hbSysFreeMem(mem) == 0
+    assert findings() == []
+    assert hb.hbSysFreeMem(mem) == hb.HB_SYS_NOT_ALLOCATED
+    (found,) = findings()
+    assert found.kind == "double-free"
+    assert set(sites(found)) == {"freed again", "freed", "allocated"}
+    assert len(set(sites(found).values())) == 3
+
+
+@pytest.mark.parametrize("check", ["race"])
+def test_race_is_found_in_coherent_mode(watched: Chip, findings: Findings) -> None:
+    held = watched.hold(1)
+    out = watched.mem()
+    for number in (b"1", b"2"):
+        watched.rpc(watched.ECHO, watched.mem(8, number), out, 1 + (number == b"2"))
+    held.let_go()
+    (found,) = findings()
+    assert found.kind == "shared-block"
+    assert not watched.board.session.blocks.is_strict
+
+
+@pytest.mark.parametrize("check", ["coherence"])
+def test_coherence_is_strict_mode(watched: Chip, findings: Findings) -> None:
+    mem, out = watched.mem(64, cached=True), watched.mem(64)
+    assert watched.board.session.blocks.is_strict
+    mem.view()[:] = b"a" * 64
+    assert watched.outcome(watched.ECHO, mem, out)[0] == 0
+    (found,) = findings()
+    assert found.kind == "missing-clean"
