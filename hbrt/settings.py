@@ -48,7 +48,7 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting(
         "HBRT_FILL",
-        "fill:zeros|pattern|random:SEED",
+        "seeded:zeros|pattern|random:SEED",
         "zeros",
         "what a new block of a board's memory or TCM holds: the pattern is 0xcd, a seed is a whole number; under "
         "checks, the pattern",
@@ -64,6 +64,13 @@ TABLE: tuple[Setting, ...] = (
         "tell",
         "what is watched, with commas between the words; fail ends a program with exit code 1 when mistakes of it were "
         "found, fail-fast also ends an op at its first; tell names them only",
+    ),
+    Setting(
+        "HBRT_DMA_ORDER",
+        "seeded:strict|relaxed:SEED",
+        "strict",
+        "when the bytes of an iDMA copy move: strict, at a wait and in order of issue; relaxed, at any time that a "
+        "program must expect, drawn from the seed, a whole number",
     ),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
@@ -185,17 +192,19 @@ def size_bytes(name: str) -> int:
     return 0 if raw.strip() == "0" and _BY_NAME[name].least == 0 else parse_size(raw, name)
 
 
-def fill(name: str) -> tuple[str, int]:
-    """Value of a setting that says what new memory holds: zeros, pattern or random; and the seed.
+def seeded(name: str) -> tuple[str, int]:
+    """Value of a setting that is a word of a closed list, some with a seed behind a colon: the word and the seed, or 0.
 
     Raises:
         BadSettingError: it is none of them, or the seed is no whole number.
     """
     raw = text(name)
-    how, has_seed, seed = raw.partition(":")
-    if raw in {"zeros", "pattern"} or (how == "random" and (not has_seed or seed.isdecimal())):
-        return how, int(seed or 0)
-    raise BadSettingError(f"{name} is {raw!r}; write zeros, pattern or random:SEED, as in random:7.")
+    allowed = _BY_NAME[name].kind.partition(":")[2].split("|")
+    word, has_seed, seed = raw.partition(":")
+    if raw in allowed or (f"{word}:SEED" in allowed and (not has_seed or seed.isdecimal())):
+        return word, int(seed or 0)
+    example = next(one for one in allowed if one.endswith(":SEED")).replace("SEED", "7")
+    raise BadSettingError(f"{name} is {raw!r}; write {', '.join(allowed[:-1])} or {allowed[-1]}, as in {example}.")
 
 
 def check(*names: str) -> None:
@@ -208,7 +217,7 @@ def check(*names: str) -> None:
         BadSettingError: one has a value that it cannot have.
     """
     readers: dict[str, Callable[[str], object]] = {
-        "int": integer, "bool": flag, "size": size_bytes, "choice": choice, "fill": fill, "words": words
+        "int": integer, "bool": flag, "size": size_bytes, "choice": choice, "seeded": seeded, "words": words
     }  # fmt: skip
     for name in names or tuple(_BY_NAME):
         readers.get(_BY_NAME[name].kind.partition(":")[0], text)(name)

@@ -13,7 +13,15 @@ from hbrt import settings
 from hbrt.board.files import already_running, daemon_pid
 from hbrt.board.launch import LOAD_SECONDS, DaemonConfig, Launched
 from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import ImageFile, board_option, check_option, json_option, timeout_option, to_bytes
+from hbrt.cli.options import (
+    ImageFile,
+    board_option,
+    check_option,
+    dma_order_option,
+    json_option,
+    timeout_option,
+    to_bytes,
+)
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
 
@@ -67,6 +75,7 @@ def daemon_options(function: F) -> F:
             help="Whether a core that crashed starts again by itself.",
         ),
         check_option,
+        dma_order_option,
         timeout_option(LOAD_SECONDS),
     )
     for decorator in reversed(decorators):

@@ -29,6 +29,7 @@ from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registration
+from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockHeldError
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
@@ -111,7 +112,7 @@ class Core:
         self.is_stopping = False
         self.tile_manager = runtime.context.tile_manager or TileManager()
         self.counter = cycles.current()
-        self.idma = Idma(self.counter, self.tile_manager)
+        self.idma = _make_idma(self.counter, self.tile_manager)
         descriptors.install(self.idma)
         self._map, self._ddr_bytes = ddr.map, ddr.bytes
         self._layout = layout
@@ -455,7 +456,7 @@ class Core:
     @staticmethod
     def _make_engines(pool0_bytes: int, pool1_bytes: int) -> tuple[TileManager, CycleCounter, Idma]:
         tile_manager, counter = TileManager(pool0_bytes, pool1_bytes), CycleCounter()
-        return tile_manager, counter, Idma(counter, tile_manager)
+        return tile_manager, counter, _make_idma(counter, tile_manager)
 
     # -- answer
 
@@ -511,3 +512,13 @@ class Core:
         while owner not in self._client_doorbells and self._listen():
             pass
         return self._client_doorbells.get(owner, -1)
+
+
+def _make_idma(counter: CycleCounter, tile_manager: TileManager) -> Idma:
+    """An engine as HBRT_DMA_ORDER has it."""
+    order, seed = settings.seeded("HBRT_DMA_ORDER")
+    if order == "strict":
+        return Idma(counter, tile_manager)
+    from dsp_server.hardware.channels import ChannelIdma
+
+    return ChannelIdma(counter, tile_manager, seed=seed)

@@ -28,7 +28,8 @@ from hbrt.errors import BoardError, WrongUseError
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
 
-CORE_SETTINGS = ("HBRT_CHECK", "HBRT_FILL", "HBRT_NN_PATH", "HBRT_SPIN_US")  # the cores' processes read them
+# The cores' processes read them.
+CORE_SETTINGS = ("HBRT_CHECK", "HBRT_DMA_ORDER", "HBRT_FILL", "HBRT_NN_PATH", "HBRT_SPIN_US")
 
 
 def serve(

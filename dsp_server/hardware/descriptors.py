@@ -257,11 +257,14 @@ class Idma:
             self.last_error, self._last_failure = str(error), (error.code, caller_line())
             return error.code
 
-    def _end_cycle(self, handle: int | None) -> int | None:
-        """Modelled end of an outstanding descriptor; None when it has completed."""
+    def _known(self, handle: int | None) -> int:
         if handle is None or not self.last_before_task < handle <= self.last_handle:
             raise UnknownHandle(self._why_unknown(handle))
-        at = handle - (self.last_handle - len(self.queue)) - 1  # handles in the queue follow one another
+        return handle
+
+    def _end_cycle(self, handle: int | None) -> int | None:
+        """Modelled end of an outstanding descriptor; None when it has completed."""
+        at = self._known(handle) - (self.last_handle - len(self.queue)) - 1  # handles in the queue follow one another
         return self.queue[at].end_cycle if at >= 0 else None
 
     def _why_unknown(self, handle: int | None) -> str:

@@ -136,19 +136,24 @@ def timeout_option(default_s: float) -> Callable[[F], F]:
     )
 
 
-def _turn_on(_ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    if value is None:
-        return
-    before = os.environ.get("HBRT_CHECK")
-    os.environ["HBRT_CHECK"] = value  # the processes that the verb starts read it
-    try:
-        settings.words("HBRT_CHECK")
-    except settings.BadSettingError as error:
-        if before is None:
-            del os.environ["HBRT_CHECK"]
-        else:
-            os.environ["HBRT_CHECK"] = before
-        raise click.BadParameter(str(error).replace("HBRT_CHECK", "it", 1), param=param) from None
+def _for_what_it_starts(name: str) -> Callable[[click.Context, click.Parameter, str | None], None]:
+    """Callback that makes an option's value a setting of this process, and so of those that the verb starts."""
+
+    def set_it(_ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is None:
+            return
+        before = os.environ.get(name)
+        os.environ[name] = value
+        try:
+            settings.check(name)
+        except settings.BadSettingError as error:
+            if before is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = before
+            raise click.BadParameter(str(error).replace(name, "it", 1), param=param) from None
+
+    return set_it
 
 
 def check_option(function: F) -> F:
@@ -156,8 +161,20 @@ def check_option(function: F) -> F:
     return click.option(
         "--check",
         metavar="WORDS",
-        callback=_turn_on,
+        callback=_for_what_it_starts("HBRT_CHECK"),
         expose_value=False,
         help="What is watched: memory, coherence, dma, layout, race, or all; with commas between them. "
         "Default: HBRT_CHECK.",
+    )(function)
+
+
+def dma_order_option(function: F) -> F:
+    """Add ``--dma-order``, which is HBRT_DMA_ORDER for the boards that the verb starts."""
+    return click.option(
+        "--dma-order",
+        metavar="ORDER",
+        callback=_for_what_it_starts("HBRT_DMA_ORDER"),
+        expose_value=False,
+        help="When the bytes of iDMA copies move on a board that this starts: strict, or relaxed:SEED. "
+        "Default: HBRT_DMA_ORDER, else strict.",
     )(function)

@@ -21,7 +21,7 @@ def new_memory() -> Callable[[int], bytes] | None:
     Raises:
         BadSettingError: HBRT_FILL has none of its values.
     """
-    how, seed = settings.fill("HBRT_FILL")
+    how, seed = settings.seeded("HBRT_FILL")
     if not settings.is_given("HBRT_FILL") and checks_of(settings.words("HBRT_CHECK")):
         how = "pattern"
     if how == "random":

@@ -16,6 +16,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "size": settings.size_bytes,
     "choice": settings.choice,
     "words": settings.words,
+    "seeded": settings.seeded,
 }
 
 
@@ -25,7 +26,7 @@ def test_every_setting_is_of_a_known_kind_and_its_default_is_one() -> None:
         assert setting.name.startswith(("HBRT_", "HB_"))
         assert setting.help
         kind = setting.kind.partition(":")[0]
-        assert kind in {"path", "text", "bool", "int", "size", "choice", "fill", "words"}
+        assert kind in {"path", "text", "bool", "int", "size", "choice", "seeded", "words"}
 
 
 @pytest.mark.parametrize("name", [setting.name for setting in TABLE])

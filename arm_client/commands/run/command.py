@@ -18,7 +18,7 @@ from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
-from hbrt.cli.options import any_board_option, check_option, json_option, timeout_option
+from hbrt.cli.options import any_board_option, check_option, dma_order_option, json_option, timeout_option
 from hbrt.cli.tables import Column, show_json, show_table
 from hbrt.status import name_of
 
@@ -64,6 +64,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     help="How their tasks go to the cores. Default: HB_DSP_RPC_MODE, else relay, as the vendor's scripts do.",
 )
 @check_option
+@dma_order_option
 @timeout_option(SAMPLE_SECONDS)
 @json_option
 @click.pass_context

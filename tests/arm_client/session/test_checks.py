@@ -37,17 +37,29 @@ def test_connect_refuses_checks_that_this_process_did_not_begin_with(dsp_board: 
 
 def test_program_under_hbrt_run_has_its_own_arguments_and_options(tmp_path: Path) -> None:
     program = tmp_path / "mine.py"
-    program.write_text("import os, sys; print(sys.argv[1:], os.environ['HBRT_CHECK']); sys.exit(7)\n")
-    command = [sys.executable, "-m", "hbrt", "run", "--check", "dma", str(program), "a", "--mode", "x"]
+    program.write_text(
+        "import os, sys\nprint(sys.argv[1:], *map(os.environ.get, ['HBRT_CHECK', 'HBRT_DMA_ORDER']))\nsys.exit(7)\n"
+    )
+    options = ["--check", "dma", "--dma-order", "relaxed:3"]
+    command = [sys.executable, "-m", "hbrt", "run", *options, str(program), "a", "--mode", "x"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.stdout == "['a', '--mode', 'x'] dma,fail\n"
+    assert done.stdout == "['a', '--mode', 'x'] dma,fail relaxed:3\n"
     assert done.returncode == 7
 
 
-def test_unknown_check_is_refused_by_the_verb(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "value", "said"),
+    [
+        ("--check", "dam", "it has 'dam'; write words of tell, fail"),
+        ("--dma-order", "relaxed:x", "it is 'relaxed:x'; write strict or relaxed:SEED, as in relaxed:7."),
+    ],
+)
+def test_a_value_that_a_check_cannot_have_is_refused_by_the_verb(
+    tmp_path: Path, option: str, value: str, said: str
+) -> None:
     program = tmp_path / "mine.py"
     program.write_text("")
-    command = [sys.executable, "-m", "hbrt", "run", "--check", "dam", str(program)]
+    command = [sys.executable, "-m", "hbrt", "run", option, value, str(program)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "it has 'dam'; write words of tell, fail" in " ".join(done.stderr.split())
+    assert said in " ".join(done.stderr.replace("│", " ").split())

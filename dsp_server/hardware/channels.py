@@ -1,0 +1,152 @@
+"""An iDMA engine that promises only what a program may count on: copies of one channel follow one another.
+
+A program does not say which channel a copy takes. Copies that go the same way between the same memories (DDR, bank 0,
+bank 1) share one. Those of a frame share one, which its author knows. On one channel the bytes of a copy move after
+those of the copies before it, and a wait for it covers them. Between channels only a wait sets an order: the bytes of
+a copy move at any time from its issue to the wait that covers it.
+
+Source: Halide, the Xtensa runtime, for copies that take a channel, https://github.com/halide/Halide/tree/main/src/runtime
+Emulator: which copies share a channel is not public; this is the least that a program can count on where copies of
+either way, and of ping and pong, may have channels of their own.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from random import Random
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from dsp_server.hardware.buffers import address_of
+from dsp_server.hardware.cycles import IDMA_POLL_CYCLES
+from dsp_server.hardware.descriptors import QUEUE_DEPTH, Descriptor, Idma
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.cycles import CycleCounter
+    from dsp_server.hardware.tile_manager import TileManager
+    from dsp_server.hardware.transfers import Shape
+
+Channel: TypeAlias = tuple[int | None, int | None] | None
+"""TCM bank of the destination and of the source, None for DDR; None for the frames' channel."""
+FRAMES: Final[Channel] = None
+GOES_ON: Final = 0.5
+"""How likely another copy moves ahead of its wait, each time that the op calls the engine."""
+
+
+class ChannelIdma(Idma):
+    """One core's engine, by channels.
+
+    Args:
+        counter: As of Idma.
+        tile_manager: As of Idma; it tells the banks.
+        seed: When bytes move. None: at a wait, with all that were issued before, as Idma does. A number: at a time
+            drawn from it, the same for the same calls in a task; what a task has not waited for at its end is lost.
+        depth: As of Idma.
+    """
+
+    def __init__(
+        self,
+        counter: CycleCounter | None = None,
+        tile_manager: TileManager | None = None,
+        *,
+        seed: int | None = None,
+        depth: int = QUEUE_DEPTH,
+    ) -> None:
+        super().__init__(counter, tile_manager, depth=depth)
+        self._seed, self._random = seed, Random()  # noqa: S311 - repeatable, for a test
+        self._seeded_for = -1  # `last_before_task` of the task that the draws began with
+        self._channels: dict[int, Channel] = {}  # of the copies in the queue, by handle
+        self._moved: set[int] = set()  # copies in the queue whose bytes have moved
+
+    def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
+        """As Idma has it; a copy without a line of code is a frame's."""
+        handle = super().enqueue(dst, src, shape, where)
+        self._channels[handle] = self._channel(dst, src) if where else FRAMES
+        self._run_ahead()
+        return handle
+
+    def wait(self, handle: int) -> None:
+        """Let modelled time pass until the copy, and those before it on its channel, are done; raises as Idma's."""
+        end_cycle = self._end_cycle(handle)
+        if end_cycle is not None:
+            self.counter.advance_to(end_cycle)
+            self._complete_through(handle)
+
+    def wait_all(self) -> None:
+        """Wait for every outstanding copy."""
+        if self.queue:
+            self.counter.advance_to(self.queue[-1].end_cycle)
+            self._run_ahead()
+            self._complete(list(self.queue))
+
+    def poll(self) -> int:
+        """Complete what has reached its modelled end; return how many are outstanding, which costs a poll."""
+        now = self.counter.cycles
+        self._run_ahead()
+        self._complete([one for one in self.queue if one.end_cycle <= now])
+        if self.queue:
+            self.counter.charge(IDMA_POLL_CYCLES)
+        return len(self.queue)
+
+    def drain(self) -> list[Descriptor]:
+        """Return the copies without a wait; their bytes move now, or never where a seed draws the order."""
+        left = list(self.queue)
+        if left:
+            self.counter.advance_to(left[-1].end_cycle)
+        if self._seed is None:
+            self._move_all(left)
+        self._complete(left, are_moved=True)
+        nothing = memoryview(b"")
+        return [one._replace(dst=nothing, src=nothing) for one in left]
+
+    def channel_of(self, handle: int) -> Channel:
+        """The channel of an outstanding copy."""
+        return self._channels[handle]
+
+    def _end_cycle(self, handle: int | None) -> int | None:
+        known = self._known(handle)
+        return next((one.end_cycle for one in self.queue if one.handle == known), None)
+
+    def _complete_through(self, handle: int) -> None:
+        before = [one for one in self.queue if one.handle <= handle]
+        if self._seed is None:
+            self._move_all(before)
+        self._run_ahead()
+        channel = self._channels[handle]
+        self._complete([one for one in before if self._channels[one.handle] == channel])
+
+    def _complete(self, done: list[Descriptor], *, are_moved: bool = False) -> None:
+        """Take copies off the queue, which a wait covers or nobody waits for any more."""
+        if not are_moved:
+            self._move_all(done)
+        handles = {one.handle for one in done}
+        self.queue = deque(one for one in self.queue if one.handle not in handles)
+        self._moved -= handles
+        for handle in handles:
+            del self._channels[handle]
+
+    def _run_ahead(self) -> None:
+        """Move the bytes of some copies before their wait."""
+        if self._seed is None or not self.queue:
+            return
+        if self._seeded_for != self.last_before_task:
+            self._seeded_for = self.last_before_task
+            self._random.seed(self._seed)
+        while self._random.random() < GOES_ON:
+            first: dict[Channel, Descriptor] = {}
+            for one in self.queue:
+                if one.handle not in self._moved:
+                    first.setdefault(self._channels[one.handle], one)
+            if not first:
+                return
+            self._move_all([self._random.choice(list(first.values()))])
+
+    def _move_all(self, copies: Iterable[Descriptor]) -> None:
+        for one in copies:
+            if one.handle not in self._moved:
+                self._moved.add(one.handle)
+                self._move(one)
+
+    def _channel(self, dst: memoryview, src: memoryview) -> Channel:
+        tm = self.tile_manager
+        return None if tm is None else (tm.bank_at(address_of(dst)), tm.bank_at(address_of(src)))
