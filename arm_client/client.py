@@ -40,6 +40,9 @@ class Board:
         self._session = session
         self.is_closed = False
         self._parameters = ParameterBlocks(session)
+        if session.checker is not None and session.checker.structures is not None:
+            watched = session.checker.structures.watched(self._parameter_block)
+            self._parameter_block = watched  # type: ignore[method-assign, assignment]
 
     def __repr__(self) -> str:
         """The board's name, its cores, and where it is."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-_LIBRARIES = {"arm_client", "hbrt", "ctypes", "numpy"}
+LIBRARIES = {"arm_client", "hbrt", "ctypes", "numpy"}
 
 
 def call_site(most: int | None = None) -> str:
@@ -15,7 +15,7 @@ def call_site(most: int | None = None) -> str:
         most: Characters; of a longer one the end is kept. None for no limit.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _LIBRARIES:
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
         frame = frame.f_back
     site = f"{frame.f_code.co_filename}:{frame.f_lineno}"
     site = site.encode("utf-8", "replace").decode().replace("\0", "?")  # a file's name may be any bytes

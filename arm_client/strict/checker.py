@@ -35,6 +35,7 @@ from arm_client.strict.rules import (
     reach,
     words,
 )
+from arm_client.strict.structures import StructureWatch
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.findings.checks import Check
@@ -130,6 +131,7 @@ class TaskChecker:
         self._entries: list[_Entry] = []
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
+        self.structures = StructureWatch(lambda mistake: tell(link, mistake)) if Check.LAYOUT in checks else None
         blocks.on_flush = self._on_flush
         if Check.MEMORY in checks:
             blocks.on_double_free = lambda gone, freed_at: tell(link, double_free(gone, freed_at))
@@ -216,6 +218,8 @@ class TaskChecker:
             return None
         into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
         footprint = self._footprint(TaskFootprint(*numbers, into, out))
+        if self.structures is not None and (block := self._blocks.holding(input_phy)) is not None:
+            self.structures.look_into(cmd, block.address + input_phy - block.phy_addr, input_bytes)
         if self._blocks.is_strict:
             self._check_cache(footprint)
         entry = _Entry(footprint)

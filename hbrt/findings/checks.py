@@ -24,7 +24,7 @@ class Check(IntFlag):
 ALL = Check.MEMORY | Check.COHERENCE | Check.DMA | Check.LAYOUT | Check.RACE
 OF_CORES = Check.MEMORY | Check.COHERENCE | Check.DMA
 """Those for which a core looks at ops."""
-OF_SUBMISSIONS = Check.MEMORY | Check.COHERENCE | Check.RACE
+OF_SUBMISSIONS = Check.MEMORY | Check.COHERENCE | Check.LAYOUT | Check.RACE
 """Those for which a program looks at each task that it submits."""
 _WORDS = {"all": ALL, "fail-fast": Check.FAIL_FAST} | {str(check.name).lower(): check for check in ALL}
 

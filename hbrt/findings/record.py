@@ -37,6 +37,8 @@ KINDS: Final = {
     "defect": Kind(Severity.ERROR, is_programs=False),
     "dma-left": Kind(Severity.ERROR),
     "double-free": Kind(Severity.ERROR),
+    "dsp-layout": Kind(Severity.ERROR),
+    "hole": Kind(Severity.WARNING),
     "image": Kind(Severity.WARNING, is_programs=False),
     "leak": Kind(Severity.WARNING),
     "left-mapped": Kind(Severity.WARNING),

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from hbrt.layout.structure import Bits, Field, Kind, LayoutError, Structure
@@ -35,12 +35,18 @@ _AGGREGATES = (ctypes.Structure, ctypes.Union)
 _BIG_ENDIAN = (ctypes.BigEndianStructure, ctypes.BigEndianUnion)
 
 
-def of_class(kind: type[ctypes.Structure | ctypes.Union], site: str | None = None) -> Structure:
+def of_class(
+    kind: type[ctypes.Structure | ctypes.Union],
+    site: str | None = None,
+    *,
+    is_known: Callable[[type[Any]], bool] = lambda _: False,
+) -> Structure:
     """The description of a class.
 
     Args:
         kind: The class.
         site: ``file:line`` of its declaration.
+        is_known: Says of the class of a field whether both sides agree on it: its fields are left out.
 
     Raises:
         LayoutError: it has no fields, is big-endian, or a field's type has no like in C.
@@ -49,20 +55,20 @@ def of_class(kind: type[ctypes.Structure | ctypes.Union], site: str | None = Non
         raise LayoutError(
             f"{kind.__name__} is big-endian: the ARM and the DSP are little-endian. Derive it from ctypes.Structure."
         )
-    fields = tuple(_fields(kind))
+    fields = tuple(_fields(kind, is_known))
     if not fields:
         raise LayoutError(f"{kind.__name__} has no fields: give it _fields_.")
     is_union = issubclass(kind, ctypes.Union)
     return Structure(kind.__name__, ctypes.sizeof(kind), ctypes.alignment(kind), fields, is_union, site)
 
 
-def _fields(kind: type[Any]) -> Iterator[Field]:
+def _fields(kind: type[Any], is_known: Callable[[type[Any]], bool]) -> Iterator[Field]:
     """The fields, those of base classes first."""
     anonymous = {name for base in kind.__mro__ for name in base.__dict__.get("_anonymous_", ())}
     for base in reversed(kind.__mro__):
         for name, type_, *width in base.__dict__.get("_fields_", ()):
             place = base.__dict__[name]
-            field = _field(f"{kind.__name__}.{name}", type_, place.offset)
+            field = _field(f"{kind.__name__}.{name}", type_, place.offset, is_known)
             if width:
                 # Before Python 3.14 the size of a bit field is its width and, in the low half, its first bit.
                 shift = place.bit_offset if hasattr(place, "bit_offset") else place.size & 0xFFFF
@@ -74,7 +80,7 @@ def _fields(kind: type[Any]) -> Iterator[Field]:
             yield field._replace(name="" if name in anonymous else name)
 
 
-def _field(name: str, type_: Any, offset: int) -> Field:
+def _field(name: str, type_: Any, offset: int, is_known: Callable[[type[Any]], bool]) -> Field:
     shape = []
     while issubclass(type_, ctypes.Array):
         shape.append(type_._length_)
@@ -84,8 +90,9 @@ def _field(name: str, type_: Any, offset: int) -> Field:
         raise LayoutError(f"{name} is big-endian: the ARM and the DSP are little-endian. Use ctypes' own type.")
     nested, is_signed, dsp_bytes = None, None, None
     if issubclass(type_, _AGGREGATES):
-        nested = of_class(type_)
-        word, kind = f"{'union' if nested.is_union else 'struct'} {nested.name}", Kind.NESTED
+        nested = None if is_known(type_) else of_class(type_, is_known=is_known)
+        word = f"{'union' if issubclass(type_, ctypes.Union) else 'struct'} {type_.__name__}"
+        kind = Kind.NESTED
     elif hasattr(type_, "contents"):
         word, kind, dsp_bytes = f"{_pointed_to(type_)} *", Kind.POINTER, DSP_POINTER_BYTES
     elif hasattr(type_, "argtypes"):
