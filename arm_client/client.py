@@ -281,7 +281,7 @@ class Board:
         return self._parameters.hold(raw) if raw else None
 
 
-def connect(board: str | None = None, *, check: str | None = None) -> Board:
+def connect(board: str | None = None, *, check: str | None = None, inline: bool = False) -> Board:
     """Attach to a board.
 
     Args:
@@ -289,12 +289,14 @@ def connect(board: str | None = None, *, check: str | None = None) -> Board:
             that this process attached to; with none yet that of HBRT_BOARD, and when it does not run a private one for
             this process's life (HBRT_AUTOSTART=0 turns that off).
         check: What is watched in this program: words of HBRT_CHECK, such as "memory,dma"; None takes HBRT_CHECK.
+        inline: Whether this process is the core of a private board (HBRT_INLINE=1): each op runs in the thread that
+            submits it, where ``breakpoint()`` and a debugger work. There is no watchdog and no second core.
 
     Raises:
         BoardError: no such board runs, or the private one does not start; says why. WrongUseError: this process is
             attached already, with other checks. BadSettingError: ``check`` has a word that is none.
     """
-    return Board(sessions.acquire(board, check))
+    return Board(sessions.acquire(board, check, is_inline=inline))
 
 
 @contextlib.contextmanager
@@ -305,6 +307,7 @@ def private_board(
     ddr_bytes: int | None = None,
     directory: Path | None = None,
     check: str | None = None,
+    inline: bool = False,
 ) -> Iterator[Board]:
     """A board of this block's own, which the C names use meanwhile; gone at the end, with everything on it.
 
@@ -314,6 +317,7 @@ def private_board(
         ddr_bytes: DDR; None takes HBRT_DDR.
         directory: Where; None makes a directory of its own.
         check: As for ``connect``.
+        inline: As for ``connect``.
 
     Raises:
         BadSettingError: ``check`` has a word that is none. BoardError: it does not start, for one because the image
@@ -322,9 +326,8 @@ def private_board(
     from hbrt.board.paths import private_directory
 
     path = directory or private_directory()
-    session = sessions.start_board(
-        path, image=str(image) if image else None, cores=cores, ddr_bytes=ddr_bytes, check=check
-    )
+    file = str(image) if image else None
+    session = sessions.start_board(path, image=file, cores=cores, ddr_bytes=ddr_bytes, check=check, is_inline=inline)
     session.users = 1
     before = sessions.set_default(session)
     board = Board(session)

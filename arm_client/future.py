@@ -153,6 +153,7 @@ class Task(concurrent.futures.Future[Any]):
         tasks, output = self._session.tasks, self._output
         status = tasks.wait(self._handle, 1)
         text = self._session.why(status) if status else ""
+        cause = tasks.cause(self._handle) if status else None
         if tasks.state(self._handle) is not None:
             self._record = tasks.answer(self._handle)
         if self._is_watched:
@@ -163,7 +164,8 @@ class Task(concurrent.futures.Future[Any]):
             super().cancel()
             self.set_running_or_notify_cancel()
         elif status:
-            self.set_exception(error_for(status, text, self.cmd, from_op=True))
+            error = error_for(status, text, self.cmd, from_op=True)
+            self.set_exception(error if cause is None else error.with_traceback(cause.__traceback__))
         else:
             self.set_result(output)
 

@@ -82,7 +82,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False, check=None): the board of the fixture",
+        "dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False, check=None, inline=False): its board",
     )
 
 
@@ -123,7 +123,7 @@ def _fixtures_use_board(item: pytest.Function) -> bool:
 
 
 _KEPT = ": an array or a buffer that something still refers to, such as a variable of a module or a class"
-_CHOICES = ("image", "cores", "ddr_bytes", "fresh", "check")
+_CHOICES = ("image", "cores", "ddr_bytes", "fresh", "check", "inline")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 _READ_LOG: pytest.StashKey[Callable[[], str]] = pytest.StashKey()
@@ -158,7 +158,8 @@ def dsp_board(request: pytest.FixtureRequest) -> Iterator[Board]:
         request.node.stash[_READ_LOG] = log_reader(board.session)
         yield board
         del request.node.stash[_BOARD]
-        request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
+        if request.node.funcargs is not None:  # the debugger was quit, and pytest has dropped them
+            request.node.funcargs.clear()  # fixtures that made arrays have ended; pytest would keep their values
 
 
 def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
@@ -176,7 +177,7 @@ def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
 def dsp_board_factory(
     request: pytest.FixtureRequest,
 ) -> Callable[..., contextlib.AbstractContextManager[Board]]:
-    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes``, ``fresh``, ``check``; use the result with `with`.
+    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes``, ``fresh``, ``check``, ``inline``.
 
     Arrays that still exist when the statement ends go with the board and are no leak; what ``hbSysAllocMem`` gave is.
     """
@@ -198,16 +199,18 @@ def _board(
     may_keep_arrays: bool = False,
     owner: object = None,
     check: str | None = None,
+    inline: bool = False,
 ) -> Iterator[Board]:
     from arm_client.client import Board
     from arm_client.errors import BoardLostError
     from arm_client.session import session as sessions
     from hbrt.board.paths import BoardPaths
 
-    wanted = _wanted(image, cores, ddr_bytes)
+    wanted = _wanted(None if inline else image, cores, ddr_bytes)
     daemon = _pool.take(wanted, fresh=fresh)
     is_clean = has_found = False
-    session = sessions.Session(BoardPaths(daemon.path), check=check)
+    served = sessions.Inline(str(Path(image).absolute()) if image else None) if inline else None
+    session = sessions.Session(BoardPaths(daemon.path), None, check, served)
     session.users = 1
     session.is_silent = True  # the test fails with these sentences
     before = sessions.set_default(session)
@@ -223,7 +226,7 @@ def _board(
     finally:
         sessions.set_default(before)
         board.close()
-        _pool.give_back(wanted, daemon, keep=is_clean and not fresh, has_found=has_found)
+        _pool.give_back(wanted, daemon, keep=is_clean and not (fresh or inline), has_found=has_found)
 
 
 def _fail_for(problems: list[str]) -> None:

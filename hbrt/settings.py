@@ -36,6 +36,7 @@ TABLE: tuple[Setting, ...] = (
         "directory of keys for a board over TCP; else hbrt/keys in the user's settings directory",
     ),
     Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
+    Setting("HBRT_INLINE", "bool", "0", "be the core of a private board: ops run in this process, for a debugger"),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores", 1),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),

@@ -7,9 +7,10 @@ from one and calls from the other fit together. Sessions end with the process; a
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session import farewell
@@ -23,12 +24,22 @@ from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, board_ref, priva
 from hbrt.ddr.layout import CLIENT_CHECKS
 from hbrt.errors import BoardError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_CORES, OF_SUBMISSIONS, Check, checks_of
+from hbrt.protocol.control import MAX_TEXT
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     from arm_client.strict.checker import TaskChecker
+    from arm_client.transport.inline_tasks import InlineTasks
     from hbrt.attach.link import Link
     from hbrt.attach.task_slots import TaskSlots
+    from hbrt.findings.record import Finding
+
+
+class Inline(NamedTuple):
+    """What a process serves that is its own core: the file of an image, None for the packaged ops."""
+
+    image: str | None
+
 
 _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
 
@@ -36,13 +47,20 @@ _PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it take
 class Session:
     """A process's hands on one board: link, tasks, memory; counted by its users."""
 
-    def __init__(self, paths: BoardRef, daemon: Launched | None = None, check: str | None = None) -> None:
+    def __init__(
+        self,
+        paths: BoardRef,
+        daemon: Launched | None = None,
+        check: str | None = None,
+        inline: Inline | None = None,
+    ) -> None:
         """Attach to the board at ``paths``.
 
         Args:
             paths: Where it is.
             daemon: The private daemon that ends with this session.
             check: What is watched, as HBRT_CHECK says it; None takes HBRT_CHECK. What the board watches comes to it.
+            inline: What this process serves as its own core; None has the board's cores serve it.
 
         Raises:
             BoardError: it cannot be attached to; NoDaemonError when nobody serves it. BadSettingError.
@@ -52,6 +70,7 @@ class Session:
         self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
         self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
         self.is_silent = False  # somebody else says what this process left on the board
+        self.is_inline = inline is not None
         self._is_closed = False
         self.checks = Check(0)
         self.checker: TaskChecker | None = None
@@ -67,11 +86,13 @@ class Session:
 
                 return checked(kind), is_strict or Check.COHERENCE in self.checks
 
-            self.link, self.tasks, self.blocks = attach(paths, watch)
+            self.link, self.tasks, self.blocks = attach(paths, watch, is_inline=inline is not None)
             if is_strict or self.checks & OF_SUBMISSIONS:
                 from arm_client.strict.checker import TaskChecker
 
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
+            if inline is not None:
+                self._be_the_core(inline)
         except BaseException as error:  # a setting with a wrong value, or no file descriptor left
             self._end_daemon()
             if isinstance(error, OSError | ImportError):
@@ -90,6 +111,21 @@ class Session:
         """Sentence for a status other than 0 that this thread got; an op that is not there may be on another board."""
         text = self.tasks.why()
         return f"{text} {self.stands_in}" if self.stands_in and status == Status.HB_DSP_UNKNOWN_COMMAND else text
+
+    def _be_the_core(self, inline: Inline) -> None:
+        tasks = cast("InlineTasks", self.tasks)
+        try:
+            tasks.load(inline.image, self._report)
+        except BaseException:
+            tasks.close()
+            self.link.close()
+            raise
+
+    def _report(self, found: Finding) -> None:
+        """Have the board keep a finding of an op that this process ran."""
+        places = json.dumps([place.as_dict() for place in found.places])
+        with contextlib.suppress(RequestRefusedError):  # the call that follows says what ails the board
+            self.link.request("found", kind=found.kind, text=found.text[:MAX_TEXT], places=places)
 
     def abandon_in_child(self) -> None:
         """In a fork's child: keep no hold on the parent's lease nor on its private board."""
@@ -188,12 +224,13 @@ def attached() -> Session:
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
 
 
-def acquire(board: str | None = None, check: str | None = None) -> Session:
+def acquire(board: str | None = None, check: str | None = None, *, is_inline: bool = False) -> Session:
     """A session for one more user: the default one, or that of a named board (or its directory).
 
     Args:
         board: Name or directory; None for the default.
         check: What is watched, as HBRT_CHECK says it; None for HBRT_CHECK, or what the session has.
+        is_inline: Whether this process serves as the core of a private board; so it does under HBRT_INLINE.
 
     Raises:
         BoardError: no such board runs, or it does not start. WrongUseError: this process is attached to it, with other
@@ -203,13 +240,22 @@ def acquire(board: str | None = None, check: str | None = None) -> Session:
     with process.lock:
         if board is None:
             known = process.default
-            session = known if known is not None and known.is_usable else _attach(_inherited_board(), check)
+            session = (
+                known
+                if known is not None and known.is_usable
+                else _attach(_inherited_board(), check, is_inline=is_inline)
+            )
         else:
-            session = _attach(board, check)
+            session = _attach(board, check, is_inline=is_inline)
         if check is not None and checks_of(settings.words("HBRT_CHECK", check)) & ~session.checks:
             raise WrongUseError(
                 f"This process is attached to board {session.link.paths.name} already, without these checks: name them "
                 "in the first connect(), or in HBRT_CHECK."
+            )
+        if is_inline and not session.is_inline:
+            raise WrongUseError(
+                f"This process is attached to board {session.link.paths.name}, whose cores serve it: ask for "
+                "inline=True in the first connect(), without the name of a board, or set HBRT_INLINE=1."
             )
         if process.default is None or process.default.link.fault:
             process.default = session
@@ -245,10 +291,14 @@ def set_default(session: Session | None) -> Session | None:
         return before
 
 
-def _attach(board: str | None, check: str | None = None) -> Session:
+def _attach(board: str | None, check: str | None = None, *, is_inline: bool = False) -> Session:
     paths = board_ref(board)
     session = process.sessions.get(paths.path)
     if session is not None and session.is_usable:
+        return session
+    if board is None and (is_inline or settings.flag("HBRT_INLINE")):
+        session = _private(check, is_inline=True)
+        process.sessions[session.link.paths.path] = session
         return session
     try:
         session = Session(paths, check=check)
@@ -289,10 +339,10 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
     )
 
 
-def _private(check: str | None) -> Session:
+def _private(check: str | None, *, is_inline: bool = False) -> Session:
     """A board of this process's own, for its life."""
     image = settings.text("HBRT_IMAGE")
-    return start_board(private_directory(), image=image or None, is_private=True, check=check)
+    return start_board(private_directory(), image=image or None, is_private=True, check=check, is_inline=is_inline)
 
 
 def start_board(
@@ -303,17 +353,20 @@ def start_board(
     ddr_bytes: int | None = None,
     is_private: bool = True,
     check: str | None = None,
+    is_inline: bool = False,
 ) -> Session:
-    """Start a daemon in a directory and attach to it.
+    """Start a daemon in a directory and attach to it; ``is_inline`` makes this process its core.
 
     Raises:
         BoardError: it does not start; has the daemon's sentence, such as the image's traceback.
     """
+    file = str(Path(image).absolute()) if image else None
     config = DaemonConfig(
         directory=str(path),
-        image=str(Path(image).absolute()) if image else None,
-        cores=settings.integer("HBRT_CORES") if cores is None else cores,
+        image=None if is_inline else file,
+        cores=1 if is_inline else settings.integer("HBRT_CORES") if cores is None else cores,
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=is_private,
     )
-    return Session(BoardPaths(path), launch(config, has_console=True), check)
+    inline = Inline(file) if is_inline else None
+    return Session(BoardPaths(path), launch(config, has_console=True), check, inline)

@@ -24,13 +24,14 @@ class Attachment(NamedTuple):
     blocks: Blocks
 
 
-def attach(board: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]]) -> Attachment:
+def attach(board: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]], *, is_inline: bool = False) -> Attachment:
     """Attach to a board; the loads of a way that is not taken are not paid for.
 
     Args:
         board: The board.
         watch: Takes the link and a class of tasks. Returns the class that this process uses, with checks perhaps, and
             whether cached memory is strict.
+        is_inline: Whether this process runs the ops itself.
 
     Raises:
         BoardError: the board cannot be reached, or refuses this process. BadSettingError: the mode is not one.
@@ -49,14 +50,18 @@ def attach(board: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]]) ->
         else:
             link = LocalLink(board)
             undo.callback(link.close)
-            kind, is_strict = watch(link, _local_tasks())
+            kind, is_strict = watch(link, _local_tasks(is_inline=is_inline))
             tasks = kind(link)
             found = Attachment(link, tasks, Blocks(link, tasks, is_strict=is_strict))
         undo.pop_all()
     return found
 
 
-def _local_tasks() -> Kind:
+def _local_tasks(*, is_inline: bool) -> Kind:
+    if is_inline:
+        from arm_client.transport.inline_tasks import InlineTasks
+
+        return InlineTasks
     if not settings.is_relayed():
         return DirectTasks
     from arm_client.transport.relay_tasks import RelayTasks

@@ -5,11 +5,24 @@ from __future__ import annotations
 import traceback
 from collections import deque
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 MOST_KINDS = 64
 _MOST_FRAMES = 20
 Kind: TypeAlias = tuple[str, type[BaseException], tuple[tuple[str, int], ...]]
+
+
+class Faults(Protocol):
+    """Takes the exceptions of ops."""
+
+    def note(self, op: str, error: BaseException, text: str) -> None:
+        """Note that an op raised.
+
+        Args:
+            op: Such as "softmax (command 0x400)".
+            error: The exception.
+            text: The text for the caller: the traceback.
+        """
 
 
 class FaultLog:
@@ -26,13 +39,7 @@ class FaultLog:
         self._counts: dict[Kind, int] = {}
 
     def note(self, op: str, error: BaseException, text: str) -> None:
-        """Note that an op raised.
-
-        Args:
-            op: Such as "softmax (command 0x400)".
-            error: The exception.
-            text: The text for the caller: the traceback.
-        """
+        """As ``Faults.note``."""
         frames: deque[tuple[str, int]] = deque(maxlen=_MOST_FRAMES)
         for frame, line in traceback.walk_tb(error.__traceback__):
             frames.append((frame.f_code.co_filename, line))

@@ -18,7 +18,7 @@ from time import monotonic_ns
 from dsp_server import runtime
 from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
-from dsp_server.core.fault_log import FaultLog
+from dsp_server.core.fault_log import Faults
 from dsp_server.core.heartbeat import Heartbeat, doorbells_in_use
 from dsp_server.core.op_checks import sweep
 from dsp_server.core.op_output import with_what_it_said
@@ -93,6 +93,7 @@ class Core:
         control_fd: Readable when the supervisor has sent a message.
         listen: Handles one message of the supervisor, without waiting; False when there is none.
         client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
+        faults: Takes what ops raise.
     """
 
     _ended_at_last_beat = -1  # number of ended tasks when the last heartbeat found this core LOOKING
@@ -106,6 +107,7 @@ class Core:
         control_fd: int,
         listen: Callable[[], bool],
         client_doorbells: dict[int, int],
+        faults: Faults,
     ) -> None:
         layout = ddr.layout
         self.index = index
@@ -154,7 +156,7 @@ class Core:
         self._poll = self._epoll.poll
         self._control_fd = control_fd
         self._is_alone = usable_cpus() == 1
-        self._own, self._faults = forked.mark, FaultLog(lambda text: runtime.write_log(f"ERROR {text}"))
+        self._own, self._faults = forked.mark, faults
         self._deferred: set[int] = set()  # owners of deferred wake-ups
         self._deferred_since_ns = 0
         self._is_rescan_due = False
@@ -337,6 +339,15 @@ class Core:
             ring(self._doorbells[wake])
 
     # -- run
+
+    def close(self) -> None:
+        """Close what this object opened: for a process that goes on without its core."""
+        self._epoll.close()
+
+    def run_now(self, slot: int) -> None:
+        """Run the task in a slot that nobody else may claim: for a core that its submitter is (see inline.py)."""
+        self._claim_ns = monotonic_ns()
+        self._run(slot)
 
     def _run(self, slot: int) -> None:
         """Run the op of a claimed slot and answer, unless the op ends the process."""

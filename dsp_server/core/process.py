@@ -14,6 +14,7 @@ from typing import NoReturn
 
 from dsp_server import runtime
 from dsp_server.core import forked, image_loader, op_output
+from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.finding_reports import FindingReports
 from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import ImageError, load_and_run
@@ -71,8 +72,9 @@ class CoreProcess:
         while not (self._may_go or self._is_stopping):
             self.listen(wait=True)
         if not self._is_stopping:
+            faults = FaultLog(lambda text: runtime.write_log(f"ERROR {text}"))
             self.core = Core(
-                self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells
+                self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells, faults
             )
             self.core.is_stopping = self._is_stopping
             self.core.serve()

@@ -279,6 +279,10 @@ class TaskSlots(ABC):
         """Text that a failed task's core left: a sentence, or the op's traceback."""
         return self.mailbox.text(handle & SLOT_MASK)
 
+    def cause(self, handle: int) -> BaseException | None:  # noqa: ARG002 - others know it
+        """What the op of a failed task raised, where it ran in this process; None where only its text is known."""
+        return None
+
     def why(self) -> str:
         """Sentence for the last refusal that this thread got."""
         return getattr(self._texts, "text", "")

@@ -68,7 +68,7 @@ def test_too_many(dsp_board):
     result.assert_outcomes(passed=1, errors=3)
     for wrong in ("core", "image", "2"):
         result.stdout.fnmatch_lines(
-            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh, check."]
+            [f"The marker dsp_board cannot take {wrong}; it takes image, cores, ddr_bytes, fresh, check, inline."]
         )
 
 
@@ -414,7 +414,7 @@ def test_marker(dsp_board):
 def test_strict_markers_know_it(project: pytest.Pytester) -> None:
     result = project.runpytest_subprocess("--markers", "--strict-markers")
     result.stdout.fnmatch_lines(
-        ["@pytest.mark.dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False, check=None):*"]
+        ["@pytest.mark.dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False, check=None, inline=False):*"]
     )
 
 

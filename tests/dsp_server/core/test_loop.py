@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from dsp_server import runtime
+from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.loop import Core
 from dsp_server.hardware import cycles, descriptors
 from hbrt.ddr.file import Ddr, DdrTables
@@ -69,6 +70,7 @@ class Bench:
             self.control.fileno(),
             lambda: False,
             {CLIENT: self.client_bell},
+            FaultLog(lambda _: None),
         )
         self.sequence = 0
 

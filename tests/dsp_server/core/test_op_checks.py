@@ -37,8 +37,7 @@ def leave_mapped(input, output, tm):
     address = int.from_bytes(input[:8], "little")
     hb_dsp_mem_map(address, 8)
     view = hb_dsp_mem_map(address + 8, 24)  # line 16
-    first = hb_dsp_mem_unmap(address)
-    return -7 if first or not hb_dsp_mem_unmap(bytearray(8)) or not hb_dsp_mem_unmap(address) else 0
+    return hb_dsp_mem_unmap(address)
 
 def raise_all(input, output, tm):
     leave_tcm(input, output, tm), leave_copy(input, output, tm), leave_mapped(input, output, tm)
@@ -53,6 +52,12 @@ def tidy(input, output, tm):
     xvFreeBuffer(tm, tile)
     return hb_dsp_mem_unmap(array)
 
+def unmap_wrong(input, output, tm):
+    address = int.from_bytes(input[:8], "little")
+    hb_dsp_mem_map(address, 8)
+    first = hb_dsp_mem_unmap(address)
+    return -7 if first or not hb_dsp_mem_unmap(bytearray(8)) or not hb_dsp_mem_unmap(address) else 0  # line 36
+
 handles = []
 
 def copy_twice(input, output, tm):
@@ -63,7 +68,7 @@ def copy_twice(input, output, tm):
 
 def main():
     hb_dsp_env_init()
-    for cmd, op in enumerate((leave_tcm, leave_copy, leave_mapped, raise_all, tidy, copy_twice), 0x1100):
+    for cmd, op in enumerate((leave_tcm, leave_copy, leave_mapped, raise_all, tidy, copy_twice, unmap_wrong), 0x1100):
         hb_dsp_register_fn(cmd, op)
     HB_DSP_REGISTER_NN_ALL()
     hb_dsp_start()
@@ -110,7 +115,14 @@ def test_what_an_op_leaves_is_found(running: Running, cmd: int, op: str, kind: s
     assert re.search(rf"/leaving\.py:{line}$", place["site"])
     if kind == "left-mapped":
         assert (place["phy_addr"], place["size_bytes"]) == (phy_addr + 8, 24)
-        assert running.log().count("is no mapping of this task, or was unmapped before. Mapped are: 0x") == 2
+
+
+def test_an_unmap_of_what_is_not_mapped_is_found(running: Running) -> None:
+    call(running.attach(), 0x1106)
+    (finding,) = found_by(running)
+    assert (finding["kind"], finding["count"]) == ("not-mapped", 2)
+    assert "is no mapping of this task, or was unmapped before. Mapped are: none." in finding["text"]
+    assert re.search(r"/leaving\.py:36$", finding["places"][0]["site"])
 
 
 def test_each_mistake_is_one_finding_however_often_it_is_made(running: Running) -> None:

@@ -1,0 +1,106 @@
+"""A core in the process of the program that calls it: an op runs in the caller's thread, where a debugger reaches it.
+
+The board's daemon, memory and tables are as ever, and so are TCM, iDMA, detectors and answers: the core is the same
+class. Only nobody claims: a task is run by who submits it. There is no watchdog, no priority and no second core.
+"""
+
+from __future__ import annotations
+
+import bdb
+import os
+import threading
+from collections.abc import Callable
+from typing import NoReturn
+
+from dsp_server import runtime
+from dsp_server.core import forked
+from dsp_server.core.image_loader import load_and_run
+from dsp_server.core.loop import Core
+from dsp_server.hardware import cycles, descriptors
+from dsp_server.hardware.cycles import CycleCounter
+from dsp_server.images import default
+from hbrt.ddr.file import Ddr
+from hbrt.errors import BoardError
+from hbrt.findings.record import Finding
+
+_ENDS = (KeyboardInterrupt, SystemExit, bdb.BdbQuit)
+"""What ends the program, not the op alone."""
+
+
+class _Started(BaseException):
+    """The image has called hb_dsp_start()."""
+
+
+class InlineCore:
+    """A core that runs a task when it is told to.
+
+    Args:
+        ddr: The board's DDR.
+        doorbells: The doorbells of its cores.
+        client: Id and doorbell of this process's lease.
+        image: File of the image; None takes the packaged ops.
+        report: Takes findings.
+
+    Raises:
+        BoardError: the image does not load; has its exception as its cause.
+    """
+
+    def __init__(
+        self,
+        ddr: Ddr,
+        doorbells: list[int],
+        client: tuple[int, int],
+        image: str | None,
+        report: Callable[[Finding], None],
+    ) -> None:
+        self._lock = threading.RLock()  # models call from threads of their own
+        self._error: BaseException | None = None
+        self._before = vars(runtime.context).copy()
+        runtime.context.__init__()  # type: ignore[misc] - as in a core's process, which begins anew
+        runtime.context.index, runtime.context.ddr = 0, ddr
+        runtime.context.serve, runtime.context.report = self._start, report
+        forked.mark[0] = 1
+        origin = image or default.__file__
+        try:
+            load_and_run(origin, origin)
+        except _Started:
+            pass
+        except Exception as error:
+            vars(runtime.context).update(self._before)
+            raise BoardError(f"The image {origin} does not load: {error}") from error
+        self._control = os.eventfd(0, os.EFD_CLOEXEC)
+        self._engines_before = cycles.current(), descriptors.current()
+        cycles.install(CycleCounter())
+        client_id, doorbell = client
+        self._core = Core(0, ddr, doorbells, -1, self._control, lambda: False, {client_id: doorbell}, self)
+
+    def run(self, slot: int) -> BaseException | None:
+        """Run the task in a slot, and answer there; returns what its op raised.
+
+        Raises:
+            KeyboardInterrupt, SystemExit, BdbQuit: the op raised it; the task has failed, and the program ends.
+        """
+        with self._lock:
+            self._core.run_now(slot)
+            error, self._error = self._error, None
+            if isinstance(error, _ENDS):
+                raise error
+            return error
+
+    def close(self) -> None:
+        """Give back what the core of a process has one of."""
+        vars(runtime.context).update(self._before)
+        counter, idma = self._engines_before
+        cycles.install(counter)
+        descriptors.install(idma)
+        os.close(self._control)
+        self._core.close()
+        del self._core  # it looks at the board's memory
+
+    def _start(self) -> NoReturn:
+        raise _Started
+
+    def note(self, op: str, error: BaseException, text: str) -> None:
+        """Keep an op's exception, as FaultLog.note; its caller gets it, so that no log needs it."""
+        del op, text
+        self._error = error
