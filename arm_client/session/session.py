@@ -7,7 +7,6 @@ from one and calls from the other fit together. Sessions end with the process; a
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
@@ -123,6 +122,8 @@ class Session:
 
     def _report(self, found: Finding) -> None:
         """Have the board keep a finding of an op that this process ran."""
+        import json
+
         places = json.dumps([place.as_dict() for place in found.places])
         with contextlib.suppress(RequestRefusedError):  # the call that follows says what ails the board
             self.link.request("found", kind=found.kind, text=found.text[:MAX_TEXT], places=places)

@@ -56,7 +56,7 @@ class InlineCore:
         self._lock = threading.RLock()  # models call from threads of their own
         self._error: BaseException | None = None
         self._before = vars(runtime.context).copy()
-        runtime.context.__init__()  # type: ignore[misc] - as in a core's process, which begins anew
+        vars(runtime.context).update(vars(runtime.CoreContext()))  # as in a core's process, which begins anew
         runtime.context.index, runtime.context.ddr = 0, ddr
         runtime.context.serve, runtime.context.report = self._start, report
         forked.mark[0] = 1

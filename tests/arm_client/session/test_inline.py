@@ -175,3 +175,26 @@ def test_pytest_with_pdb_stops_in_the_op(image: Path, tmp_path: Path) -> None:
     done = run("", "p wanted\nq\n", "-m", "pytest", "--pdb", "-p", "no:cacheprovider", str(test))
     assert "-7.0" in done.stdout
     assert "def double(input, output, tm)" in done.stdout or "raise ValueError" in done.stdout
+
+
+LEAVES = """
+from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
+
+def leave(input, output, tm):
+    tm.allocate(64)
+    return 0
+
+def main():
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x1000, leave, 0)
+    hb_dsp_start()
+"""
+
+
+def test_what_an_op_leaves_is_a_finding_of_the_board(tmp_path: Path) -> None:
+    image = tmp_path / "leaves.py"
+    image.write_text(LEAVES)
+    with private_board(image, inline=True) as board:
+        board.call(0x1000)
+        (found,) = board.status()["findings"]
+        assert (found["kind"], found["places"][0]["site"]) == ("tcm-left", f"{image}:5")
