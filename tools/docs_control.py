@@ -23,6 +23,9 @@ ANSWERS = {
     "finds leaks and overruns; it is to close its lease next",
     "slots": "list of int: more task slots of this client, fewer than asked for when few are left. "
     "`HB_DSP_TASK_NUM_EXCEED_LIMIT` when none is",
+    "waits": "nil. Where the client's threads wait, which the byte `asked` of the client's record asks for: for each a "
+    "line `Waits for slot N` (-1 when unknown), then its stack, the innermost call first, as lines "
+    '`File "FILE", line N in FUNCTION` after two blanks',
     "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "
     "hexadecimal digits; else `HB_DSP_PERMISSION`",
     "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, claim_lock, recovery, cores, "
@@ -30,6 +33,8 @@ ANSWERS = {
     "prints; "
     "sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
+    "why": "map `{programs, tasks, cores, claim_lock, relay_pid, relay_is_stopped}`: who waits for whom now, with the "
+    "stacks of waiting programs and running ops; what `hbrt why --json` has under `records`",
     "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "
     "of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
     "largest_free_bytes, blocks}`, and of its first `most` blocks by address a list of maps `{phy_addr, "

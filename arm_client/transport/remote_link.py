@@ -281,6 +281,9 @@ class RemoteLink(Link):
         """
         raise RequestRefusedError(Status.HB_DSP_PERMISSION, f"{nonce!r}: a remote program holds no lease here.")
 
+    def tell(self, verb: str, **args: Any) -> None:
+        """As ``Link.tell``; a board of another machine asks nothing, and is told nothing."""
+
     def watch_lease(self) -> None:
         """Nothing to do: the connection's thread rings the doorbell when the board goes."""
 

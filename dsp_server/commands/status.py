@@ -178,6 +178,8 @@ def _show_problems(status: dict[str, Any]) -> None:
     """What is wrong with the cores or the claim lock, and how the relays that listen are."""
     for problem in filter(None, [core["problem"] for core in status["cores"]]):
         click.echo(f"{problem}\n")
+    if any(core["health"] == "stuck" for core in status["cores"]):
+        click.echo("'hbrt why' says where that op is, and who waits for it.\n")
     if status["claim_lock"]:
         click.echo(f"{status['claim_lock']}\n")
     for relay in status["gateways"]:

@@ -122,10 +122,7 @@ class Progress:
                 self._last_runs.setdefault(cmd, deque(maxlen=RUNS_KEPT)).append(op.last_ns)
 
     def _run_delay_ns(self) -> int:
-        """How long the thread has waited for a CPU; 0 where the kernel does not count that.
-
-        Source: Linux, https://docs.kernel.org/scheduler/sched-stats.html
-        """
+        """How long the thread has waited for a CPU, as /proc/PID/schedstat counts it; 0 where the kernel does not."""
         try:
             return int(Path(f"/proc/self/task/{self._native}/schedstat").read_text(encoding="ascii").split()[1])
         except (OSError, ValueError, IndexError):

@@ -45,6 +45,7 @@ class Control:
         reclaim_soon: Called when freed memory waits for a running task.
         end: Ends the board.
         gateways: Relays that listen on TCP.
+        look: Looks at who waits for whom; calls back with the records.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Control:
         reclaim_soon: Callable[[], None],
         end: Callable[[], None],
         gateways: Gateways,
+        look: Callable[[Callable[[dict[str, Any]], None]], None],
     ) -> None:
         self._clients = clients
         self._memory = memory
@@ -71,6 +73,7 @@ class Control:
         self._reclaim_soon = reclaim_soon
         self._end = end
         self._gateways = gateways
+        self._look = look
         self._verbs: dict[str, _Verb] = {
             "alloc": lambda r, _: memory.alloc(
                 r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"]), site=r.args.get("site", "")
@@ -81,9 +84,11 @@ class Control:
             "found": lambda r, _: self._found(r),
             "leave": self._leave,
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
+            "waits": lambda r, _: self._told(r),
             "vouch": lambda r, _: self._verify_lease(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
+            "why": self._why,
             "mem": lambda r, _: self._mem(r.args["most"]),
             "forget": lambda _r, _: journal.forget(),
             "stop": lambda _r, _: end(),
@@ -180,6 +185,13 @@ class Control:
         client = self._lease(request)
         self._lifecycle.processes.read_messages()
         return [found.as_dict() for found in self._leave_lease(client)]
+
+    def _told(self, request: ControlRequest) -> None:
+        self._lease(request).told = request.args["text"]
+
+    def _why(self, _: ControlRequest, pending: Pending) -> object:
+        self._look(lambda records: self._answer(pending, Status.HB_SYS_SUCCESS, "", records))
+        return _LATER
 
     def _release(self, release: Callable[..., None], request: ControlRequest, *more: str) -> None:
         release(request.args["phy"], self._lease(request).id, *more)

@@ -63,9 +63,8 @@ class Report:
         cores = self._lifecycle.cores
         states = self._mailbox.slots_in
         now_ns = time.monotonic_ns()
-        running = self._running(now_ns)
-        runs = self._runs(running, now_ns)
-        beats = [core.health(now_ns, runs.get(core.index)) for core in cores]
+        running = self.running(now_ns)
+        healths = self.healths(running, now_ns)
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]
         return {
             "board": self._paths.name,
@@ -75,7 +74,7 @@ class Report:
             "uptime_s": time.time() - self._started_at,
             "image": str(cores[0].life.image.origin),
             "image_error": self._lifecycle.image_error,
-            "healthy": health.of_board(beats) and not self._locks.problem,
+            "healthy": health.of_board([beat for beat, _ in healths]) and not self._locks.problem,
             "claim_lock": self._locks.problem,  # why no core can claim a task, else empty
             "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
             "cores": [
@@ -83,9 +82,9 @@ class Report:
                     **_core(core),
                     "health": beat.word,
                     "beat_age_s": beat.beat_age_s,
-                    "problem": _problem(core, beat, runs.get(core.index)),
+                    "problem": problem,
                 }
-                for core, beat in zip(cores, beats, strict=True)
+                for core, (beat, problem) in zip(cores, healths, strict=True)
             ],
             "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
             "oldest_waiting": self._oldest_waiting(now_ns),
@@ -115,7 +114,7 @@ class Report:
             "client": oldest.client,
         }
 
-    def _running(self, now_ns: int) -> list[RunningTask]:
+    def running(self, now_ns: int) -> list[RunningTask]:
         """The running tasks, the longest first; they show hangs."""
         serving = {core.index for core in self._lifecycle.cores if core.child}
         slots = self._mailbox.slots_in(State.RUNNING)
@@ -123,6 +122,13 @@ class Report:
         # A claim time before the submission, whose time is the sequence, belongs to an earlier task in the slot.
         of_now = [one for one in running if one.on.core in serving and one.task.sequence <= one.on.claim_ns <= now_ns]
         return sorted(of_now, key=lambda one: one.on.claim_ns)
+
+    def healths(self, running: list[RunningTask], now_ns: int) -> list[tuple[CoreHealth, str]]:
+        """Of each core its health and the sentence on it, with the running tasks."""
+        runs = self._runs(running, now_ns)
+        cores = [(core, runs.get(core.index)) for core in self._lifecycle.cores]
+        beats = [(core, core.health(now_ns, run), run) for core, run in cores]
+        return [(beat, _problem(core, beat, run)) for core, beat, run in beats]
 
     def _longest(self, one: RunningTask, now_ns: int) -> dict[str, Any]:
         child = self._lifecycle.cores[one.on.core].child

@@ -19,6 +19,7 @@ from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.daemon.log_bound import LogBound
 from dsp_server.daemon.reload import Reloader
 from dsp_server.daemon.report import Report
+from dsp_server.daemon.wait_look import WaitLook
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
 from dsp_server.lifecycle.task_ends import TaskReaper
@@ -112,6 +113,7 @@ class Supervisor:
             locks,
             self.gateways,
         )
+        wait_look = WaitLook(paths, self.mailbox, self.clients, self.lifecycle, report, locks, self.loop, watchdog_ms)
         self.control = Control(
             self.clients,
             self.memory,
@@ -123,6 +125,7 @@ class Supervisor:
             self.leases.reclaim_soon,
             stop.ask,
             self.gateways,
+            wait_look.begin,
         )
         self.control_socket.open(self.control.handle)
         self.lifecycle.is_recovering = config.is_recovering

@@ -19,8 +19,11 @@ from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.interpreter import start_interpreter
+from dsp_server.waits.sentences import place_of
 from hbrt.protocol import control as wire
+from hbrt.protocol.stacks import Frame, frames_of
 
+TRACE_SIGNAL = signal.SIGUSR2
 _HIGH_FD = 100
 _RETRY_SECONDS = 0.1
 _TRACE_BYTES = 16 * 1024
@@ -50,6 +53,7 @@ class CoreChild:
         self.problem = ""  # why its image did not load, or why it ended
         self.is_late = False  # its image took too long to load
         self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task over its limit
+        self.polled = (0, 0)  # iDMA handle that a task over its limit polls, and how many descriptors are outstanding
         self.trace = ""  # its stack at its death, from faulthandler
         self._trace_fd = trace_fd
         self._was_killed = False  # its task did not end in the grace period
@@ -125,6 +129,33 @@ class CoreChild:
         self.signal(signal.SIGTERM)
         self.timer = self._loop.later(STOP_GRACE_SECONDS, self._on_grace_over)
 
+    def ask_stack(self) -> None:
+        """Make the process write the stack of its op, for ``stack``; not while the watchdog has asked for it."""
+        if self.overdue is None:
+            self._empty_trace()
+            self.signal(TRACE_SIGNAL)
+
+    def stack(self) -> tuple[Frame, ...]:
+        """The stack of the op, the innermost frame first; empty when the process has not answered ``ask_stack``."""
+        text = self._read_trace()
+        if self.overdue is None:
+            self._empty_trace()  # its death has a stack of its own
+        return frames_of(text)
+
+    def last_place(self) -> str:
+        """A sentence on where the op was at the process's death; empty when that is not known."""
+        found = place_of(frames_of(self.trace), *self.polled)
+        return f" It was {found}." if found else ""
+
+    def _read_trace(self) -> str:
+        return op_lines(os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip())
+
+    def _empty_trace(self) -> None:
+        os.ftruncate(self._trace_fd, 0)
+        os.lseek(
+            self._trace_fd, 0, os.SEEK_SET
+        )  # the process writes at the same offset: it has a copy of the descriptor
+
     def on_ready(self, message: dict[str, Any]) -> bool:
         """Take the list of ops of a loaded image; a malformed message ends the process and returns False."""
         try:
@@ -172,13 +203,18 @@ class CoreChild:
         """Name of a command's op."""
         return next((name for number, name, _, _ in self.ops if number == cmd), "an unregistered command")
 
+    def op_of(self, cmd: int) -> str:
+        """What a command is called in a list, such as "softmax, command 0x400"."""
+        names = [name for number, name, _, _ in self.ops if number == cmd]
+        return ", ".join((*names, f"command {cmd:#x}"))
+
     def budget_us(self, cmd: int) -> int:
         """Latency budget of a command's op in microseconds, 0 when it has none."""
         return next((latency_us for number, _, _, latency_us in self.ops if number == cmd), 0)
 
     def reap(self) -> str:
         """Reap the dead process and close its descriptors; returns how it ended."""
-        self.trace = op_lines(os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip())
+        self.trace = self._read_trace()
         os.close(self._trace_fd)
         if self.timer is not None:
             self.timer.cancel()

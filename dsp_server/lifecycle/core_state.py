@@ -80,8 +80,12 @@ class BoardCore:
 
     def progress(self, claim_ns: int) -> OpProgress:
         """What the last beat saw of the task with this claim time; zeros when it saw another one, or none."""
-        seen = OpProgress(*PROGRESS.unpack_from(self._map, self._record + CORE_PROGRESS))
+        seen = self.last_progress()
         return seen if seen.claim_ns == claim_ns else OpProgress(0, 0, 0, 0, 0, 0)
+
+    def last_progress(self) -> OpProgress:
+        """What the last beat saw, of whatever ran then."""
+        return OpProgress(*PROGRESS.unpack_from(self._map, self._record + CORE_PROGRESS))
 
     @property
     def is_stopped(self) -> bool:

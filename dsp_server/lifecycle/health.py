@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+from dsp_server.waits.span import span
+
 LATE_SECONDS = 0.1  # a hang is reported within this time
 STALE_SECONDS = 0.2
 USUAL_TIMES = 10
@@ -127,6 +129,6 @@ def problem(
 def why_stuck(run: OpRun) -> str:
     """A sentence on an op that is stuck."""
     if run.is_late:
-        return f"{run.op} has run for {run.took_s:.1f} s; its stated latency is {run.stated_s:g} s."
+        return f"{run.op} has run for {span(run.took_s)}; its stated latency is {span(run.stated_s)}."
     how = "has computed in one call" if run.computes else "has waited in one place"
-    return f"{run.op} {how} for {run.still_s:.1f} s; its longest run of late took {run.longest_s:.2g} s."
+    return f"{run.op} {how} for {span(run.still_s)}; its longest run of late took {span(run.longest_s)}."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import signal
 import time
 from collections import deque
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any, TypeAlias
 
 from dsp_server.clients import Clients
 from dsp_server.lifecycle import actions, events
-from dsp_server.lifecycle.child import CoreChild
+from dsp_server.lifecycle.child import TRACE_SIGNAL, CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.decide import decide, refusal
 from dsp_server.lifecycle.life import new_board
@@ -28,7 +27,6 @@ from hbrt.status import Status
 STALL_SECONDS = 5.0  # limit without an op and a heartbeat, unless the time limit of ops is shorter
 TRACE_SECONDS = 0.05
 LOCK_SECONDS = 0.1  # until a retry of work that needs the claim lock
-TRACE_SIGNAL = signal.SIGUSR2
 Done: TypeAlias = Callable[[Status, str], None]
 
 
@@ -251,6 +249,8 @@ class Lifecycle:
 
         def trace(child: CoreChild) -> None:
             child.overdue = do.task
+            seen = self.cores[child.index].last_progress()
+            child.polled = seen.dma_handle, seen.dma_outstanding
             child.signal(TRACE_SIGNAL)
 
         self._with_child(do.process, trace)

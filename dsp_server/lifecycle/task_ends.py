@@ -31,6 +31,7 @@ class TaskReaper:
                 if child.overdue is not None and child.overdue[:2] == (slot, request.sequence):
                     text = (
                         f"{op} outlived its time limit of {child.overdue[2] / 1e6:g} ms; core {child.index} was ended."
+                        f"{child.last_place()}"
                     )
                     end, status = State.TIMED_OUT, Status.HB_DSP_WATCHDOG
                 else:

@@ -1,4 +1,7 @@
-"""The state of a process or thread, as the kernel's letter: R runs or waits for a CPU, S sleeps, T is stopped."""
+"""The state of a process or thread, as the kernel's letter: R runs or waits for a CPU, S sleeps, T is stopped.
+
+Source: proc_pid_stat(5), fields 3 and 4, https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,23 @@ BUSY = frozenset("RD")  # it continues as soon as it gets a CPU, or its page
 
 
 def state_of(pid: int, thread: int = 0) -> str:
-    """State letter of a process, or of one of its threads; empty when there is none.
+    """State letter of a process, or of one of its threads; empty when there is none."""
+    return next(iter(_fields(f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat")), "")
 
-    Source: proc_pid_stat(5), field 3, https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
-    """
-    place = f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat"
+
+def line_of(pid: int) -> list[int]:
+    """A process and its parents, the nearest first; those that have gone are left out."""
+    line: list[int] = []
+    while pid > 1 and pid not in line and (fields := _fields(f"/proc/{pid}/stat")):
+        line.append(pid)
+        pid = int(fields[1])
+    return line
+
+
+def _fields(place: str) -> list[str]:
+    """State and parent."""
     try:
         # The name before the state is in brackets and may hold any character.
-        return Path(place).read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+        return Path(place).read_text(encoding="ascii", errors="replace").rpartition(")")[2].split()[:2]
+    except OSError:
+        return []

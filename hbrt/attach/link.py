@@ -68,6 +68,9 @@ class Link(Protocol):
     def give_back(self, verb: str, phy_addr: int) -> None:
         """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
 
+    def tell(self, verb: str, **args: Any) -> None:
+        """Send the daemon a request whose answer nobody needs, unless another request is under way."""
+
     def watch_lease(self) -> None:
         """From now on, have the doorbell rung when the board goes: for a thread that sleeps on the doorbell alone."""
 
@@ -164,6 +167,10 @@ class LocalLink(Link):
     def give_back(self, verb: str, phy_addr: int) -> None:
         """As ``Requests.give_back``."""
         self.requests.give_back(verb, phy_addr)
+
+    def tell(self, verb: str, **args: Any) -> None:
+        """As ``Link.tell``."""
+        self.requests.tell(verb, args)
 
     @property
     def spare_slots(self) -> list[int]:

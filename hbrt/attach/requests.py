@@ -107,8 +107,21 @@ class Requests:
     def give_back(self, verb: str, phy_addr: int) -> None:
         """Undo what was granted and reached nobody, without waiting for it: "free" or "unregister"."""
         notice()
-        with self._lock, contextlib.suppress(RequestRefusedError):  # of a board that has gone
-            frame = self._frame(next(self._numbers), verb, {"phy": phy_addr})
+        with self._lock:
+            self._post(verb, {"phy": phy_addr})
+
+    def tell(self, verb: str, args: dict[str, Any]) -> None:
+        """Send a request whose answer nobody needs; nothing is sent while another thread's request is under way."""
+        if self._lock.acquire(blocking=False):
+            try:
+                self._post(verb, args)
+            finally:
+                self._lock.release()
+
+    def _post(self, verb: str, args: dict[str, Any]) -> None:
+        """Send a request without waiting for its answer; under the lock."""
+        with contextlib.suppress(RequestRefusedError):  # of a board that has gone
+            frame = self._frame(next(self._numbers), verb, args)
             self._connect(time.monotonic() + _SETTLE_SECONDS)
             self._out.extend(frame)
             self._send()

@@ -24,9 +24,11 @@ from typing import TYPE_CHECKING
 from hbrt.attach.completion_time import LEAST_NS, CompletionTimes, poll_window
 from hbrt.attach.poll_choice import PollChoice
 from hbrt.ddr.fence import Fence
-from hbrt.ddr.layout import CLIENT_ASLEEP, CLIENT_SLEEPS, SLOT_RECORD_BYTES
+from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_ASLEEP, CLIENT_SLEEPS, SLOT_RECORD_BYTES
 from hbrt.mailbox.spin import MOST_SKIPPED_IN_VAIN, Spinner
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, SUBMITTED, State
+from hbrt.protocol.control import MAX_TEXT
+from hbrt.protocol.stacks import text_of
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
@@ -58,6 +60,7 @@ class Waiters:
         self._map = link.mailbox.map
         self._states, self._records = layout.states, layout.records
         self._asleep_at = layout.client(link.client_id) + CLIENT_ASLEEP
+        self._asked_at = layout.client(link.client_id) + CLIENT_ASKED
         self._handles = handles
         self._spinner, self._late = Spinner(most_skipped=MOST_SKIPPED), Spinner(most_skipped=LATE_MOST_SKIPPED)
         self.polls = polls and self._spinner.budget_ns > 0
@@ -206,7 +209,7 @@ class Waiters:
             if self._followers and not self._leader:
                 self._hand_over()
 
-    def sleep_alone(self, slot: int, handle: int) -> bool:  # noqa: C901 - the hot path, as in hbrt.attach.tasks
+    def sleep_alone(self, slot: int, handle: int) -> bool:  # noqa: C901, PLR0912 - the hot path, as in hbrt.attach.tasks
         """``_sleep`` for one task and no time limit, when nobody else waits: the shortest way to sleep."""
         mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
         at, handles = self._states + slot, self._handles
@@ -233,6 +236,8 @@ class Waiters:
                         eventfd_read(doorbell)
                     except InterruptedError:
                         continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
+                if mm[at] < _DONE and mm[self._asked_at]:
+                    self._tell()
         finally:
             try:
                 if leader[0] is me:
@@ -252,6 +257,8 @@ class Waiters:
                 self._fence.full()
                 if self._followers:
                     self._wake_followers()  # after the flag, as in sleep_alone
+                if mm[self._asked_at]:
+                    self._tell()
                 if (is_ready := ready()) or link.fault:
                     return is_ready
                 patience = None if deadline is None else deadline - time.monotonic()
@@ -268,6 +275,13 @@ class Waiters:
                         on_event()
         finally:
             mm[asleep_at] = 0
+
+    def _tell(self) -> None:
+        """Tell the daemon, which asked for it, where this process waits."""
+        self._map[self._asked_at] = 0
+        from hbrt.attach.wait_sites import waits  # nothing that a program needs by itself
+
+        self._link.tell("waits", text=text_of(waits(), MAX_TEXT))
 
     def _follow(self, ready: Callable[[], bool], left: float | None) -> None:
         bell = threading.Lock()

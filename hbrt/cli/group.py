@@ -36,6 +36,7 @@ VERBS: dict[str, Verb] = {
         "dsp_server.commands.recovery:command", "Show or set whether a core that crashed starts again by itself."
     ),
     "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
+    "why": Verb("dsp_server.commands.why:command", "Say who waits for whom on a board, and what hangs."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),

@@ -54,6 +54,7 @@ CLIENT_RECORD_BYTES = 64
 CLIENT_ASLEEP = 0  # u8: 1 while the client waits for its doorbell
 CLIENT_SLEEPS = 1  # u8: 1 while polling costs the client more than it saves: cores that answer it do not poll
 CLIENT_CHECKS = 2  # u8: what is watched in its tasks, a Check of hbrt.findings.checks
+CLIENT_ASKED = 3  # u8: 1 when the daemon asks where the client waits; who sleeps answers by the verb "waits"
 CLIENT_PID = 4  # u32
 CLIENT_COUNT = 1024
 

@@ -93,6 +93,8 @@ def _running(paths: BoardPaths, pid: int, shown: str) -> Iterator[Check]:
         # A user wants a stopped core to be offline.
         level = Level.WARN if core["health"] == "offline" else Level.FAIL
         advice = f"'hbrt restart --core {core['core']}{how_to_name(paths)}' starts it again."
+        if core["health"] == "stuck":
+            advice = f"'hbrt why{how_to_name(paths)}' says where it is and who waits for it. {advice}"
         yield Check(f"{name} core {core['core']}", level, core["problem"].rstrip("."), advice)
 
 

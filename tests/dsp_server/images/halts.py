@@ -36,8 +36,18 @@ def halt(input: memoryview, output: memoryview, tm: TileManager) -> int:
     return 0
 
 
+def client(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """Wait for a task that needs this op's own core."""
+    from arm_client import connect
+
+    with connect() as board:
+        board.submit(0x0, core=1).result()
+    return 0
+
+
 def main() -> int:
     hb_dsp_env_init()
     hb_dsp_register_fn(0x1000, halt)
+    hb_dsp_register_fn(0x1001, client)
     hb_dsp_start()
     return -1

@@ -1,0 +1,119 @@
+"""``hbrt why``: who waits for whom on a board, and what hangs."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import click
+
+from dsp_server.relay import PROGRAM as RELAY
+from dsp_server.waits.graph import Kind, cycles
+from dsp_server.waits.records import records_of, with_hops
+from dsp_server.waits.sentences import Chain, Look, Verdict, chains, cycle_sentences, look_of, name_of
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import board_option, json_option
+from hbrt.cli.tables import show_json
+from hbrt.control.daemon import Daemon
+from hbrt.mailbox.handle import slot_of
+from hbrt.protocol.stacks import Frame
+
+BETWEEN_SECONDS = 0.3
+"""From one look to the next: more than three heartbeats of a core."""
+
+
+@click.command(
+    short_help="Say who waits for whom on a board, and what hangs.",
+    epilog="Example: hbrt why 19",
+)
+@board_option
+@click.argument("task", required=False, metavar="[TASK]")
+@json_option
+def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
+    """Say who waits for whom: programs, tasks, queues, cores, iDMA handles and the claim lock, each wait in a sentence.
+
+    A program that waits tells its line, an op its line and its stack. The board is looked at twice: what differs is
+    still moving, and does not hang.
+
+    TASK is a number that this verb shows, or a task handle; without it, everybody that waits is told of. The exit code
+    is 0, whatever hangs: 'hbrt status' tells scripts.
+    """
+    wanted = None if task is None else _slot(task)
+    with Daemon(board) as daemon:
+        before = _look(daemon)
+        time.sleep(BETWEEN_SECONDS)
+        data = daemon.request("why")
+        now = look_of(with_hops(records_of(data), RELAY))
+    found = chains(before, now, wanted)
+    if as_json:
+        show_json(
+            {
+                "board": board.name,
+                "chains": [_as_dict(chain) for chain in found],
+                "cycles": [
+                    [{"kind": str(kind), "number": number} for kind, number in path] for path in cycles(now.graph)
+                ],
+                "records": data,
+            }
+        )
+        return
+    _show(found, now, task)
+
+
+def _slot(task: str) -> int:
+    try:
+        return slot_of(int(task, 0))
+    except ValueError:
+        raise click.BadParameter(f"{task!r} is not a number; write one that 'hbrt why' shows, or a handle.") from None
+
+
+def _look(daemon: Daemon) -> Look:
+    return look_of(with_hops(records_of(daemon.request("why")), RELAY))
+
+
+def _show(found: list[Chain], now: Look, task: str | None) -> None:
+    if not found:
+        click.echo("Nobody waits: no task is queued or runs." if task is None else f"No task {task} is queued or runs.")
+    shown: set[tuple[Kind, int]] = set()
+    for chain in found:
+        click.echo(chain.text)
+        for step in chain.steps:
+            if step.node not in shown:
+                shown.add(step.node)
+                _show_stack(name_of(step.node), _stack_of(now, chain, *step.node))
+        click.echo()
+    for sentence in cycle_sentences(now):
+        click.echo(sentence)
+    lock = now.board.records.lock
+    if lock is not None and lock.is_kept and not any(kind is Kind.LOCK for kind, _ in shown):
+        click.echo(f"The claim lock is held by {lock.holder}: no core claims a task. {lock.advice}")
+    if found:
+        hang = sum(chain.verdict is Verdict.HANGS for chain in found)
+        click.echo(f"{hang} of {len(found)} hang." if hang else "Nothing is known to hang.")
+
+
+def _stack_of(now: Look, chain: Chain, kind: Kind, number: int) -> tuple[Frame, ...]:
+    """The stack of an op, or of a program's thread that waits for the chain's task."""
+    if kind is Kind.CORE:
+        return now.board.cores[number].stack
+    if kind is Kind.PROGRAM:
+        waits = now.board.programs[number].waits or ()
+        return next((wait.stack for wait in waits if wait.slot in {chain.task, -1}), ())
+    return ()
+
+
+def _show_stack(whose: str, stack: tuple[Frame, ...]) -> None:
+    if stack:
+        click.echo(f"Stack of {whose}, the innermost call first:")
+    for frame in stack:
+        click.echo(frame)
+
+
+def _as_dict(chain: Chain) -> dict[str, Any]:
+    return {
+        "program": chain.program,
+        "task": chain.task,
+        "verdict": str(chain.verdict),
+        "text": chain.text,
+        "steps": [{"kind": str(step.node.kind), "number": step.node.number, "text": step.text} for step in chain.steps],
+    }

@@ -1,0 +1,183 @@
+"""One look at who waits for whom, for ``hbrt why``: the daemon asks programs and cores where they are.
+
+A program answers by the verb "waits" from the thread that sleeps on its doorbell, a core by faulthandler, which works
+also when the op is in C. Neither is waited for longer than ANSWER_SECONDS: one that hangs or is stopped tells nothing.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from dsp_server.clients import Client, Clients
+from dsp_server.daemon.lock_watch import LockWatch
+from dsp_server.daemon.report import Report, RunningTask
+from dsp_server.lifecycle.core_state import BoardCore
+from dsp_server.lifecycle.health import CoreHealth
+from dsp_server.lifecycle.lifecycle import Lifecycle
+from dsp_server.process.event_loop import Loop
+from dsp_server.process.proc_state import STOPPED, line_of, state_of
+from dsp_server.waits.records import Core, Lock, Program, Records, Task
+from hbrt.board.files import lock_holder
+from hbrt.board.paths import BoardPaths
+from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_ASLEEP
+from hbrt.ddr.lock_holder import holder
+from hbrt.mailbox.schedule import task_key
+from hbrt.mailbox.table import Mailbox, State
+from hbrt.protocol.stacks import waits_of
+
+ANSWER_SECONDS = 0.5
+TRACE_SECONDS = 0.05
+POLL_SECONDS = 0.01
+_UNFINISHED = {State.SENT: "sent", State.READY: "ready", State.RUNNING: "running"}
+
+
+class WaitLook:
+    """Gathers the records of a moment; changes nothing.
+
+    Args:
+        paths: The board's, for its relay's process.
+        mailbox: The task table.
+        clients: The attached clients.
+        lifecycle: The cores.
+        report: The health of the cores.
+        locks: Says why the claim lock is kept.
+        loop: The daemon's event loop.
+        limit_ms: Time limit of ops without their own; 0 for none.
+    """
+
+    def __init__(
+        self,
+        paths: BoardPaths,
+        mailbox: Mailbox,
+        clients: Clients,
+        lifecycle: Lifecycle,
+        report: Report,
+        locks: LockWatch,
+        loop: Loop,
+        limit_ms: int,
+    ) -> None:
+        self._paths = paths
+        self._mailbox = mailbox
+        self._clients = clients
+        self._lifecycle = lifecycle
+        self._report = report
+        self._locks = locks
+        self._loop = loop
+        self._limit_s = limit_ms / 1000
+
+    def begin(self, done: Callable[[dict[str, Any]], None]) -> None:
+        """Ask everybody; ``done`` gets the records as plain data."""
+        for core in self._lifecycle.cores:  # first: an op that is a client itself is to be seen where it waits
+            if core.child is not None and not core.is_stopped and self._runs_op(core):
+                core.child.ask_stack()
+        asked = [one for one in self._present() if self._clients.has_unfinished_tasks(one)]
+        for client in asked:
+            client.told = None
+            self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_ASKED] = 1
+            self._clients.ring(client.id)
+        begin = time.monotonic()
+
+        def look() -> None:
+            age_s = time.monotonic() - begin
+            if age_s < ANSWER_SECONDS and (age_s < TRACE_SECONDS or not all(map(self._has_told, asked))):
+                self._loop.later(POLL_SECONDS, look)
+            else:
+                done(self._records().as_dict())
+
+        self._loop.later(POLL_SECONDS, look)
+
+    def _has_told(self, client: Client) -> bool:
+        """Whether a program has answered, or cannot: nobody sleeps in it, or it is stopped."""
+        is_asleep = self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_ASLEEP]
+        return client.told is not None or client.has_gone or not is_asleep or state_of(client.pid) in STOPPED
+
+    def _present(self) -> list[Client]:
+        return [client for client in self._clients.by_id.values() if not client.has_gone]
+
+    def _runs_op(self, core: BoardCore) -> bool:
+        return any(self._mailbox.answer(slot).core == core.index for slot in self._mailbox.slots_in(State.RUNNING))
+
+    def _records(self) -> Records:
+        now_ns = time.monotonic_ns()
+        running = self._report.running(now_ns)
+        healths = self._report.healths(running, now_ns)
+        cores = self._lifecycle.cores
+        relay_pid = lock_holder(self._paths.relay_lock) or 0
+        claims = {one.on.core: one.on.claim_ns for one in running}
+        return Records(
+            tuple(self._program(client) for client in self._present()),
+            tuple(self._tasks(running, now_ns)),
+            tuple(_core(core, *health, claims.get(core.index, 0)) for core, health in zip(cores, healths, strict=True)),
+            self._lock(),
+            relay_pid,
+            relay_pid > 0 and state_of(relay_pid) in STOPPED,
+        )
+
+    def _program(self, client: Client) -> Program:
+        mm, record = self._mailbox.map, self._mailbox.layout.client(client.id)
+        mm[record + CLIENT_ASKED] = 0
+        line = line_of(client.pid)
+        return Program(
+            client.id,
+            client.pid,
+            client.name,
+            "",
+            state_of(client.pid) in STOPPED,
+            bool(mm[record + CLIENT_ASLEEP]),
+            None if client.told is None else waits_of(client.told),
+            tuple(core.index for core in self._lifecycle.cores if core.child is not None and core.child.pid in line),
+        )
+
+    def _tasks(self, running: list[RunningTask], now_ns: int) -> list[Task]:
+        claims = {one.slot: one.on for one in running}
+        tasks = []
+        for slot in self._mailbox.slots_in(*_UNFINISHED):
+            request = self._mailbox.request(slot)
+            state = self._mailbox.state(slot)
+            on = claims.get(slot)
+            if state not in _UNFINISHED or (state is State.RUNNING and on is None):
+                continue  # it has ended meanwhile
+            serving = [core.child for core in self._lifecycle.cores if core.child is not None]
+            child = self._lifecycle.cores[on.core].child if on else next(iter(serving), None)
+            tasks.append(
+                Task(
+                    slot,
+                    request.sequence,
+                    _UNFINISHED[state],
+                    child.op_of(request.cmd) if child else f"command {request.cmd:#x}",
+                    request.owner,
+                    request.core_mask,
+                    task_key(request.priority, request.custom_id, request.sequence),
+                    max(0, now_ns - request.sequence) / 1e9,
+                    on.core if on else -1,
+                    (now_ns - on.claim_ns) / 1e9 if on else 0.0,
+                    (child.budget_us(request.cmd) / 1e6 if child else 0.0) or self._limit_s,
+                )
+            )
+        return tasks
+
+    def _lock(self) -> Lock | None:
+        thread = self._mailbox.claim_lock.thread
+        if not thread:
+            return None
+        who = holder(thread)
+        is_kept = bool(self._locks.problem) or who.is_stopped
+        return Lock(str(who), who.advice, who.pid, is_kept)
+
+
+def _core(core: BoardCore, beat: CoreHealth, problem: str, claim_ns: int) -> Core:
+    child, seen = core.child, core.progress(claim_ns)
+    return Core(
+        core.index,
+        child.pid if child else 0,
+        core.life.state,
+        beat.word,
+        problem,
+        core.life.is_wanted,
+        seen.still_ns / 1e9,
+        child.stack() if child is not None and claim_ns else (),
+        seen.dma_handle,
+        seen.dma_outstanding,
+    )

@@ -1,0 +1,203 @@
+"""The wait graph of a board: who waits for whom, and whether that comes to an end. Rules only.
+
+A node is a kind and a number: a program, a task (its slot), a core, the relay, the claim lock. The graph says of each
+node whom it waits for. Several edges of a task are alternatives: it waits for the first of its cores that is free. So
+it hangs when all of them lead to a node that hangs, or back to itself. A program waits for all of its tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple, TypeAlias
+
+from dsp_server.waits.records import Core, Program, Records, Task
+
+HEALTHY = frozenset({"ok", "busy"})
+
+
+class Kind(StrEnum):
+    """What a node is."""
+
+    PROGRAM = "program"
+    TASK = "task"
+    CORE = "core"
+    RELAY = "relay"
+    LOCK = "claim lock"
+
+
+class Node(NamedTuple):
+    """A node of the graph: a kind, and the number of a program, task or core; 0 for the others."""
+
+    kind: Kind
+    number: int = 0
+
+
+Graph: TypeAlias = Mapping[Node, tuple[Node, ...]]
+
+
+class Index(NamedTuple):
+    """The records of a moment by their numbers."""
+
+    records: Records
+    programs: dict[int, Program]
+    tasks: dict[int, Task]
+    cores: dict[int, Core]
+
+
+def index_of(records: Records) -> Index:
+    """The records by their numbers."""
+    return Index(
+        records,
+        {one.id: one for one in records.programs},
+        {one.task: one for one in records.tasks},
+        {one.core: one for one in records.cores},
+    )
+
+
+def graph_of(index: Index) -> Graph:
+    """Whom each node waits for; a node that waits for nobody has no edges."""
+    records = index.records
+    graph: dict[Node, tuple[Node, ...]] = {Node(Kind.RELAY): (), Node(Kind.LOCK): _of_lock(index)}
+    graph |= {Node(Kind.PROGRAM, one.id): _tasks(awaited(index, one)) for one in records.programs}
+    graph |= {Node(Kind.TASK, one.task): _of_task(index, one) for one in records.tasks}
+    graph |= {Node(Kind.CORE, one.core): _of_core(index, one) for one in records.cores}
+    return graph
+
+
+def awaited(index: Index, program: Program) -> list[Task]:
+    """The tasks that a program waits for: those that its threads name, else all of its unfinished ones, by age."""
+    own = [task for task in index.records.tasks if task.owner == program.id]
+    own.sort(key=lambda task: task.sequence)
+    named = {wait.slot for wait in program.waits or ()}
+    if -1 not in named and (found := [task for task in own if task.task in named]):
+        return found
+    return own if program.is_asleep or program.hop or program.waits else []
+
+
+def running_on(index: Index, core: int) -> list[Task]:
+    """The tasks that a core runs, the innermost last: it has interrupted the ones before it."""
+    return sorted((task for task in index.records.tasks if task.core == core), key=lambda task: -task.ran_s)
+
+
+def eligible(index: Index, task: Task) -> list[Core]:
+    """The cores that may run a task and are there, or come back by themselves."""
+    return [
+        core
+        for core in index.records.cores
+        if (not task.core_mask or task.core_mask >> core.core & 1) and (core.state == "running" or core.comes_back)
+    ]
+
+
+def ahead_of(index: Index, task: Task) -> list[Task]:
+    """Queued tasks that one of the same cores takes before this one."""
+    cores = {core.core for core in eligible(index, task)}
+    ready = (one for one in index.records.tasks if one.state == "ready" and one.order < task.order)
+    return [one for one in ready if cores & {core.core for core in eligible(index, one)}]
+
+
+def is_culprit(index: Index, node: Node) -> bool:
+    """Whether a node by itself keeps those that wait for it from going on."""
+    if node.kind is Kind.CORE:
+        return index.cores[node.number].health not in HEALTHY and not _comes_back(index.cores[node.number])
+    if node.kind is Kind.LOCK:
+        lock = index.records.lock
+        return lock is not None and lock.is_kept
+    if node.kind is Kind.RELAY:
+        return index.records.relay_is_stopped or not index.records.relay_pid
+    return (
+        node.kind is Kind.TASK
+        and index.tasks[node.number].state == "ready"
+        and not eligible(index, index.tasks[node.number])
+    )
+
+
+def hanging(index: Index, graph: Graph) -> frozenset[Node]:
+    """The nodes that do not go on by themselves: culprits, cycles, and all that can only wait for such."""
+    # The others go on: those that wait for nobody, and those of whose alternatives one goes on.
+    going: set[Node] = set()
+    while more := {
+        node
+        for node, edges in graph.items()
+        if node not in going and not is_culprit(index, node) and _goes_on(node, edges, going)
+    }:
+        going |= more
+    return frozenset(graph) - going
+
+
+def _goes_on(node: Node, edges: tuple[Node, ...], going: set[Node]) -> bool:
+    every = all if node.kind is Kind.PROGRAM else any
+    return not edges or every(edge in going for edge in edges)
+
+
+def cycles(graph: Graph) -> list[list[Node]]:
+    """The cycles of a graph, each once, in the order of the waits, from its least node on."""
+    found: list[list[Node]] = []
+    for start in sorted(graph):
+        stack = [(start, iter(graph[start]))]
+        path = [start]
+        seen = {start}
+        while stack:
+            for edge in stack[-1][1]:
+                if edge == start:
+                    if min(path) == start and sorted(path) not in map(sorted, found):
+                        found.append(path.copy())
+                elif edge not in seen and edge in graph:
+                    seen.add(edge)
+                    path.append(edge)
+                    stack.append((edge, iter(graph[edge])))
+                    break
+            else:
+                stack.pop()
+                path.pop()
+    return found
+
+
+def path_from(node: Node, graph: Graph, hangs: frozenset[Node]) -> list[Node]:
+    """A node and those that it waits for, to the last one, or to one that stands there already.
+
+    Of alternatives it follows one that goes on, since the waiting ends there; else the first.
+    """
+    path = [node]
+    while edges := graph.get(path[-1], ()):
+        after = next((edge for edge in edges if edge not in hangs), edges[0])
+        path.append(after)
+        if after in path[:-1]:
+            break
+    return path
+
+
+def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
+    if task.state == "sent":
+        return (Node(Kind.RELAY),)
+    if task.state == "running":
+        return (Node(Kind.CORE, task.core),)
+    if index.records.lock is not None and index.records.lock.is_kept:
+        return (Node(Kind.LOCK),)
+    # A core that runs an op is waited for by way of the task that it runs.
+    cores = eligible(index, task)
+    busy = {core.core: running_on(index, core.core) for core in cores}
+    return tuple(
+        Node(Kind.TASK, busy[core.core][-1].task) if busy[core.core] else Node(Kind.CORE, core.core) for core in cores
+    )
+
+
+def _of_core(index: Index, core: Core) -> tuple[Node, ...]:
+    """An op waits for the tasks that its own process, or a child of it, waits for."""
+    return _tasks(
+        [task for one in index.records.programs if core.core in one.cores for task in awaited(index, one)][:1]
+    )
+
+
+def _of_lock(index: Index) -> tuple[Node, ...]:
+    lock = index.records.lock
+    holders = [one for one in index.records.programs if lock is not None and one.pid == lock.pid]
+    return _tasks([task for one in holders for task in awaited(index, one)][:1])
+
+
+def _tasks(tasks: list[Task]) -> tuple[Node, ...]:
+    return tuple(Node(Kind.TASK, task.task) for task in tasks)
+
+
+def _comes_back(core: Core) -> bool:
+    return core.state != "running" and core.comes_back

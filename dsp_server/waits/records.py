@@ -1,0 +1,174 @@
+"""What is known of a board at one moment, as plain records: what the daemon answers to ``why``."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from hbrt.protocol.stacks import Frame, Wait
+
+
+class Program(NamedTuple):
+    """An attached client.
+
+    Attributes:
+        id: Of the client.
+        pid: Its process.
+        name: What the board calls it.
+        hop: What carries its tasks here, such as a relay; empty for a program of this machine. See ``with_hops``.
+        is_stopped: Whether a signal or a debugger has stopped its process.
+        is_asleep: Whether a thread of it sleeps on its doorbell.
+        waits: Its threads that wait for the board, None when it did not tell.
+        cores: Cores whose op is this process, or a parent of it.
+    """
+
+    id: int
+    pid: int
+    name: str
+    hop: str
+    is_stopped: bool
+    is_asleep: bool
+    waits: tuple[Wait, ...] | None
+    cores: tuple[int, ...]
+
+
+class Task(NamedTuple):
+    """A task that has not ended.
+
+    Attributes:
+        task: Its slot: the lower bits of its handle.
+        sequence: Which task in the slot.
+        state: "sent", "ready" or "running".
+        op: Such as "softmax, command 0x400".
+        owner: Id of its program.
+        core_mask: Which cores may run it, 0 for any.
+        order: Its key in the schedule: priority (negative), custom id, sequence.
+        age_s: Since its submission.
+        core: Which core runs it, -1 for none.
+        ran_s: How long the core has run it.
+        limit_s: When the watchdog ends it, 0 for never.
+    """
+
+    task: int
+    sequence: int
+    state: str
+    op: str
+    owner: int
+    core_mask: int
+    order: tuple[int, int, int]
+    age_s: float
+    core: int
+    ran_s: float
+    limit_s: float
+
+
+class Core(NamedTuple):
+    """A core.
+
+    Attributes:
+        core: Its index.
+        pid: Its process, 0 for none.
+        state: offline, running or crashed.
+        health: As in ``hbrt status``.
+        problem: The sentence on it when it is not healthy.
+        comes_back: Whether it starts again by itself.
+        still_s: How long its op has stood still.
+        stack: Of its op, the innermost frame first; empty when it did not answer, or runs none.
+        dma_handle: iDMA handle that its op polls, 0 for none.
+        dma_outstanding: iDMA descriptors that are outstanding.
+    """
+
+    core: int
+    pid: int
+    state: str
+    health: str
+    problem: str
+    comes_back: bool
+    still_s: float
+    stack: tuple[Frame, ...]
+    dma_handle: int
+    dma_outstanding: int
+
+
+class Lock(NamedTuple):
+    """The claim lock while it is held.
+
+    Attributes:
+        holder: A clause such as "process 7 (arm.py), which is stopped, by a signal (SIGSTOP) or a debugger".
+        advice: What to do about it.
+        pid: Process of the holder, 0 for one that has gone.
+        is_kept: Whether its holder cannot, or does not, let it go.
+    """
+
+    holder: str
+    advice: str
+    pid: int
+    is_kept: bool
+
+
+class Records(NamedTuple):
+    """A board at one moment; ``relay_pid`` is the process of its relay, 0 for none."""
+
+    programs: tuple[Program, ...]
+    tasks: tuple[Task, ...]
+    cores: tuple[Core, ...]
+    lock: Lock | None
+    relay_pid: int
+    relay_is_stopped: bool
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for a message and for ``--json``."""
+        return {
+            "programs": [
+                {
+                    **one._asdict(),
+                    "waits": None
+                    if one.waits is None
+                    else [
+                        {"task": wait.slot, "stack": [frame._asdict() for frame in wait.stack]} for wait in one.waits
+                    ],
+                }
+                for one in self.programs
+            ],
+            "tasks": [one._asdict() for one in self.tasks],
+            "cores": [{**one._asdict(), "stack": [frame._asdict() for frame in one.stack]} for one in self.cores],
+            "claim_lock": None if self.lock is None else self.lock._asdict(),
+            "relay_pid": self.relay_pid,
+            "relay_is_stopped": self.relay_is_stopped,
+        }
+
+
+def with_hops(records: Records, relay: str) -> Records:
+    """Records that name the relay of each program of another machine: a client of the relay's own process.
+
+    Args:
+        records: Those of a board.
+        relay: What a board calls a relay's own client.
+    """
+    carriers = {one.pid for one in records.programs if one.name == relay}
+    programs = (
+        one._replace(hop=f"the relay of process {one.pid}") if one.pid in carriers and one.name != relay else one
+        for one in records.programs
+    )
+    return records._replace(programs=tuple(programs))
+
+
+def records_of(data: dict[str, Any]) -> Records:
+    """Records from what ``Records.as_dict`` made of them."""
+    return Records(
+        tuple(
+            Program(**{**one, "waits": _waits(one["waits"]), "cores": tuple(one["cores"])}) for one in data["programs"]
+        ),
+        tuple(Task(**{**one, "order": tuple(one["order"])}) for one in data["tasks"]),
+        tuple(Core(**{**one, "stack": _stack(one["stack"])}) for one in data["cores"]),
+        None if data["claim_lock"] is None else Lock(**data["claim_lock"]),
+        data["relay_pid"],
+        data["relay_is_stopped"],
+    )
+
+
+def _waits(data: list[dict[str, Any]] | None) -> tuple[Wait, ...] | None:
+    return None if data is None else tuple(Wait(one["task"], _stack(one["stack"])) for one in data)
+
+
+def _stack(data: list[dict[str, Any]]) -> tuple[Frame, ...]:
+    return tuple(Frame(**frame) for frame in data)

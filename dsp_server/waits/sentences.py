@@ -1,0 +1,277 @@
+"""The wait graph as chains of sentences, and the verdict on each from two looks. Rules only."""
+
+from __future__ import annotations
+
+import os
+import sysconfig
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from dsp_server.waits.graph import (
+    Graph,
+    Index,
+    Kind,
+    Node,
+    ahead_of,
+    awaited,
+    cycles,
+    graph_of,
+    hanging,
+    index_of,
+    is_culprit,
+    path_from,
+    running_on,
+)
+from dsp_server.waits.records import Core, Program, Records, Task
+from dsp_server.waits.span import span
+from hbrt.protocol.stacks import Frame
+
+LONG_STILL_SECONDS = 1.0  # an op that stands still for less is not worth a word
+_OURS = Path(__file__).resolve().parents[1]
+_LIBRARIES = tuple(
+    str(place) + os.sep
+    for place in (
+        *(_OURS / name for name in ("core", "detectors", "hardware", "lifecycle", "process")),
+        _OURS / "runtime.py",
+        *(_OURS.parent / name for name in ("arm_client", "hbrt")),
+        *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+    )
+)
+
+
+class Verdict(StrEnum):
+    """What becomes of a chain by itself."""
+
+    WAITS = "waits"  # it comes to an end
+    MOVES = "moves"  # it was another one at the first look
+    HANGS = "hangs"  # it does not
+
+
+class Step(NamedTuple):
+    """One node of a chain, and the clause on it."""
+
+    node: Node
+    text: str
+
+
+class Chain(NamedTuple):
+    """Who waits for whom, from a program (None for a task that nobody waits for) and a task on."""
+
+    program: int | None
+    task: int
+    verdict: Verdict
+    steps: tuple[Step, ...]
+    why: str  # the sentence on the verdict, empty for one that needs none
+
+    @property
+    def text(self) -> str:
+        """The chain as sentences."""
+        text = "; ".join(step.text for step in self.steps)
+        return f"{text[:1].upper()}{text[1:]}. {self.why}".rstrip()
+
+
+class Look(NamedTuple):
+    """One look at a board: its records, the graph of them, and what hangs in it."""
+
+    board: Index
+    graph: Graph
+    hangs: frozenset[Node]
+
+
+def look_of(records: Records) -> Look:
+    """What one moment's records mean."""
+    index = index_of(records)
+    graph = graph_of(index)
+    return Look(index, graph, hanging(index, graph))
+
+
+def chains(before: Look, now: Look, task: int | None = None) -> list[Chain]:
+    """The chains of the second look, those that hang first; with ``task`` those of one task alone."""
+    found = [_chain(before, now, program, one, more) for program, one, more in _roots(now.board, task)]
+    return sorted(found, key=lambda chain: chain.verdict is not Verdict.HANGS)
+
+
+def cycle_sentences(now: Look) -> list[str]:
+    """A sentence on each cycle, in the order of the waits."""
+    return [
+        "A cycle: "
+        + ", ".join(
+            f"{name_of(one)} waits for {name_of(after)}" for one, after in zip(path, path[1:] + path[:1], strict=True)
+        )
+        + "."
+        for path in cycles(now.graph)
+    ]
+
+
+def name_of(node: Node) -> str:
+    """``task 19``, ``the claim lock``."""
+    return f"the {node.kind}" if node.kind in {Kind.RELAY, Kind.LOCK} else f"{node.kind} {node.number}"
+
+
+def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int = 0) -> str:
+    """Where an op is: the innermost line that is no library's, the call there, the iDMA handle; empty for no stack."""
+    if not stack:
+        return ""
+    own = own_of(stack)
+    called = stack[-len(own) - 1] if len(own) < len(stack) else None
+    inner = f", in {called.function} ({Path(called.file).name}:{called.line})" if called else ""
+    dma = ""
+    if dma_handle:
+        state = f" ({dma_outstanding} descriptors are outstanding)" if dma_outstanding else ", which is done"
+        dma = f", for iDMA handle {dma_handle}{state}"
+    return f"at {own[0].site} in {own[0].function}{inner}{dma}"
+
+
+def own_of(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
+    """A stack without the calls of libraries that are its innermost ones; a stack of libraries alone stays whole."""
+    at = next((at for at, frame in enumerate(stack) if not frame.file.startswith(_LIBRARIES)), 0)
+    return stack[at:]
+
+
+def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, int]]:
+    """Where chains begin: a program and a task that it waits for, or a task alone; and how many more like it."""
+    roots: list[tuple[Program | None, Task, int]] = []
+    seen: set[int] = set()
+    for program in index.records.programs:
+        tasks = awaited(index, program)
+        named = {wait.slot for wait in program.waits or ()}
+        seen |= {task.task for task in tasks}
+        if only is None and not all(task.task in named for task in tasks):
+            roots += [(program, task, len(tasks) - 1) for task in tasks[:1]]
+        else:
+            roots += [(program, task, 0) for task in tasks if only in {None, task.task}]
+    rest = [task for task in index.records.tasks if task.task not in seen and only in {None, task.task}]
+    running = [task for task in rest if task.state == "running"]
+    waiting = [task for task in rest if task.state != "running"]
+    return roots + [(None, task, 0) for task in running] + [(None, task, len(waiting) - 1) for task in waiting[:1]]
+
+
+def _chain(before: Look, now: Look, program: Program | None, task: Task, more: int) -> Chain:
+    index = now.board
+    path = path_from(Node(Kind.TASK, task.task), now.graph, now.hangs)
+    steps = [Step(Node(Kind.PROGRAM, program.id), _on_program(program, task, more))] if program else []
+    for at, node in enumerate(path):
+        after = path[at + 1] if at + 1 < len(path) else None
+        if node in path[:at]:
+            break
+        if text := _on_node(
+            index, before.board, node, path[at - 1] if at else None, after, is_root=not steps, more=more
+        ):
+            steps.append(Step(node, text))
+    was = path_from(path[0], before.graph, before.hangs)
+    if _key(index, path) != _key(before.board, was):
+        verdict, why = Verdict.MOVES, ""
+        if path[0] in now.hangs:
+            why = "This is still moving: it was another chain a moment before. Look again."
+    elif path[0] in now.hangs and path[0] in before.hangs:
+        verdict, why = Verdict.HANGS, _why_hangs(now, path)
+    else:
+        stands = any(index.cores[node.number].still_s > LONG_STILL_SECONDS for node in path if node.kind is Kind.CORE)
+        verdict, why = Verdict.WAITS, "Whether this ends cannot be told yet." if stands else ""
+    return Chain(program.id if program else None, task.task, verdict, tuple(steps), why)
+
+
+def _key(index: Index, path: list[Node]) -> list[tuple[Node, int]]:
+    return [(node, index.tasks[node.number].sequence if node in _known(index) else 0) for node in path]
+
+
+def _known(index: Index) -> set[Node]:
+    return {Node(Kind.TASK, number) for number in index.tasks}
+
+
+def _on_program(program: Program, task: Task, more: int) -> str:
+    others = f" and {more} more" if more else ""
+    return f"{_who(program, task)} waits for task {task.task} ({task.op}){others}"
+
+
+def _who(program: Program, task: Task) -> str:
+    name = f"program {program.id} (process {program.pid}, {program.name}"
+    if program.hop:
+        return f"program {program.id} ({program.name}), which comes by {program.hop} and cannot tell its line,"
+    if program.is_stopped:
+        return f"{name}), which is stopped, by a signal (SIGSTOP) or a debugger,"
+    wait = next((one for one in program.waits or () if one.slot in {task.task, -1} and one.stack), None)
+    return f"{name}; it cannot tell its line)" if wait is None else f"{name}, at {wait.stack[0].site})"
+
+
+def _on_node(
+    index: Index, before: Index, node: Node, last: Node | None, after: Node | None, *, is_root: bool, more: int
+) -> str:
+    if node.kind is Kind.TASK:
+        task = index.tasks[node.number]
+        said = _unawaited(index, task, more) if is_root else ""
+        if last is not None and last.kind is not Kind.TASK:
+            said = f"{'its op' if last.kind is Kind.CORE else 'that program'} waits for task {task.task} ({task.op})"
+        return "; ".join(filter(None, (said, _on_task(index, task, after))))
+    if node.kind is Kind.CORE:
+        return _on_core(index, before, index.cores[node.number])
+    if node.kind is Kind.RELAY:
+        if not index.records.relay_pid:
+            return "no relay runs that could queue it"
+        stopped = ", which is stopped, by a signal (SIGSTOP) or a debugger" if index.records.relay_is_stopped else ""
+        return f"it is on its way to the relay (process {index.records.relay_pid}){stopped}"
+    lock = index.records.lock
+    if lock is None:
+        return ""
+    program = next((f"program {one.id}, {one.name}: " for one in index.records.programs if one.pid == lock.pid), "")
+    return f"no core can claim it, because the claim lock is held by {program}{lock.holder}"
+
+
+def _unawaited(index: Index, task: Task, more: int) -> str:
+    others = f" and {more} more" if more else ""
+    owner = index.programs.get(task.owner)
+    if owner is None:
+        return f"no program waits for task {task.task} ({task.op}){others}"
+    return (
+        f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait for task {task.task} ({task.op}){others}"
+    )
+
+
+def _on_task(index: Index, task: Task, after: Node | None) -> str:
+    if task.state != "ready":
+        return ""
+    if after is None:
+        return "no core that may run it is there"
+    if after.kind is not Kind.TASK:
+        return ""
+    blocking, ahead = index.tasks[after.number], len(ahead_of(index, task))
+    queue = f", with {ahead} more ahead of it" if ahead else ""
+    return f"it is queued behind task {blocking.task} ({blocking.op}) on core {blocking.core}{queue}"
+
+
+def _on_core(index: Index, before: Index, core: Core) -> str:
+    running = running_on(index, core.core)
+    if not running:
+        return core.problem.rstrip(".") if core.problem else f"core {core.core} is about to take it"
+    task = running[-1]
+    then = before.cores.get(core.core)
+    has_moved = then is not None and then.stack and core.stack and own_of(then.stack) != own_of(core.stack)
+    parts = [
+        f"core {core.core} (process {core.pid}) has run task {task.task} for {span(task.ran_s)} "
+        + (place_of(core.stack, core.dma_handle, core.dma_outstanding) or "and cannot tell its line")
+    ]
+    if len(running) > 1:
+        parts[0] += f", which has interrupted task {running[-2].task}"
+    if has_moved and then is not None:
+        parts.append(f"it moves: a moment before it was {place_of(then.stack)}")
+    elif core.still_s > LONG_STILL_SECONDS and core.health != "stuck":  # which says so
+        parts.append(f"it has stood still there for {span(core.still_s)}")
+    if task.limit_s and task.ran_s > LONG_STILL_SECONDS:
+        parts.append(f"the watchdog ends it after {span(task.limit_s)}")
+    return "; ".join(filter(None, parts))
+
+
+def _why_hangs(now: Look, path: list[Node]) -> str:
+    index = now.board
+    culprit = next((node for node in path if is_culprit(index, node)), None)
+    if culprit is None:
+        return "This hangs: it waits for itself."
+    if culprit.kind is Kind.LOCK and index.records.lock is not None:
+        return f"This hangs: {index.records.lock.advice}"
+    if culprit.kind is Kind.CORE:
+        problem = index.cores[culprit.number].problem
+        return f"This hangs: {problem[:1].lower()}{problem[1:]}"
+    if culprit.kind is Kind.RELAY and index.records.relay_pid:
+        return f"This hangs: 'kill -CONT {index.records.relay_pid}' lets the relay go on."
+    return "This hangs."

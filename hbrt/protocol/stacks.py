@@ -1,0 +1,61 @@
+"""Call stacks as text, a line a frame, the innermost first, as faulthandler writes them: of ops, and of what waits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import NamedTuple
+
+_FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
+_WAIT = re.compile(r"^Waits for slot (-?\d+)$")
+
+
+class Frame(NamedTuple):
+    """One call: its file, line and function."""
+
+    file: str
+    line: int
+    function: str
+
+    @property
+    def site(self) -> str:
+        """``file:line``."""
+        return f"{self.file}:{self.line}"
+
+    def __str__(self) -> str:
+        return f'  File "{self.file}", line {self.line} in {self.function}'
+
+
+class Wait(NamedTuple):
+    """A thread of a program that waits: the slot of the task, -1 for an unknown one, and its stack."""
+
+    slot: int
+    stack: tuple[Frame, ...]
+
+
+def frames_of(text: str) -> tuple[Frame, ...]:
+    """The frames in a text; lines that are none are left out."""
+    found = (_FRAME.match(line) for line in text.splitlines())
+    return tuple(Frame(match[1], int(match[2]), match[3]) for match in found if match)
+
+
+def text_of(waits: Iterable[Wait], most: int) -> str:
+    """Waits as text of at most so many characters: outer frames are left out, then whole waits."""
+    lines: list[str] = []
+    for slot, stack in waits:
+        for line in (f"Waits for slot {slot}", *map(str, stack)):
+            if (most := most - len(line) - 1) < 0:
+                return "\n".join(lines)
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def waits_of(text: str) -> tuple[Wait, ...]:
+    """Waits from their text; what is none is left out."""
+    waits: list[tuple[int, list[str]]] = []
+    for line in text.splitlines():
+        if (match := _WAIT.match(line)) is not None:
+            waits.append((int(match[1]), []))
+        elif waits:
+            waits[-1][1].append(line)
+    return tuple(Wait(slot, frames_of("\n".join(lines))) for slot, lines in waits)
