@@ -1,8 +1,9 @@
 """The description of a C declaration, as libclang lays it out for the ARM.
 
 The DSP is a 32-bit Xtensa. Its C types are those of the ARM, with the same alignment, but for ``long``, what is made of
-it (``size_t``), ``long double`` and pointers: 4, 4, 8 and 4 bytes. Source: the target description of Xtensa in LLVM,
-``clang/lib/Basic/Targets/Xtensa.h``.
+it (``size_t``), ``long double`` and pointers: 4, 4, 8 and 4 bytes.
+
+Source: LLVM, XtensaTargetInfo, https://github.com/llvm/llvm-project/blob/main/clang/lib/Basic/Targets/Xtensa.h
 """
 
 from __future__ import annotations
