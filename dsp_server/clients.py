@@ -8,6 +8,7 @@ from collections import deque
 from typing import TypeAlias
 
 from hbrt.ddr.layout import CLIENT_CHECKS, CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
+from hbrt.findings.record import Place
 from hbrt.mailbox.doorbell import has_room, ring
 from hbrt.mailbox.table import FIRST_END, Actor, Mailbox, State
 from hbrt.protocol.control import TOKEN_BYTES
@@ -82,13 +83,24 @@ class Clients:
                 f"{left} of {SLOT_COUNT} left; release finished tasks with hbDSPReleaseTask."
             )
         leased = [self._free_slots.pop() for _ in range(count)]
+        for slot in leased:
+            self._mailbox.note_site(slot, "")  # another program's
         client.slots.extend(leased)
         return leased
 
-    def unreleased_tasks(self, client: Client) -> int:
-        """Number of a client's ended tasks that it has not released; a running one may be released already."""
+    def unreleased_tasks(self, client: Client) -> list[int]:
+        """Slots of a client's ended tasks that it has not released; a running one may be released already."""
         mm, states = self._mailbox.map, self._mailbox.states
-        return sum(mm[states + slot] >= FIRST_END for slot in client.slots)
+        return [slot for slot in client.slots if mm[states + slot] >= FIRST_END]
+
+    def unreleased_places(self, client: Client) -> tuple[Place, ...]:
+        """These tasks, each with the line that submitted it when the client has checks."""
+        mailbox = self._mailbox
+        has_sites = bool(mailbox.map[mailbox.layout.client(client.id) + CLIENT_CHECKS])
+        return tuple(
+            Place("submitted", (mailbox.site(slot) if has_sites else "") or None, cmd=mailbox.request(slot).cmd)
+            for slot in self.unreleased_tasks(client)
+        )
 
     def has_unfinished_tasks(self, client: Client) -> bool:
         """Whether a task of a client is queued or runs."""

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from types import CodeType
-from typing import Final, Literal, NamedTuple, NoReturn, TypeAlias
+from typing import Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
 
 from dsp_server.hardware.buffers import address_of
 from dsp_server.hardware.cycles import CLOCK_HZ
@@ -92,6 +92,16 @@ class Mapping(NamedTuple):
         return f"{self.phy_addr:#x}+{self.size_bytes:#x}, mapped at {self.site}"
 
 
+class MapWatcher(Protocol):
+    """What hears of each mapping of the op that runs, under the check memory."""
+
+    def mapped(self, phy_addr: int, size_bytes: int) -> None:
+        """A range was mapped."""
+
+    def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
+        """A range may not be mapped, for what the sentence says."""
+
+
 class CoreContext:
     """What the process's core is, as the functions of this module see it."""
 
@@ -109,6 +119,7 @@ class CoreContext:
         self.client_id = 0
         self.map_failure = ""
         self.mappings: list[Mapping] = []
+        self.watcher: MapWatcher | None = None
         self.report: Callable[[Finding], None] | None = None  # passes a finding to the board; None without one
         self.said: deque[tuple[object, str]] = deque(maxlen=MOST_SAID)  # what ops said, with the task that ran
 
@@ -236,14 +247,18 @@ def map_range(phy_addr: int, size_bytes: int) -> Mapped:
         raise NoBoardError("hb_dsp_mem_map() needs a board: run the op on one, as in hbrt start --image FILE.")
     try:
         refusal = ddr.refusal(phy_addr, size_bytes, context.client_id)
+    except TypeError:
+        why = f"the address and the size must be integers, not {phy_addr!r} and {size_bytes!r}."
+    else:
         if refusal is None:
+            if context.watcher is not None:
+                context.watcher.mapped(phy_addr, size_bytes)
             offset = ddr.offset_of(phy_addr)
             return ddr.bytes[offset : offset + size_bytes]
-        context.map_failure = f"hb_dsp_mem_map: {refusal[1]}"
-    except TypeError:
-        context.map_failure = (
-            f"hb_dsp_mem_map: the address and the size must be integers, not {phy_addr!r} and {size_bytes!r}."
-        )
+        why = refusal[1]
+        if context.watcher is not None:
+            context.watcher.refused(phy_addr, size_bytes, why)
+    context.map_failure = f"hb_dsp_mem_map: {why}"
     hb_dsp_log(HB_DSP_LOG_ERROR, context.map_failure)
     return MAP_FAILED
 

@@ -91,7 +91,7 @@ def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
     """
     return Mistake(
         "double-free",
-        f"{freed_at} frees memory that is free: {gone}. Free a block once, and forget its address then.",
+        f"Memory that is free is freed again: {gone}. Free a block once, and forget its address then.",
         (
             Place("freed again", freed_at, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes),
             _freed(gone),

@@ -14,6 +14,7 @@ import threading
 from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, cast
 
+from arm_client.cabi.call_site import call_site
 from arm_client.strict.addresses import double_free, refused_block, virtual_words
 from arm_client.strict.report import (
     Mistake,
@@ -145,8 +146,14 @@ class TaskChecker:
             return self._tasks.refuse(Status.HB_DSP_INVALID_ARGUMENT, str(error))
         if entry is None:
             return submit(*given)
+        site, free = call_site(), self._tasks.free
+        likely = free[-1] if free else -1  # the slot that it will have, unless another thread comes in between
+        if likely >= 0:
+            self._link.mailbox.note_site(likely, site)
         try:
             handle = submit(*given)
+            if handle >= 0 and handle & SLOT_MASK != likely:
+                self._link.mailbox.note_site(handle & SLOT_MASK, site)
         except BaseException:
             self._forget(entry)
             raise

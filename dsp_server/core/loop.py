@@ -377,7 +377,7 @@ class Core:
                 result = (
                     function(*views, self.tile_manager)
                     if not checks
-                    else self._run_checked(op, function, views, Check(checks))
+                    else self._run_checked(op, function, views, Check(checks), slot)
                 )
                 self._is_in_op = False
                 if not self._own[0]:
@@ -401,7 +401,9 @@ class Core:
             sweep(cmd, op.name if op else "", self.idma, self.tile_manager, has_raised=has_raised)
         self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
 
-    def _run_checked(self, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks: Check) -> int:
+    def _run_checked(
+        self, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks: Check, slot: int
+    ) -> int:
         """Run an op of a program, or board, that has checks turned on: detectors may give it other engines."""
         from dsp_server.detectors.call import Call  # who checks nothing does not load them
         from dsp_server.detectors.run import run_checked
@@ -409,7 +411,8 @@ class Core:
         engines = (self.tile_manager, self.counter, self.idma)
         has_raised = True
         try:
-            result = run_checked(function, Call(op.cmd, op.name, views, engines, self._use_engines, checks))
+            site = self._mailbox.site(slot)
+            result = run_checked(function, Call(op.cmd, op.name, views, engines, self._use_engines, checks, site))
             has_raised = False
         finally:
             if self.idma is not engines[2]:

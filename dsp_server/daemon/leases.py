@@ -23,7 +23,7 @@ from dsp_server.process.journal import Journal
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.findings.record import Finding
-from hbrt.findings.text import MOST_PLACES, allocated_at
+from hbrt.findings.text import MOST_PLACES, allocated_at, submitted_at
 from hbrt.protocol import control
 
 HELLO_SECONDS = 5.0
@@ -247,13 +247,14 @@ class Leases:
         self._clients.forget(client)
 
     def _find_tasks(self, client: Client) -> None:
-        unreleased = 0 if client.has_left else self._clients.unreleased_tasks(client)
+        unreleased = () if client.has_left else self._clients.unreleased_places(client)
         client.has_left = True
         if unreleased:
             self._journal.find(
                 "leak",
-                f"Process {client.pid} ({client.name}) ended with {unreleased} finished tasks not released "
-                "(hbDSPReleaseTask).",
+                f"Process {client.pid} ({client.name}) ended with {len(unreleased)} finished tasks not released "
+                f"(hbDSPReleaseTask).{submitted_at(unreleased)}",
+                *unreleased[:MOST_PLACES],
                 client=client.id,
             )
 

@@ -31,6 +31,7 @@ class Call:
         engines: The core's TCM, cycle counter and iDMA engine.
         use_engines: Makes others the core's until the op has ended.
         checks: What is watched.
+        submitted_at: ``file:line`` of the program that submitted the task; empty when it is not known.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Call:
         engines: tuple[TileManager, CycleCounter, Idma],
         use_engines: Callable[[TileManager, CycleCounter, Idma], None],
         checks: Check,
+        submitted_at: str = "",
     ) -> None:
         self.cmd, self.op, self.checks = cmd, op, checks
+        self.submitted_at = submitted_at
         self.input, self.output = views
         self.tile_manager, self.counter, self.idma = engines
         self._use_engines = use_engines

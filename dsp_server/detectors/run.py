@@ -16,7 +16,7 @@ from hbrt.findings.checks import Check
 if TYPE_CHECKING:
     from dsp_server.registry import Op
 
-DETECTORS: Final[dict[Check, str]] = {}
+DETECTORS: Final[dict[Check, str]] = {Check.MEMORY: "dsp_server.detectors.memory"}
 """Check -> its module: the first is outermost, and sees what the op sees."""
 
 

@@ -17,10 +17,11 @@ from typing import Any
 
 from dsp_server.clients import Clients, TaskKey
 from dsp_server.memory.heap import BadSize, Block, Heap, OutOfMemory
+from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr, DdrTables
-from hbrt.ddr.fill import new_memory
-from hbrt.ddr.layout import BLOCK_MAX_SHARERS, PAGE_BYTES
+from hbrt.ddr.fill import new_memory, unwritten
+from hbrt.ddr.layout import BLOCK_MAX_SHARERS, CLIENT_CHECKS, PAGE_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.findings.record import Place
 from hbrt.mailbox.table import Mailbox
@@ -81,6 +82,7 @@ class Memory:
         self._ddr = ddr
         self._tables = DdrTables(ddr)
         self._new_memory = new_memory()
+        self._is_fill_given = settings.is_given("HBRT_FILL")
         self._mailbox = mailbox
         self._clients = clients
         self._find = find
@@ -107,8 +109,9 @@ class Memory:
         except BadSize as error:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         self._find_late_write(block.phy_addr, block.reserved_bytes)
-        if self._new_memory is not None:
-            self._tables.write(block.phy_addr, size_bytes, self._new_memory)
+        is_watched = self._mailbox.map[self._mailbox.layout.client(client) + CLIENT_CHECKS]
+        if (new := unwritten if is_watched and not self._is_fill_given else self._new_memory) is not None:
+            self._tables.write(block.phy_addr, size_bytes, new)
         self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
         self._blocks[block.phy_addr] = _LiveBlock(block, client, site, is_cached=is_cached)
         self._held.setdefault(client, set()).add(block.phy_addr)

@@ -6,6 +6,7 @@ Emulator: what DDR and TCM hold after an allocation is not documented; on a chip
 from __future__ import annotations
 
 import random
+import struct
 from collections.abc import Callable
 
 from hbrt import settings
@@ -13,6 +14,19 @@ from hbrt.findings.checks import checks_of
 
 PATTERN = b"\xcd"
 """As a 32-bit float -4.3e8, as an int8 -51: neither a likely value nor a likely sum of such."""
+
+_WORD = struct.Struct("<II")
+UNWRITTEN_PAGE = b"".join(
+    _WORD.pack((at + 1) * 0x9E3779B1 & 0xFFFF_FFFF, int.from_bytes(PATTERN * 4, "little")) for at in range(512)
+)
+"""A page that nobody wrote since its block was allocated, under checks: the pattern in every other four bytes, and
+between them numbers that differ by their place, so that bytes of a program look like no part of it (the multiplier is
+2^32 by the golden ratio: Knuth, The Art of Computer Programming 3, 6.4)."""
+
+
+def unwritten(size_bytes: int) -> bytes:
+    """What a new block of a program with checks holds, from the start of a page on."""
+    return (UNWRITTEN_PAGE * -(-size_bytes // len(UNWRITTEN_PAGE)))[:size_bytes]
 
 
 def new_memory() -> Callable[[int], bytes] | None:

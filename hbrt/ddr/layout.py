@@ -60,6 +60,8 @@ CLIENT_COUNT = 1024
 
 SLOT_RECORD_BYTES = 4096
 SLOT_COUNT = 4096
+SLOT_SITE = 128  # end of the "file:line" that submitted the task, of a program with checks; a zero ends it
+SLOT_SITE_BYTES = 128
 SLOT_TEXT = 256  # offset of the text in a record
 SLOT_TEXT_BYTES = SLOT_RECORD_BYTES - SLOT_TEXT
 

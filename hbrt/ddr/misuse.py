@@ -5,6 +5,8 @@ from __future__ import annotations
 from hbrt.ddr.file import Ddr
 from hbrt.findings.record import Place
 
+_LOWEST_VIRTUAL = 1 << 32
+
 
 def misuse(ddr: Ddr, phy_addr: int, size_bytes: int) -> tuple[str, tuple[Place, ...]]:
     """Kind of the finding, of hbrt.findings.record.KINDS, and the block that the range is in or was in.
@@ -28,7 +30,8 @@ def misuse(ddr: Ddr, phy_addr: int, size_bytes: int) -> tuple[str, tuple[Place, 
         return "use-after-free", (where,)
     block = ddr.block_at(phy_addr)
     if block is None:
-        return "out-of-block", ()
+        is_virtual = phy_addr >= max(ddr.layout.phy_end, _LOWEST_VIRTUAL)
+        return ("virtual-address" if is_virtual else "out-of-block"), ()
     where = Place(
         "block",
         client=block.owner,

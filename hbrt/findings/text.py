@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 
 from hbrt.findings.record import Finding, Place
 
@@ -11,12 +12,35 @@ MOST_PLACES = 8
 
 
 def allocated_at(blocks: tuple[Place, ...]) -> str:
-    """Sentence on where blocks were allocated, with a space before it; empty where no line is known."""
-    known = [f"{place.site} ({place.phy_addr:#x}+{place.size_bytes:#x})" for place in blocks if place.site]
-    more = len(known) - MOST_PLACES
+    """Sentence on where blocks were allocated, with a space before it; empty where no line is known.
+
+    Of several blocks of one line it has the number, the bytes in all, and the first address.
+    """
+
+    def of_line(site: str, there: list[Place]) -> str:
+        first = f"{there[0].phy_addr:#x}+{there[0].size_bytes or 0:#x}"
+        if len(there) == 1:
+            return f"{site} ({first})"
+        return f"{site} ({len(there)} blocks, {sum(one.size_bytes or 0 for one in there)} bytes, the first {first})"
+
+    return _by_line("Allocated", blocks, of_line)
+
+
+def submitted_at(tasks: tuple[Place, ...]) -> str:
+    """Likewise, on where tasks were submitted."""
+    return _by_line("Submitted", tasks, lambda site, there: f"{site} ({len(there)} of command {there[0].cmd or 0:#x})")
+
+
+def _by_line(did: str, places: tuple[Place, ...], of_line: Callable[[str, list[Place]], str]) -> str:
+    lines: dict[str, list[Place]] = {}
+    for place in places:
+        if place.site:
+            lines.setdefault(place.site, []).append(place)
+    known = [of_line(site, there) for site, there in lines.items()]
     if not known:
         return ""
-    return f" Allocated at {', '.join(known[:MOST_PLACES])}{f' and {more} more' if more > 0 else ''}."
+    more = len(known) - MOST_PLACES
+    return f" {did} at {', '.join(known[:MOST_PLACES])}{f' and {more} more lines' if more > 0 else ''}."
 
 
 def line_of(found: Finding) -> str:

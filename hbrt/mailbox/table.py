@@ -17,7 +17,7 @@ from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from hbrt.ddr.claim_lock import ClaimLock
-from hbrt.ddr.layout import SLOT_TEXT, SLOT_TEXT_BYTES, Layout
+from hbrt.ddr.layout import SLOT_SITE, SLOT_SITE_BYTES, SLOT_TEXT, SLOT_TEXT_BYTES, Layout
 
 
 class State(IntEnum):
@@ -162,6 +162,18 @@ class Mailbox:
         size = min(RESULT.unpack_from(self.map, record + ANSWER_OFFSET)[2], SLOT_TEXT_BYTES)
         raw = bytes(self.map[record + SLOT_TEXT : record + SLOT_TEXT + size])
         return raw.decode("utf-8", "replace")
+
+    def note_site(self, slot: int, site: str) -> None:
+        """Note ``file:line`` of what is about to submit a task in a slot; of a long one the end."""
+        at = self.layout.record(slot) + SLOT_SITE
+        self.map[at : at + SLOT_SITE_BYTES] = site.encode("utf-8", "replace")[-SLOT_SITE_BYTES:].ljust(
+            SLOT_SITE_BYTES, b"\0"
+        )
+
+    def site(self, slot: int) -> str:
+        """What ``note_site`` noted; empty for a program without checks."""
+        at = self.layout.record(slot) + SLOT_SITE
+        return self.map[at : at + SLOT_SITE_BYTES].partition(b"\0")[0].decode("utf-8", "replace")
 
     def write_answer(self, slot: int, answer: Answer, text: str = "") -> None:
         """Write the core's part and its text; the state byte is the caller's next step."""

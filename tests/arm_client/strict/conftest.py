@@ -1,4 +1,4 @@
-"""A board of the module's own, on which each test is a program with checks; what it finds fails no test by itself."""
+"""Tests as programs with checks, on a board of the module's own."""
 
 from __future__ import annotations
 
@@ -7,20 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from arm_client.client import Board
-from arm_client.session import session as sessions
-from hbrt.board.paths import OF_A_TEST, BoardPaths, private_directory
-from hbrt.findings.record import Finding, finding_of
+from hbrt.board.paths import BoardPaths
+from hbrt.findings.record import Finding
 from tests.arm_client.conftest import Chip
-
-OPS = Path(__file__).parents[1] / "images" / "ops.py"
+from tests.watched import findings_of, program_with, shared_board
 
 
 @pytest.fixture(scope="module")
-def watched_board() -> Iterator[sessions.Session]:
-    session = sessions.start_board(private_directory(OF_A_TEST), image=str(OPS))
-    yield session
-    session.close()
+def watched_board() -> Iterator[BoardPaths]:
+    with shared_board(Path(__file__).parents[1] / "images" / "ops.py") as paths:
+        yield paths
 
 
 @pytest.fixture
@@ -30,24 +26,15 @@ def check() -> str:
 
 
 @pytest.fixture
-def watched(watched_board: sessions.Session, check: str) -> Iterator[Chip]:
+def watched(watched_board: BoardPaths, check: str) -> Iterator[Chip]:
     """The program, attached with these checks."""
-    paths = watched_board.link.paths
-    assert isinstance(paths, BoardPaths)
-    session = sessions.Session(paths, check=check)
-    session.users, session.is_silent = 1, True
-    before = sessions.set_default(session)
-    chip = Chip(Board(session))
-    try:
+    with program_with(watched_board, check) as board:
+        chip = Chip(board)
         yield chip
         chip.free_all()
-    finally:
-        sessions.set_default(before)
-        session.close()
 
 
 @pytest.fixture
 def findings(watched: Chip) -> Callable[[], list[Finding]]:
     """``findings()``: those of the program so far, the latest last."""
-    client = watched.board.session.link.client_id
-    return lambda: [one for raw in watched.board.status()["findings"] if (one := finding_of(raw)).client == client]
+    return lambda: findings_of(watched.board)

@@ -25,6 +25,7 @@ def sites(found: Finding) -> dict[str, str | None]:
 def test_task_with_a_freed_block(watched: Chip, findings: Findings) -> None:
     out, gone = watched.mem(), hb.hbSysMem()
     assert hb.hbSysAllocMem(gone, 64) == 0
+    gone.view()[:] = bytes(64)
     assert watched.outcome(watched.ECHO, gone, out)[0] == 0
     assert findings() == []
     assert hb.hbSysFreeMem(gone) == 0
@@ -39,7 +40,7 @@ def test_task_with_a_freed_block(watched: Chip, findings: Findings) -> None:
 
 
 def test_task_whose_block_is_too_short(watched: Chip, findings: Findings) -> None:
-    mem, out = watched.mem(64), watched.mem(64)
+    mem, out = watched.mem(64, bytes(64)), watched.mem(64)
     assert watched.outcome(watched.ECHO, mem, out)[0] == 0
     assert findings() == []
     mem.memSize = 65

@@ -49,7 +49,7 @@ class WrongParam(ctypes.Structure):
 
 def submit(chip: Chip, kind: Any) -> None:
     """By the C names, as the sample does: the structure lies in the input block."""
-    mem, out = chip.mem(ctypes.sizeof(kind)), chip.mem(256)
+    mem, out = chip.mem(size := ctypes.sizeof(kind), bytes(size)), chip.mem(256)
     param = kind.from_buffer(mem.view())
     for _ in range(2):
         assert chip.outcome(chip.ECHO, mem, out)[0] == 0

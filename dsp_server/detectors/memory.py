@@ -1,0 +1,286 @@
+"""The check memory around an op: what it reads that nobody wrote, what it writes that is not its own to write.
+
+Bytes that nobody wrote are known by their value: under checks a new block holds ``hbrt.ddr.fill.UNWRITTEN_PAGE``. They
+are guarded page by page, so what is told is a read of a page in which nobody wrote a byte; single bytes that are left
+out between written ones, such as the padding of a structure, are not told. The input block is guarded against writes,
+unless the op's output, a mapping, or an address in the block itself says that the op works in it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from dsp_server import runtime
+from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, Guard, op_line, whole_pages
+from dsp_server.hardware.buffers import address_of
+from hbrt.ddr.fill import UNWRITTEN_PAGE
+from hbrt.ddr.layout import PAGE_BYTES, extent_of
+from hbrt.ddr.misuse import misuse
+from hbrt.findings.record import Place
+
+if TYPE_CHECKING:
+    from dsp_server.detectors.call import Call
+    from dsp_server.detectors.page_faults import OnTouch
+    from hbrt.ddr.file import BlockEntry, Ddr
+
+LEAST_BYTES = 8
+"""So few bytes of a block may look like unwritten ones by chance."""
+
+
+@contextmanager
+def watch(call: Call) -> Iterator[None]:
+    """Watch the memory that an op uses."""
+    ddr = runtime.context.ddr
+    if ddr is None:
+        yield
+        return
+    watcher = _Watcher(call, ddr)
+    before, runtime.context.watcher = runtime.context.watcher, watcher
+    try:
+        watcher.begin()
+        yield
+    finally:
+        runtime.context.watcher = before
+        watcher.end()
+    watcher.look_behind()
+
+
+def unwritten_pages(raw: memoryview) -> list[bool]:
+    """Which pages hold only what an allocation left there.
+
+    Args:
+        raw: Bytes of a block, from the start of a page on; the last page may be a part of one.
+    """
+    import numpy as np  # as every op that has bytes to work on
+
+    count, rest = divmod(len(raw), PAGE_BYTES)
+    model = np.frombuffer(UNWRITTEN_PAGE, np.uint64)
+    pages = np.frombuffer(raw[: count * PAGE_BYTES], np.uint64).reshape(count, len(model))
+    found = [
+        bool(same) and bool((page == model).all()) for same, page in zip(pages[:, 0] == model[0], pages, strict=True)
+    ]
+    if rest:
+        found.append(rest >= LEAST_BYTES and bytes(raw[-rest:]) == UNWRITTEN_PAGE[:rest])
+    return found
+
+
+class _Watcher:
+    """The guards of one call of an op."""
+
+    def __init__(self, call: Call, ddr: Ddr) -> None:
+        self._call = call
+        self._ddr = ddr
+        self._task = runtime.context.task
+        self._thread = threading.get_ident()
+        self._guards: list[Guard] = []
+        self._behind: dict[int, BlockEntry] = {}  # blocks with nothing behind them when the op first had them
+
+    def begin(self) -> None:
+        """Guard the blocks of the call."""
+        for view in (self._call.input, self._call.output):
+            if (block := self._block_of(view)) is not None:
+                self._guard_end(block)
+        self._guard_input()
+
+    def end(self) -> None:
+        """Open everything."""
+        for guard in self._guards:
+            guard.lift()
+
+    def look_behind(self) -> None:
+        """Find what the op wrote between the end of a block and the end of its last page."""
+        for block in self._behind.values():
+            raw = self._rest_of(block)
+            over = len(raw) - len(raw.lstrip(b"\0")) if any(raw) else -1
+            if over >= 0:
+                self._tell_overrun(block, block.end + over, "", is_in_handler=False)
+
+    def mapped(self, phy_addr: int, size_bytes: int) -> None:
+        """The op has mapped a range of a live block."""
+        block = self._ddr.block_at(phy_addr)
+        if block is None or not size_bytes:
+            return
+        start = self._address_of(phy_addr)
+        for guard in self._guards:
+            if guard.start < start + size_bytes and start < guard.end:
+                guard.lift()  # the op may write there: it has asked for that memory
+        self._guard_end(block)
+        low, high = self._own_pages(block, start, start + size_bytes)
+        self._guard_unwritten(block, low, high, "memory that it mapped")
+
+    def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
+        """A mapping was refused."""
+        kind, places = misuse(self._ddr, phy_addr, size_bytes)
+        line = op_line(self._thread)
+        here = self._call.place("mapped", line, phy_addr, size_bytes)
+        self._call.find(
+            kind,
+            f"{self._call.who} maps memory at {line} that it may not use. {why}{self._submitted}",
+            here,
+            *places,
+            self._task_place(),
+        )
+
+    # -- guards
+
+    def _guard_input(self) -> None:
+        block = self._block_of(self._call.input)
+        if block is None:
+            return
+        start = address_of(self._call.input)
+        low, high = self._own_pages(block, start, start + self._call.input.nbytes)
+        out = address_of(self._call.output) if self._call.output.nbytes else 0
+        is_shared = low < out + self._call.output.nbytes and out < high
+        if is_shared or self._points_into_itself(block):
+            return
+        for first, last in self._guard_unwritten(block, low, high, "its input block", is_input=True):
+            self._add(first, last, READ_ONLY, lambda at, _: self._tell_write(block, at))
+
+    def _guard_unwritten(
+        self, block: BlockEntry, low: int, high: int, what: str, *, is_input: bool = False
+    ) -> list[tuple[int, int]]:
+        """Guard the pages that nobody wrote; returns the ranges between them."""
+        if low >= high:
+            return []
+        offset = low - self._ddr.address
+        end = min(high, self._address_of(block.end)) - self._ddr.address
+        others, at = [], low
+        for is_unwritten, run in groupby(unwritten_pages(self._ddr.bytes[offset:end])):
+            last = at + sum(1 for _ in run) * PAGE_BYTES
+            if is_unwritten:
+                first = at
+
+                def touched(address: int, is_write: bool, first: int = first, last: int = last) -> None:  # noqa: FBT001
+                    if not is_write:
+                        self._tell_unwritten(block, address, first, last, what)
+                    elif is_input:
+                        self._tell_write(block, address)
+
+                self._add(first, last, NO_ACCESS, touched)
+            else:
+                others.append((at, last))
+            at = last
+        return others
+
+    def _guard_end(self, block: BlockEntry) -> None:
+        """Guard the page behind a block, and remember that nothing is written between."""
+        if block.phy_addr in self._behind:
+            return
+        if not any(self._rest_of(block)):
+            self._behind[block.phy_addr] = block
+        end = self._address_of(block.phy_addr + extent_of(block.phy_addr, block.size_bytes, self._ddr.layout.phy_end))
+        _, first = self._own_pages(block, self._address_of(block.phy_addr), self._address_of(block.end))
+        if first < end:
+            self._add(first, end, NO_ACCESS, lambda at, is_write: self._tell_beyond(block, at, is_write=is_write))
+
+    def _add(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
+        self._guards.append(Guard(start, end, access, on_touch))
+
+    # -- addresses
+
+    def _address_of(self, phy_addr: int) -> int:
+        return self._ddr.address + self._ddr.offset_of(phy_addr)
+
+    def _physical(self, address: int) -> int:
+        return address - self._ddr.address + self._ddr.layout.ddr_base
+
+    def _block_of(self, view: memoryview) -> BlockEntry | None:
+        return self._ddr.block_at(self._physical(address_of(view))) if view.nbytes else None
+
+    def _own_pages(self, block: BlockEntry, start: int, end: int) -> tuple[int, int]:
+        """The pages that hold bytes of a range and of nothing else of its block."""
+        low, high = whole_pages(start, end)
+        if end == self._address_of(block.end):
+            high = -(-end // PAGE_BYTES) * PAGE_BYTES
+        return low, high
+
+    def _rest_of(self, block: BlockEntry) -> bytes:
+        """What lies between the end of a block and the end of its last page."""
+        offset = self._ddr.offset_of(block.end)
+        return bytes(self._ddr.bytes[offset : offset + -block.size_bytes % PAGE_BYTES])
+
+    def _points_into_itself(self, block: BlockEntry) -> bool:
+        import numpy as np
+
+        raw = self._call.input[: min(self._call.input.nbytes, PAGE_BYTES) // 8 * 8]
+        words = np.frombuffer(raw, np.uint64)
+        return bool(((words >= block.phy_addr) & (words < block.end)).any())
+
+    # -- what is told
+
+    def _is_other_op(self) -> bool:
+        """Whether an op that interrupted this one runs."""
+        return runtime.context.task is not self._task
+
+    def _find(self, kind: str, sentence: str, what: str, site: str, phy_addr: int, size_bytes: int, block: BlockEntry,
+              *, is_in_handler: bool = True) -> None:  # fmt: skip
+        place = self._call.place(what, site, phy_addr, size_bytes)
+        places = place._replace(block=block.phy_addr, block_bytes=block.size_bytes), self._task_place()
+        self._call.find(kind, sentence, *places, is_in_handler=is_in_handler)
+
+    def _tell_unwritten(self, block: BlockEntry, address: int, first: int, last: int, what: str) -> None:
+        if self._is_other_op():
+            return
+        offset, end = first - self._ddr.address, min(last, self._address_of(block.end)) - self._ddr.address
+        # The guard saw the first access; until then somebody else may have written there.
+        if not any(unwritten_pages(self._ddr.bytes[offset:end])):
+            return
+        start, size_bytes, line = self._physical(first), end - offset, op_line(self._thread)
+        self._find(
+            "unwritten-read",
+            f"{self._call.who} reads at {line} byte {self._physical(address) - block.phy_addr} of the block "
+            f"{_named(block)}, {what}: nobody has written {start:#x}+{size_bytes:#x} since it was allocated. Write it "
+            "before the task is submitted, or give the task a range that ends with what is written."
+            f"{self._submitted}",
+            "read", line, start, size_bytes, block,
+        )  # fmt: skip
+
+    def _tell_write(self, block: BlockEntry, address: int) -> None:
+        if self._is_other_op():
+            return
+        phy_addr, line = self._physical(address), op_line(self._thread)
+        self._find(
+            "input-written",
+            f"{self._call.who} writes at {line} into its input: byte {phy_addr - block.phy_addr} of the block "
+            f"{_named(block)}, at {phy_addr:#x}. Write to the output block, or to memory that the structure names."
+            f"{self._submitted}",
+            "written", line, phy_addr, 1, block,
+        )  # fmt: skip
+
+    def _tell_beyond(self, block: BlockEntry, address: int, *, is_write: bool) -> None:
+        if self._is_other_op():
+            return
+        phy_addr, line = self._physical(address), op_line(self._thread)
+        if is_write:
+            self._tell_overrun(block, phy_addr, line, is_in_handler=True)
+            return
+        self._find(
+            "out-of-block",
+            f"{self._call.who} reads at {line} {phy_addr - block.end + 1} bytes past the end of the block "
+            f"{_named(block)}, at {phy_addr:#x}. Look at the sizes that the op works with.{self._submitted}",
+            "read", line, phy_addr, 1, block,
+        )  # fmt: skip
+
+    def _tell_overrun(self, block: BlockEntry, phy_addr: int, line: str, *, is_in_handler: bool) -> None:
+        self._find(
+            "overrun",
+            f"{self._call.who} wrote past the end of the block {_named(block)}{f' at {line}' if line else ''}: byte "
+            f"{phy_addr - block.end + 1} behind it, at {phy_addr:#x}, is the first. Look at the sizes that the op "
+            f"works with.{self._submitted}",
+            "written", line, phy_addr, 1, block, is_in_handler=is_in_handler,
+        )  # fmt: skip
+
+    def _task_place(self) -> Place:
+        return Place("submitted", self._call.submitted_at or None, cmd=self._call.cmd)
+
+    @property
+    def _submitted(self) -> str:
+        return f" The task was submitted at {self._call.submitted_at}." if self._call.submitted_at else ""
+
+
+def _named(block: BlockEntry) -> str:
+    return f"{block.phy_addr:#x}+{block.size_bytes:#x}"

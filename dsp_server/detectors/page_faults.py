@@ -1,0 +1,88 @@
+"""Guards over device memory: the first access to a range that is guarded is told, and then takes place.
+
+A guard is a protection of whole pages in this core's mapping alone: other processes read and write there as before. It
+sees each access of the op exactly, be it Python's, numpy's or C's, by its address; but for those that the kernel makes
+for the op (a file read into the range, for one), which fail with EFAULT.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TypeAlias
+
+from hbrt.ddr.faults import on_fault
+from hbrt.ddr.layout import PAGE_BYTES
+
+NO_ACCESS, READ_ONLY = 0, mmap.PROT_READ
+_OPEN = mmap.PROT_READ | mmap.PROT_WRITE
+_NOT_OPS = {"ctypes", "numpy", "cv2", "hbrt", "contextlib"}
+_NOT_OP_MODULES = "dsp_server.detectors", "dsp_server.hardware", "dsp_server.runtime"
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+OnTouch: TypeAlias = Callable[[int, bool], None]
+"""Takes the address of an access, and whether it writes."""
+
+
+class Guard:
+    """Whole pages that are out of reach until the first access.
+
+    Args:
+        start: Address of this process, on a page.
+        end: Likewise.
+        access: NO_ACCESS or READ_ONLY.
+        on_touch: Told of the first access, by its address and whether it writes; the range is open by then. It must
+            not raise.
+    """
+
+    def __init__(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
+        self.start, self.end = start, end
+        self._access = access
+        self._on_touch = on_touch
+        on_fault(_mend)
+        if not _libc.mprotect(start, end - start, access):  # else the kernel has no mapping left: nothing is watched
+            _guards.append(self)
+
+    def lift(self) -> None:
+        """Open the range again; a guard that was touched is open."""
+        if self in _guards:
+            _guards.remove(self)
+            _libc.mprotect(self.start, self.end - self.start, _OPEN)
+
+    def touch(self, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
+        """Open the range for an access that met it, and tell of that."""
+        self.lift()
+        if is_write is not None or self._access == READ_ONLY:
+            self._on_touch(address, is_write is not False)
+
+
+_guards: list[Guard] = []
+
+
+def whole_pages(start: int, end: int) -> tuple[int, int]:
+    """The pages that lie wholly in a range; an empty range when there is none."""
+    first, last = -(-start // PAGE_BYTES) * PAGE_BYTES, end // PAGE_BYTES * PAGE_BYTES
+    return first, max(first, last)
+
+
+def op_line(thread: int) -> str:
+    """``file:line`` of the op that a thread runs; this may be called out of a fault in another one."""
+    frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 - there is no public way
+    while frame is not None:
+        name = frame.f_globals.get("__name__", "")
+        if name.partition(".")[0] not in _NOT_OPS and not name.startswith(_NOT_OP_MODULES):
+            return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def _mend(address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
+    found = next((guard for guard in _guards if guard.start <= address < guard.end), None)
+    if found is not None:
+        found.touch(address, is_write)
+    return found is not None

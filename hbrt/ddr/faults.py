@@ -1,0 +1,90 @@
+"""Memory faults (SIGSEGV, SIGBUS) of this process, for who can mend one or say what it means.
+
+The handler is Python's, called by the fault itself: a fault of device memory comes out of a copy or a loop over arrays,
+where the interpreter is whole. A fault that nobody mends goes to whoever handled it before, as if this module were not
+there. Emulator: on a board an MMU, or nobody, would notice.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+from collections.abc import Callable
+from typing import TypeAlias
+
+Mender: TypeAlias = Callable[[int, "bool | None"], bool]
+"""Takes the address, and whether it was written (None: not known). True: the access is to be tried again."""
+
+_FLAG_SIGINFO = 4
+_CODE_OFFSET, _ADDRESS_OFFSET = 8, 16  # in siginfo_t, LP64
+_Handler = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+# In ucontext_t of Linux: the page fault's error code on x86-64, of which bit 1 says that it was a write; on arm64 the
+# records behind the registers, of which one has the syndrome, whose bit 6 says so.
+_X86_ERROR, _X86_WRITE = 192, 2
+_ARM_RECORDS, _ARM_ESR, _ARM_WRITE = 464, 0x45535201, 1 << 6
+
+
+class _Action(ctypes.Structure):
+    """``struct sigaction`` of glibc and musl, LP64."""
+
+    _fields_ = (
+        ("handler", ctypes.c_void_p),
+        ("mask", ctypes.c_ubyte * 128),
+        ("flags", ctypes.c_int),
+        ("restorer", ctypes.c_void_p),
+    )
+
+
+_sigaction = ctypes.CDLL(None, use_errno=True).sigaction
+_sigaction.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+_before: dict[int, _Action] = {}
+_menders: list[Mender] = []
+_machine = platform.machine()
+
+
+def on_fault(mender: Mender) -> None:
+    """Have each fault shown to ``mender``, the first of all; a second time changes nothing."""
+    if mender in _menders:
+        return
+    _menders.insert(0, mender)
+    if _before:
+        return
+    for number in (signal.SIGSEGV, signal.SIGBUS):
+        _before[number] = _Action()
+        action = _Action(handler=ctypes.cast(_HANDLER, ctypes.c_void_p), flags=_FLAG_SIGINFO)
+        _sigaction(number, ctypes.byref(action), ctypes.byref(_before[number]))
+
+
+def _handle(number: int, info: int, context: int) -> None:
+    is_sent = ctypes.c_int.from_address(info + _CODE_OFFSET).value <= 0  # by a process: nothing comes again by itself
+    try:
+        if not is_sent and _is_mended(ctypes.c_size_t.from_address(info + _ADDRESS_OFFSET).value, context):
+            return
+    except BaseException:  # noqa: BLE001 - the fault would come again for ever
+        os.write(2, b"hbrt: the handler of a memory fault failed\n")
+    # Whoever was there before handles it: the instruction faults again when this returns.
+    _sigaction(number, ctypes.byref(_before[number]), None)
+    if is_sent:
+        os.kill(os.getpid(), number)
+
+
+def _is_mended(address: int, context: int) -> bool:
+    is_write = _is_write(context)
+    return any(mender(address, is_write) for mender in list(_menders))
+
+
+def _is_write(context: int) -> bool | None:
+    if _machine == "x86_64":
+        return bool(ctypes.c_uint64.from_address(context + _X86_ERROR).value & _X86_WRITE)
+    if _machine == "aarch64":
+        at = context + _ARM_RECORDS
+        while size := ctypes.c_uint32.from_address(at + 4).value:
+            if ctypes.c_uint32.from_address(at).value == _ARM_ESR:
+                return bool(ctypes.c_uint64.from_address(at + 8).value & _ARM_WRITE)
+            at += size
+    return None
+
+
+_HANDLER = _Handler(_handle)
