@@ -106,7 +106,7 @@ _PROGRESS = (
     ),
     ("still_ns", "host ns for which it has stood still, without waits for a CPU"),
     ("still_cpu_ns", "of them, with a CPU"),
-    ("longest_ns", "its longest run of late; 0 before it has run five times"),
+    ("longest_ns", "its longest run so far; 0 before it has run five times"),
     ("dma_handle", "iDMA handle that it polls, 0 for none"),
     ("dma_outstanding", "iDMA descriptors that are outstanding"),
 )

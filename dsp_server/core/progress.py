@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple, TypeAlias
@@ -22,13 +21,13 @@ from dsp_server.registry import Registration
 from hbrt.ddr.layout import BEAT_SECONDS, CORE_PROGRESS, PROGRESS
 
 FEWEST_RUNS = 5  # before that nobody knows how long an op usually takes
-RUNS_KEPT = 16
 MOST_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two looks; after more, this process was stopped or had no CPU
 VALUES_AFTER_NS = 500_000_000  # an op that stands still for less is told by its instructions alone
 _MOST_FRAMES = 64
 _LOOP = "dsp_server.core.loop"  # below the op's frames
 _PLAIN = frozenset({int, float, bool})  # told by value: an object that is freed may leave its place to the next one
 _OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function, whose dict is a copy
+_TAKE_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})  # a function that uses one has the dict itself
 _KEEPS_VALUES = sys.version_info < (3, 13)  # there a frame keeps the dict of its local variables
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 Place: TypeAlias = tuple[tuple[int, int], ...]
@@ -80,27 +79,28 @@ class Progress:
         self._clock = time.pthread_getcpuclockid(thread)
         self._running = running
         self._ops = ops
-        self._last_runs: dict[int, deque[int]] = {}
+        self._longest_ns: dict[int, int] = {}  # by command
         self._seen_runs: dict[int, int] = {}
-        self._run_ns = self._looked_ns = self._cpu_ns = self._delay_ns = self._still_ns = self._still_cpu_ns = 0
+        self._run: Run | None = None  # of the last look
+        self._looked_ns = self._cpu_ns = self._delay_ns = self._still_ns = self._still_cpu_ns = 0
         self._place: Place | None = None
         self._values: Values | None = None
 
     def look(self) -> None:
         """Look once; the heartbeat's thread calls this each BEAT_SECONDS."""
-        self._learn()
-        run = self._running()
-        if run is None:
-            if self._run_ns:
-                self._run_ns, self._place = 0, None
+        last, self._run = self._run, self._running()
+        self._learn(last)
+        if self._run is None:
+            if last is not None:
                 self._write(0, 0, 0, 0, 0, 0)
             return
+        run = self._run
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to another thread
         place = _place_of(frame)
         values = _values_of(frame) if self._still_ns > VALUES_AFTER_NS else None
         now_ns, cpu_ns, delay_ns = time.monotonic_ns(), time.clock_gettime_ns(self._clock), self._run_delay_ns()
         has_moved = place is None or place != self._place or (bool(self._values) and values != self._values)
-        if run.claim_ns != self._run_ns or has_moved:
+        if last is None or run.claim_ns != last.claim_ns or has_moved:
             self._still_ns = self._still_cpu_ns = 0
         else:
             used_ns = cpu_ns - self._cpu_ns
@@ -108,18 +108,24 @@ class Progress:
             wall_ns = min(now_ns - self._looked_ns, MOST_STEP_NS)
             self._still_ns += usable_ns(wall_ns, used_ns, delay_ns - self._delay_ns, is_runnable=is_runnable)
             self._still_cpu_ns += used_ns
-        self._run_ns, self._place, self._values = run.claim_ns, place, values if self._still_ns else None
+        self._place, self._values = place, values if self._still_ns else None
         self._looked_ns, self._cpu_ns, self._delay_ns = now_ns, cpu_ns, delay_ns
         handle, run.idma.polled = run.idma.polled, 0
-        longest_ns = max(self._last_runs.get(run.op.cmd, (0,))) if run.op.runs >= FEWEST_RUNS else 0
+        longest_ns = self._longest_ns.get(run.op.cmd, 0) if run.op.runs >= FEWEST_RUNS else 0
         self._write(run.claim_ns, self._still_ns, self._still_cpu_ns, longest_ns, handle, run.idma.outstanding)
 
-    def _learn(self) -> None:
-        """Note the last run of each op that has run since the last look."""
+    def _learn(self, last: Run | None) -> None:
+        """Note how long ops have run since the last look, but for their first run, which imports and compiles."""
         for cmd, op in list(self._ops.items()):
             if op.runs != self._seen_runs.get(cmd, 0):
                 self._seen_runs[cmd] = op.runs
-                self._last_runs.setdefault(cmd, deque(maxlen=RUNS_KEPT)).append(op.last_ns)
+                if op.runs > 1:
+                    self._note(cmd, op.last_ns)
+        if last is not None and last.op.runs > 1 and (self._run is None or self._run.claim_ns != last.claim_ns):
+            self._note(last.op.cmd, self._looked_ns - last.claim_ns)  # shorter ones may have come after it
+
+    def _note(self, cmd: int, took_ns: int) -> None:
+        self._longest_ns[cmd] = max(took_ns, self._longest_ns.get(cmd, 0))
 
     def _run_delay_ns(self) -> int:
         """How long the thread has waited for a CPU, as /proc/PID/schedstat counts it; 0 where the kernel does not."""
@@ -147,9 +153,10 @@ def _values_of(frame: Any) -> Values:
     """The local variables of an op's frames: numbers by value, other objects by identity."""
     values: Values = []
     while frame is not None and len(values) < _MOST_FRAMES and frame.f_globals.get("__name__") != _LOOP:
-        found = frame.f_locals
+        code = frame.f_code
+        found = frame.f_locals if _TAKE_LOCALS.isdisjoint(code.co_names) else {}
         values.append([(name, it if type(it) in _PLAIN else id(it)) for name, it in list(found.items())])
-        if _KEEPS_VALUES and frame.f_code.co_flags & _OPTIMIZED:
+        if _KEEPS_VALUES and code.co_flags & _OPTIMIZED:
             found.clear()  # it would keep what the op deletes
         frame = frame.f_back
     return values

@@ -5,7 +5,7 @@ interpreter lock; either way it serves no task. On a busy machine a heartbeat is
 CPU, the limit is STALE_SECONDS. A core that should run and does not is not healthy.
 
 A core that runs an op is busy. It is stuck when the op runs beyond its stated latency, or stands still (the core's
-heartbeat looks, see dsp_server/core/progress.py) for USUAL_TIMES times its longest run of late. A wait must also stand
+heartbeat looks, see dsp_server/core/progress.py) for USUAL_TIMES times its longest run so far. A wait must also stand
 still for WAITS_SECONDS, and one call that computes for COMPUTES_SECONDS: it may have more data than usual.
 """
 
@@ -41,7 +41,7 @@ class OpRun(NamedTuple):
         stated_s: Its stated latency, 0 for none.
         still_s: How long its stack has stood still.
         cpu_s: How long its thread had a CPU in that time.
-        longest_s: Its longest run of late, 0 before it has run several times.
+        longest_s: Its longest run so far, 0 before it has run several times.
     """
 
     op: str
@@ -131,4 +131,4 @@ def why_stuck(run: OpRun) -> str:
     if run.is_late:
         return f"{run.op} has run for {span(run.took_s)}; its stated latency is {span(run.stated_s)}."
     how = "has computed in one call" if run.computes else "has waited in one place"
-    return f"{run.op} {how} for {span(run.still_s)}; its longest run of late took {span(run.longest_s)}."
+    return f"{run.op} {how} for {span(run.still_s)}; its longest run so far took {span(run.longest_s)}."

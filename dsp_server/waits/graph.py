@@ -13,8 +13,6 @@ from typing import NamedTuple, TypeAlias
 
 from dsp_server.waits.records import Core, Program, Records, Task
 
-HEALTHY = frozenset({"ok", "busy"})
-
 
 class Kind(StrEnum):
     """What a node is."""
@@ -99,7 +97,8 @@ def ahead_of(index: Index, task: Task) -> list[Task]:
 def is_culprit(index: Index, node: Node) -> bool:
     """Whether a node by itself keeps those that wait for it from going on."""
     if node.kind is Kind.CORE:
-        return index.cores[node.number].health not in HEALTHY and not _comes_back(index.cores[node.number])
+        core = index.cores[node.number]
+        return bool(core.problem) and not (core.comes_back and core.state != "running")
     if node.kind is Kind.LOCK:
         lock = index.records.lock
         return lock is not None and lock.is_kept
@@ -197,7 +196,3 @@ def _of_lock(index: Index) -> tuple[Node, ...]:
 
 def _tasks(tasks: list[Task]) -> tuple[Node, ...]:
     return tuple(Node(Kind.TASK, task.task) for task in tasks)
-
-
-def _comes_back(core: Core) -> bool:
-    return core.state != "running" and core.comes_back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -16,6 +17,8 @@ import pytest
 
 from tests.conftest import Shell
 from tests.dsp_server.images import halts
+from tests.limits import PATIENCE_S, with_limits
+from tests.remote_relay import RemoteRelay
 
 IMAGE = Path(halts.__file__)
 HALT = """
@@ -54,6 +57,17 @@ from arm_client import connect
 board = connect()
 print(1, flush=True)
 board.call(0x1001, core=1)
+"""
+RELAYED = """
+import os, signal
+from arm_client import connect
+board = connect()
+board.ping()
+relay = board.session.tasks.relay_pid
+os.kill(relay, signal.SIGSTOP)
+task = board.submit(0x0)
+print(relay, flush=True)
+task.result()
 """
 HOLDER = """
 import os, signal
@@ -124,7 +138,8 @@ def scene(shell: Shell) -> Iterator[Scene]:
     made = Scene(shell)
     yield made
     for pid in made.pids.values():
-        os.kill(pid, signal.SIGCONT)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
 
 
 def test_a_hung_op_and_the_queue_behind_it_are_one_chain(hung: Scene) -> None:
@@ -228,6 +243,30 @@ def test_a_stopped_program_and_a_stopped_core_keep_nobody_waiting(scene: Scene) 
     assert "moves.py), which is stopped, by a signal (SIGSTOP) or a debugger, waits for" in chain["text"]
     assert "and cannot tell its line" in chain["text"]
     assert "its process is stopped" in chain["text"]
+
+
+def test_a_task_that_a_stopped_relay_has_not_queued(scene: Scene) -> None:
+    scene.shell.environment["HB_DSP_RPC_MODE"] = "relay"
+    relay = scene.begin(
+        "relayed.py", with_limits({"arm_client.transport.relay_tasks.LOST_SECONDS": PATIENCE_S}, RELAYED)
+    )
+    scene.pids["relay"] = relay
+    chain = scene.chain("relayed.py", hangs)
+    assert f"relayed.py, at {scene.line('relayed.py', 'task.result()')}) waits for task" in chain["text"]
+    assert f"it is on its way to the relay (process {relay}), which is stopped" in chain["text"]
+
+
+def test_a_program_of_another_machine_comes_by_its_relay(scene: Scene) -> None:
+    with RemoteRelay(scene.shell.paths().path) as relay:
+        scene.shell.environment["HBRT_BOARD"] = relay.address
+        scene.begin("far.py", HALT, halts.MOVE, 1)
+        del scene.shell.environment["HBRT_BOARD"]
+        (chain,) = [chain for chain in scene.shell.json("why")["chains"] if chain["program"]]
+        assert "far.py" in chain["text"]
+        assert (
+            f", which comes by the relay of process {relay.process.pid} and cannot tell its line, waits for"
+            in chain["text"]
+        )
 
 
 def test_a_board_where_nobody_waits(running: Shell) -> None:

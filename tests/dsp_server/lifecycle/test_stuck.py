@@ -69,6 +69,15 @@ def test_a_look_at_an_ops_variables_keeps_none_of_them() -> None:
     assert op(Item())[1]() is None
 
 
+def test_a_look_leaves_an_op_the_variables_that_it_has_asked_for() -> None:
+    def op(item: int) -> object:
+        mine = locals()
+        _values_of(sys._getframe())
+        return mine["item"]
+
+    assert op(7) == 7
+
+
 @pytest.fixture
 def running(start: Callable[..., Running]) -> Running:
     return start(IMAGE, cores=1, limits=LIMITS)
