@@ -31,7 +31,7 @@ def sweep(cmd: int, op: str, idma: Idma, tile_manager: TileManager, *, has_raise
     for one in descriptors:
         runtime.find(
             "dma-left",
-            f"{who} without waiting for an iDMA transfer: {one}. Its bytes had not moved. Wait for its handle "
+            f"{who} without waiting for an iDMA transfer: {one}. {idma.left_says} Wait for its handle "
             "(idma_desc_done) before the op returns.",
             Place("copy started", one.where or None, core=core, cmd=cmd, op=op, size_bytes=one.size_bytes),
         )

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
-import threading
+import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING
 
 from dsp_server import runtime
+from hbrt.ddr import faults
 from hbrt.findings.checks import Check
 from hbrt.findings.record import Place
 
@@ -49,8 +50,7 @@ class Call:
         self.input, self.output = views
         self.tile_manager, self.counter, self.idma = engines
         self._use_engines = use_engines
-        self.mistake = ""  # the first, under FAIL_FAST
-        self._thread = threading.get_ident()
+        self.mistake = ""  # that ends the op, under FAIL_FAST
 
     @property
     def who(self) -> str:
@@ -74,25 +74,33 @@ class Call:
             kind: Of hbrt.findings.record.KINDS.
             sentence: What is wrong, with values, and what to do.
             places: The sides of the mistake, the main one first.
-            is_in_handler: Whether a handler of the operating system calls this, from which nothing can be raised: the
-                op then ends at its next bytecode.
+            is_in_handler: Whether the handler of a fault calls this, from which nothing can be raised: the op then ends
+                at its next line.
 
         Raises:
             MistakeError: under FAIL_FAST.
         """
+        if self.mistake:  # the op is ending: what it leaves undone follows from that
+            return
         runtime.find(kind, sentence, *places)
         if not self.checks & Check.FAIL_FAST:
             return
-        self.mistake = self.mistake or sentence
+        self.mistake = sentence
         if not is_in_handler:
             raise MistakeError(sentence)
-        _raise_in(self._thread, ctypes.py_object(MistakeError))
+        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - there is no public way
+        while frame is not None and frame.f_globals.get("__name__") != faults.__name__:
+            frame = frame.f_back
+        while frame is not None:
+            if frame.f_globals.get("__name__") != faults.__name__:
+                frame.f_trace = self._stop
+            frame = frame.f_back
+        sys.settrace(lambda *_: None)
 
     def end(self) -> None:
-        """Take back an exception that a handler left for the op's next bytecode, and that did not come to it."""
+        """The op has ended, whether or not it came to another line."""
         if self.mistake:
-            _raise_in(self._thread, None)
+            sys.settrace(None)
 
-
-def _raise_in(thread: int, error: ctypes.py_object[type[MistakeError]] | None) -> None:
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), error)
+    def _stop(self, *_event: object) -> None:
+        raise MistakeError(self.mistake)

@@ -11,6 +11,7 @@ import ctypes
 import mmap
 import sys
 from collections.abc import Callable
+from itertools import pairwise
 from types import FrameType
 from typing import TypeAlias
 
@@ -30,7 +31,7 @@ OnTouch: TypeAlias = Callable[[int, bool], None]
 
 
 class Guard:
-    """Whole pages that are out of reach until the first access.
+    """Whole pages that are out of reach until the first access; where guards lie over one another, each is told.
 
     Args:
         start: Address of this process, on a page.
@@ -42,22 +43,31 @@ class Guard:
 
     def __init__(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
         self.start, self.end = start, end
-        self._access = access
+        self.access = access
         self._on_touch = on_touch
         on_fault(_mend)
-        if not _libc.mprotect(start, end - start, access):  # else the kernel has no mapping left: nothing is watched
-            _guards.append(self)
+        self.apply()
+
+    def apply(self) -> None:
+        """Guard the range, as the constructor does; again, after ``lift``."""
+        _guards.append(self)
+        if not _protect(self.start, self.end):  # the kernel has no mapping left: nothing is watched
+            self.lift()
 
     def lift(self) -> None:
-        """Open the range again; a guard that was touched is open."""
+        """Open the range again, but for what other guards keep; a guard that was touched is open."""
         if self in _guards:
             _guards.remove(self)
-            _libc.mprotect(self.start, self.end - self.start, _OPEN)
+            _protect(self.start, self.end)
+
+    def forbids(self, is_write: bool | None) -> bool:  # noqa: FBT001 - as the fault has it
+        """Whether an access meets this guard."""
+        return self.access == NO_ACCESS or is_write is not False
 
     def touch(self, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
         """Open the range for an access that met it, and tell of that."""
         self.lift()
-        if is_write is not None or self._access == READ_ONLY:
+        if is_write is not None or self.access == READ_ONLY:
             self._on_touch(address, is_write is not False)
 
 
@@ -81,8 +91,20 @@ def op_line(thread: int) -> str:
     return ""
 
 
+def _protect(start: int, end: int) -> bool:
+    """Give pages the strictest access of the guards over them."""
+    guards = [guard for guard in _guards if guard.start < end and start < guard.end]
+    cuts = {start, end, *(max(guard.start, start) for guard in guards), *(min(guard.end, end) for guard in guards)}
+    is_done = True
+    for first, last in pairwise(sorted(cuts)):
+        access = (guard.access for guard in guards if guard.start <= first and last <= guard.end)
+        is_done &= not _libc.mprotect(first, last - first, min(access, default=_OPEN))
+    return is_done
+
+
 def _mend(address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
-    found = next((guard for guard in _guards if guard.start <= address < guard.end), None)
-    if found is not None:
-        found.touch(address, is_write)
-    return found is not None
+    found = [guard for guard in _guards if guard.start <= address < guard.end and guard.forbids(is_write)]
+    for guard in found:
+        if guard in _guards:  # else the one before has lifted it
+            guard.touch(address, is_write)
+    return bool(found)

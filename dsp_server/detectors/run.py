@@ -16,7 +16,7 @@ from hbrt.findings.checks import Check
 if TYPE_CHECKING:
     from dsp_server.registry import Op
 
-DETECTORS: Final[dict[Check, str]] = {Check.MEMORY: "dsp_server.detectors.memory"}
+DETECTORS: Final = {Check.MEMORY: "dsp_server.detectors.memory", Check.DMA: "dsp_server.detectors.dma"}
 """Check -> its module: the first is outermost, and sees what the op sees."""
 
 
@@ -32,11 +32,8 @@ def run_checked(function: Op, call: Call) -> int:
                 if call.checks & check:
                     stack.enter_context(import_module(module).watch(call))
             result = function(call.input, call.output, call.tile_manager)
-        if call.mistake:
-            raise MistakeError  # noqa: TRY301 - the same end as for one that a handler raised
-    except MistakeError as error:
-        error.args = (call.mistake,)  # one that a handler raised has no text
-        raise
     finally:
         call.end()
+    if call.mistake:
+        raise MistakeError(call.mistake)
     return result

@@ -13,9 +13,14 @@ if TYPE_CHECKING:
     BufferLike: TypeAlias = ReadableBuffer | NDArray[Any]
 
 # The caller of an allocation or a transfer is the first frame outside these.
-_NOT_CALLERS = {"contextlib"} | {
-    f"dsp_server.hardware.{name}" for name in ("buffers", "descriptors", "idma", "frame", "tile_manager")
-}
+_NOT_CALLERS = (
+    {"contextlib"}
+    | {
+        f"dsp_server.hardware.{name}"
+        for name in ("buffers", "channels", "descriptors", "idma", "frame", "tile_manager")
+    }
+    | {f"dsp_server.detectors.{name}" for name in ("call", "dma", "tiles")}
+)
 
 
 def bytes_view(buffer: BufferLike) -> memoryview:

@@ -44,6 +44,8 @@ class ChannelIdma(Idma):
         depth: As of Idma.
     """
 
+    left_says = "Its bytes may not have moved: a wait for another copy covers it only on the same channel."
+
     def __init__(
         self,
         counter: CycleCounter | None = None,

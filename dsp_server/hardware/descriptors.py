@@ -66,6 +66,9 @@ class Idma:
         depth: Descriptors that may be outstanding.
     """
 
+    left_says = "Its bytes had not moved."
+    """What is true of a copy that an op left behind."""
+
     def __init__(
         self,
         counter: CycleCounter | None = None,
@@ -291,8 +294,7 @@ class Idma:
         while queue and queue[0].handle <= handle:
             self._move(queue.popleft())
 
-    @staticmethod
-    def _move(descriptor: Descriptor) -> None:
+    def _move(self, descriptor: Descriptor) -> None:
         if descriptor.shape is None:
             descriptor.dst[:] = descriptor.src
         else:

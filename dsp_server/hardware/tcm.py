@@ -87,9 +87,18 @@ class Bank:
         """The largest buffer of that alignment that would fit."""
         return max((size for _, size in self.gaps(align)), default=0)
 
+    def place(self, tile: Tile) -> memoryview:
+        """The bytes of a tile."""
+        return self.memory[tile.offset_bytes : tile.offset_bytes + tile.size_bytes]
+
+    def offset_of(self, address: int) -> int | None:
+        """Offset in the bank of the byte at an address of this process; None when it is not here."""
+        offset_bytes = address - self.address
+        return offset_bytes if 0 <= offset_bytes < self.memory.nbytes else None
+
     def add(self, tile: Tile) -> memoryview:
         """Record a buffer in a gap and return its bytes."""
-        view = self.memory[tile.offset_bytes : tile.offset_bytes + tile.size_bytes]
+        view = self.place(tile)
         is_last = not self.live or next(reversed(self.live)) < tile.offset_bytes
         self.live[tile.offset_bytes] = (tile, view)
         if not is_last:

@@ -99,7 +99,7 @@ class TileManager:
                 raise BadTile(
                     f"A pool of {size_bytes} bytes does not fit TCM bank {bank}: use 0 to {BANK_RAW_BYTES} bytes."
                 )
-        self._banks = (Bank(pool0_bytes), Bank(pool1_bytes))
+        self._banks: tuple[Bank, Bank] = (Bank(pool0_bytes), Bank(pool1_bytes))
         self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
         self.live_count = 0  # buffers that live; a core reads it after every op
         self.last_error = ""
@@ -150,8 +150,7 @@ class TileManager:
         if live is None or live[0].size_bytes != view.nbytes:
             raise BadTile(self._why_not_live(bank, offset_bytes, view.nbytes))
         del view
-        self._freed.append(self._banks[bank].remove(offset_bytes))
-        self.live_count -= 1
+        self._remove(bank, offset_bytes)
 
     @contextmanager
     def tile(
@@ -193,9 +192,13 @@ class TileManager:
     def bank_at(self, address: int) -> int | None:
         """The bank that holds the byte at an address of this process (`address_of` a view); None in DDR."""
         for bank, pool in enumerate(self._banks):
-            if pool.address <= address < pool.address + pool.memory.nbytes:
+            if pool.offset_of(address) is not None:
                 return bank
         return None
+
+    def _remove(self, bank: int, offset_bytes: int) -> None:
+        self._freed.append(self._banks[bank].remove(offset_bytes))
+        self.live_count -= 1
 
     def _banks_of(self, color: int) -> tuple[int, ...]:
         if color == XV_MEM_BANK_COLOR_ANY:
@@ -206,10 +209,10 @@ class TileManager:
 
     def _place_of(self, view: memoryview) -> tuple[int, int]:
         address = address_of(view)
-        bank = self.bank_at(address)
-        if bank is None:
-            raise BadTile(f"A buffer of {view.nbytes} bytes that is not in TCM cannot be freed there.")
-        return bank, address - self._banks[bank].address
+        for bank, pool in enumerate(self._banks):
+            if (offset_bytes := pool.offset_of(address)) is not None:
+                return bank, offset_bytes
+        raise BadTile(f"A buffer of {view.nbytes} bytes that is not in TCM cannot be freed there.")
 
     def _why_not_live(self, bank: int, offset_bytes: int, size_bytes: int) -> str:
         what = f"{size_bytes} bytes at 0x{TCM_BASES[bank] + offset_bytes:x} in TCM bank {bank}"

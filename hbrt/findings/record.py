@@ -35,6 +35,9 @@ class Kind(NamedTuple):
 KINDS: Final = {
     "claim-lock": Kind(Severity.ERROR, is_programs=False),
     "defect": Kind(Severity.ERROR, is_programs=False),
+    "dma-busy": Kind(Severity.ERROR),
+    "dma-early": Kind(Severity.ERROR),
+    "dma-handle": Kind(Severity.ERROR),
     "dma-left": Kind(Severity.ERROR),
     "double-free": Kind(Severity.ERROR),
     "dsp-layout": Kind(Severity.ERROR),

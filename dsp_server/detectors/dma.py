@@ -1,0 +1,237 @@
+"""Check ``dma``: iDMA copies, and what an op does with their bytes while they are under way.
+
+A copy is under way from its issue until a wait covers it (see hardware/channels.py). Until then the pages of its
+destination are closed, and those of its source can be read only. A fault is the proof of the mistake: it is named, the
+pages are opened as they are, and the op goes on with what is there, as on the chip. Two copies that meet are told by
+their ranges. The copies of a frame are not watched: the frame waits for them itself.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+from dsp_server import runtime
+from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, op_line
+from dsp_server.detectors.pages import Hold, Pages
+from dsp_server.detectors.spans import Span
+from dsp_server.detectors.tiles import PagedTileManager
+from dsp_server.hardware import descriptors
+from dsp_server.hardware.buffers import address_of, caller_line
+from dsp_server.hardware.channels import ChannelIdma
+from dsp_server.hardware.transfers import UnknownHandle
+from hbrt import settings
+
+if TYPE_CHECKING:
+    from dsp_server.detectors.call import Call
+    from dsp_server.hardware.descriptors import Descriptor
+    from dsp_server.hardware.transfers import Shape
+    from hbrt.findings.record import Place
+
+_WAIT = "Wait for its handle (idma_desc_done) before."
+_ACCESS = {True: "writes", False: "reads", None: "uses"}
+
+
+class Copy(NamedTuple):
+    """A copy under way: the line that issued it, and the bytes that it writes and reads."""
+
+    handle: int
+    where: str
+    dst: Span
+    src: Span
+
+
+class WatchedIdma(ChannelIdma):
+    """An engine that keeps the op from bytes of copies under way, with its TCM."""
+
+    def __init__(self, pool_bytes: tuple[int, int], seed: int | None) -> None:
+        self.tcm = PagedTileManager(pool_bytes, self._before_free)
+        super().__init__(None, self.tcm, seed=seed)
+        self._call: Call | None = None
+        self._copies: dict[int, Copy] = {}  # under way, by handle; none of a frame
+        self._pages = Pages(self._touch)
+        self._thread = threading.get_ident()  # the one that runs ops
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no op uses it."""
+        return self._call is None and not self.queue and not self.tcm.live_count
+
+    def begin(self, call: Call) -> None:
+        """Watch an op."""
+        self._call, self._counter = call, call.counter
+        self.last_handle = self.last_before_task = max(self.last_handle, call.idma.last_handle)
+        self.last_error = ""
+
+    def end(self) -> None:
+        """The op has returned: what it left is the core's to sweep."""
+        self._call = None
+        self._copies.clear()
+        self._pages.drop_all()
+
+    def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
+        """As ChannelIdma has it, and closes the bytes to the op.
+
+        Raises:
+            MistakeError: it meets another copy, under FAIL_FAST.
+        """
+        if not where or self._call is None:
+            return super().enqueue(dst, src, shape, where)
+        to, from_ = (
+            _span(dst, shape and shape.dst_pitch_bytes, shape),
+            _span(src, shape and shape.src_pitch_bytes, shape),
+        )
+        copy = Copy(self.last_handle + 1, where, to, from_)
+        for other in self._copies.values():
+            self._meet(self._call, copy, other, is_ordered=self.channel_of(other.handle) == self._channel(dst, src))
+        handle = super().enqueue(dst, src, shape, where)
+        self._copies[handle] = copy
+        if self._is_board_memory(to):
+            self._pages.hold(handle, to, NO_ACCESS)
+        if self._is_board_memory(from_):
+            self._pages.hold(handle, from_, READ_ONLY)
+        return handle
+
+    def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
+        """Name what the op does with a byte of a copy under way, and let it."""
+        self._pages.drop(hold.handle)
+        call, copy = self._call, self._copies[hold.handle]
+        if call is None or descriptors.current() is not self:  # an urgent op, which the copy does not concern
+            return
+        is_destination, site = hold.access == NO_ACCESS, op_line(self._thread)
+        access = _ACCESS[is_write if is_destination else True]
+        why = "into it is done" if is_destination else "that reads it is done"
+        call.find(
+            "dma-early" if is_destination else "dma-busy",
+            f"{call.who} {access} {self._name(address)} at {site} before the copy {why}: {self._told(copy)}. {_WAIT}",
+            self._place(call, access, site, Span(address, 1)),
+            self._place(call, "copy started", copy.where, copy.dst if is_destination else copy.src),
+            is_in_handler=True,
+        )
+
+    def _meet(self, call: Call, copy: Copy, other: Copy, *, is_ordered: bool) -> None:
+        """Name a copy that uses bytes of another one under way.
+
+        Args:
+            call: The op's.
+            copy: The new one.
+            other: The one under way.
+            is_ordered: Whether they share a channel.
+        """
+        kind, span = "dma-busy", copy.dst
+        if (at := copy.dst.first_common(other.dst)) is not None and (
+            not is_ordered or (copy.dst == other.dst and self.tcm.tile_at(at) is not None)
+        ):
+            what = "writes {}, which another copy still writes"
+        elif not is_ordered and (at := copy.dst.first_common(other.src)) is not None:
+            what = "writes {}, which another copy may still read"
+        elif not is_ordered and (at := copy.src.first_common(other.dst)) is not None:
+            kind, span, what = "dma-early", copy.src, "reads {}, which another copy may still write"
+        else:
+            return
+        call.find(
+            kind,
+            f"{call.who} starts a copy of {copy.dst.size_bytes} bytes at {copy.where} that "
+            f"{what.format(self._name(at))}: {self._told(other)}. Wait for the handle of that one "
+            "(idma_desc_done) before, or give each its own buffer.",
+            self._place(call, "copy started", copy.where, span),
+            self._place(call, "earlier copy started", other.where, other.dst if span is copy.src else other.src),
+        )
+
+    def _before_free(self, view: memoryview) -> None:
+        """Name the copies that use a tile which the op frees; its pages are open from now on."""
+        tile = Span(address_of(view), view.nbytes)
+        for copy in list(self._copies.values()):
+            used = next((one for one in (copy.src, copy.dst) if one.first_common(tile) is not None), None)
+            if used is None:
+                continue
+            self._pages.drop(copy.handle)
+            del self._copies[copy.handle]
+            call = self._call
+            if call is not None and sys.exc_info()[0] is None:  # else the op is ending by an exception
+                site = caller_line()
+                call.find(
+                    "dma-busy",
+                    f"{call.who} frees the tile of {self.tcm.tile_at(tile.start)} at {site} while a copy "
+                    f"{'reads' if used is copy.src else 'writes'} it: {self._told(copy)}. {_WAIT}",
+                    self._place(call, "tile freed", site, tile),
+                    self._place(call, "copy started", copy.where, used),
+                )
+
+    def _known(self, handle: int | None) -> int:
+        """As Idma has it, but a handle that no copy has set is named, and then counts as done: the op goes on."""
+        try:
+            return super()._known(handle)
+        except UnknownHandle as error:
+            if self._call is None:
+                raise
+            site = caller_line()
+            self._call.find("dma-handle", f"{self._call.who}: {error}", self._call.place("waited", site))
+            return 0
+
+    def _complete(self, done: list[Descriptor], *, are_moved: bool = False) -> None:
+        for one in done:
+            if self._copies.pop(one.handle, None) is not None:
+                self._pages.drop(one.handle)
+        super()._complete(done, are_moved=are_moved)
+
+    def _move(self, descriptor: Descriptor) -> None:
+        with self._pages.lifted(*(Span(address_of(view), view.nbytes) for view in (descriptor.dst, descriptor.src))):
+            super()._move(descriptor)
+
+    def _told(self, copy: Copy) -> str:
+        """A copy in words."""
+        to, from_ = (f"{self._core_address(span.start):#x}" for span in (copy.dst, copy.src))
+        return f"copy {copy.handle} of {copy.dst.size_bytes} bytes from {from_} to {to}, issued at {copy.where}"
+
+    def _name(self, address: int) -> str:
+        """The byte at an address of this process, as the op's author knows it."""
+        if (tile := self.tcm.tile_at(address)) is not None:
+            return f"byte {self._core_address(address) - tile.tcm_addr} of the tile of {tile}"
+        return f"DDR at {self._core_address(address):#x}"
+
+    def _core_address(self, address: int) -> int:
+        """The address of a byte as the core has it: in TCM, or physical; this process's for other memory."""
+        if (core_address := self.tcm.core_address(address)) is not None:
+            return core_address
+        ddr = runtime.context.ddr
+        return address if ddr is None else address - ddr.address + ddr.layout.ddr_base
+
+    def _place(self, call: Call, what: str, site: str, span: Span) -> Place:
+        return call.place(what, site, self._core_address(span.start), span.size_bytes)
+
+    def _is_board_memory(self, span: Span) -> bool:
+        """Whether the pages of a span belong to tiles or blocks alone, and can be closed."""
+        if self.tcm.is_paged(span.start):
+            return True
+        ddr = runtime.context.ddr
+        return ddr is not None and ddr.layout.heap <= span.start - ddr.address < ddr.layout.file_bytes
+
+
+def _span(view: memoryview, pitch_bytes: int | None, shape: Shape | None) -> Span:
+    if shape is None or shape.num_rows < 2 or pitch_bytes == shape.row_bytes:
+        return Span(address_of(view), view.nbytes)
+    return Span(address_of(view), shape.row_bytes, shape.num_rows, pitch_bytes or 0)
+
+
+_engines: list[WatchedIdma] = []  # an urgent op has its own, inside another
+
+
+@contextmanager
+def watch(call: Call) -> Iterator[None]:
+    """Give an op an engine and a TCM that watch it."""
+    pool_bytes = call.tile_manager.pool_bytes
+    idma = next((one for one in _engines if one.is_idle and one.tcm.pool_bytes == pool_bytes), None)
+    if idma is None:
+        order, seed = settings.seeded("HBRT_DMA_ORDER")
+        idma = WatchedIdma(pool_bytes, None if order == "strict" else seed)
+        _engines.append(idma)
+    idma.begin(call)
+    call.use(idma.tcm, idma)
+    try:
+        yield
+    finally:
+        idma.end()

@@ -1,0 +1,92 @@
+"""What copies under way hold: the pages of their bytes, and the access that they leave to the op."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final, TypeAlias
+
+from dsp_server.detectors.page_faults import Guard
+from dsp_server.detectors.spans import Span
+
+_PAGE: Final = mmap.PAGESIZE
+
+OnAccess: TypeAlias = Callable[["Hold", int, "bool | None"], None]
+"""Takes what was met, the address of the access, and whether it writes; None where this machine does not say."""
+
+
+class Hold(Guard):
+    """Some or all pages of a span: an access to a byte of it is told, one beside it opens its page.
+
+    Args:
+        pages: What a copy holds, to which parts are added.
+        handle: The copy.
+        span: Its bytes.
+        access: What is left to the op.
+        ends: The pages; None for all of the span's.
+    """
+
+    def __init__(self, pages: Pages, handle: int, span: Span, access: int, ends: tuple[int, int] | None = None) -> None:
+        self._pages, self.handle, self.span = pages, handle, span
+        start, end = ends or (span.start // _PAGE * _PAGE, -(-span.end // _PAGE) * _PAGE)
+        super().__init__(start, end, access, lambda *_: None)
+
+    def touch(self, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
+        """Tell of an access, or open the page that it met beside the span."""
+        if self.span.holds(address):
+            self._pages.on_access(self, address, is_write)
+            return
+        page = address // _PAGE * _PAGE
+        parts = [
+            Hold(self._pages, self.handle, self.span, self.access, ends)
+            for ends in ((self.start, page), (page + _PAGE, self.end))
+            if ends[0] < ends[1]
+        ]
+        self._pages.replace(self, parts)
+
+
+class Pages:
+    """All holds of one engine.
+
+    Args:
+        on_access: Told of an access to bytes that a copy holds. It must not raise, and drops the copy's holds.
+    """
+
+    def __init__(self, on_access: OnAccess) -> None:
+        self.on_access = on_access
+        self._holds: list[Hold] = []
+
+    def hold(self, handle: int, span: Span, access: int) -> None:
+        """Guard the pages of a span for a copy."""
+        if span.size_bytes:
+            self._holds.append(Hold(self, handle, span, access))
+
+    def replace(self, hold: Hold, parts: list[Hold]) -> None:
+        """Put parts in the place of a hold."""
+        self._holds.remove(hold)
+        hold.lift()
+        self._holds += parts
+
+    def drop(self, handle: int) -> None:
+        """End what a copy holds."""
+        mine = [hold for hold in self._holds if hold.handle == handle]
+        if mine:
+            self._holds = [hold for hold in self._holds if hold.handle != handle]
+            for hold in mine:
+                hold.lift()
+
+    def drop_all(self) -> None:
+        """End all holds."""
+        for handle in {hold.handle for hold in self._holds}:
+            self.drop(handle)
+
+    @contextmanager
+    def lifted(self, *spans: Span) -> Iterator[None]:
+        """Let the engine itself at spans."""
+        held = [hold for hold in self._holds if any(hold.start < span.end and span.start < hold.end for span in spans)]
+        for hold in held:
+            hold.lift()
+        yield
+        for hold in held:
+            hold.apply()

@@ -1,0 +1,95 @@
+"""TCM whose tiles have pages of their own: they keep their addresses on the core, and lie apart in this process."""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Callable
+from typing import Final
+
+from dsp_server.hardware.buffers import address_of
+from dsp_server.hardware.tcm import DEFAULT_ALIGN, TCM_BASES, Bank, Tile
+from dsp_server.hardware.tile_manager import TileManager
+
+_PAGE: Final = mmap.PAGESIZE
+
+
+class PagedBank(Bank):
+    """A bank with pages for as many tiles as it has room for at the default alignment; smaller ones share pages."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(size_bytes)
+        pages = size_bytes // DEFAULT_ALIGN + size_bytes // _PAGE + 1
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+        self._arena = memoryview(mmap.mmap(-1, pages * _PAGE, flags=flags))
+        self._arena_address = address_of(self._arena)
+        self._places: dict[int, range] = {}  # offset of a live tile -> its pages, in order of pages
+        self._model: dict[int, int] = {}  # page -> what to take from an address in it for the offset in the bank
+
+    def place(self, tile: Tile) -> memoryview:
+        """The first free pages that hold a tile; as aligned as its address on the core is."""
+        inset = tile.offset_bytes % DEFAULT_ALIGN
+        count, first = -(-(inset + tile.size_bytes) // _PAGE), 0
+        for pages in self._places.values():
+            if first + count <= pages.start:
+                break
+            first = pages.stop
+        if (first + count) * _PAGE > self._arena.nbytes:
+            return super().place(tile)
+        self._places[tile.offset_bytes] = pages = range(first, first + count)
+        self._places = dict(sorted(self._places.items(), key=lambda one: one[1].start))
+        start = first * _PAGE + inset
+        self._model.update(dict.fromkeys(pages, self._arena_address + start - tile.offset_bytes))
+        return self._arena[start : start + tile.size_bytes]
+
+    def remove(self, offset_bytes: int) -> Tile:
+        """As Bank has it; its pages are free."""
+        self._places.pop(offset_bytes, None)
+        return super().remove(offset_bytes)
+
+    def is_paged(self, address: int) -> bool:
+        """Whether a tile lies or lay on the page of an address."""
+        return (address - self._arena_address) // _PAGE in self._model
+
+    def offset_of(self, address: int) -> int | None:
+        """As Bank has it, of the tile that lies or lay on the page."""
+        page = (address - self._arena_address) // _PAGE
+        return address - self._model[page] if page in self._model else super().offset_of(address)
+
+
+class PagedTileManager(TileManager):
+    """A core's TCM, for an op that is watched.
+
+    Args:
+        pool_bytes: As of TileManager.
+        before_free: Called with each tile that the op frees.
+    """
+
+    def __init__(self, pool_bytes: tuple[int, int], before_free: Callable[[memoryview], None]) -> None:
+        super().__init__(*pool_bytes)
+        self._banks = (PagedBank(pool_bytes[0]), PagedBank(pool_bytes[1]))
+        self._before_free = before_free
+
+    def tile_at(self, address: int) -> Tile | None:
+        """The live tile that has the byte at an address of this process."""
+        for bank in self._banks:
+            offset = bank.offset_of(address)
+            if offset is not None:
+                live = (tile for tile, _ in bank.live.values())
+                return next((tile for tile in live if 0 <= offset - tile.offset_bytes < tile.size_bytes), None)
+        return None
+
+    def core_address(self, address: int) -> int | None:
+        """Where a byte of TCM lies on the core; None for an address of this process that is not in TCM."""
+        for base, bank in zip(TCM_BASES, self._banks, strict=True):
+            offset = bank.offset_of(address)
+            if offset is not None:
+                return base + offset
+        return None
+
+    def is_paged(self, address: int) -> bool:
+        """Whether a byte lies on pages that one tile has for itself."""
+        return any(isinstance(bank, PagedBank) and bank.is_paged(address) for bank in self._banks)
+
+    def _remove(self, bank: int, offset_bytes: int) -> None:
+        self._before_free(self._banks[bank].live[offset_bytes][1])
+        super()._remove(bank, offset_bytes)
