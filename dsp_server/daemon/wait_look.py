@@ -176,6 +176,8 @@ def _core(core: BoardCore, beat: CoreHealth, problem: str, claim_ns: int) -> Cor
         beat.word,
         problem,
         core.life.is_wanted,
+        core.is_stopped,
+        beat.beat_age_s or 0.0,
         seen.still_ns / 1e9,
         child.stack() if child is not None and claim_ns else (),
         seen.dma_handle,

@@ -13,6 +13,8 @@ from typing import NamedTuple, TypeAlias
 
 from dsp_server.waits.records import Core, Program, Records, Task
 
+LONG_SILENT_SECONDS = 5.0  # a core may be in one call of C that computes for less
+
 
 class Kind(StrEnum):
     """What a node is."""
@@ -35,12 +37,13 @@ Graph: TypeAlias = Mapping[Node, tuple[Node, ...]]
 
 
 class Index(NamedTuple):
-    """The records of a moment by their numbers."""
+    """The records of a moment by their numbers; of each core the tasks that it runs, the innermost last."""
 
     records: Records
     programs: dict[int, Program]
     tasks: dict[int, Task]
     cores: dict[int, Core]
+    running: dict[int, list[Task]]
 
 
 def index_of(records: Records) -> Index:
@@ -50,6 +53,11 @@ def index_of(records: Records) -> Index:
         {one.id: one for one in records.programs},
         {one.task: one for one in records.tasks},
         {one.core: one for one in records.cores},
+        {
+            # One that runs for a shorter time has interrupted the ones before it.
+            core.core: sorted((one for one in records.tasks if one.core == core.core), key=lambda one: -one.ran_s)
+            for core in records.cores
+        },
     )
 
 
@@ -73,11 +81,6 @@ def awaited(index: Index, program: Program) -> list[Task]:
     return own if program.is_asleep or program.hop or program.waits else []
 
 
-def running_on(index: Index, core: int) -> list[Task]:
-    """The tasks that a core runs, the innermost last: it has interrupted the ones before it."""
-    return sorted((task for task in index.records.tasks if task.core == core), key=lambda task: -task.ran_s)
-
-
 def eligible(index: Index, task: Task) -> list[Core]:
     """The cores that may run a task and are there, or come back by themselves."""
     return [
@@ -98,6 +101,8 @@ def is_culprit(index: Index, node: Node) -> bool:
     """Whether a node by itself keeps those that wait for it from going on."""
     if node.kind is Kind.CORE:
         core = index.cores[node.number]
+        if core.health == "stalled" and not core.is_stopped:
+            return core.silent_s > LONG_SILENT_SECONDS
         return bool(core.problem) and not (core.comes_back and core.state != "running")
     if node.kind is Kind.LOCK:
         lock = index.records.lock
@@ -174,11 +179,8 @@ def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
     if index.records.lock is not None and index.records.lock.is_kept:
         return (Node(Kind.LOCK),)
     # A core that runs an op is waited for by way of the task that it runs.
-    cores = eligible(index, task)
-    busy = {core.core: running_on(index, core.core) for core in cores}
-    return tuple(
-        Node(Kind.TASK, busy[core.core][-1].task) if busy[core.core] else Node(Kind.CORE, core.core) for core in cores
-    )
+    running = ((core.core, index.running[core.core]) for core in eligible(index, task))
+    return tuple(Node(Kind.TASK, tasks[-1].task) if tasks else Node(Kind.CORE, core) for core, tasks in running)
 
 
 def _of_core(index: Index, core: Core) -> tuple[Node, ...]:

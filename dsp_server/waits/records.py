@@ -71,6 +71,8 @@ class Core(NamedTuple):
         health: As in ``hbrt status``.
         problem: The sentence on it when it is not healthy.
         comes_back: Whether it starts again by itself.
+        is_stopped: Whether a signal or a debugger has stopped its process.
+        silent_s: Since its last heartbeat, 0 when it does not run.
         still_s: How long its op has stood still.
         stack: Of its op, the innermost frame first; empty when it did not answer, or runs none.
         dma_handle: iDMA handle that its op polls, 0 for none.
@@ -83,6 +85,8 @@ class Core(NamedTuple):
     health: str
     problem: str
     comes_back: bool
+    is_stopped: bool
+    silent_s: float
     still_s: float
     stack: tuple[Frame, ...]
     dma_handle: int

@@ -21,7 +21,6 @@ from dsp_server.waits.graph import (
     index_of,
     is_culprit,
     path_from,
-    running_on,
 )
 from dsp_server.waits.records import Core, Program, Records, Task
 from dsp_server.waits.span import span
@@ -88,7 +87,13 @@ def look_of(records: Records) -> Look:
 
 def chains(before: Look, now: Look, task: int | None = None) -> list[Chain]:
     """The chains of the second look, those that hang first; with ``task`` those of one task alone."""
-    found = [_chain(before, now, program, one, more) for program, one, more in _roots(now.board, task)]
+    found: list[Chain] = []
+    seen: set[Node] = set()
+    for program, root, more in _roots(now.board, task):
+        path = path_from(Node(Kind.TASK, root.task), now.graph, now.hangs)
+        if program is not None or path[0] not in seen:  # a task that nobody waits for may be a part of other chains
+            found.append(_chain(before, now, program, root, more, path))
+            seen |= {*path}
     return sorted(found, key=lambda chain: chain.verdict is not Verdict.HANGS)
 
 
@@ -143,21 +148,30 @@ def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, i
             roots += [(program, task, 0) for task in tasks if only in {None, task.task}]
     rest = [task for task in index.records.tasks if task.task not in seen and only in {None, task.task}]
     running = [task for task in rest if task.state == "running"]
-    waiting = [task for task in rest if task.state != "running"]
-    return roots + [(None, task, 0) for task in running] + [(None, task, len(waiting) - 1) for task in waiting[:1]]
+    queued: dict[int, list[Task]] = {}
+    for task in rest:
+        if task.state != "running":
+            queued.setdefault(task.owner, []).append(task)
+    roots += [(None, task, 0) for task in running]
+    return roots + [(None, tasks[0], len(tasks) - 1) for tasks in queued.values()]
 
 
-def _chain(before: Look, now: Look, program: Program | None, task: Task, more: int) -> Chain:
+def _chain(before: Look, now: Look, program: Program | None, task: Task, more: int, path: list[Node]) -> Chain:
     index = now.board
-    path = path_from(Node(Kind.TASK, task.task), now.graph, now.hangs)
-    steps = [Step(Node(Kind.PROGRAM, program.id), _on_program(program, task, more))] if program else []
+    others = f" and {more} more" if more else ""
+    if program is not None:
+        steps = [Step(Node(Kind.PROGRAM, program.id), f"{_who(program, task)} waits for {_task(task)}{others}")]
+    else:
+        owner = index.programs.get(task.owner)
+        who = f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait" if owner else "no program waits"
+        steps = [Step(path[0], f"{who} for {_task(task)}{others}")]
     for at, node in enumerate(path):
-        after = path[at + 1] if at + 1 < len(path) else None
         if node in path[:at]:
             break
-        if text := _on_node(
-            index, before.board, node, path[at - 1] if at else None, after, is_root=not steps, more=more
-        ):
+        if at and node.kind is Kind.TASK and path[at - 1].kind is not Kind.TASK:
+            waits = "its op" if path[at - 1].kind is Kind.CORE else "that program"
+            steps.append(Step(node, f"{waits} waits for {_task(index.tasks[node.number])}"))
+        if text := _on_node(before, now, node, path[at + 1] if at + 1 < len(path) else None):
             steps.append(Step(node, text))
     was = path_from(path[0], before.graph, before.hangs)
     if _key(index, path) != _key(before.board, was):
@@ -167,22 +181,22 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     elif path[0] in now.hangs and path[0] in before.hangs:
         verdict, why = Verdict.HANGS, _why_hangs(now, path)
     else:
-        stands = any(index.cores[node.number].still_s > LONG_STILL_SECONDS for node in path if node.kind is Kind.CORE)
+        cores = [index.cores[node.number] for node in path if node.kind is Kind.CORE]
+        stands = any(max(core.still_s, core.silent_s) > LONG_STILL_SECONDS for core in cores)
         verdict, why = Verdict.WAITS, "Whether this ends cannot be told yet." if stands else ""
     return Chain(program.id if program else None, task.task, verdict, tuple(steps), why)
 
 
 def _key(index: Index, path: list[Node]) -> list[tuple[Node, int]]:
-    return [(node, index.tasks[node.number].sequence if node in _known(index) else 0) for node in path]
+    """What tells a chain from another one: its nodes, and which task is in a slot."""
+    return [
+        (node, index.tasks[node.number].sequence if node.kind is Kind.TASK and node.number in index.tasks else 0)
+        for node in path
+    ]
 
 
-def _known(index: Index) -> set[Node]:
-    return {Node(Kind.TASK, number) for number in index.tasks}
-
-
-def _on_program(program: Program, task: Task, more: int) -> str:
-    others = f" and {more} more" if more else ""
-    return f"{_who(program, task)} waits for task {task.task} ({task.op}){others}"
+def _task(task: Task) -> str:
+    return f"task {task.task} ({task.op})"
 
 
 def _who(program: Program, task: Task) -> str:
@@ -195,17 +209,14 @@ def _who(program: Program, task: Task) -> str:
     return f"{name}; it cannot tell its line)" if wait is None else f"{name}, at {wait.stack[0].site})"
 
 
-def _on_node(
-    index: Index, before: Index, node: Node, last: Node | None, after: Node | None, *, is_root: bool, more: int
-) -> str:
+def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
+    """The clause on a node of a chain, and on whom it waits for; empty for none."""
+    index = now.board
     if node.kind is Kind.TASK:
         task = index.tasks[node.number]
-        said = _unawaited(index, task, more) if is_root else ""
-        if last is not None and last.kind is not Kind.TASK:
-            said = f"{'its op' if last.kind is Kind.CORE else 'that program'} waits for task {task.task} ({task.op})"
-        return "; ".join(filter(None, (said, _on_task(index, task, after))))
+        return _in_queue(now, task, after) if task.state == "ready" else ""
     if node.kind is Kind.CORE:
-        return _on_core(index, before, index.cores[node.number])
+        return _on_core(index, before.board, index.cores[node.number])
     if node.kind is Kind.RELAY:
         if not index.records.relay_pid:
             return "no relay runs that could queue it"
@@ -218,30 +229,23 @@ def _on_node(
     return f"no core can claim it, because the claim lock is held by {program}{lock.holder}"
 
 
-def _unawaited(index: Index, task: Task, more: int) -> str:
-    others = f" and {more} more" if more else ""
-    owner = index.programs.get(task.owner)
-    if owner is None:
-        return f"no program waits for task {task.task} ({task.op}){others}"
-    return (
-        f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait for task {task.task} ({task.op}){others}"
-    )
-
-
-def _on_task(index: Index, task: Task, after: Node | None) -> str:
-    if task.state != "ready":
-        return ""
+def _in_queue(now: Look, task: Task, after: Node | None) -> str:
+    index = now.board
     if after is None:
         return "no core that may run it is there"
     if after.kind is not Kind.TASK:
         return ""
-    blocking, ahead = index.tasks[after.number], len(ahead_of(index, task))
+    # The one that the chain goes on with, then the other cores'.
+    edges = sorted(now.graph[Node(Kind.TASK, task.task)], key=lambda edge: edge != after)
+    blocking = [index.tasks[edge.number] for edge in edges if edge.kind is Kind.TASK]
+    behind = ", or ".join(f"{_task(one)} on core {one.core}" for one in blocking)
+    ahead = len(ahead_of(index, task))
     queue = f", with {ahead} more ahead of it" if ahead else ""
-    return f"it is queued behind task {blocking.task} ({blocking.op}) on core {blocking.core}{queue}"
+    return f"it is queued behind {behind}{queue}"
 
 
 def _on_core(index: Index, before: Index, core: Core) -> str:
-    running = running_on(index, core.core)
+    running = index.running[core.core]
     if not running:
         return core.problem.rstrip(".") if core.problem else f"core {core.core} is about to take it"
     task = running[-1]
@@ -257,6 +261,10 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
         parts.append(f"it moves: a moment before it was {place_of(then.stack)}")
     elif core.still_s > LONG_STILL_SECONDS and core.health != "stuck":  # which says so
         parts.append(f"it has stood still there for {span(core.still_s)}")
+    if core.health == "stalled" and not core.is_stopped:
+        parts.append(
+            f"it has not beaten for {span(core.silent_s)}, since it is in C code that keeps the interpreter's lock"
+        )
     if task.limit_s and task.ran_s > LONG_STILL_SECONDS:
         parts.append(f"the watchdog ends it after {span(task.limit_s)}")
     return "; ".join(filter(None, parts))

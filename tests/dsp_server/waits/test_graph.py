@@ -9,6 +9,7 @@ import pytest
 from dsp_server.waits.graph import Kind, Node, cycles, graph_of, hanging, index_of
 from dsp_server.waits.records import Core, Lock, Program, Records, Task, records_of, with_hops
 from dsp_server.waits.sentences import Chain, Verdict, chains, cycle_sentences, look_of, place_of
+from dsp_server.waits.span import span
 from hbrt.protocol.stacks import Frame, Wait
 
 MAIN = Frame("/home/arm.py", 63, "main")
@@ -39,7 +40,15 @@ def task(number: int, owner: int, core: int = -1, **fields: Any) -> Task:
 
 
 def core(number: int, health: str = "busy", **fields: Any) -> Core:
-    given = {"comes_back": False, "still_s": 0.0, "stack": (OP,), "dma_handle": 0, "dma_outstanding": 0}
+    given = {
+        "comes_back": False,
+        "is_stopped": False,
+        "silent_s": 0.0,
+        "still_s": 0.0,
+        "stack": (OP,),
+        "dma_handle": 0,
+        "dma_outstanding": 0,
+    }
     problem = "" if health in {"ok", "busy"} else f"Core {number} is {health}."
     return Core(
         **{
@@ -102,6 +111,31 @@ def test_a_task_that_another_core_may_run_waits_and_does_not_hang() -> None:
     assert "queued behind task 18 (op) on core 1" in anywhere.text
     bound = next(chain for chain in told(board(*parts, task(19, 3, core_mask=1))) if chain.task == 19)
     assert bound.verdict is Verdict.HANGS
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "is_stopped", "verdict"),
+    [(0.5, False, Verdict.WAITS), (5.5, False, Verdict.HANGS), (0.5, True, Verdict.HANGS)],
+)
+def test_a_core_in_a_long_call_of_c_does_not_hang_at_once(
+    silent_s: float,
+    is_stopped: bool,  # noqa: FBT001
+    verdict: Verdict,
+) -> None:
+    stalled = core(0, "stalled", silent_s=silent_s, is_stopped=is_stopped)
+    (chain,) = told(board(program(3, 19), task(19, 3, 0), stalled))
+    assert chain.verdict is verdict
+    assert (f"it has not beaten for {span(silent_s)}, since it is in C code" in chain.text) != is_stopped
+
+
+def test_a_task_that_nobody_waits_for_is_told_of_once() -> None:
+    queue = [task(slot, 3 + slot % 2) for slot in range(20, 26)]
+    found = told(
+        board(program(3, 19), program(4), task(17, 4, 0), task(18, 4, 1), task(19, 3), *queue, core(0), core(1))
+    )
+    assert [(chain.program, chain.task) for chain in found] == [(3, 19), (None, 18), (None, 20), (None, 21)]
+    assert "it is queued behind task 17 (op) on core 0, or task 18 (op) on core 1;" in found[0].text
+    assert "does not wait for task 20 (op) and 2 more; it is queued behind" in found[2].text
 
 
 def test_tasks_ahead_are_those_that_the_same_cores_take_first() -> None:
