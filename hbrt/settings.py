@@ -73,6 +73,13 @@ TABLE: tuple[Setting, ...] = (
         "when the bytes of an iDMA copy move: strict, at a wait and in order of issue; relaxed, at any time that a "
         "program must expect, drawn from the seed, a whole number",
     ),
+    Setting(
+        "HBRT_ISOLATE",
+        "bool",
+        "0",
+        "a program reaches its own and registered blocks only, and a pointer into those of others faults; so it is "
+        "under any check",
+    ),
     Setting("HB_DSP_RPC_MODE", "choice:direct|relay", "direct", "whether tasks go to the cores directly or by a relay"),
     Setting("HB_UCP_ENABLE_RELAY_MODE", "bool", "0", "1 is HB_DSP_RPC_MODE=relay, when that is not set"),
     Setting("HBRT_RELAY_IDLE_S", "int", "60", "seconds without clients after which a relay ends; 0 never ends it", 0),

@@ -38,7 +38,7 @@ ANSWERS = {
     "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "
     "of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
     "largest_free_bytes, blocks}`, and of its first `most` blocks by address a list of maps `{phy_addr, "
-    "size_bytes, client, cached, registered_by}`",
+    "size_bytes, client, cached, site, registered_by}`",
     "forget": "nil. The findings so far are dropped; their lines stay in the log",
     "stop": "nil; then the board ends",
     "restart": "nil, once the cores (all, or `core`) run the image: the one that they have, or the file `image`, which "

@@ -41,7 +41,7 @@ class Blocks:
         self._tasks = tasks
         self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted
         self._abandoned: deque[Block] = deque()
-        self.freed = Freed(link.ddr)
+        self.freed = Freed(link)
         self.is_strict = is_strict
         # What strict mode asks to hear of: a range of a cached block that was flushed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
@@ -247,9 +247,17 @@ class Blocks:
             raise
         self._note_freed(block, freed_at)
 
+    def isolate(self) -> None:
+        """From now on this process reaches its own and registered blocks only; before it has any."""
+        from arm_client.memory.isolation import watch  # a program that is not isolated does not pay for it
+
+        watch(self._link)
+
     def _note_freed(self, block: Block, freed_at: str) -> None:
         ddr = self._link.ddr
-        is_mapped = block.address == ddr.address + ddr.offset_of(block.phy_addr)
+        start = ddr.offset_of(block.phy_addr)
+        ddr.private.close(start, start + len(block.base) + len(block.behind))
+        is_mapped = block.address == ddr.address + start
         if (is_mapped or block.image is not None) and not self._link.fault:
             self.freed.add(block, freed_at)
 
@@ -388,6 +396,10 @@ class Blocks:
         offset = self._link.ddr.offset_of(phy_addr)
         extent = extent_of(phy_addr, size_bytes, self._link.ddr.layout.phy_end)
         self.freed.reuse(offset, offset + extent)
+        if not self._link.ddr.private.open(offset, offset + extent):
+            from arm_client.memory.isolation import give_up
+
+            give_up(self._link)
         ddr, at = self._link.ddr.bytes_with(offset, extent)
         whole = ddr[at : at + extent]
         block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)

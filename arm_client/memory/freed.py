@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.call_site import call_site
 from arm_client.memory import fault_sentence
+from hbrt.findings.record import Place
 
 if TYPE_CHECKING:
     from arm_client.memory.block import Block
-    from hbrt.ddr.file import Ddr
+    from hbrt.attach.link import Link
 
 MOST_BLOCKS = 1024  # each is a mapping of its own to the kernel, which allows 65 530 of them
 
@@ -41,8 +42,9 @@ class FreedBlock(NamedTuple):
 class Freed:
     """The last blocks that this process freed or unregistered on one board."""
 
-    def __init__(self, ddr: Ddr) -> None:
-        self._ddr = ddr
+    def __init__(self, link: Link) -> None:
+        self.link = link
+        self._ddr = link.ddr
         self._blocks: dict[int, FreedBlock] = {}  # by start in the file
         _all.add(self)
 
@@ -93,10 +95,17 @@ def freed_block_at(address: int) -> FreedBlock | None:
 
 def _late_use(address: int) -> str:
     """Sentence for a fault at an address; empty when no freed block was there."""
-    block = freed_block_at(address)
-    if block is None:
-        return ""
-    return (
-        f"hbrt: use-after-free in process {os.getpid()} at {call_site()}: byte {address - block.address} of {block}. "
-        "Free a block after its last use."
-    )
+    for one in list(_all):
+        block = one.find(address)
+        if block is None:
+            continue
+        site = call_site()
+        text = f"byte {address - block.address} of {block}. Free a block after its last use."
+        if not one.link.fault:
+            places = (
+                Place(what, where or None, phy_addr=block.phy_addr, size_bytes=block.size_bytes)
+                for what, where in (("used", site), ("freed", block.freed_at), ("allocated", block.allocated_at))
+            )
+            fault_sentence.note(one.link, "use-after-free", f"{site}: {text}", *places)
+        return f"hbrt: use-after-free in process {os.getpid()} at {site}: {text}"
+    return ""

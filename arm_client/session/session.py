@@ -90,6 +90,8 @@ class Session:
                 from arm_client.strict.checker import TaskChecker
 
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
+            if (self.checks or settings.flag("HBRT_ISOLATE")) and not isinstance(paths, RemoteBoard):
+                self.blocks.isolate()
             if inline is not None:
                 self._be_the_core(inline)
         except BaseException as error:  # a setting with a wrong value, or no file descriptor left

@@ -233,6 +233,7 @@ class Memory:
                 "size_bytes": life.block.size_bytes,
                 "client": life.owner,
                 "cached": life.is_cached,
+                "site": life.site,
                 "registered_by": sorted(set(life.sharers)),
             }
             for life in lives

@@ -68,6 +68,7 @@ class PrivatePages:
         self._forbidden: dict[int, int] = {}  # start -> end of what is out of reach, or will be without its last view
         self._forbidden_starts: list[int] = []  # sorted
         self._unviewed: deque[int] = deque()  # starts of ranges whose last view has gone
+        self._opened: set[int] | None = None  # of a closed mapping: starts of the ranges that are within reach
         self._is_final = False
 
     def overlap(self, start: int, end: int) -> bool:
@@ -100,7 +101,8 @@ class PrivatePages:
             kept = None if self._is_final else self._kept.pop(start, None)
             if kept is not None:
                 self._starts.remove(start)
-                flags, access = mmap.MAP_SHARED | _MAP_FIXED, _NO_ACCESS if start in self._forbidden else _READ_WRITE
+                is_shut = start in self._forbidden or (self._opened is not None and start not in self._opened)
+                flags, access = mmap.MAP_SHARED | _MAP_FIXED, _NO_ACCESS if is_shut else _READ_WRITE
                 _check(_mmap(self._address + start, kept[0] - start, access, flags, self._fd, start))
 
     def forbid(self, start: int, end: int) -> None:
@@ -138,8 +140,42 @@ class PrivatePages:
             if end == start:
                 return
             self._forbidden_starts.remove(start)
-            if not self._is_final:
+            if not self._is_final and self._opened is None:
                 _libc.mprotect(self._address + start, end - start, _READ_WRITE)
+
+    def close_all(self, start: int, end: int) -> None:
+        """Let every access to a range fault, but for parts of it that ``open`` opens."""
+        with self._lock:
+            self._opened = set()
+            _libc.mprotect(self._address + start, end - start, _NO_ACCESS)
+
+    def open(self, start: int, end: int) -> bool:
+        """Open a part of what ``close_all`` closed; False when the kernel has no mapping left for that."""
+        with self._lock:
+            if self._opened is None or self._is_final:
+                return True
+            self._opened.add(start)
+            return not _libc.mprotect(self._address + start, end - start, _READ_WRITE)
+
+    def open_all(self, start: int, end: int) -> None:
+        """Undo ``close_all`` and all ``forbid``: what is opened so is one mapping to the kernel."""
+        with self._lock:
+            self._opened = None
+            _libc.mprotect(self._address + start, end - start, _READ_WRITE)
+
+    def close(self, start: int, end: int) -> None:
+        """Undo ``open``, from the moment on at which nothing looks at the range."""
+        with self._lock:
+            if self._opened is None or self._is_final:
+                return
+            self._opened.discard(start)
+            first = self._kept[start][0] if start in self._kept else start
+            _libc.mprotect(self._address + first, end - first, _NO_ACCESS)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether only what was opened can be reached."""
+        return self._opened is not None
 
     def share_unviewed(self) -> None:
         """Show the file again wherever the last view has gone."""
@@ -173,6 +209,7 @@ class PrivatePages:
         """In a fork's child: what is written in a range reaches no other process from now on."""
         self._lock = threading.RLock()
         self._is_final = True
+        self._opened = None
         kept = sorted((at, last) for at, (last, _) in self._kept.items())
         edges = [start, *(edge for part in kept for edge in part), end]
         for first, last in zip(edges[::2], edges[1::2], strict=True):

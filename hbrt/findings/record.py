@@ -54,6 +54,7 @@ KINDS: Final = {
     "relay-died": Kind(Severity.WARNING, is_programs=False),
     "shared-block": Kind(Severity.ERROR, is_told=True),
     "stalled-core": Kind(Severity.ERROR, is_programs=False),
+    "stray-access": Kind(Severity.ERROR),
     "tcm-left": Kind(Severity.WARNING),
     "unwritten-read": Kind(Severity.ERROR),
     "use-after-free": Kind(Severity.ERROR),

@@ -426,6 +426,7 @@ def test_listing_is_by_address_and_limited(bench: Bench) -> None:
         "phy_addr": blocks[1],
         "size_bytes": 10,
         "client": bench.one.id,
+        "site": "",
         "cached": False,
         "registered_by": [bench.two.id],
     }

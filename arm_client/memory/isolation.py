@@ -1,0 +1,92 @@
+"""A program that reaches its own and registered blocks only, as if an MMU stood between it and the rest of the DDR.
+
+A stray pointer into the block of another program then faults, with a sentence that says whose block it is.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import weakref
+from typing import TYPE_CHECKING
+
+from arm_client.cabi.call_site import call_site
+from arm_client.memory import fault_sentence
+from arm_client.memory.freed import freed_block_at
+from hbrt.errors import BoardError, StatusError
+from hbrt.findings.record import Place
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+    from hbrt.ddr.file import BlockEntry
+
+MOST_LISTED = 100_000
+_ASK_S = 2.0
+_links: weakref.WeakSet[Link] = weakref.WeakSet()
+
+
+def watch(link: Link) -> None:
+    """Close the DDR for this process; its blocks are opened one by one."""
+    layout = link.ddr.layout
+    link.ddr.private.close_all(layout.heap, layout.file_bytes)
+    _links.add(link)
+    fault_sentence.install(_stray_access)
+
+
+def give_up(link: Link) -> None:
+    """Open the whole DDR: the kernel has no mapping left for one block more."""
+    layout = link.ddr.layout
+    link.ddr.private.open_all(layout.heap, layout.file_bytes)
+    logging.getLogger("hbrt").warning(
+        "%s: this program has so many blocks that the kernel cannot keep them apart (vm.max_map_count): from now on a "
+        "stray pointer into memory of another program, or into freed memory, is not noticed. Allocate fewer, larger "
+        "blocks.",
+        call_site(),
+    )
+
+
+def _stray_access(address: int) -> str:
+    """Sentence for a fault at an address; empty when it is in no closed memory."""
+    if freed_block_at(address) is not None:
+        return ""  # this process's own, of which more is known
+    for link in list(_links):
+        ddr = link.ddr
+        offset = address - ddr.address
+        if link.fault or not (ddr.private.is_closed and ddr.layout.heap <= offset < ddr.layout.file_bytes):
+            continue
+        phy_addr, site = ddr.layout.ddr_base + offset, call_site()
+        block = ddr.block_at(phy_addr)
+        whose = f"memory that belongs to no block, at {phy_addr:#x}" if block is None else _whose(link, block, phy_addr)
+        if block is None and (freed := ddr.freed_block(phy_addr)) is not None:
+            whose = f"byte {phy_addr - freed.phy_addr} of {freed}"
+        text = (
+            f"{site}: a stray access touches {whose}. A program uses its own blocks, and those of others that it "
+            "registers (hbSysRegisterMem)."
+        )
+        fault_sentence.note(link, "stray-access", text, Place("touched", site, phy_addr=phy_addr, size_bytes=1))
+        return f"hbrt: process {os.getpid()}: {text}"
+    return ""
+
+
+def _whose(link: Link, block: BlockEntry, phy_addr: int) -> str:
+    """Which byte of which block, and who owns that; the board knows where it was allocated."""
+    owner, site = f"client {block.owner}", ""
+    try:
+        from hbrt.board.paths import BoardPaths
+        from hbrt.control.daemon import Daemon
+
+        paths = link.paths
+        if isinstance(paths, BoardPaths):
+            with Daemon(paths) as daemon:
+                clients = daemon.request("status", _ASK_S)["clients"]
+                listed = daemon.request("mem", _ASK_S, most=MOST_LISTED)["blocks"]
+            owner = next(
+                (f"process {one['pid']} ({one['name']})" for one in clients if one["id"] == block.owner), owner
+            )
+            site = next((one["site"] for one in listed if one["phy_addr"] == block.phy_addr), "")
+    except (BoardError, StatusError, OSError, ImportError):
+        pass  # the block and its client are known without the board
+    allocated = f", allocated at {site}" if site else ""
+    return (
+        f"byte {phy_addr - block.phy_addr} of the block {block.phy_addr:#x}+{block.size_bytes:#x} of {owner}{allocated}"
+    )
