@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -172,13 +172,25 @@ class WatchedIdma(ChannelIdma):
             self._call.find("dma-handle", f"{self._call.who}: {error}", self._call.place("waited", site))
             return 0
 
+    def _complete_through(self, handle: int) -> None:
+        channel = self.channel_of(handle)
+        self._release(one for one in self.queue if one.handle <= handle and self.channel_of(one.handle) == channel)
+        super()._complete_through(handle)
+
     def _complete(self, done: list[Descriptor], *, are_moved: bool = False) -> None:
-        for one in done:
-            if self._copies.pop(one.handle, None) is not None:
-                self._pages.drop(one.handle)
+        self._release(done)
         super()._complete(done, are_moved=are_moved)
 
+    def _release(self, copies: Iterable[Descriptor]) -> None:
+        """Open the pages of copies that are no longer under way, before their bytes move: else that opens them too."""
+        for one in copies:
+            if self._copies.pop(one.handle, None) is not None:
+                self._pages.drop(one.handle)
+
     def _move(self, descriptor: Descriptor) -> None:
+        if not self._pages:
+            super()._move(descriptor)
+            return
         with self._pages.lifted(*(Span(address_of(view), view.nbytes) for view in (descriptor.dst, descriptor.src))):
             super()._move(descriptor)
 

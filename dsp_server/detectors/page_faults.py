@@ -94,11 +94,14 @@ def op_line(thread: int) -> str:
 def _protect(start: int, end: int) -> bool:
     """Give pages the strictest access of the guards over them."""
     guards = [guard for guard in _guards if guard.start < end and start < guard.end]
+    if all(guard.start <= start and end <= guard.end for guard in guards):  # as a rule there is one, or none
+        access = min((guard.access for guard in guards), default=_OPEN)
+        return not _libc.mprotect(start, end - start, access)
     cuts = {start, end, *(max(guard.start, start) for guard in guards), *(min(guard.end, end) for guard in guards)}
     is_done = True
     for first, last in pairwise(sorted(cuts)):
-        access = (guard.access for guard in guards if guard.start <= first and last <= guard.end)
-        is_done &= not _libc.mprotect(first, last - first, min(access, default=_OPEN))
+        over = (guard.access for guard in guards if guard.start <= first and last <= guard.end)
+        is_done &= not _libc.mprotect(first, last - first, min(over, default=_OPEN))
     return is_done
 
 

@@ -57,6 +57,10 @@ class Pages:
         self.on_access = on_access
         self._holds: list[Hold] = []
 
+    def __len__(self) -> int:
+        """How many there are."""
+        return len(self._holds)
+
     def hold(self, handle: int, span: Span, access: int) -> None:
         """Guard the pages of a span for a copy."""
         if span.size_bytes:

@@ -42,7 +42,7 @@ class Span(NamedTuple):
 
     def first_from(self, address: int) -> int | None:
         """Address of the first byte at or after an address; None when there is none."""
-        if address >= self.end:
+        if address >= self.end or not self.size_bytes:
             return None
         if address <= self.start or self.holds(address):
             return max(address, self.start)

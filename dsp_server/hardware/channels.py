@@ -58,12 +58,14 @@ class ChannelIdma(Idma):
         self._seed, self._random = seed, Random()  # noqa: S311 - repeatable, for a test
         self._seeded_for = -1  # `last_before_task` of the task that the draws began with
         self._channels: dict[int, Channel] = {}  # of the copies in the queue, by handle
+        self._ends: dict[int | None, int] = {}  # likewise, their modelled ends
         self._moved: set[int] = set()  # copies in the queue whose bytes have moved
 
     def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
         """As Idma has it; a copy without a line of code is a frame's."""
         handle = super().enqueue(dst, src, shape, where)
         self._channels[handle] = self._channel(dst, src) if where else FRAMES
+        self._ends[handle] = self.queue[-1].end_cycle
         self._run_ahead()
         return handle
 
@@ -106,8 +108,10 @@ class ChannelIdma(Idma):
         return self._channels[handle]
 
     def _end_cycle(self, handle: int | None) -> int | None:
-        known = self._known(handle)
-        return next((one.end_cycle for one in self.queue if one.handle == known), None)
+        end_cycle = self._ends.get(handle)
+        if end_cycle is None:
+            self._known(handle)
+        return end_cycle
 
     def _complete_through(self, handle: int) -> None:
         before = [one for one in self.queue if one.handle <= handle]
@@ -125,7 +129,7 @@ class ChannelIdma(Idma):
         self.queue = deque(one for one in self.queue if one.handle not in handles)
         self._moved -= handles
         for handle in handles:
-            del self._channels[handle]
+            del self._channels[handle], self._ends[handle]
 
     def _run_ahead(self) -> None:
         """Move the bytes of some copies before their wait."""

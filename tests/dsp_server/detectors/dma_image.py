@@ -141,6 +141,35 @@ def last_of_two(src: memoryview, dst: memoryview, tm: TileManager, *, is_right: 
     return 0
 
 
+def plus_one(tile: memoryview) -> None:
+    array = np.frombuffer(tile, np.uint8)
+    np.add(array, 1, out=array)
+
+
+def vendor_frame(src: memoryview, dst: memoryview, tm: TileManager, *, is_right: bool) -> int:
+    """The steps of the published frame over tiles that input and output share, with its mistakes 2, 3 and 4."""
+    size_bytes, count = 2 * KIB, len(src) // (2 * KIB)
+    with tm.tile(size_bytes, XV_MEM_BANK_COLOR_0) as ping, tm.tile(size_bytes, XV_MEM_BANK_COLOR_1) as pong:
+        tiles, left = (ping, pong), [0, 0]
+        arrived = [idma_copy_desc(tiles[turn], src[turn * size_bytes :], size_bytes) for turn in (0, 1)]
+        turn = 0
+        for number in range(count):
+            wait(arrived[turn])
+            while (not is_right or left[turn]) and idma_desc_done(left[turn]) != 1:  # touches: vendor_frame
+                pass
+            plus_one(tiles[turn])
+            left[turn] = idma_copy_desc(dst[number * size_bytes :], tiles[turn], size_bytes)  # copies: vendor_frame
+            if number + 2 < count:
+                if is_right:
+                    wait(left[turn])
+                arrived[turn] = idma_copy_desc(tiles[turn], src[(number + 2) * size_bytes :], size_bytes)
+            turn ^= 1
+        wait(left[turn ^ 1])
+        if is_right:
+            wait(left[turn])
+    return 0
+
+
 OPS = (
     read_early,
     written_early,
@@ -152,6 +181,7 @@ OPS = (
     chained,
     never_set,
     last_of_two,
+    vendor_frame,
 )
 
 

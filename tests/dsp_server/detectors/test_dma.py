@@ -35,6 +35,15 @@ OPS = (
     ("chained", [("dma-early", "copy started", "earlier copy started")]),
     ("never_set", [("dma-handle", "waited", "")]),
     ("last_of_two", [("dma-busy", "tile freed", "copy started"), ("dma-left", "copy started", "")]),
+    (
+        "vendor_frame",
+        [
+            ("dma-handle", "waited", ""),
+            ("dma-busy", "copy started", "earlier copy started"),
+            ("dma-busy", "tile freed", "copy started"),
+            ("dma-left", "copy started", ""),
+        ],
+    ),
 )
 
 
@@ -136,17 +145,30 @@ def test_fail_fast_ends_the_op_at_its_first_mistake(make: Callable[..., Running]
     call(board, CAREFUL)
 
 
-def test_a_drawn_order_gives_wrong_bytes_without_a_check_too(make: Callable[..., Running]) -> None:
-    lost = set()
+@pytest.mark.parametrize("op", ["last_of_two", "vendor_frame"])
+def test_a_drawn_order_gives_wrong_bytes_under_the_check(make: Callable[..., Running], op: str) -> None:
+    cmd = FIRST + 2 * [name for name, _ in OPS].index(op)
+    results = set()
     for seed in range(4):
-        board = make("tell", f"relaxed:{seed}").attach()
-        src, dst = call(board, FIRST + 2 * [name for name, _ in OPS].index("last_of_two"))
-        lost.add(dst[:4096] != src[:4096])
-        src, dst = call(board, FIRST + 2 * [name for name, _ in OPS].index("last_of_two") + 1)
-        assert dst[:4096] == src[:4096]
+        board = make("dma", f"relaxed:{seed}").attach()
+        src, wrong = call(board, cmd)
+        _, right = call(board, cmd + 1)
+        results.add(wrong == right)
+        added = op == "vendor_frame"
+        size_bytes = 2 * BYTES if added else 4096
+        assert right[:size_bytes] == bytes(byte + added for byte in src[:size_bytes])
         call(board, CAREFUL)
         call(board, FRAMES)
-    assert lost == {True, False}
+    assert False in results
+
+
+def test_an_order_is_drawn_without_a_check_too(make: Callable[..., Running]) -> None:
+    cmd = FIRST + 2 * [name for name, _ in OPS].index("vendor_frame")
+    board = make("tell", "relaxed:1").attach()
+    with pytest.raises(HbrtError, match="which no copy has set"):
+        call(board, cmd)
+    src, right = call(board, cmd + 1)
+    assert right == bytes(byte + 1 for byte in src)
 
 
 def test_a_real_fault_still_ends_the_core_with_its_line(make: Callable[..., Running]) -> None:

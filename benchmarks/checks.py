@@ -1,0 +1,143 @@
+"""What a check costs an op: boards with one check each, and one without, take turns in every round.
+
+    python -m benchmarks.checks [--rounds N] [--calls N] [--json FILE]
+
+Rows are the packaged NN ops, whose frames move the tiles, and an op that starts and waits for each copy itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+
+from arm_client.client import Board
+from arm_client.session.session import Session
+from benchmarks._checks_image import DOUBLE_CMD
+from benchmarks._measure import Rounds, machine, percentile, private_directory, raise_on_sigterm, table
+from benchmarks._report import Goal
+from hbrt.board.launch import DaemonConfig, launch
+from hbrt.board.paths import BoardPaths
+from hbrt.nn_types import hbDSPDequantizeParam, hbDSPQuantizeParam, hbDSPSoftmaxParam
+
+IMAGE = Path(__file__).with_name("_checks_image.py")
+OFF = "off"
+CHECKS = (OFF, "dma", "memory")
+LIMIT = 3.0
+"""Of the packaged ops, in times without a check."""
+BY_HAND = "copies by hand"
+SOFTMAX_CMD, QUANTIZE_CMD, DEQUANTIZE_CMD = 0x400, 0x401, 0x402
+COUNTS = (1_000, 1_000_000)
+
+
+def start(check: str, directory: Path, stack: ExitStack) -> Board:
+    """A board under a check, and a client of it."""
+    os.environ["HBRT_CHECK"] = "tell" if check == OFF else check
+    launched = launch(DaemonConfig(str(directory / check), str(IMAGE), 1, 256 << 20, is_private=True))
+    del os.environ["HBRT_CHECK"]
+    session = Session(BoardPaths(directory / check))
+    session.users = 1
+
+    def end() -> None:
+        board.close()
+        os.close(launched.lifeline)
+        os.waitpid(launched.pid, 0)
+
+    board = Board(session)
+    stack.callback(end)
+    return board
+
+
+def calls(board: Board, count: int) -> dict[str, Callable[[], object]]:
+    """The ops on so many elements of a board."""
+    real = board.alloc(4 * count)
+    real.view()[:] = np.random.default_rng(1).standard_normal(count).astype(np.float32).tobytes()
+    whole, out = board.alloc(count), board.alloc(4 * count)
+    whole.view()[:] = bytes(count)
+    common: dict[str, Any] = {"axis": -1, "quanti_type": 2, "scale": 0.05, "tensor_type": 8}
+    quantize = hbDSPQuantizeParam(**common, input=real.phy_addr)
+    dequantize = hbDSPDequantizeParam(**common, input=whole.phy_addr)
+    for param in (quantize, dequantize):
+        param.set_shape((count,))
+    softmax = hbDSPSoftmaxParam(data_size=4 * count, input=real.phy_addr)
+    return {
+        f"softmax of {count:,}": lambda: board.call(SOFTMAX_CMD, softmax, out),
+        f"quantize of {count:,}": lambda: board.call(QUANTIZE_CMD, quantize, whole),
+        f"dequantize of {count:,}": lambda: board.call(DEQUANTIZE_CMD, dequantize, out),
+        f"{BY_HAND} of {count:,}": lambda: board.call(DOUBLE_CMD, real, out),
+    }
+
+
+def p50_us(action: Callable[[], object], times: int) -> float:
+    """Return the median time of ``action``, in microseconds."""
+    found = []
+    for _ in range(times):
+        before_ns = time.perf_counter_ns()
+        action()
+        found.append(time.perf_counter_ns() - before_ns)
+    return percentile(sorted(found), 0.5) / 1e3
+
+
+def measure(rounds: int, times: int) -> dict[str, dict[str, Rounds]]:
+    """Median time of each op under each check in each round, in microseconds."""
+    with private_directory() as directory, ExitStack() as stack:
+        boards = {check: start(check, directory, stack) for check in CHECKS}
+        actions = {
+            check: {name: call for count in COUNTS for name, call in calls(board, count).items()}
+            for check, board in boards.items()
+        }
+        found: dict[str, dict[str, list[float]]] = {op: {check: [] for check in CHECKS} for op in actions[OFF]}
+        for number in range(rounds + 1):
+            for op, by_check in found.items():
+                for check, values in by_check.items():
+                    taken = p50_us(actions[check][op], times)
+                    if number:  # the first round warms up
+                        values.append(taken)
+    return {op: {check: Rounds(tuple(one)) for check, one in by_check.items()} for op, by_check in found.items()}
+
+
+def judge(found: dict[str, dict[str, Rounds]]) -> list[Goal]:
+    """Compare, round by round."""
+    verdict = []
+    for op, by_check in found.items():
+        for check, times in by_check.items():
+            if check != OFF and not op.startswith(BY_HAND):
+                ratio = times.ratio_to(by_check[OFF]).median
+                verdict.append(Goal(f"{op} under {check} <= {LIMIT:g}x without", ratio, LIMIT, ratio <= LIMIT))
+    return verdict
+
+
+@click.command()
+@click.option("--rounds", type=click.IntRange(min=1), default=9, show_default=True)
+@click.option(
+    "--calls", "times", type=click.IntRange(min=1), default=20, show_default=True, help="Of an op in a round."
+)
+@click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write all values into this file.")
+def main(rounds: int, times: int, json_file: Path | None) -> None:
+    """Measure what the checks cost."""
+    raise_on_sigterm()
+    found = measure(rounds, times)
+    rows = []
+    for op, by_check in found.items():
+        ratios = (f"{by_check[check].ratio_to(by_check[OFF]).median:.2f}" for check in CHECKS[1:])
+        rows.append((op, f"{by_check[OFF].median:,.0f}", *ratios))
+    click.echo(table(("one call", "off, us", *(f"{check} / off" for check in CHECKS[1:])), rows))
+    verdict = judge(found)
+    for goal in verdict:
+        if not goal.is_met:
+            click.echo(f"goal: {goal.text}: {goal.value:.2f} ... missed")
+    if json_file is not None:
+        values = {op: {check: one.values for check, one in by_check.items()} for op, by_check in found.items()}
+        json_file.write_text(json.dumps({"machine": machine(), "us": values}, indent=2), encoding="utf-8")
+    raise SystemExit(any(not goal.is_met for goal in verdict))
+
+
+if __name__ == "__main__":
+    main()
