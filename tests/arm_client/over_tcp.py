@@ -41,7 +41,11 @@ DIFFERS = {
 _relays: dict[tuple[Path, int], RemoteRelay] = {}
 
 
-def _attach(paths: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]]) -> Attachment:
+def _attach(
+    paths: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]], *, is_inline: bool = False
+) -> Attachment:
+    if is_inline:
+        return attach(paths, watch, is_inline=True)
     if isinstance(paths, RemoteBoard):
         return attach(paths, watch)
     pid = daemon_pid(paths)
