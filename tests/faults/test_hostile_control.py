@@ -191,18 +191,8 @@ def test_request_that_cannot_be_granted(intruder: Intruder, name: str) -> None:
 @pytest.mark.parametrize("verb", [verb for verb, spec in control.VERBS.items() if spec.leased])
 @pytest.mark.parametrize("forge", ["no token", "a wrong token", "another's token", "nobody's id"])
 def test_request_in_another_clients_name(intruder: Intruder, verb: str, forge: str) -> None:
-    values = {
-        "size": 64,
-        "cached": 0,
-        "phy": intruder.own,
-        "count": 1,
-        "peer": 1,
-        "nonce": "",
-        "proof": "",
-        "site": "",
-        "text": "",
-    }
-    args = {name: values.get(name, 0) for name in control.VERBS[verb].args}
+    kinds = control.VERBS[verb].args
+    args = {name: kind.low if isinstance(kind, control.Int) else "" for name, kind in kinds.items()}
     token = {"no token": b"", "another's token": vars(intruder.other.link)["_token"]}.get(forge, bytes(16))
     client = 1000 if forge == "nobody's id" else intruder.mine.link.client_id
     reply = intruder.send(frame(verb=verb, client=client, token=token, args=args))
