@@ -229,6 +229,24 @@ class Board:
         status: dict[str, Any] = asked(lambda: self._live().link.request("status"))
         return status
 
+    def inject(self, *faults: str, clear: bool = False) -> list[dict[str, Any]]:
+        """Have faults come, as ``hbrt inject``: for tests of error paths.
+
+        Args:
+            faults: Each an action and words, such as "kill-core core=1 call=3", "refuse-alloc call=2", "fail-copy".
+            clear: Whether to forget first what is still to come.
+
+        Returns:
+            What is still to come: a dict for each, with ``fault`` and ``came``, how often it came.
+
+        Raises:
+            CallerError: one is no fault, or names a core that there is not; nothing was added.
+        """
+        left: list[dict[str, Any]] = asked(
+            lambda: self._live().link.request("inject", faults="\n".join(faults), clear=int(clear))
+        )
+        return left
+
     def live_tasks(self) -> int:
         """Tasks of this process whose handles were not released."""
         return self._session.tasks.live_count()

@@ -69,6 +69,14 @@ class Clients:
         self._mailbox.map[record + CLIENT_PID : record + CLIENT_PID + 4] = pid.to_bytes(4, "little")
         return client
 
+    def check(self, check: int, *, is_on: bool) -> None:
+        """Turn a check on or off for every client, those that come too."""
+        self._checks = self._checks | check if is_on else self._checks & ~check
+        mm, layout = self._mailbox.map, self._mailbox.layout
+        for client in self.by_id:
+            at = layout.client(client) + CLIENT_CHECKS
+            mm[at] = mm[at] | check if is_on else mm[at] & ~check
+
     def lease_slots(self, client: Client, count: int) -> list[int]:
         """Lease more slots to a client; fewer than requested when few are left.
 

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum
 from types import CodeType
-from typing import Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
 
 from dsp_server.hardware.buffers import address_of
 from dsp_server.hardware.cycles import CLOCK_HZ
@@ -25,6 +25,9 @@ from dsp_server.registry import Op, Registry
 from hbrt.ddr.file import Ddr
 from hbrt.findings.record import Finding, Place
 from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.injection.fault import Trigger
 
 HB_DSP_LOG_NONE: Final = 0
 HB_DSP_LOG_DEBUG: Final = 1
@@ -121,6 +124,8 @@ class CoreContext:
         self.mappings: list[Mapping] = []
         self.watcher: MapWatcher | None = None
         self.report: Callable[[Finding], None] | None = None  # passes a finding to the board; None without one
+        self.faults: dict[int, Trigger] = {}  # to inject, by number
+        self.on_injected: Callable[[int], None] = lambda _: None
         self.said: deque[tuple[object, str]] = deque(maxlen=MOST_SAID)  # what ops said, with the task that ran
 
 

@@ -408,6 +408,9 @@ class Core:
         from dsp_server.detectors.call import Call  # who checks nothing does not load them
         from dsp_server.detectors.run import run_checked
 
+        if checks & Check.INJECT:  # the faults were sent before this bit was set
+            while self._listen():
+                pass
         engines = (self.tile_manager, self.counter, self.idma)
         has_raised = True
         try:

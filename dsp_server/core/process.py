@@ -7,6 +7,7 @@ import faulthandler
 import os
 import signal
 import socket
+import struct
 import sys
 import traceback
 from pathlib import Path
@@ -22,6 +23,7 @@ from dsp_server.core.loop import Core
 from dsp_server.process.process_title import set_title
 from hbrt.ddr.file import Ddr
 from hbrt.findings.record import Finding, Place
+from hbrt.injection.fault import Trigger, parse
 from hbrt.protocol import control
 
 CONTROL_FD = 3
@@ -30,6 +32,7 @@ URGENT_FD = 5
 TRACE_FD = 6
 FIRST_DOORBELL_FD = 7
 _PR_SET_PDEATHSIG = 1
+_FD = struct.Struct("i")  # a descriptor, as it is sent
 _MOST_FINDING = 4096  # characters of its sentence
 
 
@@ -100,6 +103,10 @@ class CoreProcess:
             return False
         return True
 
+    def on_injected(self, number: int) -> None:
+        """Tell the daemon that a fault comes, which may be the last that this process does."""
+        self.control.send(control.pack(event="injected", number=number))
+
     def stop(self) -> None:
         """End after the running task."""
         self._is_stopping = True
@@ -109,8 +116,9 @@ class CoreProcess:
     def listen(self, *, wait: bool = False) -> bool:
         """Handle one message of the supervisor; False when there is none. This process ends with the supervisor."""
         try:
-            raw, fds, _, _ = socket.recv_fds(
-                self.control, control.MAX_REQUEST_BYTES, 1, 0 if wait else socket.MSG_DONTWAIT
+            # Not socket.recv_fds: that of Python 3.11 takes flags and leaves them out, so that it waits.
+            raw, sent, _, _ = self.control.recvmsg(
+                control.MAX_REQUEST_BYTES, socket.CMSG_LEN(_FD.size), 0 if wait else socket.MSG_DONTWAIT
             )
         except BlockingIOError:
             return False
@@ -120,9 +128,11 @@ class CoreProcess:
         event = message.get("event")
         if event == "client":
             self._forget(message["client"])
-            self.client_doorbells[message["client"]] = fds[0]
+            (self.client_doorbells[message["client"]],) = _FD.unpack(sent[0][2])
         elif event == "gone":
             self._forget(message["client"])
+        elif event == "inject":
+            runtime.context.faults = {number: Trigger(parse(text)) for number, text in message["faults"]}
         elif event == "go":
             self._may_go = True
         elif event == "stop":
@@ -188,6 +198,7 @@ def main() -> NoReturn:
     runtime.context.ddr = process.ddr
     runtime.context.serve = process.serve
     runtime.context.report = process.report
+    runtime.context.on_injected = process.on_injected
     if not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = _refuse_breakpoint
     try:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.daemon.gateways import Gateways
+from dsp_server.daemon.injector import Injector
 from dsp_server.daemon.report import Report
 from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.owners import Memory
@@ -45,6 +46,7 @@ class Control:
         reclaim_soon: Called when freed memory waits for a running task.
         end: Ends the board.
         gateways: Relays that listen on TCP.
+        injector: Keeps the faults that are asked for.
         look: Looks at who waits for whom; calls back with the records.
     """
 
@@ -61,6 +63,7 @@ class Control:
         end: Callable[[], None],
         gateways: Gateways,
         look: Callable[[Callable[[dict[str, Any]], None]], None],
+        injector: Injector,
     ) -> None:
         self._clients = clients
         self._memory = memory
@@ -74,6 +77,7 @@ class Control:
         self._end = end
         self._gateways = gateways
         self._look = look
+        self._injector = injector
         self._verbs: dict[str, _Verb] = {
             "alloc": lambda r, _: memory.alloc(
                 r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"]), site=r.args.get("site", "")
@@ -95,6 +99,7 @@ class Control:
             "restart": self._restart,
             "recovery": lambda r, _: self._recovery(r.args.get("enabled")),
             "listen": self._listen,
+            "inject": self._inject,
             "start_core": lambda r, pending: self._later(lifecycle.start_core, pending, r.args["core"]),
             "stop_core": lambda r, pending: self._later(lifecycle.stop_core, pending, r.args["core"]),
         }
@@ -203,6 +208,11 @@ class Control:
             self._lifecycle.is_recovering = bool(enabled)
             self._journal.say(f"Recovery of crashed cores is {'enabled' if enabled else 'disabled'}.")
         return self._lifecycle.is_recovering
+
+    def _inject(self, request: ControlRequest, _: Pending) -> list[dict[str, Any]]:
+        if request.args.get("clear"):
+            self._injector.clear()
+        return self._injector.arm(line for line in request.args.get("faults", "").splitlines() if line.strip())
 
     def _restart(self, request: ControlRequest, pending: Pending) -> object:
         args = request.args

@@ -14,6 +14,7 @@ from dsp_server.core.image_loader import ImageError, ImageLateError
 from dsp_server.daemon.console import Console
 from dsp_server.daemon.control import Control
 from dsp_server.daemon.gateways import Gateways
+from dsp_server.daemon.injector import Injector
 from dsp_server.daemon.leases import Leases
 from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.daemon.log_bound import LogBound
@@ -114,6 +115,8 @@ class Supervisor:
             self.gateways,
         )
         wait_look = WaitLook(paths, self.mailbox, self.clients, self.lifecycle, report, locks, self.loop, watchdog_ms)
+        self.injector = Injector(paths, self.clients, processes, self.journal, config.cores)
+        self.memory.refuses = self.injector.refuses_alloc
         self.control = Control(
             self.clients,
             self.memory,
@@ -126,6 +129,7 @@ class Supervisor:
             stop.ask,
             self.gateways,
             wait_look.begin,
+            self.injector,
         )
         self.control_socket.open(self.control.handle)
         self.lifecycle.is_recovering = config.is_recovering

@@ -16,7 +16,11 @@ from hbrt.findings.checks import Check
 if TYPE_CHECKING:
     from dsp_server.registry import Op
 
-DETECTORS: Final = {Check.MEMORY: "dsp_server.detectors.memory", Check.DMA: "dsp_server.detectors.dma"}
+DETECTORS: Final = {
+    Check.MEMORY: "dsp_server.detectors.memory",
+    Check.DMA: "dsp_server.detectors.dma",
+    Check.INJECT: "dsp_server.detectors.injection",
+}
 """Check -> its module: the first is outermost, and sees what the op sees."""
 
 

@@ -51,6 +51,9 @@ class CoreProcesses:
         self._on_ready = on_ready
         self._on_end = on_end
         self._on_finding = on_finding
+        # Faults to inject: those of a core by number, and what is called when one has come.
+        self.faults_of: Callable[[int], list[tuple[int, str]]] = lambda _: []
+        self.on_injected: Callable[[int], None] = lambda _: None
 
     def start(self, number: int, index: int, image: Image, load_seconds: float) -> None:
         """Start a process for a core; it loads the image, and is killed when that takes too long.
@@ -69,6 +72,8 @@ class CoreProcesses:
         for client in self._clients.by_id.values():
             if not client.has_gone:
                 child.send_doorbell(client.id, client.doorbell)
+        if faults := self.faults_of(index):
+            child.send(event="inject", faults=faults)
         self._loop.watch(child.control.fileno(), lambda: self._on_message(number, child))
         self._loop.watch(child.pidfd, lambda: self._on_death(number, child))
         child.timer = self._loop.later(load_seconds, lambda: child.fail_late(load_seconds))
@@ -111,6 +116,8 @@ class CoreProcesses:
             self._on_ready(number, child)
         elif message.get("event") == "broken":
             child.fail(str(message.get("text", "")))
+        elif message.get("event") == "injected":
+            self.on_injected(int(message["number"]))
         elif message.get("event") == "finding":
             try:
                 self._on_finding(finding_of(message["finding"]))

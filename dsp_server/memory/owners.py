@@ -86,6 +86,9 @@ class Memory:
         self._mailbox = mailbox
         self._clients = clients
         self._find = find
+        self.refuses: Callable[[int, int], str] = lambda *_: (
+            ""
+        )  # why an allocation of a size by a client is injected to fail
         self._blocks: dict[int, _LiveBlock] = {}
         self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
         self._in_use: dict[int, _LiveBlock] = {}  # without a holder, but a task may have it mapped
@@ -102,6 +105,8 @@ class Memory:
         Raises:
             RequestRefusedError: no free range of that size; says asked, free, largest.
         """
+        if sentence := self.refuses(size_bytes, client):
+            raise RequestRefusedError(Status.HB_SYS_OUT_OF_MEMORY, sentence)
         try:
             block = self._heap.alloc(size_bytes, client)
         except OutOfMemory as error:

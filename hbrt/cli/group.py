@@ -41,6 +41,10 @@ VERBS: dict[str, Verb] = {
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
+    "inject": Verb(
+        "dsp_server.commands.inject:command",
+        "Make a core die or hang, a copy or an allocation fail: for tests of error paths.",
+    ),
     "relay": Verb(
         "dsp_server.commands.relay:command", "Carry the tasks of many ARM programs to a board (HB_DSP_RPC_MODE=relay)."
     ),

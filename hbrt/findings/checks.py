@@ -17,6 +17,8 @@ class Check(IntFlag):
     DMA = 4
     LAYOUT = 8
     RACE = 16
+    INJECT = 64
+    """Not a watch either: the core looks whether a fault is to be injected."""
     FAIL_FAST = 128
     """Not a watch of its own: an op ends at the first mistake that a core finds in it."""
 

@@ -43,6 +43,7 @@ KINDS: Final = {
     "dsp-layout": Kind(Severity.ERROR),
     "hole": Kind(Severity.WARNING),
     "image": Kind(Severity.WARNING, is_programs=False),
+    "injected": Kind(Severity.WARNING),
     "input-written": Kind(Severity.ERROR),
     "leak": Kind(Severity.WARNING),
     "left-mapped": Kind(Severity.WARNING),

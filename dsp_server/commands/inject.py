@@ -1,0 +1,38 @@
+"""``hbrt inject``: faults that come on purpose, for tests of error paths."""
+
+from __future__ import annotations
+
+import click
+
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import board_option, json_option
+from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.control.ask import ask
+from hbrt.injection.fault import ACTIONS
+
+_ACTIONS = "".join(f"\n\n  {action}: {what}" for action, what in ACTIONS.items())
+
+
+@click.command(
+    short_help="Make a core die or hang, a copy or an allocation fail: for tests of error paths.",
+    epilog="Example: hbrt inject 'kill-core core=1 call=3' 'refuse-alloc call=2'",
+    help=f"""Have each FAULT come, and list those that are still to come; without any, list them.
+
+    A fault is an action and words such as core=1, call=3 (the third call from now on), times=2, cmd=0x400, ms=50; or
+    chance=0.1 seed=7 instead of call. The actions are:{_ACTIONS}
+
+    A fault that comes is a finding of its own kind, 'injected'.""",
+)
+@board_option
+@click.option("--clear", is_flag=True, help="Forget the faults that are still to come, first.")
+@json_option
+@click.argument("faults", metavar="[FAULT...]", nargs=-1)
+def command(board: BoardPaths, faults: tuple[str, ...], *, clear: bool, as_json: bool) -> None:
+    """See ``help`` above."""
+    left = ask(board, "inject", faults="\n".join(faults), clear=int(clear))
+    if as_json:
+        show_json({"board": board.name, "faults": left})
+    elif left:
+        show_table((Column("FAULT"), Column("CAME", is_number=True)), [(one["fault"], one["came"]) for one in left])
+    else:
+        click.echo(f"Nothing is to be injected into board {board.name}.")

@@ -1,0 +1,126 @@
+"""A fault as text, as data, and as a counter that says when it is due. Pure.
+
+``kill-core core=1 call=3`` kills core 1 in its third call from now on. Calls are counted by whoever carries the fault
+out: each core its own ops, the daemon allocations. ``chance=0.1 seed=7`` draws at each call instead, repeatably.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import Any, Final, NamedTuple
+
+CORE_ACTIONS: Final = {
+    "kill-core": "the core's process dies in the call",
+    "hang-core": "the call does not end",
+    "delay": "the op starts ms milliseconds late",
+    "fail-copy": "the op's next iDMA copy is refused, with IDMA_ERR_BAD_TRANSFER",
+}
+ACTIONS: Final = {
+    **CORE_ACTIONS,
+    "refuse-alloc": "the allocation is refused, with HB_SYS_OUT_OF_MEMORY",
+    "lose-relay": "the board's relay dies at once",
+}
+MOST_CORE: Final = 63
+MOST_CALL: Final = 1 << 31
+_DEFAULT_MS = 100.0
+
+
+class BadFaultError(ValueError):
+    """A text that is no fault; the message says what is wrong and what there is."""
+
+
+class Fault(NamedTuple):
+    """What goes wrong, and when.
+
+    Attributes:
+        action: Of ACTIONS.
+        core: Which core carries it out.
+        call: The first call at which it may come, from 1.
+        times: How often it comes at most.
+        cmd: Only calls of this command count; -1 for all.
+        ms: How long a delay is.
+        chance: Of each call; 1 for every one.
+        seed: For the drawing.
+    """
+
+    action: str
+    core: int = 0
+    call: int = 1
+    times: int = 1
+    cmd: int = -1
+    ms: float = _DEFAULT_MS
+    chance: float = 1.0
+    seed: int = 0
+
+    def __str__(self) -> str:
+        default = Fault(self.action)
+        given = [
+            f"{name}={value:#x}" if name == "cmd" else f"{name}={value:g}"
+            for name, value in self._asdict().items()
+            if name != "action" and value != getattr(default, name)
+        ]
+        return " ".join([self.action, *given])
+
+
+def parse(text: str) -> Fault:
+    """A fault from text such as ``kill-core core=1 call=3``.
+
+    Raises:
+        BadFaultError: it has no action, or a word that it cannot have.
+    """
+    action, *words = text.split() or [""]
+    if action not in ACTIONS:
+        raise BadFaultError(f"{action!r} is no fault; there are {', '.join(ACTIONS)}.")
+    values: dict[str, Any] = {}
+    for word in words:
+        name, _, raw = word.partition("=")
+        if name not in Fault._fields[1:]:
+            raise BadFaultError(f"{word!r} is no word of a fault; there are {', '.join(Fault._fields[1:])}, as call=3.")
+        try:
+            values[name] = float(raw) if name in {"ms", "chance"} else int(raw, 0)
+        except ValueError:
+            raise BadFaultError(f"{word!r} has no number behind the equals sign.") from None
+    fault = Fault(action, **values)
+    return _checked(fault)
+
+
+def _checked(fault: Fault) -> Fault:
+    limits = {
+        "core": (0, MOST_CORE),
+        "call": (1, MOST_CALL),
+        "times": (1, MOST_CALL),
+        "cmd": (-1, 0xFFFF),
+        "ms": (0, 1e9),
+        "chance": (0, 1),
+    }
+    for name, (least, most) in limits.items():
+        value = getattr(fault, name)
+        if not least <= value <= most:
+            raise BadFaultError(f"{name}={value:g} is out of range: write {least:g} to {most:g}.")
+    return fault
+
+
+class Trigger:
+    """Counts the calls of a fault, and says at which it comes."""
+
+    def __init__(self, fault: Fault) -> None:
+        self.fault = fault
+        self.fired = 0
+        self._calls = 0
+        self._random = random.Random(fault.seed)  # noqa: S311 - repeatable, for a test
+
+    def is_due(self, cmd: int = -1) -> bool:
+        """Count a call; whether the fault comes in it."""
+        fault = self.fault
+        if fault.cmd not in {-1, cmd} or self.is_spent:
+            return False
+        self._calls += 1
+        if self._calls < fault.call or (fault.chance < 1 and self._random.random() >= fault.chance):
+            return False
+        self.fired += 1
+        return True
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether it has come as often as it may."""
+        return self.fired >= self.fault.times

@@ -1,0 +1,61 @@
+"""Faults as text, and when they are due."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, strategies as st
+
+from hbrt.injection.fault import ACTIONS, BadFaultError, Fault, Trigger, parse
+
+FAULTS = st.builds(
+    Fault,
+    st.sampled_from(sorted(ACTIONS)),
+    core=st.integers(0, 63),
+    call=st.integers(1, 1000),
+    times=st.integers(1, 1000),
+    cmd=st.integers(-1, 0xFFFF),
+    ms=st.integers(0, 10_000),
+    chance=st.sampled_from([0, 0.25, 1]),
+    seed=st.integers(0, 1000),
+)
+
+
+@given(FAULTS)
+def test_text_of_a_fault_is_that_fault(fault: Fault) -> None:
+    assert parse(str(fault)) == fault
+
+
+def test_it_comes_at_its_call_and_as_often_as_asked_for() -> None:
+    trigger = Trigger(parse("delay call=3 times=2"))
+    assert [trigger.is_due() for _ in range(6)] == [False, False, True, True, False, False]
+    assert trigger.is_spent
+
+
+def test_calls_of_other_commands_do_not_count() -> None:
+    trigger = Trigger(parse("delay call=2 cmd=0x400"))
+    assert [trigger.is_due(cmd) for cmd in (0x400, 0x401, 0x401, 0x400)] == [False, False, False, True]
+
+
+def test_drawing_is_repeatable_and_near_its_chance() -> None:
+    first, second = (Trigger(parse("delay chance=0.25 seed=7 times=1000")) for _ in range(2))
+    drawn = [first.is_due() for _ in range(2000)]
+    assert drawn == [second.is_due() for _ in range(2000)]
+    assert 400 < sum(drawn) < 600
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "'' is no fault; there are kill-core,"),
+        ("kill", "'kill' is no fault"),
+        ("delay soon", "'soon' is no word of a fault; there are core, call,"),
+        ("delay call=x", "'call=x' has no number"),
+        ("delay call=0", "call=0 is out of range: write 1 to"),
+        ("delay chance=2", "chance=2 is out of range: write 0 to 1"),
+        ("delay ms=nan", "ms=nan is out of range"),
+    ],
+)
+def test_text_that_is_no_fault_is_refused(text: str, words: str) -> None:
+    with pytest.raises(BadFaultError) as caught:
+        parse(text)
+    assert words in str(caught.value)
