@@ -15,6 +15,11 @@ PICTURE = str(samples_dir() / "arm" / "cv" / "data" / "input.png")
 """The picture that samples take when none is named."""
 
 
+def problem(status: int, call: str) -> str:
+    """What the runtime says of a call that failed, for a program that goes on."""
+    return f"{call} returned {status}: {last_error()}"
+
+
 def check(status: int, call: str) -> None:
     """End the program with a sentence when a call failed: the vendor's samples have a macro HB_CHECK_SUCCESS for it.
 
@@ -23,7 +28,7 @@ def check(status: int, call: str) -> None:
         call: Its name.
     """
     if status != 0:
-        sys.exit(f"{call} returned {status}: {last_error()}")
+        sys.exit(problem(status, call))
 
 
 def read_picture(file: str, *, is_grey: bool = False) -> Any:

@@ -19,10 +19,9 @@ from arm_client.transport.choose import attach
 from hbrt import settings
 from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, launch
-from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, board_ref, private_directory
-from hbrt.ddr.layout import CLIENT_CHECKS
+from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.errors import BoardError, NoDaemonError, WrongUseError
-from hbrt.findings.checks import OF_CORES, OF_SUBMISSIONS, Check, checks_of
+from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
 from hbrt.protocol.control import MAX_TEXT
 from hbrt.status import Status
 
@@ -78,7 +77,7 @@ class Session:
             is_strict = settings.choice("HBRT_CACHE") == "strict"
 
             def watch(link: Link, kind: type[TaskSlots]) -> tuple[type[TaskSlots], bool]:
-                self.checks = _turn_on(link, wanted)
+                self.checks = Check(link.watch_tasks(wanted))
                 if not (is_strict or self.checks & OF_SUBMISSIONS):
                     return kind, False
                 from arm_client.strict.checker import checked  # a program that checks nothing does not pay for it
@@ -178,23 +177,6 @@ class Session:
             with contextlib.suppress(ChildProcessError):  # someone else collected it
                 os.waitpid(self.daemon.pid, 0)
             self.daemon = None
-
-
-def _turn_on(link: Link, checks: Check) -> Check:
-    """Let the cores know what is watched in this program's tasks; returns it with what the board watches."""
-    if isinstance(link.paths, RemoteBoard):
-        if checks & OF_CORES:
-            import logging
-
-            logging.getLogger("hbrt").warning(
-                "Board %s is on another machine, whose cores do not watch this program. Start it there with "
-                "'hbrt start --check ...'.",
-                link.paths.name,
-            )
-        return checks
-    at = link.ddr.layout.client(link.client_id) + CLIENT_CHECKS
-    link.mailbox.map[at] |= checks
-    return Check(link.mailbox.map[at])
 
 
 def default() -> Session:

@@ -27,6 +27,7 @@ from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
 from hbrt.errors import BoardError
+from hbrt.findings.checks import OF_CORES
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
 from hbrt.protocol.frames import Message
@@ -81,6 +82,18 @@ class RemoteLink(Link):
         self._clocks = deque([(1 << 62, channel.clock_ns)], _SAMPLES)
         self._note_cores(activity)
         channel.start(self._on_message, self._on_lost)
+
+    def watch_tasks(self, checks: int) -> int:
+        """As ``Link.watch_tasks``; only who starts the board has its cores watch."""
+        if checks & OF_CORES:
+            import logging
+
+            logging.getLogger("hbrt").warning(
+                "Board %s is on another machine, whose cores do not watch this program. Start it there with "
+                "'hbrt start --check ...'.",
+                self.paths.name,
+            )
+        return checks
 
     # -- requests
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dsp_server.commands.mem import memory_line
+from dsp_server.commands.mem.command import memory_line
 from hbrt.board.files import daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit

@@ -15,7 +15,7 @@ from hbrt.attach.requests import Requests
 from hbrt.board.files import check_directory
 from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.ddr.file import Ddr
-from hbrt.ddr.layout import LayoutError
+from hbrt.ddr.layout import CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
@@ -73,6 +73,9 @@ class Link(Protocol):
 
     def watch_lease(self) -> None:
         """From now on, have the doorbell rung when the board goes: for a thread that sleeps on the doorbell alone."""
+
+    def watch_tasks(self, checks: int) -> int:
+        """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all that is watched then."""
 
     def lose(self) -> None:
         """Note that the board is gone; every call answers so from now on."""
@@ -163,6 +166,12 @@ class LocalLink(Link):
         if reply.status:
             raise RequestRefusedError(reply.status, reply.text)
         return reply.data
+
+    def watch_tasks(self, checks: int) -> int:
+        """As ``Link.watch_tasks``; the board may watch more."""
+        mm, at = self.mailbox.map, self.ddr.layout.client(self.client_id) + CLIENT_CHECKS
+        mm[at] |= checks
+        return mm[at]
 
     def give_back(self, verb: str, phy_addr: int) -> None:
         """As ``Requests.give_back``."""

@@ -39,7 +39,7 @@ VERBS: dict[str, Verb] = {
     "why": Verb("dsp_server.commands.why:command", "Say who waits for whom on a board, and what hangs."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
-    "mem": Verb("dsp_server.commands.mem:command", "Show a board's DDR and the blocks that are allocated."),
+    "mem": Verb("dsp_server.commands.mem.command:command", "Show a board's DDR and the blocks that are allocated."),
     "log": Verb("dsp_server.commands.log:command", "Print a board's log, or follow it."),
     "inject": Verb(
         "dsp_server.commands.inject:command",

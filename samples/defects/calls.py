@@ -3,8 +3,7 @@
 from typing import Any
 
 import arm_client as hb
-from arm_client.cabi.last_error import last_error
-from arm_client.sample import check
+from arm_client.sample import check, problem
 
 MOST_MS = 60_000
 ECHO = 0x10FF
@@ -28,7 +27,7 @@ def call(cmd: int, src: Any, dst: Any) -> int:
     check(hb.hbDSPRpc(task, src, dst, ctrl), "hbDSPRpc")
     status = hb.hbDSPWaitTaskDone(task, MOST_MS)
     if status != 0:
-        print(f"hbDSPWaitTaskDone returned {status}: {last_error()}")
+        print(problem(status, "hbDSPWaitTaskDone"))
     hb.hbDSPReleaseTask(task)
     return status
 

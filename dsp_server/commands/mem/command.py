@@ -48,7 +48,7 @@ def command(board: BoardPaths, what: str, blocks: int, *, as_json: bool) -> None
         memory: dict[str, Any] = daemon.request("mem", most=blocks if what == "blocks" else MOST_LISTED)
     clients = {client["id"]: client for client in status["clients"]}
     if what != "blocks":
-        from dsp_server.commands._mem_views import show_leaks, show_owners
+        from dsp_server.commands.mem.views import show_leaks, show_owners
 
         show = show_owners if what == "owners" else show_leaks
         show(status, memory, as_json=as_json)

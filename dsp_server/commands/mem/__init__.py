@@ -1,0 +1,1 @@
+"""``hbrt mem``: a board's memory, and who holds it."""
