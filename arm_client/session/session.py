@@ -89,7 +89,7 @@ class Session:
                 from arm_client.strict.checker import TaskChecker
 
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
-            if (self.checks or settings.flag("HBRT_ISOLATE")) and not isinstance(paths, RemoteBoard):
+            if self.checks or settings.flag("HBRT_ISOLATE"):
                 self.blocks.isolate()
             if inline is not None:
                 self._be_the_core(inline)

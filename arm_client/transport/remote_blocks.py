@@ -19,6 +19,9 @@ class RemoteBlocks(Blocks):
         super().__init__(link, tasks, is_strict=is_strict)
         self._remote = link
 
+    def isolate(self) -> None:
+        """As ``Blocks.isolate``: nobody else's blocks are in this process's copy of the memory."""
+
     def flush(self, phy_addr: int, size_bytes: int, flag: int) -> None:
         """CLEAN sends what this process wrote and waits until the board has it; INVALIDATE fetches what changed there.
 
