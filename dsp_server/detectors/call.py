@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 from dsp_server import runtime
 from hbrt.ddr import faults
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from dsp_server.hardware.cycles import CycleCounter
     from dsp_server.hardware.descriptors import Idma
     from dsp_server.hardware.tile_manager import TileManager
+
+
+_NO_TRACER: Final = object()
 
 
 class MistakeError(Exception):
@@ -50,6 +53,7 @@ class Call:
         self.input, self.output = views
         self.tile_manager, self.counter, self.idma = engines
         self._use_engines = use_engines
+        self._tracer: Any = _NO_TRACER  # of a debugger, before an op is ended at its next line
         self.mistake = ""  # that ends the op, under FAIL_FAST
 
     @property
@@ -95,12 +99,13 @@ class Call:
             if frame.f_globals.get("__name__") != faults.__name__:
                 frame.f_trace = self._stop
             frame = frame.f_back
+        self._tracer = sys.gettrace()
         sys.settrace(lambda *_: None)
 
     def end(self) -> None:
         """The op has ended, whether or not it came to another line."""
-        if self.mistake:
-            sys.settrace(None)
+        if self._tracer is not _NO_TRACER:
+            sys.settrace(self._tracer)
 
     def _stop(self, *_event: object) -> None:
         raise MistakeError(self.mistake)

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dsp_server.hardware.transfers import Shape
     from hbrt.findings.record import Place
 
-_WAIT = "Wait for its handle (idma_desc_done) before."
+_WAIT = "Wait for its handle first (idma_desc_done)."
 _ACCESS = {True: "writes", False: "reads", None: "uses"}
 
 
@@ -53,7 +53,7 @@ class WatchedIdma(ChannelIdma):
         self._call: Call | None = None
         self._copies: dict[int, Copy] = {}  # under way, by handle; none of a frame
         self._pages = Pages(self._touch)
-        self._thread = threading.get_ident()  # the one that runs ops
+        self._thread = 0  # the one that runs the op
 
     @property
     def is_idle(self) -> bool:
@@ -62,7 +62,7 @@ class WatchedIdma(ChannelIdma):
 
     def begin(self, call: Call) -> None:
         """Watch an op."""
-        self._call, self._counter = call, call.counter
+        self._call, self._counter, self._thread = call, call.counter, threading.get_ident()
         self.last_handle = self.last_before_task = max(self.last_handle, call.idma.last_handle)
         self.last_error = ""
 
@@ -80,18 +80,16 @@ class WatchedIdma(ChannelIdma):
         """
         if not where or self._call is None:
             return super().enqueue(dst, src, shape, where)
-        to, from_ = (
-            _span(dst, shape and shape.dst_pitch_bytes, shape),
-            _span(src, shape and shape.src_pitch_bytes, shape),
-        )
+        to = _span(dst, shape, shape.dst_pitch_bytes if shape else 0)
+        from_ = _span(src, shape, shape.src_pitch_bytes if shape else 0)
         copy = Copy(self.last_handle + 1, where, to, from_)
         for other in self._copies.values():
             self._meet(self._call, copy, other, is_ordered=self.channel_of(other.handle) == self._channel(dst, src))
         handle = super().enqueue(dst, src, shape, where)
         self._copies[handle] = copy
-        if self._is_board_memory(to):
+        if self._can_close(to):
             self._pages.hold(handle, to, NO_ACCESS)
-        if self._is_board_memory(from_):
+        if self._can_close(from_):
             self._pages.hold(handle, from_, READ_ONLY)
         return handle
 
@@ -136,7 +134,7 @@ class WatchedIdma(ChannelIdma):
             kind,
             f"{call.who} starts a copy of {copy.dst.size_bytes} bytes at {copy.where} that "
             f"{what.format(self._name(at))}: {self._told(other)}. Wait for the handle of that one "
-            "(idma_desc_done) before, or give each its own buffer.",
+            "first (idma_desc_done), or give each its own buffer.",
             self._place(call, "copy started", copy.where, span),
             self._place(call, "earlier copy started", other.where, other.dst if span is copy.src else other.src),
         )
@@ -201,32 +199,38 @@ class WatchedIdma(ChannelIdma):
 
     def _name(self, address: int) -> str:
         """The byte at an address of this process, as the op's author knows it."""
+        at = self._core_address(address)
         if (tile := self.tcm.tile_at(address)) is not None:
-            return f"byte {self._core_address(address) - tile.tcm_addr} of the tile of {tile}"
-        return f"DDR at {self._core_address(address):#x}"
+            return f"byte {at - tile.tcm_addr} of the tile of {tile}"
+        return f"DDR at {at:#x}" if _is_in_heap(address) else f"the op's own memory at {at:#x}"
 
     def _core_address(self, address: int) -> int:
         """The address of a byte as the core has it: in TCM, or physical; this process's for other memory."""
         if (core_address := self.tcm.core_address(address)) is not None:
             return core_address
         ddr = runtime.context.ddr
-        return address if ddr is None else address - ddr.address + ddr.layout.ddr_base
+        if ddr is None or not _is_in_heap(address):
+            return address
+        return address - ddr.address + ddr.layout.ddr_base
 
     def _place(self, call: Call, what: str, site: str, span: Span) -> Place:
         return call.place(what, site, self._core_address(span.start), span.size_bytes)
 
-    def _is_board_memory(self, span: Span) -> bool:
-        """Whether the pages of a span belong to tiles or blocks alone, and can be closed."""
-        if self.tcm.is_paged(span.start):
-            return True
-        ddr = runtime.context.ddr
-        return ddr is not None and ddr.layout.heap <= span.start - ddr.address < ddr.layout.file_bytes
+    def _can_close(self, span: Span) -> bool:
+        """Whether the pages of a span belong to one tile or to blocks."""
+        return self.tcm.is_paged(span.start) or _is_in_heap(span.start)
 
 
-def _span(view: memoryview, pitch_bytes: int | None, shape: Shape | None) -> Span:
+def _is_in_heap(address: int) -> bool:
+    """Whether an address of this process is one of the blocks' memory."""
+    ddr = runtime.context.ddr
+    return ddr is not None and ddr.layout.heap <= address - ddr.address < ddr.layout.file_bytes
+
+
+def _span(view: memoryview, shape: Shape | None, pitch_bytes: int) -> Span:
     if shape is None or shape.num_rows < 2 or pitch_bytes == shape.row_bytes:
         return Span(address_of(view), view.nbytes)
-    return Span(address_of(view), shape.row_bytes, shape.num_rows, pitch_bytes or 0)
+    return Span(address_of(view), shape.row_bytes, shape.num_rows, pitch_bytes)
 
 
 _engines: list[WatchedIdma] = []  # an urgent op has its own, inside another

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +16,7 @@ import pytest
 from arm_client.errors import HbrtError
 from hbrt.nn_types import hbDSPSoftmaxParam
 from tests.dsp_server.conftest import Running
+from tests.limits import PATIENCE_S
 
 if TYPE_CHECKING:
     from arm_client.client import Board
@@ -169,6 +173,34 @@ def test_an_order_is_drawn_without_a_check_too(make: Callable[..., Running]) -> 
         call(board, cmd)
     src, right = call(board, cmd + 1)
     assert right == bytes(byte + 1 for byte in src)
+
+
+INLINE = """
+import threading
+import arm_client as hb
+
+board = hb.connect(check="dma", inline=True)
+src, dst = board.alloc(16384), board.alloc(16384)
+
+def call():
+    board.call({cmd:#x}, src, dst)
+
+for thread in [threading.Thread(target=call) for _ in range(2)]:
+    thread.start()
+    thread.join()
+"""
+
+
+def test_an_op_in_its_callers_thread_is_watched_there(tmp_path: Path) -> None:
+    program = tmp_path / "inline.py"
+    program.write_text(INLINE.format(cmd=FIRST + 2 * [name for name, _ in OPS].index("output_read")))
+    environment = {**os.environ, "HBRT_IMAGE": str(IMAGE), "HBRT_BOARD": f"none-{os.getpid()}"}
+    done = subprocess.run(
+        [sys.executable, str(program)], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S
+    )
+    lines = [line for line in done.stderr.splitlines() if "dma-early" in line]
+    assert len(lines) == 2
+    assert all(f"at {line_of('touches: output_read')} before the copy" in line for line in lines)
 
 
 def test_a_real_fault_still_ends_the_core_with_its_line(make: Callable[..., Running]) -> None:

@@ -83,6 +83,12 @@ def test_the_detectors_of_the_checks_watch(
 
 def test_fail_fast_ends_the_op_with_the_mistake(entered: list[str], found: list[Finding]) -> None:
     call, _ = make_call(Check.DMA | Check.FAIL_FAST, [])
-    with pytest.raises(MistakeError, match=r"A mistake\."):
-        run.run_checked(op, call)
+    before, tracer = sys.gettrace(), lambda *_: None
+    sys.settrace(tracer)  # a debugger's
+    try:
+        with pytest.raises(MistakeError, match=r"A mistake\."):
+            run.run_checked(op, call)
+        assert sys.gettrace() is tracer
+    finally:
+        sys.settrace(before)
     assert len(found) == 1
