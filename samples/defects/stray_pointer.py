@@ -1,0 +1,22 @@
+"""A pointer that was computed wrongly lies in memory that is not the program's."""
+
+import ctypes
+
+from calls import blocks, free
+
+SAYS = "a stray access touches"
+
+
+def wrong() -> None:
+    write(1 << 28)
+
+
+def corrected() -> None:
+    write(16)
+
+
+def write(offset: int) -> None:
+    """Write a byte so far from the start of a block."""
+    (row,) = blocks(4096)
+    ctypes.memset(row.virAddr + offset, 1, 1)
+    free(row)
