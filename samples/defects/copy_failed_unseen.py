@@ -4,7 +4,7 @@ from calls import copy_by
 
 from dsp_server import TileManager, idma_copy_desc, idma_desc_done
 
-SAYS = "is the code of a copy or a frame that failed"
+NAMED = "dma-handle"
 
 
 def wrong_op(src: memoryview, dst: memoryview, tm: TileManager) -> int:
