@@ -236,7 +236,9 @@ class Waiters:
                         eventfd_read(doorbell)
                     except InterruptedError:
                         continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
-                if mm[at] < _DONE and mm[self._asked_at]:
+                if mm[at] >= _DONE:
+                    break  # in place of the loop's own look
+                if mm[self._asked_at]:
                     self._tell()
         finally:
             try:
