@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _NO_TRACER: Final = object()
+_RUN: Final = "dsp_server.detectors.run"
 
 
 class MistakeError(Exception):
@@ -53,6 +55,7 @@ class Call:
         self.input, self.output = views
         self.tile_manager, self.counter, self.idma = engines
         self._use_engines = use_engines
+        self._thread = threading.get_ident()
         self._tracer: Any = _NO_TRACER  # of a debugger, before an op is ended at its next line
         self.mistake = ""  # that ends the op, under FAIL_FAST
 
@@ -92,20 +95,26 @@ class Call:
         self.mistake = sentence
         if not is_in_handler:
             raise MistakeError(sentence)
-        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - there is no public way
-        while frame is not None and frame.f_globals.get("__name__") != faults.__name__:
-            frame = frame.f_back
-        while frame is not None:
-            if frame.f_globals.get("__name__") != faults.__name__:
-                frame.f_trace = self._stop
-            frame = frame.f_back
-        self._tracer = sys.gettrace()
-        sys.settrace(lambda *_: None)
+        if threading.get_ident() == self._thread:  # not a thread of the op's own: then the op is ended when it returns
+            self._stop_at_next_line()
 
     def end(self) -> None:
         """The op has ended, whether or not it came to another line."""
         if self._tracer is not _NO_TRACER:
             sys.settrace(self._tracer)
+
+    def _stop_at_next_line(self) -> None:
+        """Have the frames of the op, which lie between the fault's handler and run_checked, raise."""
+        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - there is no public way
+        is_op = False
+        while frame is not None and (name := frame.f_globals.get("__name__")) != _RUN:
+            if name == faults.__name__:
+                is_op = True
+            elif is_op:
+                frame.f_trace = self._stop
+            frame = frame.f_back
+        self._tracer = sys.gettrace()
+        sys.settrace(lambda *_: None)
 
     def _stop(self, *_event: object) -> None:
         raise MistakeError(self.mistake)
