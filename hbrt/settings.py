@@ -61,7 +61,7 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting(
         "HBRT_CHECK",
-        "words:tell|fail|fail-fast|memory|coherence|dma|layout|race|all",
+        "words:tell|fail|fail-fast|memory|coherence|dma|layout|race|all|advice",
         "tell",
         "what is watched, with commas between the words; fail ends a program with exit code 1 when mistakes of it were "
         "found, fail-fast also ends an op at its first; tell names them only",

@@ -72,18 +72,13 @@ def _whose(link: Link, block: BlockEntry, phy_addr: int) -> str:
     """Which byte of which block, and who owns that; the board knows where it was allocated."""
     owner, site = f"client {block.owner}", ""
     try:
-        from hbrt.board.paths import BoardPaths
-        from hbrt.control.daemon import Daemon
+        from hbrt.control.ask import look_at
 
-        paths = link.paths
-        if isinstance(paths, BoardPaths):
-            with Daemon(paths) as daemon:
-                clients = daemon.request("status", _ASK_S)["clients"]
-                listed = daemon.request("mem", _ASK_S, most=MOST_LISTED)["blocks"]
-            owner = next(
-                (f"process {one['pid']} ({one['name']})" for one in clients if one["id"] == block.owner), owner
-            )
-            site = next((one["site"] for one in listed if one["phy_addr"] == block.phy_addr), "")
+        with look_at(link.paths) as daemon:
+            clients = daemon.request("status", _ASK_S)["clients"]
+            listed = daemon.request("mem", _ASK_S, most=MOST_LISTED)["blocks"]
+        owner = next((f"process {one['pid']} ({one['name']})" for one in clients if one["id"] == block.owner), owner)
+        site = next((one["site"] for one in listed if one["phy_addr"] == block.phy_addr), "")
     except (BoardError, StatusError, OSError, ImportError):
         pass  # the block and its client are known without the board
     allocated = f", allocated at {site}" if site else ""

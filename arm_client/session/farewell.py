@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hbrt import settings
 from hbrt.errors import RequestRefusedError
-from hbrt.findings.record import KINDS, Finding, finding_of
+from hbrt.findings.record import KINDS, Finding, Severity, finding_of
 from hbrt.findings.text import line_of
 
 if TYPE_CHECKING:
@@ -45,14 +45,15 @@ def end_with_exit_code() -> None:
 
     For the last exit handler: the interpreter has no other way to change the code then.
     """
-    if not found or not settings.words("HBRT_CHECK") & _FAILING:
+    mistakes = [one for one in found if one.severity is not Severity.ADVICE]
+    if not mistakes or not settings.words("HBRT_CHECK") & _FAILING:
         return
     import logging
 
     logging.shutdown()
     with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream that is closed, or none
-        mistakes = "1 mistake was" if len(found) == 1 else f"{len(found)} mistakes were"
-        sys.stderr.write(f"{mistakes} found (HBRT_CHECK=fail), the last: {line_of(found[-1])}\n")
+        count = "1 mistake was" if len(mistakes) == 1 else f"{len(mistakes)} mistakes were"
+        sys.stderr.write(f"{count} found (HBRT_CHECK=fail), the last: {line_of(mistakes[-1])}\n")
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(1)

@@ -10,6 +10,7 @@ conservative garbage collector finds pointers. docs/what-is-emulated.md lists th
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, cast
@@ -17,6 +18,7 @@ from typing import TYPE_CHECKING, cast
 from arm_client.cabi.call_site import call_site
 from arm_client.strict.addresses import double_free, refused_block, virtual_words
 from arm_client.strict.report import (
+    ENDLESS_WAIT,
     Mistake,
     MistakeError,
     shared_block,
@@ -85,6 +87,8 @@ class CheckedTasks(TaskSlots):
 
     def wait(self, handle: int, timeout_ms: float) -> int:
         """As ``TaskSlots.wait``; the program sees an end."""
+        if timeout_ms <= 0 and self.checker is not None:
+            self.checker.note_endless_wait(sys._getframe(1).f_code.co_name)  # noqa: SLF001 - who calls
         status = super().wait(handle, timeout_ms)
         self.has_ended(handle)
         return status
@@ -162,6 +166,11 @@ class TaskChecker:
         else:
             entry.handle = handle
         return handle
+
+    def note_endless_wait(self, caller: str) -> None:
+        """Advise a limit for a C name that waits without one; the habits of Python have theirs from the watchdog."""
+        if Check.ADVICE in self._checks and caller == "hbDSPWaitTaskDone":
+            tell(self._link, ENDLESS_WAIT)
 
     def close(self) -> None:
         """Check nothing any more, and drop the references between this object, the tasks and the memory."""

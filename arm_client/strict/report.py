@@ -6,7 +6,7 @@ A board says nothing: its DSP reads what memory held before, a structure of zero
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
@@ -44,6 +44,14 @@ class Mistake(NamedTuple):
     kind: str
     text: str
     places: tuple[Place, ...]
+
+
+ENDLESS_WAIT: Final = Mistake(
+    "endless-wait",
+    "hbDSPWaitTaskDone waits without a limit: a core that hangs keeps this program for as long. Pass a timeout in "
+    "milliseconds, and release the task when it returns HB_DSP_TIMEOUT.",
+    (Place("waits"),),
+)
 
 
 class MistakeError(Exception):

@@ -17,6 +17,8 @@ class Check(IntFlag):
     DMA = 4
     LAYOUT = 8
     RACE = 16
+    ADVICE = 32
+    """What is no mistake, and may cost something on another day."""
     INJECT = 64
     """Not a watch either: the core looks whether a fault is to be injected."""
     FAIL_FAST = 128
@@ -26,9 +28,11 @@ class Check(IntFlag):
 ALL = Check.MEMORY | Check.COHERENCE | Check.DMA | Check.LAYOUT | Check.RACE
 OF_CORES = Check.MEMORY | Check.COHERENCE | Check.DMA
 """Those for which a core looks at ops."""
-OF_SUBMISSIONS = Check.MEMORY | Check.COHERENCE | Check.LAYOUT | Check.RACE
+OF_SUBMISSIONS = Check.MEMORY | Check.COHERENCE | Check.LAYOUT | Check.RACE | Check.ADVICE
 """Those for which a program looks at each task that it submits."""
-_WORDS = {"all": ALL, "fail-fast": Check.FAIL_FAST} | {str(check.name).lower(): check for check in ALL}
+_WORDS = {"all": ALL, "advice": Check.ADVICE, "fail-fast": Check.FAIL_FAST} | {
+    str(check.name).lower(): check for check in ALL
+}
 
 
 def checks_of(words: Collection[str]) -> Check:

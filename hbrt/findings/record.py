@@ -12,8 +12,12 @@ from typing import Any, Final, NamedTuple
 
 
 class Severity(StrEnum):
-    """How bad a finding is: an error makes results wrong, a warning costs resources or hides an error."""
+    """How bad a finding is: an error makes results wrong, a warning costs resources or hides an error.
 
+    Advice is about what may cost something on another day; it makes no program fail.
+    """
+
+    ADVICE = "advice"
     WARNING = "warning"
     ERROR = "error"
 
@@ -41,6 +45,7 @@ KINDS: Final = {
     "dma-left": Kind(Severity.ERROR),
     "double-free": Kind(Severity.ERROR),
     "dsp-layout": Kind(Severity.ERROR),
+    "endless-wait": Kind(Severity.ADVICE, is_told=True),
     "hole": Kind(Severity.WARNING),
     "image": Kind(Severity.WARNING, is_programs=False),
     "injected": Kind(Severity.WARNING),

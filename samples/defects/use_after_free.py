@@ -5,7 +5,7 @@ import ctypes
 import arm_client as hb
 from arm_client.sample import check
 
-NAMED = "fault"
+NAMED = "use-after-free"
 ROW = bytes(4096)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from arm_client.commands.run.board import MODES, mode_of, running_board
-from arm_client.commands.run.defects import GROUP, all_defects, judge, watched_board
+from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watched_board
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
@@ -190,7 +190,7 @@ def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Ex
         rows = [
             (
                 one.defect.name,
-                (one.defect.named or "the task's text") if one.sentence else "-",
+                (", ".join(kinds_of(one.defect)) or "the task's text") if all(one.sentences) else "-",
                 "findings" if one.twin else "clean",
                 "ok" if one.is_good else "FAILED",
             )
@@ -199,7 +199,9 @@ def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Ex
         show_table(columns, rows)
         for one in verdicts:
             if not one.is_good:
-                click.echo(f"{one.defect.name} failed: {one.twin or 'its mistake is not named.'}", err=True)
+                missed = [named for named, told in zip(one.defect.named, one.sentences, strict=False) if not told]
+                why = one.twin or f"nothing names {', '.join(missed) or 'its mistake'}."
+                click.echo(f"{one.defect.name} failed: {why}", err=True)
         click.echo(f"{len(good)} of {len(verdicts)} are named, and their corrected twins clean.")
     return Exit.GOOD if len(good) == len(verdicts) else Exit.FAILED
 

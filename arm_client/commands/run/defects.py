@@ -1,34 +1,34 @@
 """``hbrt run defects``: programs with a mistake each, beside their corrected twins, and what the checks say of both.
 
 A program is one file of ``samples/defects``. It has ``wrong()`` and ``corrected()``, and says what names its mistake:
-``NAMED``, a kind of finding, or ``SAYS``, words of the sentence where no finding comes of it. ``OPS`` are its ops.
+``NAMED``, a kind of finding, or several, each with words of its sentence after a colon where the kind alone does not
+tell it; or ``SAYS``, words of what the program prints where no finding comes of it. ``OPS`` are its ops.
 """
 
 from __future__ import annotations
 
 import ast
-import json
 import os
 import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hbrt import settings
 from hbrt.board.launch import DaemonConfig, launch
-from hbrt.board.paths import private_directory
+from hbrt.board.paths import BoardPaths, private_directory
+from hbrt.control.ask import ask
 from hbrt.findings.record import KINDS
 from hbrt.samples_dir import samples_dir
 
 GROUP = "defects"
-FAULT = "fault"
-"""NAMED of a program that a fault ends, with a sentence on the block that it had freed."""
 _SHARED = ("calls", "image")
-_FAULT_SAYS = "was freed at"
+_POLL_SECONDS = 0.01
 
 
 class Defect(NamedTuple):
@@ -37,7 +37,7 @@ class Defect(NamedTuple):
     name: str
     file: Path
     about: str
-    named: str
+    named: tuple[str, ...]
     says: str
 
 
@@ -48,23 +48,24 @@ class Run(NamedTuple):
     output: str
     code: int
 
-    @property
-    def said(self) -> str:
-        """All that a user sees."""
-        return "\n".join([self.output, *(found["text"] for found in self.findings)])
-
 
 class Verdict(NamedTuple):
-    """Whether a mistake is named with file and line, and its twin is free of findings; and the sentences."""
+    """Whether the mistakes of a program are named with file and line, and its twin is free of findings.
+
+    Attributes:
+        defect: The program.
+        sentences: What names each mistake, empty for one that nothing names.
+        twin: Why its twin is not clean; empty for one that is.
+    """
 
     defect: Defect
-    sentence: str
+    sentences: tuple[str, ...]
     twin: str
 
     @property
     def is_good(self) -> bool:
         """Whether both hold."""
-        return bool(self.sentence) and not self.twin
+        return all(self.sentences) and not self.twin
 
     def document(self) -> dict[str, Any]:
         """As plain data."""
@@ -72,8 +73,8 @@ class Verdict(NamedTuple):
             "defect": self.defect.name,
             "file": str(self.defect.file),
             "about": self.defect.about,
-            "named": self.defect.named or None,
-            "sentence": self.sentence or None,
+            "named": list(self.defect.named),
+            "sentences": list(self.sentences),
             "twin": self.twin or None,
             "passed": self.is_good,
         }
@@ -97,15 +98,24 @@ def judge(defect: Defect, directory: str, timeout_s: float) -> Verdict:
     return Verdict(defect, naming(defect, wrong), spoiling(twin))
 
 
-def naming(defect: Defect, run: Run) -> str:
-    """The sentence that names a mistake with file and line; empty when there is none."""
-    words = _FAULT_SAYS if defect.named == FAULT else defect.says
-    if words:
-        sentences = [line for line in run.said.splitlines() if words in line]
-    else:
-        sentences = [found["text"] for found in run.findings if found["kind"] == defect.named]
+def naming(defect: Defect, run: Run) -> tuple[str, ...]:
+    """The sentences that name the mistakes of a program with file and line; an empty one for what nothing names."""
     site = re.compile(rf"{re.escape(str(defect.file.parent))}/\w+\.py:\d+")
-    return next((sentence for sentence in sentences if site.search(sentence)), "")
+
+    def first(sentences: Iterable[str]) -> str:
+        return next((sentence for sentence in sentences if site.search(sentence)), "")
+
+    if defect.says:
+        return (first(line for line in run.output.splitlines() if defect.says in line),)
+    return tuple(first(_telling(named, run.findings)) for named in defect.named)
+
+
+def _telling(named: str, findings: list[dict[str, Any]]) -> Iterator[str]:
+    kind, _, words = named.partition(": ")
+    for found in findings:
+        if found["kind"] == kind and words in found["text"]:
+            sites = [place["site"] for place in found["places"] if "site" in place]
+            yield " ".join([found["text"], *sites])
 
 
 def spoiling(twin: Run) -> str:
@@ -117,11 +127,16 @@ def spoiling(twin: Run) -> str:
     return ""
 
 
+def kinds_of(defect: Defect) -> list[str]:
+    """The kinds of findings that name its mistakes, each once."""
+    return list(dict.fromkeys(named.partition(": ")[0] for named in defect.named))
+
+
 @contextmanager
 def watched_board() -> Iterator[str]:
     """A board that watches everything and serves the ops of the defects; yields its directory."""
     directory = private_directory()
-    os.environ["HBRT_CHECK"] = "all"  # the daemon's and the programs'
+    os.environ["HBRT_CHECK"] = "all,advice"  # the daemon's and the programs'
     config = DaemonConfig(
         directory=str(directory),
         image=str(samples_dir() / GROUP / "image.py"),
@@ -139,30 +154,28 @@ def watched_board() -> Iterator[str]:
 
 def _read(file: Path) -> Defect:
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    values: dict[str, str] = {
-        node.targets[0].id: node.value.value
+    values = {
+        node.targets[0].id: ast.literal_eval(node.value)
         for node in tree.body
         if isinstance(node, ast.Assign)
         and isinstance(node.targets[0], ast.Name)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
+        and node.targets[0].id in {"NAMED", "SAYS"}
     }
+    named = (values["NAMED"],) if isinstance(values.get("NAMED"), str) else values.get("NAMED", ())
     about = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
-    named = values.get("NAMED", "")
-    if named and named != FAULT and named not in KINDS:
-        raise ValueError(f"{file} says NAMED = {named!r}, which is no kind of finding.")
+    if unknown := {one.partition(": ")[0] for one in named} - set(KINDS):
+        raise ValueError(f"{file} says NAMED = {named!r}; {', '.join(unknown)} is no kind of finding.")
     return Defect(file.stem, file, about, named, values.get("SAYS", ""))
 
 
 def _run(defect: Defect, function: str, directory: str, timeout_s: float) -> Run:
-    read, write = os.pipe()
+    board = BoardPaths(Path(directory))
+    ask(board, "forget")
     environment = {**os.environ, "HBRT_BOARD": directory, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": "direct"}
-    command = [sys.executable, "-P", "-m", "arm_client.commands.run.defect", str(defect.file), function, str(write)]
-    with os.fdopen(read, "rb") as answer, tempfile.TemporaryFile() as printed:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=[write]
-        )
-        os.close(write)
+    command = [sys.executable, "-P", "-m", "arm_client.commands.run.defect", str(defect.file), function]
+    # A file for what it prints: it may leave children behind that hold a pipe open.
+    with tempfile.TemporaryFile() as printed:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment)
         try:
             code = process.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -172,6 +185,10 @@ def _run(defect: Defect, function: str, directory: str, timeout_s: float) -> Run
                 process.kill()
                 process.wait()
         printed.seek(0)
-        os.set_blocking(answer.fileno(), False)
-        raw = answer.read() or b"[]"
-        return Run(json.loads(raw), printed.read().decode("utf-8", "replace"), code)
+        output = printed.read().decode("utf-8", "replace")
+    status = ask(board, "status")
+    until = time.monotonic() + timeout_s
+    while status["clients"] and time.monotonic() < until:  # what it leaves is found when its lease has closed
+        time.sleep(_POLL_SECONDS)
+        status = ask(board, "status")
+    return Run(status["findings"], output, code)
