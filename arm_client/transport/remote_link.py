@@ -240,9 +240,10 @@ class RemoteLink(Link):
 
         self._channel.put(frames_for())
 
-    def to_local_ns(self, board_ns: int) -> int:
-        """A time of the board's monotonic clock by the clock of this machine; 0 stays 0."""
-        return max(1, board_ns - min(self._clocks)[1]) if board_ns else 0
+    @property
+    def ahead_ns(self) -> int:
+        """By how much the board's monotonic clock is ahead of this machine's, as far as messages tell."""
+        return min(self._clocks)[1]
 
     def _changes(self, phy_addr: int = 0) -> Iterator[tuple[int, bytes]]:
         for number, address, change in self.memory.changes(phy_addr):

@@ -7,11 +7,13 @@ names) finds them there and knows no difference.
 
 from __future__ import annotations
 
+import time
 from os import eventfd_write
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.transport.forwarded_tasks import ForwardedTasks
 from arm_client.transport.remote_link import RemoteLink
+from arm_client.transport.remote_times import by_local_clock
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import ANSWER, FIRST_END, Answer, State
@@ -64,14 +66,11 @@ class RemoteTasks(ForwardedTasks):
     def _on_end(self, raw: bytes, text: bytes) -> None:
         """A task has ended, says the relay, and what it wrote has come: in the connection's thread."""
         handle, state, packed = TASK_END.unpack(raw)
-        slot, to_local = slot_of(handle), self.link.to_local_ns
-        answer = Answer(*ANSWER.unpack(packed))
-        answer = answer._replace(
-            claim_ns=to_local(answer.claim_ns), start_ns=to_local(answer.start_ns), done_ns=to_local(answer.done_ns)
-        )
+        slot, answer, now_ns = slot_of(handle), Answer(*ANSWER.unpack(packed)), time.monotonic_ns()
         with self.table:
             if self.handles[slot] != handle or self.map[self.states + slot] >= _DONE or state < _DONE:
                 return  # it was released meanwhile
+            answer = by_local_clock(answer, self.link.ahead_ns, self.mailbox.request(slot).sequence, now_ns)
             self.mailbox.write_answer(slot, answer, text.decode("utf-8", "replace"))
             self.map[self.states + slot] = state
         eventfd_write(self.link.doorbell, 1)

@@ -35,7 +35,7 @@ pytestmark = pytest.mark.dsp_board(image="../images/ops.py", cores=1)
 PROGRAM = "dsp_relay_server"
 # Nothing to do with how a task travels have: the plugin, the comparison of ops, memory and arrays alone, arguments that
 # are refused before there is a task. The tasks of a board on another machine go by its relay in either mode. What
-# happens when descriptors are few is asked of each mode there.
+# happens when descriptors are few is asked of each mode there, and a board in the program's own process has none.
 OTHERS = {
     "test_plugin.py",
     "test_arrays.py",
@@ -43,6 +43,8 @@ OTHERS = {
     "test_no_call_raises.py",
     "memory/test_views.py",
     "session/test_few_descriptors.py",
+    "session/test_inline.py",
+    "strict/test_structures.py",
 }
 FOLDERS = ("memory", "session", "strict")  # and the top; how a task travels is said in transport/
 
@@ -50,6 +52,7 @@ FOLDERS = ("memory", "session", "strict")  # and the top; how a task travels is 
 # wait is slept for, and how what is said comes to standard error. Memory, its caches, its registrations and its end are
 # this process's own in either mode: that tasks find them so needs few of their tests.
 PARTS = {
+    "memory/test_isolation.py": ["TestWhatGoesOn::test_blocks_of_all_kinds"],
     "memory/test_freed.py": ["test_a_task_on_freed_memory_is_told_who_freed_it_and_where"],
     "memory/test_unreleased.py": ["test_what_was_released_or_is_a_future_s_is_no_leak"],
     "session/test_farewell.py": [
