@@ -368,8 +368,13 @@ class Blocks:
 
     def is_mapped_at(self, address: int) -> bool:
         """Whether an address of the CPU's is one of device memory, in the DDR or in a block's image."""
-        images = [block.image for block in list(self._blocks.values()) if block.image is not None]
-        return any(0 <= address - address_of(view) < len(view) for view in (self._link.ddr.bytes, *images))
+        return any(start <= address < end for start, end in self.mapped_ranges())
+
+    def mapped_ranges(self) -> list[tuple[int, int]]:
+        """Where device memory lies for the CPU: the DDR, and the images of blocks."""
+        images = [(address_of(block.image), len(block.image)) for block in list(self._blocks.values()) if block.image]
+        ddr = self._link.ddr
+        return [(start, start + size) for start, size in ((ddr.address, len(ddr.bytes)), *images)]
 
     def owned(self) -> list[Block]:
         """Blocks that this process allocated and has not freed, by address."""

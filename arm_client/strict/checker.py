@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from hbrt.mailbox.table import State
 
 NEAR_BYTES = PAGE_BYTES
+FEW_BYTES = 256  # so many are looked at word by word as fast as all at once
 MOST_MARKS = 1024
 _LOWEST_VIRTUAL = 1 << 32
 
@@ -133,6 +134,7 @@ class TaskChecker:
         self._tasks = cast("CheckedTasks", tasks)
         self._blocks = blocks
         self._checks = checks
+        self._looks_for_races = bool(checks & Check.RACE)
         self._entries: list[_Entry] = []
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
@@ -239,7 +241,7 @@ class TaskChecker:
         if self._blocks.is_strict:
             self._check_cache(footprint)
         entry = _Entry(footprint)
-        if not (self._blocks.is_strict or self._checks & Check.RACE):
+        if not (self._blocks.is_strict or self._looks_for_races):
             return entry
         with self._lock:
             self._entries = [one for one in self._entries if self._is_unfinished(one)]
@@ -283,7 +285,7 @@ class TaskChecker:
         raw = bytearray(ddr[offset : offset + size])  # a copy: one check sees one state
         is_data = footprint.input.end - footprint.input.start > MOST_PARAMETER_BYTES
         pointers, virtual = [], []
-        for at, word in words(memoryview(raw)):
+        for at, word in self._addresses(raw):
             block = self._block_of(word)
             if block is not None and not (is_data and word != block.phy_addr):
                 pointers.append((at, word))
@@ -297,6 +299,19 @@ class TaskChecker:
             if found is not None:
                 self._find(found)
         return footprint._replace(pointers=tuple(pointers), numbers=bytes(raw))
+
+    def _addresses(self, raw: bytearray) -> list[tuple[int, int]]:
+        """Offset and value of the words that may be addresses of device memory, physical or of the CPU's."""
+        if len(raw) <= FEW_BYTES:
+            return words(memoryview(raw))
+        import numpy as np
+
+        layout, size = self._link.ddr.layout, len(raw) // WORD_BYTES * WORD_BYTES
+        found = np.frombuffer(raw, np.uint64, size // WORD_BYTES)
+        may_be = (found >= layout.phy_base) & (found < layout.phy_end)
+        for start, end in self._blocks.mapped_ranges():
+            may_be |= (found >= start) & (found < end)
+        return [(int(at) * WORD_BYTES, int(found[at])) for at in np.flatnonzero(may_be)]
 
     def _block_of(self, address: int) -> Block | None:
         """This process's block that an address lies in."""

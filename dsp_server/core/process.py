@@ -140,6 +140,8 @@ class CoreProcess:
         return True
 
     def _forget(self, client: int) -> None:
+        if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
+            memory.known.forget()  # another program may get its addresses
         doorbell = self.client_doorbells.pop(client, None)
         if doorbell is not None:
             with doorbells_in_use:

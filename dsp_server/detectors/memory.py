@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -18,7 +19,7 @@ from dsp_server import runtime
 from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, Guard, op_line, whole_pages
 from dsp_server.hardware.buffers import address_of
 from hbrt.ddr.fill import UNWRITTEN_PAGE
-from hbrt.ddr.layout import PAGE_BYTES, extent_of
+from hbrt.ddr.layout import PAGE_BYTES, TABLES_GENERATION, extent_of
 from hbrt.ddr.misuse import misuse
 from hbrt.findings.record import Place
 
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 8
 """So few bytes of a block may look like unwritten ones by chance."""
+MOST_ENDS = 16
+"""So many guards behind blocks stay from call to call: to set one costs as much as a short op."""
 
 
 @contextmanager
@@ -68,6 +71,50 @@ def unwritten_pages(raw: memoryview) -> list[bool]:
     return found
 
 
+class _Known:
+    """What stays true from call to call, for as long as no block comes or goes."""
+
+    def __init__(self) -> None:
+        self._generation = b""
+        self.ends: dict[int, Guard] = {}  # behind blocks, by address; the latest last
+        self.written: set[tuple[int, int]] = set()  # ranges without a page that nobody wrote
+
+    def look_at(self, ddr: Ddr) -> None:
+        """Forget all when a block has come or gone."""
+        generation = ddr.map[TABLES_GENERATION : TABLES_GENERATION + 8]
+        if generation != self._generation:
+            self.forget()
+            self._generation = generation
+
+    def forget(self) -> None:
+        """Open everything."""
+        for guard in self.ends.values():
+            guard.lift()
+        self.ends.clear()
+        self.written.clear()
+
+    def guard_end(self, start: int, end: int, on_touch: OnTouch) -> None:
+        """Guard what lies behind a block."""
+        guard = self.ends.pop(start, None)
+        if guard is None:
+            guard = Guard(start, end, NO_ACCESS, on_touch)
+        elif not guard.is_armed:
+            guard.apply()
+        self.ends[start] = guard
+        if len(self.ends) > MOST_ENDS:
+            self.ends.pop(next(iter(self.ends))).lift()
+
+
+known = _Known()
+
+
+def _touch_behind(block: BlockEntry, address: int, is_write: bool) -> None:  # noqa: FBT001 - as a guard calls it
+    """Something touched what lies behind a block: the op that runs, or one of a program without checks."""
+    watcher = runtime.context.watcher
+    if isinstance(watcher, _Watcher):
+        watcher.tell_beyond(block, address, is_write=is_write)
+
+
 class _Watcher:
     """The guards of one call of an op."""
 
@@ -81,10 +128,16 @@ class _Watcher:
 
     def begin(self) -> None:
         """Guard the blocks of the call."""
+        known.look_at(self._ddr)
         for view in (self._call.input, self._call.output):
-            if (block := self._block_of(view)) is not None:
+            if not view.nbytes:
+                continue
+            address = address_of(view)
+            block = self._ddr.block_at(self._physical(address))
+            if block is not None:
                 self._guard_end(block)
-        self._guard_input()
+                if view is self._call.input:
+                    self._guard_input(block, address)
 
     def end(self) -> None:
         """Open everything."""
@@ -95,8 +148,8 @@ class _Watcher:
         """Find what the op wrote between the end of a block and the end of its last page."""
         for block in self._behind.values():
             raw = self._rest_of(block)
-            over = len(raw) - len(raw.lstrip(b"\0")) if any(raw) else -1
-            if over >= 0:
+            if rest := raw.lstrip(b"\0"):
+                over = len(raw) - len(rest)
                 self._tell_overrun(block, block.end + over, "", is_in_handler=False)
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
@@ -127,15 +180,11 @@ class _Watcher:
 
     # -- guards
 
-    def _guard_input(self) -> None:
-        block = self._block_of(self._call.input)
-        if block is None:
-            return
-        start = address_of(self._call.input)
+    def _guard_input(self, block: BlockEntry, start: int) -> None:
         low, high = self._own_pages(block, start, start + self._call.input.nbytes)
         out = address_of(self._call.output) if self._call.output.nbytes else 0
         is_shared = low < out + self._call.output.nbytes and out < high
-        if is_shared or self._points_into_itself(block):
+        if is_shared:
             return
         for first, last in self._guard_unwritten(block, low, high, "its input block", is_input=True):
             self._add(first, last, READ_ONLY, lambda at, _: self._tell_write(block, at))
@@ -144,8 +193,8 @@ class _Watcher:
         self, block: BlockEntry, low: int, high: int, what: str, *, is_input: bool = False
     ) -> list[tuple[int, int]]:
         """Guard the pages that nobody wrote; returns the ranges between them."""
-        if low >= high:
-            return []
+        if low >= high or (low, high) in known.written:
+            return [(low, high)] if low < high else []
         offset = low - self._ddr.address
         end = min(high, self._address_of(block.end)) - self._ddr.address
         others, at = [], low
@@ -164,18 +213,20 @@ class _Watcher:
             else:
                 others.append((at, last))
             at = last
+        if len(others) == 1 and others[0] == (low, high):
+            known.written.add((low, high))
         return others
 
     def _guard_end(self, block: BlockEntry) -> None:
         """Guard the page behind a block, and remember that nothing is written between."""
         if block.phy_addr in self._behind:
             return
-        if not any(self._rest_of(block)):
+        if not self._rest_of(block).strip(b"\0"):
             self._behind[block.phy_addr] = block
         end = self._address_of(block.phy_addr + extent_of(block.phy_addr, block.size_bytes, self._ddr.layout.phy_end))
-        _, first = self._own_pages(block, self._address_of(block.phy_addr), self._address_of(block.end))
+        first = self._address_of(block.end + -block.size_bytes % PAGE_BYTES)
         if first < end:
-            self._add(first, end, NO_ACCESS, lambda at, is_write: self._tell_beyond(block, at, is_write=is_write))
+            known.guard_end(first, end, partial(_touch_behind, block))
 
     def _add(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
         self._guards.append(Guard(start, end, access, on_touch))
@@ -187,9 +238,6 @@ class _Watcher:
 
     def _physical(self, address: int) -> int:
         return address - self._ddr.address + self._ddr.layout.ddr_base
-
-    def _block_of(self, view: memoryview) -> BlockEntry | None:
-        return self._ddr.block_at(self._physical(address_of(view))) if view.nbytes else None
 
     def _own_pages(self, block: BlockEntry, start: int, end: int) -> tuple[int, int]:
         """The pages that hold bytes of a range and of nothing else of its block."""
@@ -240,7 +288,7 @@ class _Watcher:
         )  # fmt: skip
 
     def _tell_write(self, block: BlockEntry, address: int) -> None:
-        if self._is_other_op():
+        if self._is_other_op() or self._points_into_itself(block):
             return
         phy_addr, line = self._physical(address), op_line(self._thread)
         self._find(
@@ -251,8 +299,9 @@ class _Watcher:
             "written", line, phy_addr, 1, block,
         )  # fmt: skip
 
-    def _tell_beyond(self, block: BlockEntry, address: int, *, is_write: bool) -> None:
-        if self._is_other_op():
+    def tell_beyond(self, block: BlockEntry, address: int, *, is_write: bool) -> None:
+        """The op has touched what lies behind a block."""
+        if self._is_other_op() or self._ddr.block_at(block.phy_addr) != block:
             return
         phy_addr, line = self._physical(address), op_line(self._thread)
         if is_write:

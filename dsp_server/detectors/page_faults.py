@@ -50,13 +50,15 @@ class Guard:
 
     def apply(self) -> None:
         """Guard the range, as the constructor does; again, after ``lift``."""
+        self.is_armed = True
         _guards.append(self)
         if not _protect(self.start, self.end):  # the kernel has no mapping left: nothing is watched
             self.lift()
 
     def lift(self) -> None:
         """Open the range again, but for what other guards keep; a guard that was touched is open."""
-        if self in _guards:
+        if self.is_armed:
+            self.is_armed = False
             _guards.remove(self)
             _protect(self.start, self.end)
 
@@ -108,6 +110,6 @@ def _protect(start: int, end: int) -> bool:
 def _mend(address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
     found = [guard for guard in _guards if guard.start <= address < guard.end and guard.forbids(is_write)]
     for guard in found:
-        if guard in _guards:  # else the one before has lifted it
+        if guard.is_armed:  # else the one before has lifted it
             guard.touch(address, is_write)
     return bool(found)
