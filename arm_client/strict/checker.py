@@ -136,6 +136,7 @@ class TaskChecker:
         self._checks = checks
         self._looks_for_races = bool(checks & Check.RACE)
         self._entries: list[_Entry] = []
+        self._advised: set[str] = set()  # lines
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
         self.structures = StructureWatch(lambda mistake: tell(link, mistake)) if Check.LAYOUT in checks else None
@@ -171,7 +172,11 @@ class TaskChecker:
 
     def note_endless_wait(self, caller: str) -> None:
         """Advise a limit for a C name that waits without one; the habits of Python have theirs from the watchdog."""
-        if Check.ADVICE in self._checks and caller == "hbDSPWaitTaskDone":
+        if Check.ADVICE not in self._checks or caller != "hbDSPWaitTaskDone":
+            return
+        site = call_site()
+        if site not in self._advised:
+            self._advised.add(site)
             tell(self._link, ENDLESS_WAIT)
 
     def close(self) -> None:
