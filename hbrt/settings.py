@@ -74,6 +74,13 @@ TABLE: tuple[Setting, ...] = (
         "program must expect, drawn from the seed, a whole number",
     ),
     Setting(
+        "HBRT_SARIF",
+        "path",
+        "",
+        "file that a program writes its findings into at its end, as a SARIF log for tools of code review; {pid} in "
+        "the name is its process id",
+    ),
+    Setting(
         "HBRT_ISOLATE",
         "bool",
         "0",

@@ -40,6 +40,28 @@ def leave(link: Link, *, is_private: bool, is_silent: bool) -> None:
                 logging.getLogger("hbrt").warning("%s", line_of(one))
 
 
+def write_sarif() -> None:
+    """Write what was found into the file of HBRT_SARIF; also when nothing was: who reads it wants to know that."""
+    name = settings.text("HBRT_SARIF").replace("{pid}", str(os.getpid()))
+    if not name:
+        return
+    import json
+    from pathlib import Path
+
+    from hbrt.findings.sarif import sarif_of
+
+    try:
+        Path(name).write_text(json.dumps(sarif_of(found, str(Path.cwd())), indent=1) + "\n", encoding="utf-8")
+    except OSError as error:
+        import logging
+
+        logging.getLogger("hbrt").warning(
+            "The findings cannot be written to %s (HBRT_SARIF): %s. Name a file in a directory that can be written.",
+            name,
+            error.strerror,
+        )
+
+
 def end_with_exit_code() -> None:
     """End the process with exit code 1 when something was found and HBRT_CHECK=fail asks for that.
 

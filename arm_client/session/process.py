@@ -51,8 +51,9 @@ def _close_all() -> None:
     for session in sessions:
         session.close()
     if "arm_client.session.farewell" in sys.modules:
-        from arm_client.session.farewell import end_with_exit_code
+        from arm_client.session.farewell import end_with_exit_code, write_sarif
 
+        write_sarif()
         end_with_exit_code()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
 from hbrt.findings.record import finding_of
+from hbrt.findings.sarif import sarif_of
 from hbrt.findings.text import stamped_line_of
 from hbrt.settings import format_size
 from hbrt.status import Status
@@ -58,10 +60,18 @@ _MAY_COME = frozenset(
 @click.option("--clients", "only_clients", is_flag=True, help="Show the attached programs only.")
 @click.option("--wait-healthy", is_flag=True, help="Wait until every core is ok or busy, at most --timeout.")
 @timeout_option(WAIT_SECONDS)
+@click.option("--sarif", "as_sarif", is_flag=True, help="Print the findings as a SARIF log, for tools of code review.")
 @json_option
 @click.pass_context
 def command(
-    ctx: click.Context, board: BoardRef, timeout: float, *, only_clients: bool, wait_healthy: bool, as_json: bool
+    ctx: click.Context,
+    board: BoardRef,
+    timeout: float,
+    *,
+    only_clients: bool,
+    wait_healthy: bool,
+    as_sarif: bool,
+    as_json: bool,
 ) -> None:
     """Show a board: state, cores, memory, attached programs, and mistakes that it found (overruns, leaks).
 
@@ -75,7 +85,9 @@ def command(
     A board of another machine (tcp://HOST:PORT) is looked at over its relay, with the keys that programs use.
     """
     status = _await_healthy(ctx, board, timeout) if wait_healthy else _look(ctx, board)
-    if as_json:
+    if as_sarif:
+        show_json(sarif_of(map(finding_of, status.get("findings", ())), str(Path.cwd())))
+    elif as_json:
         show_json(status["clients"] if only_clients else status)
     elif isinstance(board, BoardPaths) and status["pid"] is None:
         click.echo(why_not_running(board))

@@ -1,0 +1,72 @@
+"""Findings as a SARIF log, which tools for code review read. Pure.
+
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0,
+https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import quote
+
+from hbrt import __version__
+from hbrt.findings.record import KINDS, Finding, Place, Severity
+
+_SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
+_ADDRESSES = ("phy_addr", "block")
+
+
+def sarif_of(findings: Iterable[Finding], root: str = "") -> dict[str, Any]:
+    """A SARIF log with one run, as plain data.
+
+    Args:
+        findings: Each a result, whose first place with a line is its location; the others are related locations.
+        root: Directory in which files are named relative to it, as tools for code review want them.
+    """
+    rules = [{"id": name, "defaultConfiguration": {"level": _LEVELS[kind.severity]}} for name, kind in KINDS.items()]
+    return {
+        "$schema": _SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {"driver": {"name": "hbrt", "version": __version__, "rules": rules}},
+                "results": [_result(found, root) for found in findings],
+            }
+        ],
+    }
+
+
+def _result(found: Finding, root: str) -> dict[str, Any]:
+    sites = [(place, where) for place in found.places if (where := _location(place, root)) is not None]
+    related = [{"id": at, "message": {"text": place.what}, **where} for at, (place, where) in enumerate(sites[1:], 1)]
+    return {
+        "ruleId": found.kind,
+        "ruleIndex": list(KINDS).index(found.kind),
+        "level": _LEVELS[found.severity],
+        "message": {"text": found.text},
+        "locations": [where for _, where in sites[:1]],
+        **({"relatedLocations": related} if related else {}),
+        "partialFingerprints": {"hbrt/v1": found.fingerprint},
+        "occurrenceCount": found.times,
+        "properties": {"places": [_in_hex(place) for place in found.places]},
+    }
+
+
+def _location(place: Place, root: str) -> dict[str, Any] | None:
+    """The line of a place; None where none is known, or the program came from no file."""
+    file, _, line = (place.site or "").rpartition(":")
+    if not file or file.startswith("<") or not line.isdecimal() or not int(line):
+        return None
+    path = PurePosixPath(file)
+    if root and path.is_relative_to(root):
+        artifact = {"uri": quote(str(path.relative_to(root))), "uriBaseId": "%SRCROOT%"}
+    else:
+        artifact = {"uri": path.as_uri() if path.is_absolute() else quote(file)}
+    return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": int(line)}}}
+
+
+def _in_hex(place: Place) -> dict[str, Any]:
+    return {name: f"{value:#x}" if name in _ADDRESSES else value for name, value in place.as_dict().items()}
