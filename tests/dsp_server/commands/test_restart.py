@@ -34,7 +34,7 @@ def write(path: Path, text: str) -> Path:
 
 
 def op_at_0x1000(shell: Shell) -> str | None:
-    return next((row["name"] for row in shell.json("ops") if row["cmd"] == 0x1000), None)
+    return next((row["name"] for row in shell.ops() if row["cmd"] == 0x1000), None)
 
 
 @pytest.fixture
@@ -94,7 +94,7 @@ def test_one_core_with_an_image_of_its_own_is_told_apart(shell: Shell, image: Pa
     assert shell.good("restart") == f"All cores of board default now run {image} and {other}.\n"
     shell.good("restart", "--image", image)
     assert f"\nImage {image}.\n" in shell.good("status")
-    assert {tuple(row["cores"]) for row in shell.json("ops")} == {(0, 1)}
+    assert {tuple(row["cores"]) for row in shell.ops()} == {(0, 1)}
 
 
 def test_an_image_that_does_not_load_changes_nothing(shell: Shell, image: Path) -> None:
@@ -203,7 +203,7 @@ def test_reload_follows_the_modules_beside_the_image(shell: Shell) -> None:
     log.await_line("Changed:", str(helper))
     while op_at_0x1000(shell) is not None:
         pass
-    assert [row["cmd"] for row in shell.json("ops")] == [0x2000]
+    assert [row["cmd"] for row in shell.ops()] == [0x2000]
 
 
 def test_a_time_limit_may_be_for_ever(shell: Shell) -> None:
