@@ -65,6 +65,7 @@ class Supervisor:
         self.clients = Clients(self.mailbox, checks_of(settings.words("HBRT_CHECK")))
         rest_bytes = settings.size_bytes("HBRT_QUARANTINE")
         self.memory = Memory(ddr, self.mailbox, self.clients, self.journal.find, rest_bytes)
+        self.journal.complete = self.memory.with_history
         self.reaper = TaskReaper(self.mailbox, self.clients)
         snapshots = Snapshots(paths.path)
         image = snapshots.take(origin_of(config))

@@ -23,11 +23,13 @@ from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.fill import new_memory, unwritten
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, CLIENT_CHECKS, PAGE_BYTES
 from hbrt.errors import RequestRefusedError
-from hbrt.findings.record import Place
+from hbrt.findings.record import Finding, Place
 from hbrt.mailbox.table import Mailbox
 from hbrt.status import Status
 
 NOBODY = 0
+MOST_FREED = 4096
+"""So many freed blocks are remembered with the lines that allocated and freed them."""
 
 
 class _LiveBlock:
@@ -91,6 +93,7 @@ class Memory:
         )  # why an allocation of a size by a client is injected to fail
         self._blocks: dict[int, _LiveBlock] = {}
         self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
+        self._freed: dict[int, _LiveBlock] = {}  # the latest last
         self._in_use: dict[int, _LiveBlock] = {}  # without a holder, but a task may have it mapped
 
     def alloc(self, size_bytes: int, client: int, *, is_cached: bool, site: str = "") -> int:
@@ -118,6 +121,7 @@ class Memory:
         if (new := unwritten if is_watched and not self._is_fill_given else self._new_memory) is not None:
             self._tables.write(block.phy_addr, size_bytes, new)
         self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
+        self._freed.pop(block.phy_addr, None)
         self._blocks[block.phy_addr] = _LiveBlock(block, client, site, is_cached=is_cached)
         self._held.setdefault(client, set()).add(block.phy_addr)
         return block.phy_addr
@@ -212,6 +216,20 @@ class Memory:
         held = (self._blocks[phy_addr] for phy_addr in sorted(self._held.get(client, ())))
         return tuple(life.place() for life in held if life.owner == client)
 
+    def with_history(self, found: Finding) -> Finding:
+        """A finding about freed memory, with the lines that allocated and freed it if its finder did not know."""
+        if any(place.what == "allocated" for place in found.places):
+            return found
+        freed = next((place for place in found.places if place.what == "freed"), None)
+        life = self._freed.get(freed.block) if freed is not None and freed.block is not None else None
+        if life is None:
+            return found
+        places = [place._replace(site=life.freed_at) if place is freed else place for place in found.places]
+        if not life.site:
+            return found._replace(places=tuple(places))
+        text = f"{found.text} The block was allocated at {life.site} and freed at {life.freed_at}."
+        return found._replace(text=text, places=(*places, life.place()))
+
     def look_at_free(self) -> None:
         """Find what was written into memory that belongs to no block, and have it hold zeros again."""
         for start, size_bytes in list(self._heap.gaps()):
@@ -280,7 +298,9 @@ class Memory:
             return False
         self._check_overrun(life)
         self._tables.drop_pages(block.phy_addr, block.reserved_bytes + self._guard_bytes(block))
-        del self._blocks[block.phy_addr]
+        self._freed[block.phy_addr] = self._blocks.pop(block.phy_addr)
+        if len(self._freed) > MOST_FREED:
+            del self._freed[next(iter(self._freed))]
         self._heap.free(block.phy_addr)
         return True
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Callable
 
 from hbrt.findings.record import Finding, Place
 from hbrt.findings.text import log_line_of
@@ -43,6 +44,7 @@ class Journal:
     def __init__(self, log_fd: int) -> None:
         """``log_fd`` is open for appending; the cores write to it as well, so that a line is one write."""
         self.log_fd = log_fd
+        self.complete: Callable[[Finding], Finding] | None = None  # adds what its finder could not know
         self._found: dict[tuple[int, str], Finding] = {}  # by program and fingerprint, the latest last
 
     def say(self, sentence: str) -> None:
@@ -74,7 +76,7 @@ class Journal:
 
     def keep(self, found: Finding) -> None:
         """As ``find``, of a finding that another process made."""
-        found = found._replace(time=time.time())
+        found = (found if self.complete is None else self.complete(found))._replace(time=time.time())
         key = (found.client, found.fingerprint)
         before = self._found.pop(key, None)
         self._found[key] = now = before.again(found) if before is not None else found

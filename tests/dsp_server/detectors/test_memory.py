@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -173,6 +174,9 @@ def test_maps_what_it_may_not_use(program: Program, case: str) -> None:
     expected = {"freed": "use-after-free", "beyond": "out-of-block", "virtual": "virtual-address"}
     found = program.named(expected[case])
     assert f"{IMAGE}:62" in found.text
+    if case == "freed":
+        assert re.search(rf"allocated at {re.escape(__file__)}:\d+ and freed at {re.escape(__file__)}:\d+", found.text)
+        assert {place.what for place in found.places} == {"mapped", "freed", "allocated", "submitted"}
 
 
 def test_fail_fast_ends_the_op(paths: BoardPaths) -> None:
