@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from arm_client.cabi.call_site import call_site
 from arm_client.memory import fault_sentence
 from arm_client.memory.freed import freed_block_at
+from hbrt.ddr.private_pages import MOST_OPEN
 from hbrt.errors import BoardError, StatusError
 from hbrt.findings.record import Place
 
@@ -38,10 +39,11 @@ def give_up(link: Link) -> None:
     layout = link.ddr.layout
     link.ddr.private.open_all(layout.heap, layout.file_bytes)
     logging.getLogger("hbrt").warning(
-        "%s: this program has so many blocks that the kernel cannot keep them apart (vm.max_map_count): from now on a "
-        "stray pointer into memory of another program, or into freed memory, is not noticed. Allocate fewer, larger "
-        "blocks.",
+        "%s: this program has more than %d blocks, or as many as the kernel can keep apart (vm.max_map_count): from "
+        "now on a stray pointer into memory of another program, or into freed memory, is not noticed. Allocate fewer, "
+        "larger blocks.",
         call_site(),
+        MOST_OPEN,
     )
 
 

@@ -8,6 +8,7 @@ unless the op's output, a mapping, or an address in the block itself says that t
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -122,7 +123,7 @@ class _Watcher:
         self._call = call
         self._ddr = ddr
         self._task = runtime.context.task
-        self._thread = threading.get_ident()
+        self._thread, self._pid = threading.get_ident(), os.getpid()
         self._guards: list[Guard] = []
         self._behind: dict[int, BlockEntry] = {}  # blocks with nothing behind them when the op first had them
 
@@ -261,8 +262,8 @@ class _Watcher:
     # -- what is told
 
     def _is_other_op(self) -> bool:
-        """Whether an op that interrupted this one runs."""
-        return runtime.context.task is not self._task
+        """Whether an op that interrupted this one runs, or a process that this one forked."""
+        return runtime.context.task is not self._task or os.getpid() != self._pid
 
     def _find(self, kind: str, sentence: str, what: str, site: str, phy_addr: int, size_bytes: int, block: BlockEntry,
               *, is_in_handler: bool = True) -> None:  # fmt: skip

@@ -40,6 +40,9 @@ _libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
+MOST_OPEN = 24_000
+"""Each part that is open in a closed mapping costs the kernel two; a program needs some for itself."""
+
 AnyBytes = ctypes.c_ubyte * (1 << 32)
 """Bytes at an address, as many as a block can have; who makes one says how many of them there are."""
 
@@ -150,12 +153,14 @@ class PrivatePages:
             _libc.mprotect(self._address + start, end - start, _NO_ACCESS)
 
     def open(self, start: int, end: int) -> bool:
-        """Open a part of what ``close_all`` closed; False when the kernel has no mapping left for that."""
+        """Open a part of what ``close_all`` closed; False when too many are open: the kernel has 65 530 mappings."""
         with self._lock:
             if self._opened is None or self._is_final:
                 return True
             self._opened.add(start)
-            return not _libc.mprotect(self._address + start, end - start, _READ_WRITE)
+            return len(self._opened) <= MOST_OPEN and not _libc.mprotect(
+                self._address + start, end - start, _READ_WRITE
+            )
 
     def open_all(self, start: int, end: int) -> None:
         """Undo ``close_all`` and all ``forbid``: what is opened so is one mapping to the kernel."""
