@@ -13,6 +13,8 @@ import pytest
 
 import arm_client as hb
 from hbrt.findings.record import Finding
+from hbrt.mailbox.handle import SLOT_MASK
+from hbrt.mailbox.table import FIRST_END
 from tests.arm_client.conftest import Chip
 
 Findings: TypeAlias = Callable[[], list[Finding]]
@@ -121,3 +123,16 @@ def test_coherence_is_strict_mode(watched: Chip, findings: Findings) -> None:
     assert watched.outcome(watched.ECHO, mem, out)[0] == 0
     (found,) = findings()
     assert found.kind == "missing-clean"
+
+
+@pytest.mark.parametrize("check", ["race"])
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_task_is_under_way_until_its_end_is_seen(watched: Chip, findings: Findings, *, waits: bool) -> None:
+    out, tasks = watched.mem(), watched.board.session.tasks
+    first = watched.rpc(watched.ECHO, watched.mem(8, b"1"), out)
+    state = tasks.states + ((first.value or 0) & SLOT_MASK)
+    watched.until(lambda: tasks.map[state] >= FIRST_END, "the end of the first")  # which the program does not see
+    if waits:
+        assert hb.hbDSPWaitTaskDone(first, 0) == 0
+    watched.rpc(watched.ECHO, watched.mem(8, b"2"), out)
+    assert [one.kind for one in findings()] == ([] if waits else ["shared-block"])

@@ -10,8 +10,12 @@ from pathlib import Path
 
 import pytest
 
+import arm_client as hb
 from hbrt.findings.record import KINDS, Finding, Place
 from hbrt.findings.sarif import sarif_of
+from tests.watched import program_with, shared_board
+
+OPS = Path(__file__).parents[2] / "arm_client" / "images" / "ops.py"
 
 FREED = Finding(
     "use-after-free",
@@ -83,3 +87,17 @@ def test_file_that_cannot_be_written(tmp_path: Path) -> None:
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert "cannot be written to" in done.stderr
+
+
+def test_status_prints_that_of_a_board() -> None:
+    with shared_board(OPS) as paths, program_with(paths, "memory") as board:
+        mem = hb.hbSysMem()
+        assert hb.hbSysAllocMem(mem, 64) == 0
+        assert hb.hbSysFreeMem(mem) == 0
+        assert hb.hbSysFreeMem(mem) != 0
+        command = [sys.executable, "-m", "hbrt", "status", "--sarif", "--board", str(board.path)]
+        log = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        (result,) = log["runs"][0]["results"]
+        assert result["ruleId"] == "double-free"
+        assert result["partialFingerprints"]["hbrt/v1"] == board.status()["findings"][0]["fingerprint"]
+        assert len(result["relatedLocations"]) == 2
