@@ -56,6 +56,7 @@ class Block:
         "is_registered",
         "is_reported",
         "is_shared_reported",
+        "is_stale_reported",
         "marks",
         "phy_addr",
         "registrations",
@@ -81,6 +82,7 @@ class Block:
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
         self.is_reported = False  # the program has heard that it did not clean this block
         self.is_shared_reported = False  # likewise, that two unfinished tasks use it
+        self.is_stale_reported = False  # likewise, that the CPU read what a task had changed
         self.is_flushed = False  # the program knows that this block needs its flushes
         self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict.checker
         self.address = address_of(self.base if self.image is None else self.image)

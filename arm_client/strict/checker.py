@@ -38,11 +38,13 @@ from arm_client.strict.rules import (
     reach,
     words,
 )
+from arm_client.strict.stale import StaleReads
 from arm_client.strict.structures import StructureWatch
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.findings.checks import Check
 from hbrt.mailbox.handle import SLOT_MASK
+from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_PING
 
@@ -67,10 +69,11 @@ class _Entry:
     ``is_over``: the program has seen that it ended.
     """
 
-    __slots__ = ("footprint", "handle", "is_over", "thread")
+    __slots__ = ("footprint", "handle", "is_over", "site", "thread")
 
     def __init__(self, footprint: TaskFootprint) -> None:
         self.footprint = footprint
+        self.site = ""  # of the submission, under the check coherence
         self.handle = 0
         self.is_over = False
         self.thread = threading.get_ident()
@@ -139,6 +142,7 @@ class TaskChecker:
         self._advised: set[str] = set()  # lines
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
+        self.stale = StaleReads(blocks, lambda mistake: tell(link, mistake)) if Check.COHERENCE in checks else None
         self.structures = StructureWatch(lambda mistake: tell(link, mistake)) if Check.LAYOUT in checks else None
         blocks.on_flush = self._on_flush
         if Check.MEMORY in checks:
@@ -182,6 +186,8 @@ class TaskChecker:
     def close(self) -> None:
         """Check nothing any more, and drop the references between this object, the tasks and the memory."""
         self._tasks.checker = None
+        if self.stale is not None:
+            self.stale.close()
         self._blocks.on_flush = self._blocks.on_double_free = None
         self._entries.clear()
 
@@ -216,11 +222,23 @@ class TaskChecker:
     def _on_flush(self, block: Block, start: int, end: int) -> None:
         block.is_flushed = True
         self.mark(block, start, end)
+        if self.stale is not None:
+            self.stale.note_flush(block)
 
     def note_end(self, handle: int) -> None:
         """The program has seen that a task has ended: what it submits from now on is in order behind that."""
         for entry in list(self._entries):
-            entry.is_over = entry.is_over or entry.handle == handle
+            if entry.handle == handle and not entry.is_over:
+                entry.is_over = True
+                if self.stale is not None:
+                    self._close_stale(self.stale, entry)
+
+    def _close_stale(self, stale: StaleReads, entry: _Entry) -> None:
+        footprint = entry.footprint
+        addresses = [footprint.output.start, *(address for _, address in footprint.pointers)]
+        for block in {self._block_of(address) for address in addresses}:
+            if block is not None:
+                stale.close_stale(block, footprint.cmd, entry.site)
 
     def _is_unfinished(self, entry: _Entry) -> bool:
         """Whether nothing orders a task before the next: one that ended in time by luck counts as unfinished."""
@@ -246,6 +264,8 @@ class TaskChecker:
         if self._blocks.is_strict:
             self._check_cache(footprint)
         entry = _Entry(footprint)
+        if self.stale is not None:
+            entry.site = call_site(MOST_SITE)
         if not (self._blocks.is_strict or self._looks_for_races):
             return entry
         with self._lock:

@@ -57,6 +57,12 @@ def on_fault(mender: Mender) -> None:
         _sigaction(number, ctypes.byref(action), ctypes.byref(_before[number]))
 
 
+def no_fault(mender: Mender) -> None:
+    """Undo ``on_fault``."""
+    if mender in _menders:
+        _menders.remove(mender)
+
+
 def _handle(number: int, info: int, context: int) -> None:
     is_sent = ctypes.c_int.from_address(info + _CODE_OFFSET).value <= 0  # by a process: nothing comes again by itself
     try:

@@ -59,6 +59,7 @@ KINDS: Final = {
     "ping-blocks": Kind(Severity.WARNING),
     "relay-died": Kind(Severity.WARNING, is_programs=False),
     "shared-block": Kind(Severity.ERROR, is_told=True),
+    "stale-read": Kind(Severity.ERROR, is_told=True),
     "stalled-core": Kind(Severity.ERROR, is_programs=False),
     "stray-access": Kind(Severity.ERROR),
     "tcm-left": Kind(Severity.WARNING),

@@ -1,0 +1,143 @@
+"""Reads, by the CPU, of cached memory that a task wrote and that was not invalidated, under the check ``coherence``.
+
+When the program has seen the end of a task, the pages of a block's image in which the device's bytes have changed are
+closed. The first access to such a page opens it. When it is a read, by code that is not the runtime's, in a cache line
+that has a stale byte, it is a mistake: what memory held before the task is read. Bytes that nobody reads are none.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import sys
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from arm_client.strict.report import Mistake
+from hbrt.ddr.faults import no_fault, on_fault
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.findings.record import Place
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from types import FrameType
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from arm_client.memory.block import Block
+    from arm_client.memory.blocks import Blocks
+
+LINE_BYTES: Final = 64
+"""A cache line; emulator's choice, that of the Cortex-A55 of the J5."""
+_RUNTIME = {"arm_client", "hbrt"}
+_CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
+_mprotect = ctypes.CDLL(None, use_errno=True).mprotect
+_mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+
+
+class _Writer(NamedTuple):
+    """Who wrote a block last: the command, and the line that submitted its task."""
+
+    block: Block
+    cmd: int
+    site: str
+
+
+class StaleReads:
+    """Closes stale pages of this process's blocks, and finds reads there.
+
+    Args:
+        blocks: Its memory.
+        find: Takes a mistake.
+    """
+
+    def __init__(self, blocks: Blocks, find: Callable[[Mistake], None]) -> None:
+        self._blocks = blocks
+        self._find = find
+        self._closed: dict[int, _Writer] = {}  # by address of the page
+        on_fault(self._on_fault)
+
+    def close_stale(self, block: Block, cmd: int, site: str) -> None:
+        """Close the pages of a block that a task has made stale.
+
+        Args:
+            block: The block; one without an image has no stale bytes.
+            cmd: The task's command.
+            site: The line that submitted it.
+        """
+        if block.image is None or block.is_stale_reported:
+            return
+        import numpy as np
+
+        for page in np.unique(np.flatnonzero(_stale_bytes(block, 0, block.size_bytes)) // PAGE_BYTES):
+            address = block.address + int(page) * PAGE_BYTES
+            if not _mprotect(address, PAGE_BYTES, _CLOSED):
+                self._closed[address] = _Writer(block, cmd, site)
+
+    def note_flush(self, block: Block) -> None:
+        """Look anew at what is stale of a block that was flushed, in part perhaps."""
+        writers = [writer for writer in self._closed.values() if writer.block is block]
+        self._open(block)
+        if writers:
+            self.close_stale(*writers[0])
+
+    def close(self) -> None:
+        """Open everything, and look at no fault any more."""
+        for writer in list(self._closed.values()):
+            self._open(writer.block)
+        no_fault(self._on_fault)
+
+    def _open(self, block: Block) -> None:
+        for address, writer in list(self._closed.items()):
+            if writer.block is block:
+                del self._closed[address]
+                _mprotect(address, PAGE_BYTES, _OPEN)
+
+    def _on_fault(self, address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
+        writer = self._closed.pop(address & -PAGE_BYTES, None)
+        if writer is None or self._blocks.holding(writer.block.phy_addr) is not writer.block:
+            return False
+        _mprotect(address & -PAGE_BYTES, PAGE_BYTES, _OPEN)
+        block, at = writer.block, address - writer.block.address
+        site = _reader(sys._getframe(1))  # noqa: SLF001 - whose access it is
+        if is_write or not site or block.is_stale_reported:
+            return True
+        start = at & -LINE_BYTES
+        count = int(_stale_bytes(block, start, min(start + LINE_BYTES, block.size_bytes)).sum())
+        if count:
+            block.is_stale_reported = True
+            self._find(_stale_read(writer, at, count, site))
+        return True
+
+
+def _reader(frame: FrameType | None) -> str:
+    """``file:line`` of the innermost code that runs; empty when it is the runtime's own."""
+    while frame is not None and frame.f_code.co_filename.endswith(("arm_client/strict/stale.py", "hbrt/ddr/faults.py")):
+        frame = frame.f_back
+    if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] in _RUNTIME:
+        return ""
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _stale_bytes(block: Block, start: int, end: int) -> NDArray[np.bool_]:
+    """Which bytes of a range the device has changed since the last flush, and the CPU has not."""
+    import numpy as np
+
+    views = (block.base, block.flushed, block.image)
+    device, flushed, image = (np.frombuffer(view[start:end], np.uint8) for view in views if view is not None)
+    stale: NDArray[np.bool_] = (device != flushed) & (image == flushed)
+    return stale
+
+
+def _stale_read(writer: _Writer, at: int, count: int, site: str) -> Mistake:
+    block = writer.block
+    return Mistake(
+        "stale-read",
+        f"{site} reads byte {at} of the cached block {block.phy_addr:#x}+{block.size_bytes:#x}, in whose cache line a "
+        f"task of command {writer.cmd:#x}, submitted at {writer.site}, has changed {count} bytes: the CPU sees what "
+        "memory held before. Call hbSysFlushMem with HB_SYS_MEM_CACHE_INVALIDATE after the wait, before the read.",
+        (
+            Place("read", site, phy_addr=block.phy_addr + at, size_bytes=1, block=block.phy_addr),
+            Place("submitted", writer.site, cmd=writer.cmd, block=block.phy_addr, block_bytes=block.size_bytes),
+        ),
+    )
