@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hbrt.ddr.faults import on_fault
-from hbrt.errors import RequestRefusedError
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
@@ -28,11 +26,8 @@ def install(teller: Callable[[int], str]) -> None:
 
 def note(link: Link, kind: str, text: str, *places: Place) -> None:
     """Have the board keep what ends this process as a finding."""
-    import json
-
     link.request_ms = _NOTE_MS
-    with contextlib.suppress(RequestRefusedError):  # the sentence on standard error remains
-        link.request("found", kind=kind, text=text, places=json.dumps([place.as_dict() for place in places]))
+    link.find(kind, text, *places)  # where the board keeps none, the sentence on standard error remains
 
 
 def _tell(address: int, _is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it

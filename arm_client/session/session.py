@@ -22,7 +22,6 @@ from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.errors import BoardError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
-from hbrt.protocol.control import MAX_TEXT
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -123,11 +122,7 @@ class Session:
 
     def _report(self, found: Finding) -> None:
         """Have the board keep a finding of an op that this process ran."""
-        import json
-
-        places = json.dumps([place.as_dict() for place in found.places])
-        with contextlib.suppress(RequestRefusedError):  # the call that follows says what ails the board
-            self.link.request("found", kind=found.kind, text=found.text[:MAX_TEXT], places=places)
+        self.link.find(found.kind, found.text, *found.places)
 
     def abandon_in_child(self) -> None:
         """In a fork's child: keep no hold on the parent's lease nor on its private board."""

@@ -5,11 +5,9 @@ A board says nothing: its DSP reads what memory held before, a structure of zero
 
 from __future__ import annotations
 
-import contextlib
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from arm_client.cabi.call_site import call_site
-from arm_client.cabi.last_error import RequestRefusedError
 from hbrt.findings.record import KINDS, Place
 from hbrt.protocol.control import MEMORY_USES, MOST_SITE
 
@@ -127,7 +125,6 @@ def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mist
 
 def tell(link: Link, mistake: Mistake) -> None:
     """Have the board keep a mistake, with the line that calls; log it here when the board does not tell the program."""
-    import json
     import logging
 
     site = call_site(MOST_SITE)
@@ -135,6 +132,4 @@ def tell(link: Link, mistake: Mistake) -> None:
     if KINDS[mistake.kind].is_told:
         logging.getLogger("hbrt").warning("%s", text)
     main, *others = mistake.places
-    places = [place.as_dict() for place in (main if main.site else main._replace(site=site), *others)]
-    with contextlib.suppress(RequestRefusedError):  # the call that follows says what ails the board
-        link.request("found", kind=mistake.kind, text=text, places=json.dumps(places))
+    link.find(mistake.kind, text, main if main.site else main._replace(site=site), *others)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import select
 import socket
 import sys
 import threading
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from hbrt.attach.question import Question
 from hbrt.attach.requests import Requests
@@ -20,6 +21,9 @@ from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from hbrt.findings.record import Place
 
 ATTACH_SECONDS = 10.0
 REQUEST_MS = 60_000
@@ -73,6 +77,21 @@ class Link(Protocol):
 
     def watch_lease(self) -> None:
         """From now on, have the doorbell rung when the board goes: for a thread that sleeps on the doorbell alone."""
+
+    def find(self, kind: str, text: str, *places: Place) -> None:
+        """Have the board keep a finding of this process's own; a board that is gone keeps none.
+
+        Args:
+            kind: Of hbrt.findings.record.KINDS.
+            text: The sentence, with values and what to do.
+            places: The sides of the mistake, the main one first.
+        """
+        import json
+
+        with contextlib.suppress(RequestRefusedError):
+            self.request(
+                "found", kind=kind, text=text[: wire.MAX_TEXT], places=json.dumps([place.as_dict() for place in places])
+            )
 
     def watch_tasks(self, checks: int) -> int:
         """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all that is watched then."""
