@@ -1,6 +1,6 @@
 """Findings as a SARIF log, which tools for code review read. Pure.
 
-Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0,
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) (2.1.0), 3.13 sarifLog object,
 https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 """
 
