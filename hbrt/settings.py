@@ -60,6 +60,12 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),
     Setting(
+        "HBRT_EVICTION",
+        "seeded:none|random:SEED",
+        "none",
+        "whether the strict cache also writes lines back by itself, drawn from the seed, a whole number",
+    ),
+    Setting(
         "HBRT_CHECK",
         "words:tell|fail|fail-fast|memory|coherence|dma|layout|race|all|advice",
         "tell",

@@ -376,6 +376,10 @@ class Blocks:
         ddr = self._link.ddr
         return [(start, start + size) for start, size in ((ddr.address, len(ddr.bytes)), *images)]
 
+    def cached(self) -> list[Block]:
+        """Blocks that the CPU sees through an image of its own, by address: the same order in each run."""
+        return sorted((one for one in self._blocks.values() if one.image is not None), key=lambda one: one.phy_addr)
+
     def owned(self) -> list[Block]:
         """Blocks that this process allocated and has not freed, by address."""
         self.free_abandoned()

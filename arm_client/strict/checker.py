@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, cast
 
 from arm_client.cabi.call_site import call_site
 from arm_client.strict.addresses import double_free, refused_block, virtual_words
+from arm_client.strict.eviction import Eviction
 from arm_client.strict.report import (
     ENDLESS_WAIT,
     Mistake,
@@ -40,6 +41,7 @@ from arm_client.strict.rules import (
 )
 from arm_client.strict.stale import StaleReads
 from arm_client.strict.structures import StructureWatch
+from hbrt import settings
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.findings.checks import Check
@@ -142,6 +144,8 @@ class TaskChecker:
         self._advised: set[str] = set()  # lines
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
         self._all_cores = (1 << link.core_count) - 1
+        how, seed = settings.seeded("HBRT_EVICTION")
+        self._eviction = Eviction(seed) if how == "random" and blocks.is_strict else None
         self.stale = StaleReads(blocks, lambda mistake: tell(link, mistake)) if Check.COHERENCE in checks else None
         self.structures = StructureWatch(lambda mistake: tell(link, mistake)) if Check.LAYOUT in checks else None
         blocks.on_flush = self._on_flush
@@ -230,8 +234,13 @@ class TaskChecker:
         for entry in list(self._entries):
             if entry.handle == handle and not entry.is_over:
                 entry.is_over = True
+                self._evict()
                 if self.stale is not None:
                     self._close_stale(self.stale, entry)
+
+    def _evict(self) -> None:
+        if self._eviction is not None:
+            self._eviction.evict(self._blocks.cached())
 
     def _close_stale(self, stale: StaleReads, entry: _Entry) -> None:
         footprint = entry.footprint
@@ -263,6 +272,7 @@ class TaskChecker:
             self.structures.look_into(cmd, block.address + input_phy - block.phy_addr, input_bytes)
         if self._blocks.is_strict:
             self._check_cache(footprint)
+        self._evict()
         entry = _Entry(footprint)
         if self.stale is not None:
             entry.site = call_site(MOST_SITE)

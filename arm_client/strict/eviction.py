@@ -1,0 +1,45 @@
+"""Lines that a cache writes back by itself: of strict mode, drawn from a seed (``HBRT_EVICTION=random:SEED``).
+
+A real cache makes room when it likes, so a program without CLEAN works sometimes, and bytes that the CPU wrote into an
+output block may replace the result. When a task is submitted, and when the program sees its end, each dirty line of a
+block's image is written back with a chance of one half. Emulator: the moments and the chance are its choice.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING, Final
+
+from arm_client.strict.stale import LINE_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from arm_client.memory.block import Block
+
+CHANCE: Final = 0.5
+
+
+class Eviction:
+    """Writes dirty lines back by chance.
+
+    Args:
+        seed: Of the drawing: the same program has the same lines written back.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - repeatable, for a test
+
+    def evict(self, blocks: Iterable[Block]) -> None:
+        """Write some of the dirty lines of blocks back; a flush that is due stays due."""
+        import numpy as np  # strict mode alone pays for it
+
+        for block in blocks:
+            if block.image is None or block.flushed is None:
+                continue
+            image, flushed = (np.frombuffer(view, np.uint8) for view in (block.image, block.flushed))
+            for line in np.unique(np.flatnonzero(image != flushed) // LINE_BYTES):
+                if self._random.random() < CHANCE:
+                    start = int(line) * LINE_BYTES
+                    end = min(start + LINE_BYTES, block.size_bytes)
+                    block.base[start:end] = block.image[start:end]
