@@ -70,7 +70,7 @@ class _Pool:
 _pool = _Pool()
 # A leak is of a client that has gone. What strict mode tells of tasks shows in the test's results, which may be its
 # point, and an op may share a block out in ways that nobody else sees.
-_NO_DISORDER = {"endless-wait", "injected", "leak", "missing-clean", "ping-blocks", "shared-block"}
+_NO_DISORDER = {"endless-wait", "injected", "leak", "missing-clean", "needless-flush", "ping-blocks", "shared-block"}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -45,6 +45,7 @@ class Blocks:
         self.is_strict = is_strict
         # What strict mode asks to hear of: a range of a cached block that was flushed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
+        self.before_flush: Callable[[Block, int, int, int], None] | None = None  # the same, before it is, with the flag
         # What the check memory asks to hear of: a block that is freed once more, and where.
         self.on_double_free: Callable[[FreedBlock, str], None] | None = None
 
@@ -332,6 +333,8 @@ class Blocks:
                 f"{'' if block is None else f'Its block is {block.phy_addr:#x}+{block.size_bytes:#x}.'}".rstrip(),
             )
         start = phy_addr - block.phy_addr
+        if self.before_flush is not None and block.image is not None:
+            self.before_flush(block, start, start + size_bytes, flag)
         move = block.clean if flag == HB_SYS_MEM_CACHE_CLEAN else block.invalidate
         move(start, start + size_bytes)
         if self.on_flush is not None and block.image is not None:

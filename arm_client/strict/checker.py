@@ -22,6 +22,8 @@ from arm_client.strict.report import (
     ENDLESS_WAIT,
     Mistake,
     MistakeError,
+    is_needless,
+    needless_flush,
     shared_block,
     tell,
     unclean,
@@ -48,7 +50,7 @@ from hbrt.findings.checks import Check
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
-from hbrt.types import HB_DSP_RPC_CMD_PING
+from hbrt.types import HB_DSP_RPC_CMD_PING, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -149,6 +151,8 @@ class TaskChecker:
         self.stale = StaleReads(blocks, lambda mistake: tell(link, mistake)) if Check.COHERENCE in checks else None
         self.structures = StructureWatch(lambda mistake: tell(link, mistake)) if Check.LAYOUT in checks else None
         blocks.on_flush = self._on_flush
+        if Check.COHERENCE | Check.ADVICE in checks:
+            blocks.before_flush = self._advise_on_flush
         if Check.MEMORY in checks:
             blocks.on_double_free = lambda gone, freed_at: tell(link, double_free(gone, freed_at))
         self._tasks.checker = self
@@ -182,17 +186,28 @@ class TaskChecker:
         """Advise a limit for a C name that waits without one; the habits of Python have theirs from the watchdog."""
         if Check.ADVICE not in self._checks or caller != "hbDSPWaitTaskDone":
             return
+        self._advise(ENDLESS_WAIT)
+
+    def _advise_on_flush(self, block: Block, start: int, end: int, flag: int) -> None:
+        """Advise against a flush that moves nothing."""
+        if end > start and is_needless(block, start, end, flag):
+            self._advise(needless_flush(Span(block.phy_addr + start, block.phy_addr + end), flag))
+        if flag == HB_SYS_MEM_CACHE_INVALIDATE and end - start == block.size_bytes:
+            block.is_given = False
+
+    def _advise(self, mistake: Mistake) -> None:
+        """Tell an advice, once a line."""
         site = call_site()
         if site not in self._advised:
             self._advised.add(site)
-            tell(self._link, ENDLESS_WAIT)
+            tell(self._link, mistake)
 
     def close(self) -> None:
         """Check nothing any more, and drop the references between this object, the tasks and the memory."""
         self._tasks.checker = None
         if self.stale is not None:
             self.stale.close()
-        self._blocks.on_flush = self._blocks.on_double_free = None
+        self._blocks.on_flush = self._blocks.before_flush = self._blocks.on_double_free = None
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:
@@ -365,6 +380,7 @@ class TaskChecker:
         for span in (into, out, *(Span(address, address) for _, address in found)):
             block = self._block_of(span.start)
             if block is not None and block.image is not None:
+                block.is_given = True
                 self.mark(block, span.start - block.phy_addr, span.end - block.phy_addr)
         if into.start:
             self.check_input("input block", into.start, into.end - into.start)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from arm_client.cabi.call_site import call_site
 from hbrt.findings.record import KINDS, Place
 from hbrt.protocol.control import MEMORY_USES, MOST_SITE
+from hbrt.types import HB_SYS_MEM_CACHE_CLEAN
 
 if TYPE_CHECKING:
     from arm_client.memory.block import Block
@@ -120,6 +121,29 @@ def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mist
             Place(MEMORY_USES[use], cmd=cmd, phy_addr=span.start, size_bytes=span.end - span.start)
             for cmd, use in (new, old)
         ),
+    )
+
+
+def is_needless(block: Block, start: int, end: int, flag: int) -> bool:
+    """Whether a flush would move bytes that nobody has written since the last one."""
+    if block.image is None or block.flushed is None:
+        return False
+    if flag == HB_SYS_MEM_CACHE_CLEAN:
+        return block.image[start:end] == block.flushed[start:end]
+    return not block.is_given and block.base[start:end] == block.flushed[start:end]
+
+
+def needless_flush(span: Span, flag: int) -> Mistake:
+    """Advice on a flush that moves nothing."""
+    is_clean = flag == HB_SYS_MEM_CACHE_CLEAN
+    name, why = (
+        ("CLEAN", "the CPU has changed no byte there") if is_clean else ("INVALIDATE", "no task has had the block")
+    )
+    return Mistake(
+        "needless-flush",
+        f"HB_SYS_MEM_CACHE_{name} of {span} moves nothing: {why} since the last flush. On a "
+        "board it takes time all the same; leave it out where that is always so.",
+        (Place("flushes", phy_addr=span.start, size_bytes=span.end - span.start),),
     )
 
 

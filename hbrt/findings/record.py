@@ -53,6 +53,7 @@ KINDS: Final = {
     "leak": Kind(Severity.WARNING),
     "left-mapped": Kind(Severity.WARNING),
     "missing-clean": Kind(Severity.ERROR, is_told=True),
+    "needless-flush": Kind(Severity.ADVICE, is_told=True),
     "not-mapped": Kind(Severity.ERROR),
     "out-of-block": Kind(Severity.ERROR),
     "overrun": Kind(Severity.ERROR),

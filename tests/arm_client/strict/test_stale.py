@@ -105,3 +105,23 @@ def test_block_is_freed_with_stale_pages(dsp_board: Board) -> None:
     again.flush(HB_SYS_MEM_CACHE_INVALIDATE)
     assert np.allclose(again.y, 1 / COUNT)
     assert again.found() == []
+
+
+@pytest.mark.dsp_board(check="coherence,advice")
+class TestNeedlessFlush:
+    def test_flush_that_moves_nothing_is_advised_against_once_a_line(self, softmax: Softmax) -> None:
+        softmax.flush(HB_SYS_MEM_CACHE_INVALIDATE)
+        for _ in range(3):
+            softmax.flush(HB_SYS_MEM_CACHE_CLEAN)
+        told = [one for one in softmax.board.status()["findings"] if one["kind"] == "needless-flush"]
+        assert [one["text"].partition("HB_SYS_")[2][:20] for one in told] == ["MEM_CACHE_INVALIDATE"]
+        assert "test_stale.py:" in told[0]["text"]
+        assert "no task has had the block since the last flush" in told[0]["text"]
+        assert told[0]["severity"] == "advice"
+
+    def test_nothing_is_said_of_one_that_moves_a_byte(self, softmax: Softmax) -> None:
+        softmax.run()
+        softmax.flush(HB_SYS_MEM_CACHE_INVALIDATE)
+        softmax.y[7] = 3
+        softmax.flush(HB_SYS_MEM_CACHE_CLEAN)
+        assert softmax.board.status()["findings"] == []
