@@ -10,7 +10,7 @@ from hbrt.cli.tables import Column, show_json, show_table
 from hbrt.control.ask import ask
 from hbrt.injection.fault import ACTIONS
 
-_ACTIONS = "".join(f"\n\n  {action}: {what}" for action, what in ACTIONS.items())
+_ACTIONS = "".join(f"\n    {action}: {what}" for action, what in ACTIONS.items())
 
 
 @click.command(
@@ -18,8 +18,11 @@ _ACTIONS = "".join(f"\n\n  {action}: {what}" for action, what in ACTIONS.items()
     epilog="Example: hbrt inject 'kill-core core=1 call=3' 'refuse-alloc call=2'",
     help=f"""Have each FAULT come, and list those that are still to come; without any, list them.
 
-    A fault is an action and words such as core=1, call=3 (the third call from now on), times=2, cmd=0x400, ms=50; or
-    chance=0.1 seed=7 instead of call. The actions are:{_ACTIONS}
+    A fault is an action and words such as core=1, call=3 (the third call from now on), times=2, cmd=0x400, ms=50 (100
+    when not given), chance=0.1 with seed=7.
+
+    \b
+    The actions are:{_ACTIONS}
 
     A fault that comes is a finding of its own kind, 'injected'.""",
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import traceback
+from pathlib import Path
 
 from dsp_server import runtime
 from dsp_server.core.views import RangeRefused, Views
@@ -17,6 +18,8 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 _PACKAGED = "dsp_server.ops."
+# Of the frames of an exception those above the op.
+_CALLERS = tuple(str(Path(__file__).parents[1] / name) for name in ("core", "detectors"))
 _LISTING_HEADER = struct.Struct("<II")
 _LISTING_RECORD = struct.Struct("<II56s")
 
@@ -104,8 +107,9 @@ def explain(error: BaseException, map_failure: str, op: str = "The op") -> tuple
         return error.status, str(error)
     if is_refusal(error):
         return Status.HB_DSP_RUN_TASK_FAILED, f"{op} refused the call: {error} {map_failure}".rstrip()
-    # The op's own frames: the first is the core's.
-    trace = error.__traceback__.tb_next if error.__traceback__ is not None else None
+    trace = error.__traceback__
+    while trace is not None and trace.tb_frame.f_code.co_filename.startswith(_CALLERS):
+        trace = trace.tb_next
     text = "".join(traceback.format_exception(type(error), error, trace, limit=-20)).rstrip()
     if map_failure:
         text = f"{text}\n{map_failure}"

@@ -177,9 +177,9 @@ def _refuse_breakpoint(*_: object, **__: object) -> None:
         RuntimeError: always; the text names other ways.
     """
     raise RuntimeError(
-        "breakpoint() needs a terminal, and a core has none. Start the board with --watchdog 0 and a debugger that is "
-        "reached otherwise in the environment, such as PYTHONBREAKPOINT=remote_pdb.set_trace; or call the op without a "
-        "board, op(memoryview(...), memoryview(...), TileManager()), under pdb."
+        "breakpoint() needs a terminal, and a core has none. Run the program with HBRT_INLINE=1 (and HBRT_IMAGE): its "
+        "ops then run in its own process. Or start the board with --watchdog 0 and a debugger that is reached "
+        "otherwise in the environment, such as PYTHONBREAKPOINT=remote_pdb.set_trace."
     )
 
 

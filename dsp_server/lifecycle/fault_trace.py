@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-_CORE = Path(__file__).parents[1] / "core"  # as faulthandler writes it: with unresolved links
-_CALLERS = tuple(f'  File "{_CORE / name}", line ' for name in ("loop.py", "image_loader.py"))
+_SIDE = Path(__file__).parents[1]  # as faulthandler writes it: with unresolved links
+_CALLERS = tuple(
+    f'  File "{_SIDE / name}", line ' for name in ("core/loop.py", "core/image_loader.py", "detectors/run.py")
+)
 
 
 def op_lines(trace: str) -> str:

@@ -13,6 +13,7 @@ import click
 from hbrt import settings
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, board_ref, is_text
 from hbrt.errors import WrongUseError
+from hbrt.findings.checks import checks_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -158,13 +159,21 @@ def _for_what_it_starts(name: str) -> Callable[[click.Context, click.Parameter, 
 
 def check_option(function: F) -> F:
     """Add ``--check``, which is HBRT_CHECK for what the verb starts."""
+    set_it = _for_what_it_starts("HBRT_CHECK")
+
+    def watch(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is not None and not checks_of(value.replace(" ", "").split(",")):
+            why = f"{value!r} watches nothing; write words of memory, coherence, dma, layout, race, all."
+            raise click.BadParameter(why, param=param)
+        set_it(ctx, param, value)
+
     return click.option(
         "--check",
         metavar="WORDS",
-        callback=_for_what_it_starts("HBRT_CHECK"),
+        callback=watch,
         expose_value=False,
-        help="What is watched: memory, coherence, dma, layout, race, or all; with commas between them. "
-        "Default: HBRT_CHECK.",
+        help="What is watched: memory, coherence, dma, layout, race, or all; advice; and fail-fast, which ends an op "
+        "at its first mistake. With commas between them. Default: HBRT_CHECK.",
     )(function)
 
 

@@ -70,7 +70,8 @@ def parse(text: str) -> Fault:
     """
     action, *words = text.split() or [""]
     if action not in ACTIONS:
-        raise BadFaultError(f"{action!r} is no fault; there are {', '.join(ACTIONS)}.")
+        hint = " Put a fault and its words between quotation marks, as 'kill-core core=1'." if "=" in action else ""
+        raise BadFaultError(f"{action!r} is no fault; there are {', '.join(ACTIONS)}.{hint}")
     values: dict[str, Any] = {}
     for word in words:
         name, _, raw = word.partition("=")
@@ -90,13 +91,13 @@ def _checked(fault: Fault) -> Fault:
         "call": (1, MOST_CALL),
         "times": (1, MOST_CALL),
         "cmd": (-1, 0xFFFF),
-        "ms": (0, 1e9),
+        "ms": (0, 1_000_000_000),
         "chance": (0, 1),
     }
     for name, (least, most) in limits.items():
         value = getattr(fault, name)
         if not least <= value <= most:
-            raise BadFaultError(f"{name}={value:g} is out of range: write {least:g} to {most:g}.")
+            raise BadFaultError(f"{name}={value} is out of range: write {least} to {most}.")
     return fault
 
 

@@ -234,6 +234,7 @@ def test_state_of_a_waited_task_out_of_range_lets_its_caller_go(hostile: Hostile
     hostile.be(200, call.slot)
     call.open_gate()
     call.end()  # whatever its status says: nobody waits for ever, and nothing raises
+    until(lambda: call.runs, "the end of the op")  # which polls the gate in the block that is freed next
     call.let_go()
     hostile.nobody_was_harmed()
 

@@ -90,14 +90,15 @@ def command(
     runs a model too, where the extra 'dnn' is installed. --timeout is for each.
 
     PROGRAM is a Python file or an executable file of your own; what follows it are its arguments. Its exit code is its
-    own, or 1 when a mistake of it was found.
+    own, or 1 when a mistake of it was found. With no board running it has a private one, with the image HBRT_IMAGE.
     """
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     if group is None or group == "help":
-        raise click.UsageError(f"Name a group of samples; there are {', '.join([*groups(), GROUP])}.")
+        raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
         ctx.exit(_run_defects(names, timeout, as_json=as_json))
     if group not in groups() and is_program(group):
+        _refuse_options_of_samples(ctx)
         run_program(group, names, board if was_named else None, mode)
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
@@ -119,6 +120,19 @@ def command(
             as_json=as_json,
         )
     )
+
+
+def _refuse_options_of_samples(ctx: click.Context) -> None:
+    """Refuse what would have no effect on a program of the user's own.
+
+    Raises:
+        click.UsageError: one was given.
+    """
+    for name in ("output", "picture", "points", "model", "image", "timeout", "as_json"):
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
+            option = next(param.opts[0] for param in ctx.command.params if param.name == name)
+            hint = " The image of its private board is HBRT_IMAGE=FILE.py." if name == "image" else ""
+            raise click.UsageError(f"{option} is for samples: a program of your own does not take it.{hint}")
 
 
 def _run_samples(

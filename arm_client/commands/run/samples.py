@@ -81,6 +81,9 @@ def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
         click.UsageError: no such group or sample; says which there are.
     """
     if group not in groups():
+        if os.sep in group or "." in group or Path(group).exists():
+            what = "cannot be executed (it is no .py file, either)" if Path(group).exists() else "is not there"
+            raise click.UsageError(f"The program {group} {what}.")
         hint = _nearest_group(group) or _elsewhere(group, ())
         raise click.UsageError(f"There is no group {group!r} of samples; there are {', '.join(groups())}.{hint}")
     known = samples_of(group)

@@ -51,7 +51,7 @@ def test_drawing_is_repeatable_and_near_its_chance() -> None:
         ("delay soon", "'soon' is no word of a fault; there are core, call,"),
         ("delay call=x", "'call=x' has no number"),
         ("delay call=0", "call=0 is out of range: write 1 to"),
-        ("delay chance=2", "chance=2 is out of range: write 0 to 1"),
+        ("delay chance=2", "chance=2.0 is out of range: write 0 to 1"),
         ("delay ms=nan", "ms=nan is out of range"),
     ],
 )

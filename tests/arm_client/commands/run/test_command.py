@@ -157,7 +157,7 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "Name a group of samples; there are "),
+        ((), "Name a program, or a group of samples; there are "),
         (("space",), "There is no group 'space' of samples; there are "),
         (("nn", "softmin"), "The group nn has no sample 'softmin'; it has "),
         (("nn", "pointpilar"), "softmax, digits. Did you mean pointpillars?"),
