@@ -71,8 +71,9 @@ def serve(
                 raise
             if console_fd >= 0:
                 supervisor.console = Console(paths.log, console_fd, loop)
-            if not config.is_private:
-                loop.unwatch(lifeline_fd)
+            loop.unwatch(lifeline_fd)
+            if config.is_private:
+                loop.watch(lifeline_fd, lambda: supervisor.end_with_starter(lifeline_fd))
             supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")
             on_running(removed)
             set_title("daemon", paths.name)

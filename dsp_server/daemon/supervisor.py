@@ -37,6 +37,8 @@ from hbrt.findings.checks import checks_of
 from hbrt.mailbox.table import Mailbox, State
 from hbrt.status import Status
 
+PARTING_SECONDS = 0.05  # between the end of a lifeline and that of a lease, when the kernel closes both
+
 
 class Stop:
     """Whether the board is asked to end: by a signal, a request, or the end of its starter."""
@@ -163,6 +165,18 @@ class Supervisor:
         self.log_bound.poll()
         if self.reloader is not None:
             self.reloader.open()
+
+    def end_with_starter(self, lifeline_fd: int) -> None:
+        """End, since the starter has gone; one that a signal ended hangs up its lease after this lifeline.
+
+        Args:
+            lifeline_fd: Readable since then.
+        """
+        self.loop.unwatch(lifeline_fd)
+        if self.clients.by_id:  # what it leaves is looked for first
+            self.loop.later(PARTING_SECONDS, self.stop.ask)
+        else:
+            self.stop.ask()
 
     def run(self) -> None:
         """Serve until asked to end."""
