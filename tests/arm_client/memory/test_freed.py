@@ -63,7 +63,8 @@ def test_fault_says_which_block_it_was(tmp_path: Path, use: str, alloc: str) -> 
 def test_a_handler_that_was_there_before_gets_the_fault_too(tmp_path: Path) -> None:
     status, said, _ = run(USES["memmove"], before="import faulthandler; faulthandler.enable()", HBRT_HOME=str(tmp_path))
     assert status == -signal.SIGSEGV
-    assert said.index("hbrt: use-after-free") < said.index("Fatal Python error: Segmentation fault")
+    # Its line comes in pieces, between which the board may say its own.
+    assert said.index("hbrt: use-after-free") < said.index("Fatal Python error")
 
 
 @pytest.mark.parametrize("use", ["ctypes.string_at(8)", "os.kill(os.getpid(), 11)", "os.kill(os.getpid(), 7)"])
