@@ -17,7 +17,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -57,6 +58,16 @@ class Rounds:
 def percentile(ordered: Sequence[int], fraction: float) -> int:
     """Return the nearest-rank percentile of values in ascending order; ``fraction`` is 0.5 for the median."""
     return ordered[min(len(ordered) - 1, int(fraction * len(ordered)))]
+
+
+def p50_us(action: Callable[[], object], times: int) -> float:
+    """Return the median time of ``action``, in microseconds."""
+    found = []
+    for _ in range(times):
+        before_ns = time.perf_counter_ns()
+        action()
+        found.append(time.perf_counter_ns() - before_ns)
+    return percentile(sorted(found), 0.5) / 1e3
 
 
 def usable_cpus() -> set[int]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,7 +21,7 @@ import numpy as np
 from arm_client.client import Board
 from arm_client.session.session import Session
 from benchmarks._checks_image import DOUBLE_CMD
-from benchmarks._measure import Rounds, machine, percentile, private_directory, raise_on_sigterm, table
+from benchmarks._measure import Rounds, machine, p50_us, private_directory, raise_on_sigterm, table
 from benchmarks._report import Goal
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths
@@ -87,16 +86,6 @@ def calls(board: Board, count: int) -> dict[str, Callable[[], object]]:
         f"dequantize of {count:,}": lambda: board.call(DEQUANTIZE_CMD, dequantize, out),
         f"{BY_HAND} of {count:,}": lambda: board.call(DOUBLE_CMD, real, out),
     }
-
-
-def p50_us(action: Callable[[], object], times: int) -> float:
-    """Return the median time of ``action``, in microseconds."""
-    found = []
-    for _ in range(times):
-        before_ns = time.perf_counter_ns()
-        action()
-        found.append(time.perf_counter_ns() - before_ns)
-    return percentile(sorted(found), 0.5) / 1e3
 
 
 def measure(rounds: int, times: int) -> dict[str, dict[str, Rounds]]:

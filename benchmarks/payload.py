@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from benchmarks._measure import Rounds, machine, percentile, private_directory, raise_on_sigterm, table
+from benchmarks._measure import Rounds, machine, p50_us, private_directory, raise_on_sigterm, table
 from benchmarks._peers.board import ADD_CMD, NOOP_CMD, running_board
 from benchmarks._report import Goal
 
@@ -33,16 +32,6 @@ if TYPE_CHECKING:
 SMALL_BYTES, LARGE_BYTES = 64, 64 << 20
 NOOPS_A_ROUND = 300
 NOOP_LIMIT, ADD_LIMIT = 1.2, 1.05
-
-
-def p50_us(action: Callable[[], object], times: int) -> float:
-    """Return the median time of ``action``, in microseconds."""
-    found = []
-    for _ in range(times):
-        before_ns = time.perf_counter_ns()
-        action()
-        found.append(time.perf_counter_ns() - before_ns)
-    return percentile(sorted(found), 0.5) / 1e3
 
 
 def alternate(actions: dict[str, Callable[[], object]], rounds: int, times: int) -> dict[str, Rounds]:

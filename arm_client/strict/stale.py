@@ -7,7 +7,6 @@ that has a stale byte, it is a mistake: what memory held before the task is read
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from arm_client.strict.report import Mistake
 from hbrt.ddr.faults import no_fault, on_fault
 from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.private_pages import mprotect
 from hbrt.findings.record import Place
 
 if TYPE_CHECKING:
@@ -31,8 +31,6 @@ LINE_BYTES: Final = 64
 """A cache line; emulator's choice, that of the Cortex-A55 of the J5."""
 _RUNTIME = {"arm_client", "hbrt"}
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
-_mprotect = ctypes.CDLL(None, use_errno=True).mprotect
-_mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 class _Writer(NamedTuple):
@@ -71,7 +69,7 @@ class StaleReads:
 
         for page in np.unique(np.flatnonzero(_stale_bytes(block, 0, block.size_bytes)) // PAGE_BYTES):
             address = block.address + int(page) * PAGE_BYTES
-            if not _mprotect(address, PAGE_BYTES, _CLOSED):
+            if not mprotect(address, PAGE_BYTES, _CLOSED):
                 self._closed[address] = _Writer(block, cmd, site)
 
     def note_flush(self, block: Block) -> None:
@@ -91,13 +89,13 @@ class StaleReads:
         for address, writer in list(self._closed.items()):
             if writer.block is block:
                 del self._closed[address]
-                _mprotect(address, PAGE_BYTES, _OPEN)
+                mprotect(address, PAGE_BYTES, _OPEN)
 
     def _on_fault(self, address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
         writer = self._closed.pop(address & -PAGE_BYTES, None)
         if writer is None or self._blocks.holding(writer.block.phy_addr) is not writer.block:
             return False
-        _mprotect(address & -PAGE_BYTES, PAGE_BYTES, _OPEN)
+        mprotect(address & -PAGE_BYTES, PAGE_BYTES, _OPEN)
         block, at = writer.block, address - writer.block.address
         site = _reader(sys._getframe(1))  # noqa: SLF001 - whose access it is
         if is_write or not site or block.is_stale_reported:

@@ -7,7 +7,6 @@ for the op (a file read into the range, for one), which fail with EFAULT.
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import sys
 from collections.abc import Callable
@@ -17,13 +16,12 @@ from typing import TypeAlias
 
 from hbrt.ddr.faults import on_fault
 from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.private_pages import mprotect
 
 NO_ACCESS, READ_ONLY = 0, mmap.PROT_READ
 _OPEN = mmap.PROT_READ | mmap.PROT_WRITE
 _NOT_OPS = {"ctypes", "numpy", "cv2", "hbrt", "contextlib"}
 _NOT_OP_MODULES = "dsp_server.detectors", "dsp_server.hardware", "dsp_server.runtime"
-_libc = ctypes.CDLL(None, use_errno=True)
-_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
 
 OnTouch: TypeAlias = Callable[[int, bool], None]
@@ -98,12 +96,12 @@ def _protect(start: int, end: int) -> bool:
     guards = [guard for guard in _guards if guard.start < end and start < guard.end]
     if all(guard.start <= start and end <= guard.end for guard in guards):  # as a rule there is one, or none
         access = min((guard.access for guard in guards), default=_OPEN)
-        return not _libc.mprotect(start, end - start, access)
+        return not mprotect(start, end - start, access)
     cuts = {start, end, *(max(guard.start, start) for guard in guards), *(min(guard.end, end) for guard in guards)}
     is_done = True
     for first, last in pairwise(sorted(cuts)):
         over = (guard.access for guard in guards if guard.start <= first and last <= guard.end)
-        is_done &= not _libc.mprotect(first, last - first, min(over, default=_OPEN))
+        is_done &= not mprotect(first, last - first, min(over, default=_OPEN))
     return is_done
 
 

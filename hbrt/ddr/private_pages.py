@@ -36,7 +36,9 @@ _mmap.argtypes = (
 )  # fmt: skip
 _mremap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p)
 _mmap.restype = _mremap.restype = ctypes.c_void_p
-_libc.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+mprotect = _libc.mprotect
+"""The kernel's call: address, bytes, what is allowed; 0 when it is done."""
+mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
@@ -119,13 +121,13 @@ class PrivatePages:
             self._forbidden[start] = end
             insort(self._forbidden_starts, start)
             first = self._kept[start][0] if start in self._kept else start
-            _libc.mprotect(self._address + first, end - first, _NO_ACCESS)
+            mprotect(self._address + first, end - first, _NO_ACCESS)
 
     @staticmethod
     def empty(pages: mmap.mmap, address: int) -> None:
         """Give the bytes of other pages of this process back to the host, and let every access to them fault."""
         pages.madvise(mmap.MADV_REMOVE)
-        _libc.mprotect(address, len(pages), _NO_ACCESS)
+        mprotect(address, len(pages), _NO_ACCESS)
 
     def forbidden(self, start: int, end: int) -> list[int]:
         """Starts of the forbidden ranges that overlap a range."""
@@ -144,13 +146,13 @@ class PrivatePages:
                 return
             self._forbidden_starts.remove(start)
             if not self._is_final and self._opened is None:
-                _libc.mprotect(self._address + start, end - start, _READ_WRITE)
+                mprotect(self._address + start, end - start, _READ_WRITE)
 
     def close_all(self, start: int, end: int) -> None:
         """Let every access to a range fault, but for parts of it that ``open`` opens."""
         with self._lock:
             self._opened = set()
-            _libc.mprotect(self._address + start, end - start, _NO_ACCESS)
+            mprotect(self._address + start, end - start, _NO_ACCESS)
 
     def open(self, start: int, end: int) -> bool:
         """Open a part of what ``close_all`` closed; False when too many are open: the kernel has 65 530 mappings."""
@@ -158,15 +160,13 @@ class PrivatePages:
             if self._opened is None or self._is_final:
                 return True
             self._opened.add(start)
-            return len(self._opened) <= MOST_OPEN and not _libc.mprotect(
-                self._address + start, end - start, _READ_WRITE
-            )
+            return len(self._opened) <= MOST_OPEN and not mprotect(self._address + start, end - start, _READ_WRITE)
 
     def open_all(self, start: int, end: int) -> None:
         """Undo ``close_all`` and all ``forbid``: what is opened so is one mapping to the kernel."""
         with self._lock:
             self._opened = None
-            _libc.mprotect(self._address + start, end - start, _READ_WRITE)
+            mprotect(self._address + start, end - start, _READ_WRITE)
 
     def close(self, start: int, end: int) -> None:
         """Undo ``open``, from the moment on at which nothing looks at the range."""
@@ -175,7 +175,7 @@ class PrivatePages:
                 return
             self._opened.discard(start)
             first = self._kept[start][0] if start in self._kept else start
-            _libc.mprotect(self._address + first, end - first, _NO_ACCESS)
+            mprotect(self._address + first, end - first, _NO_ACCESS)
 
     @property
     def is_closed(self) -> bool:

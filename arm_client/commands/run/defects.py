@@ -10,15 +10,13 @@ from __future__ import annotations
 import ast
 import os
 import re
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from arm_client.commands.run.child import run_module
 from hbrt import settings
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths, private_directory
@@ -172,23 +170,10 @@ def _run(defect: Defect, function: str, directory: str, timeout_s: float) -> Run
     board = BoardPaths(Path(directory))
     ask(board, "forget")
     environment = {**os.environ, "HBRT_BOARD": directory, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": "direct"}
-    command = [sys.executable, "-P", "-m", "arm_client.commands.run.defect", str(defect.file), function]
-    # A file for what it prints: it may leave children behind that hold a pipe open.
-    with tempfile.TemporaryFile() as printed:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment)
-        try:
-            code = process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            code = -1
-        finally:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-        printed.seek(0)
-        output = printed.read().decode("utf-8", "replace")
+    ended = run_module("defect", [str(defect.file), function], environment, timeout_s)
     status = ask(board, "status")
     until = time.monotonic() + timeout_s
     while status["clients"] and time.monotonic() < until:  # what it leaves is found when its lease has closed
         time.sleep(_POLL_SECONDS)
         status = ask(board, "status")
-    return Run(status["findings"], output, code)
+    return Run(status["findings"], ended.output, ended.code)

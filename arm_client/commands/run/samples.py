@@ -5,9 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 from collections.abc import Iterable
 from difflib import get_close_matches
 from pathlib import Path
@@ -15,6 +12,7 @@ from typing import Any, NamedTuple
 
 import click
 
+from arm_client.commands.run.child import run_module
 from arm_client.commands.run.program import failing
 from hbrt import settings
 from hbrt.samples_dir import samples_dir
@@ -157,45 +155,24 @@ def run_sample(
     ours = {"HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
     ours["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     environment = {**os.environ, **ours}
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "arm_client.commands.run.sample",
-        str(file),
-        str(write),
-        json.dumps(options or {}),
-    ]
-    has_timed_out = False
-    # A file for what it prints: it may leave children behind that hold a pipe open.
-    with os.fdopen(read, "rb") as answer, tempfile.TemporaryFile() as printed:
-        process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=[write]
-        )
-        os.close(write)
+    with os.fdopen(read, "rb") as answer:
         try:
-            process.wait(timeout_s)
-        except subprocess.TimeoutExpired:
-            has_timed_out = True
-            process.kill()
+            arguments = [str(file), str(write), json.dumps(options or {})]
+            ended = run_module("sample", arguments, environment, timeout_s, [write])
         finally:
-            if process.poll() is None:
-                process.kill()
-            process.wait()
-        printed.seek(0)
-        output = printed.read().decode("utf-8", "replace")
+            os.close(write)
         os.set_blocking(answer.fileno(), False)
         raw = answer.read() or b""
     result = _parsed(raw)
     own = result.pop("problem", "")  # findings that it heard of at its end come after it
-    problem = own or _problem(result, process.returncode, output)
-    if has_timed_out:
+    problem = own or _problem(result, ended.code, ended.output)
+    if ended.has_timed_out:
         problem = f"It took longer than {timeout_s:g} s and was ended."
     if result.pop("ran_models", False):
-        result["report"] = output.splitlines()
+        result["report"] = ended.output.splitlines()
     if not problem and options:
         result["output_file"] = _made(name, options.get("output_dir"))
-    return Outcome(name, result, problem, has_timed_out, output)
+    return Outcome(name, result, problem, ended.has_timed_out, ended.output)
 
 
 def _made(name: str, directory: str | None) -> str | None:
