@@ -20,19 +20,23 @@ TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4;
 # A test that runs make itself must not inherit our flags or job slots.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test lint docs docs-tables docs-serve bench venv wheel clean
+.PHONY: help demo test lint native docs docs-tables docs-serve bench venv wheel clean
 
 help:
-	@echo "make demo | test | lint | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
+	@echo "make demo | test | lint | native | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
 
 demo: $(VENV)/.installed-base
 	@$(BIN)/hbrt run nn
 
 # There is no limit for all tests together: on a slow or busy machine they take what they take, and each has its own.
 # Tests start some thousand programs, which would each compile hbrt anew where PYTHONDONTWRITEBYTECODE is set.
-test: lint
+test: lint native
 	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt samples
 	@$(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null
+
+# The C parts, where a C compiler is; the installation has built them once.
+native: $(VENV)/.installed-dev
+	@$(BIN)/python native/build.py
 
 lint: $(VENV)/.installed-dev
 	@$(BIN)/ruff format --quiet --check \
@@ -81,9 +85,9 @@ $(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.builder
 	@exit $$(cat $(VENV)/pip-status)
 	@touch $@
 
-# hatchling builds the wheel and the editable install, from inside .venv, so that its version is pinned as well.
+# What builds the wheel, the editable install and the C parts, from inside .venv, so that versions are pinned as well.
 $(VENV)/.builder: constraints.txt | $(VENV)/.made
-	@$(PIP) -qq install --constraint constraints.txt hatchling
+	@$(PIP) -qq install --constraint constraints.txt hatchling cffi setuptools
 	@touch $@
 
 # A name on PATH is not yet a Python that runs (version managers leave names behind), and a Python that runs may lack the

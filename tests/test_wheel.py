@@ -89,7 +89,8 @@ def test_a_wheel_holds_every_file_of_the_packages_and_the_samples(wheel: Path) -
     samples = {f"hbrt/_samples/{name}" for name in files_of(REPOSITORY / "samples")}
     assert samples
     assert {f"{package}/py.typed" for package in PACKAGES} <= held
-    assert held == expected | samples
+    headers = {f"hbrt/native/include/{name}" for name in files_of(REPOSITORY / "native" / "include")}
+    assert held == expected | samples | headers
 
 
 def test_an_installed_wheel_is_what_runs_and_it_runs_its_samples_in_an_empty_folder(

@@ -1,0 +1,32 @@
+"""Where the headers and libraries for C programs and images are: in a clone beside the packages, in a wheel here."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_HERE = Path(__file__).resolve().parent
+
+
+class NotBuiltError(FileNotFoundError):
+    """The installation has no libraries for C; the message says how to have them."""
+
+
+def include_dir(side: str) -> Path:
+    """Folder of the headers for ARM programs (``arm``) or images (``dsp``)."""
+    clone = _HERE.parent.parent / "native" / "include"
+    return (clone if clone.is_dir() else _HERE / "include") / side
+
+
+def library(name: str) -> Path:
+    """Path of a library: ``libhbrt.so`` for ARM programs, ``libhbrt_dsp.so`` for images.
+
+    Raises:
+        NotBuiltError: hbrt was installed where no C compiler was.
+    """
+    path = _HERE / "lib" / name
+    if not path.is_file():
+        raise NotBuiltError(
+            f"{path} is not built: hbrt was installed where no C compiler was. Install a C compiler, then hbrt anew "
+            "(in a clone: make native)."
+        )
+    return path

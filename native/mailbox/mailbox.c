@@ -1,0 +1,3 @@
+#include "mailbox.h"
+
+uint32_t hbrt_layout_version(void) { return 3; }
