@@ -106,6 +106,11 @@ class Session:
         forked.notice()
         return not self.link.is_lost()
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request of this process is under way: a finalizer that runs in the middle of it must not ask."""
+        return self.link.is_asking
+
     def why(self, status: int) -> str:
         """Sentence for a status other than 0 that this thread got; an op that is not there may be on another board."""
         text = self.tasks.why()

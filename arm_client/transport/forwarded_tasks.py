@@ -1,4 +1,4 @@
-"""The tasks of a process that another process queues: what relay and remote mode share.
+"""The tasks of a process that does not queue them itself: what inline, relay and remote mode share.
 
 A mode implements ``_publish``, and ``_let_go`` where a task that is released early is not in the board's own table.
 """
@@ -20,10 +20,11 @@ from hbrt.mailbox.wake_targets import is_served
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
+    from hbrt.mailbox.wake_targets import Targets
 
 
 class ForwardedTasks(TaskSlots):
-    """The tasks of this process on one board, which reach the task table by way of another process."""
+    """The tasks of this process on one board; ``_publish`` brings each to the core that runs it."""
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         super().__init__(link, spins=spins)
@@ -33,7 +34,7 @@ class ForwardedTasks(TaskSlots):
 
     @abstractmethod
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
-        """Note the handle of a task in ``handles`` and send the task; 0, or a status, and the slot is not in use.
+        """Note the handle of a task in ``handles`` and hand the task over; 0, or a status, and the slot is not in use.
 
         Args:
             slot: A reserved slot.
@@ -41,8 +42,12 @@ class ForwardedTasks(TaskSlots):
             request: Its fields, as ``SUBMISSION`` packs them.
         """
 
+    def _is_served(self, targets: Targets) -> bool:
+        """Whether a core may run a task of these targets."""
+        return is_served(self.map, targets)
+
     def submit(self, *given: int) -> int:
-        """Send a task to the process that queues it; as ``TaskSlots.submit``."""
+        """Check a task, and hand it over; as ``TaskSlots.submit``."""
         cmd, priority, core_mask, custom_id, *blocks = given
         targets, known, us = self.targets.get(core_mask), self.known, self.client_id
         if (
@@ -55,7 +60,7 @@ class ForwardedTasks(TaskSlots):
             if (found := self.refusal(*given)) is not None:
                 return self.refuse(*found)
             targets = self.targets[core_mask]
-        if not is_served(self.map, targets):
+        if not self._is_served(targets):
             return self.refuse(*UNSERVED)
         self._sequence = max(monotonic_ns(), self._sequence + 1)
         try:

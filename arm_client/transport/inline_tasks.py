@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import importlib
-from time import monotonic_ns
 from typing import TYPE_CHECKING, Any
 
-from hbrt.attach.task_slots import TaskSlots
+from arm_client.transport.forwarded_tasks import ForwardedTasks
 from hbrt.ddr.layout import MAX_CORES, SLOT_RECORD_BYTES
-from hbrt.mailbox.handle import SLOT_BITS
-from hbrt.mailbox.table import SUBMISSION, State
+from hbrt.mailbox.table import SUBMISSION, Request, State
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hbrt.attach.link import Link
     from hbrt.findings.record import Finding
+    from hbrt.mailbox.wake_targets import Targets
 
 NO_CORE = 1 << MAX_CORES
 """Core mask of a task that no core of the board's may claim."""
 
 
-class InlineTasks(TaskSlots):
+class InlineTasks(ForwardedTasks):
     """The tasks of a process that is their core, too; ``load`` it before the first task."""
 
     def __init__(self, link: Link) -> None:
@@ -44,45 +43,22 @@ class InlineTasks(TaskSlots):
         link = self.link
         self._core = inline.InlineCore(link.ddr, link.core_doorbells, (link.client_id, link.doorbell), image, report)
 
-    def submit(
-        self,
-        cmd: int,
-        priority: int,
-        core_mask: int,
-        custom_id: int,
-        input_phy: int,
-        input_bytes: int,
-        output_phy: int,
-        output_bytes: int,
-        /,
-    ) -> int:
-        """Run a task; as ``TaskSlots.submit``. It has ended when this returns.
+    def _is_served(self, targets: Targets) -> bool:  # noqa: ARG002 - the board's own cores run none of these
+        return True
+
+    def _publish(self, slot: int, handle: int, request: bytes) -> int:
+        """Run a task; it has ended when this returns.
 
         Raises:
             KeyboardInterrupt, SystemExit, BdbQuit: of the op.
         """
-        blocks = (input_phy, input_bytes, output_phy, output_bytes)
-        if (found := self.refusal(cmd, priority, core_mask, custom_id, *blocks)) is not None:
-            return self.refuse(*found)
-        slot = self.reserve()
-        if slot < 0:
-            return slot
-        self._serial += 1
-        handle = self._handle_base + (self._serial << SLOT_BITS) + slot
-        us = self.client_id
-        record = self.records + slot * SLOT_RECORD_BYTES
-        self._sequence = max(monotonic_ns(), self._sequence + 1)
-        SUBMISSION.pack_into(self.map, record, self._sequence, custom_id, cmd, priority, NO_CORE, us, us, *blocks)
+        task = Request(*SUBMISSION.unpack(request))._replace(core_mask=NO_CORE)
+        SUBMISSION.pack_into(self.map, self.records + slot * SLOT_RECORD_BYTES, *task)
         self.handles[slot] = handle
         self.map[self.states + slot] = State.READY  # to the daemon it waits, so that no watchdog ends it
-        try:
-            error = self._core.run(slot)
-        except BaseException:
-            self.release(handle)
-            raise
-        if error is not None:
+        if (error := self._core.run(slot)) is not None:
             self._errors[handle] = error
-        return handle
+        return 0
 
     def cause(self, handle: int) -> BaseException | None:
         """As ``TaskSlots.cause``: what the op raised."""

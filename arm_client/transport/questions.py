@@ -57,12 +57,12 @@ class Questions:
             question.answer = answer if question.on_answer is None else question.on_answer(answer)
             if question.is_left:
                 self._undo_left(number, question)
-            question.come()
+            question.end()
 
     def end(self) -> None:
-        """Let all askers go on: no answer comes any more."""
+        """End every wait: no answer comes any more."""
         for question in list(self._open.values()):
-            question.come()
+            question.end()
 
     def _add(self, question: Question) -> int:
         number = next(self._numbers)

@@ -18,18 +18,18 @@ from time import monotonic_ns
 from dsp_server import runtime
 from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
+from dsp_server.core.engines import Engines, make_engines
 from dsp_server.core.fault_log import Faults
 from dsp_server.core.heartbeat import Heartbeat, doorbells_in_use
 from dsp_server.core.op_checks import sweep
 from dsp_server.core.op_output import with_what_it_said
 from dsp_server.core.progress import Progress, Run
 from dsp_server.core.views import Views
-from dsp_server.hardware import cycles, descriptors
+from dsp_server.hardware import cycles
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registration
-from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockHeldError
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
@@ -43,7 +43,6 @@ from hbrt.ddr.layout import (
     CORE_TASKS,
     SLOT_RECORD_BYTES,
 )
-from hbrt.findings.checks import Check
 from hbrt.mailbox.doorbell import empty, has_room, ring
 from hbrt.mailbox.schedule import (
     ASLEEP,
@@ -112,14 +111,12 @@ class Core:
         layout = ddr.layout
         self.index = index
         self.is_stopping = False
-        self.tile_manager = runtime.context.tile_manager or TileManager()
-        self.counter = cycles.current()
-        self.idma = _make_idma(self.counter, self.tile_manager)
-        descriptors.install(self.idma)
+        self.engines = make_engines(runtime.context.tile_manager or TileManager(), cycles.current())
+        self.engines.install()
         self._map, self._ddr_bytes = ddr.map, ddr.bytes
         self._layout = layout
-        self._mailbox = Mailbox(ddr)
-        self._claim_lock = self._mailbox.claim_lock
+        self.mailbox = Mailbox(ddr)
+        self._claim_lock = self.mailbox.claim_lock
         self._views = Views(ddr)
         self._context = runtime.context
         self._ops = runtime.context.registry.by_cmd
@@ -141,7 +138,7 @@ class Core:
         self._is_in_op = self._is_nested = False
         self._priority = 0  # of the task that runs
         self._nested_cycles = 0
-        self._spare_engines: tuple[TileManager, CycleCounter, Idma] | None = None  # for the op that interrupts
+        self._spare_engines: Engines | None = None  # for the op that interrupts
         self._spinner, self._polls = Spinner(), True
         self._fence = Fence()
         # Its halves, for the hot lines. No signal handler interrupts them: the process's handler returns outside an op.
@@ -161,7 +158,8 @@ class Core:
         self._deferred_since_ns = 0
         self._is_rescan_due = False
         self._unrung: set[int] = set()  # owners that seemed awake when one of their tasks ended
-        self._tasks, self._busy_ns, self.counter.cycles = _COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
+        counters = _COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
+        self._tasks, self._busy_ns, self.engines.counter.cycles = counters
 
     def serve(self) -> None:
         """Serve tasks until ``is_stopping``."""
@@ -228,7 +226,7 @@ class Core:
     def _running_op(self) -> Run | None:
         """The op that runs, for the heartbeat's thread."""
         op = self._ops.get(self._context.task[0]) if self._is_in_op and self._context.task else None
-        return None if op is None else Run(self._claim_ns, op, self.idma)
+        return None if op is None else Run(self._claim_ns, op, self.engines.idma)
 
     def _free_stuck_ring(self) -> None:
         """Empty the full doorbells of clients: a ring of a full one would block this core for ever."""
@@ -241,15 +239,14 @@ class Core:
         self._ended_at_last_beat = ended
 
     def _count(self) -> None:
-        _COUNTERS.pack_into(
-            self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, self.counter.cycles + self._nested_cycles
-        )
+        spent = self.engines.counter.cycles + self._nested_cycles
+        _COUNTERS.pack_into(self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, spent)
 
     def _unannounced(self) -> list[int]:
         """Slots that are READY for this core and not in its queue yet."""
         known = {slot for _, slot in self._queue.copy()}
-        ready = (slot for slot in self._mailbox.slots_in(State.READY) if slot not in known)
-        return [slot for slot in ready if may_run(self.index, self._mailbox.request(slot).core_mask)]
+        ready = (slot for slot in self.mailbox.slots_in(State.READY) if slot not in known)
+        return [slot for slot in ready if may_run(self.index, self.mailbox.request(slot).core_mask)]
 
     def _announce_all(self) -> None:
         """Announce all READY tasks by their state bytes: a lost announce byte never loses a task."""
@@ -356,7 +353,8 @@ class Core:
         context = self._context
         cmd, owner, context.client_id = context.task = RUN.unpack_from(mm, record)
         context.map_failure = ""
-        cycles_before = self.counter.cycles
+        tile_manager, counter, idma = self.engines
+        cycles_before = counter.cycles
         text, has_raised = "", False
         op = self._ops.get(cmd)
         start_ns = done_ns = monotonic_ns()
@@ -366,18 +364,17 @@ class Core:
             ):
                 self._flush_deferred()
             if op is None:
-                result, text = answer_builtin(context.registry, self._views, self._mailbox.request(slot))
+                result, text = answer_builtin(context.registry, self._views, self.mailbox.request(slot))
             else:
                 views = self._views.of(mm[record + REQUEST_CLIENT_AT : record + REQUEST.size])
                 function = op.op or op.resolve()
-                idma = self.idma
                 idma.last_before_task = idma.last_handle
                 self._is_in_op = True
                 checks = mm[self._checks + context.client_id * CLIENT_RECORD_BYTES]
                 result = (
-                    function(*views, self.tile_manager)
+                    function(*views, tile_manager)
                     if not checks
-                    else self._run_checked(op, function, views, Check(checks), slot)
+                    else self._run_checked(op, function, views, checks, slot)
                 )
                 self._is_in_op = False
                 if not self._own[0]:
@@ -397,31 +394,21 @@ class Core:
             if not is_refusal(error):
                 self._faults.note(name, error, text)
             done_ns = monotonic_ns()
-        if self.idma.queue or self.tile_manager.live_count or context.mappings:
-            sweep(cmd, op.name if op else "", self.idma, self.tile_manager, has_raised=has_raised)
-        self._answer(slot, owner, result, text, start_ns, done_ns, self.counter.cycles - cycles_before)
+        if idma.queue or tile_manager.live_count or context.mappings:
+            sweep(cmd, op.name if op else "", idma, tile_manager, has_raised=has_raised)
+        self._answer(slot, owner, result, text, start_ns, done_ns, counter.cycles - cycles_before)
 
     def _run_checked(
-        self, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks: Check, slot: int
+        self, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks: int, slot: int
     ) -> int:
-        """Run an op of a program, or board, that has checks turned on: detectors may give it other engines."""
-        from dsp_server.detectors.call import Call  # who checks nothing does not load them
-        from dsp_server.detectors.run import run_checked
+        from dsp_server.core.checked_run import run_op
 
-        if checks & Check.INJECT:  # the faults were sent before this bit was set
-            while self._listen():
-                pass
-        engines = (self.tile_manager, self.counter, self.idma)
-        has_raised = True
-        try:
-            site = self._mailbox.site(slot)
-            result = run_checked(function, Call(op.cmd, op.name, views, engines, self._use_engines, checks, site))
-            has_raised = False
-        finally:
-            if self.idma is not engines[2]:
-                sweep(op.cmd, op.name, self.idma, self.tile_manager, has_raised=has_raised)
-                self._use_engines(*engines)
-        return result
+        return run_op(self, op, function, views, checks, slot)
+
+    def read_messages(self) -> None:
+        """Handle every message of the supervisor that has come."""
+        while self._listen():
+            pass
 
     def _interrupt(self) -> None:
         """Send the main thread a signal: an urgent task may interrupt its op."""
@@ -446,34 +433,30 @@ class Core:
         context = self._context
         before = (self._claim_ns, context.task, context.client_id, context.map_failure, self._priority)
         mappings, context.mappings = context.mappings, []
-        engines = (self.tile_manager, self.counter, self.idma)
+        engines = self.engines
         self._is_in_op, self._is_nested = False, True
-        self._spare_engines = self._spare_engines or self._make_engines(*self.tile_manager.pool_bytes)
-        cycles_before, busy_ns_before = self._spare_engines[1].cycles, self._busy_ns
-        self._use_engines(*self._spare_engines)
+        spare = self._spare_engines or make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter())
+        self._spare_engines = spare
+        cycles_before, busy_ns_before = spare.counter.cycles, self._busy_ns
+        self.use_engines(*spare)
         try:
             slot = self._claim(-PRIORITY_PREEMPT)
             if slot >= 0:
                 self._run(slot)
         finally:
-            self._nested_cycles += self.counter.cycles - cycles_before
+            self._nested_cycles += spare.counter.cycles - cycles_before
             self._busy_ns = busy_ns_before  # the interrupted op's time includes this
-            self._use_engines(*engines)
+            self.use_engines(*engines)
             self._claim_ns, context.task, context.client_id, context.map_failure, self._priority = before
             context.mappings = mappings
             self._is_in_op, self._is_nested = True, False
             self._map[self._activity] = RUNNING
         return slot >= 0
 
-    def _use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
-        self.tile_manager, self.counter, self.idma = tile_manager, counter, idma
-        cycles.install(counter)
-        descriptors.install(idma)
-
-    @staticmethod
-    def _make_engines(pool0_bytes: int, pool1_bytes: int) -> tuple[TileManager, CycleCounter, Idma]:
-        tile_manager, counter = TileManager(pool0_bytes, pool1_bytes), CycleCounter()
-        return tile_manager, counter, _make_idma(counter, tile_manager)
+    def use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
+        """Have the op that runs next, or the one that runs, use these; they are an ``Engines``."""
+        self.engines = Engines(tile_manager, counter, idma)
+        self.engines.install()
 
     # -- answer
 
@@ -485,7 +468,7 @@ class Core:
         at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
-            self._mailbox.write_answer(slot, answer, with_what_it_said(text))
+            self.mailbox.write_answer(slot, answer, with_what_it_said(text))
             mm[self._states + slot] = State.FAILED
         else:
             ANSWER.pack_into(mm, at, self.index, 0, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
@@ -529,13 +512,3 @@ class Core:
         while owner not in self._client_doorbells and self._listen():
             pass
         return self._client_doorbells.get(owner, -1)
-
-
-def _make_idma(counter: CycleCounter, tile_manager: TileManager) -> Idma:
-    """An engine as HBRT_DMA_ORDER has it."""
-    order, seed = settings.seeded("HBRT_DMA_ORDER")
-    if order == "strict":
-        return Idma(counter, tile_manager)
-    from dsp_server.hardware.channels import ChannelIdma
-
-    return ChannelIdma(counter, tile_manager, seed=seed)

@@ -1,4 +1,4 @@
-"""A request to the daemon as who asks it sees it."""
+"""A request to the daemon, as the thread that asks it sees it."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class Question:
         undo: Called with what would have been taken, by any thread, when nobody takes it.
     """
 
-    __slots__ = ("_has_come", "answer", "is_begun", "is_left", "on_answer", "undo", "verb")
+    __slots__ = ("_pending", "answer", "is_begun", "is_left", "on_answer", "undo", "verb")
 
     def __init__(
         self, on_answer: Callable[[Any], Any] | None = None, undo: Callable[[Any], None] | None = None
     ) -> None:
-        # A bare lock: threading.Event has another one, which who is interrupted in a wait would hold.
-        self._has_come = threading.Lock()
-        self._has_come.acquire()
+        # A bare lock, held until the end. threading.Event has a second one, which an interrupted thread would keep.
+        self._pending = threading.Lock()
+        self._pending.acquire()
         self.answer: Any = None
         self.is_begun = False  # from here on it is done, whatever becomes of its asker
         self.is_left = False  # its asker was interrupted, or waits no more
@@ -34,11 +34,11 @@ class Question:
         self.on_answer = on_answer
         self.undo = undo
 
-    def come(self) -> None:
-        """Let the asker go on."""
-        with contextlib.suppress(RuntimeError):  # it has come before
-            self._has_come.release()
+    def end(self) -> None:
+        """End the asker's wait: the answer is there, or none comes any more."""
+        with contextlib.suppress(RuntimeError):  # it has ended before
+            self._pending.release()
 
     def wait(self, seconds: float) -> None:
-        """Wait until it has come, at most so long."""
-        self._has_come.acquire(timeout=seconds)
+        """Wait for ``end``, at most so long."""
+        self._pending.acquire(timeout=seconds)

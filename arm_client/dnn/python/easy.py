@@ -275,8 +275,7 @@ def _finish(action: Callable[[], object]) -> None:
     The garbage collector may run it in the middle of a request, by the thread that holds the lock.
     """
     session = process.default
-    is_busy = session is not None and session.link.is_asking
-    if is_busy or runtime.tasks.is_locked:
+    if (session is not None and session.is_busy) or runtime.tasks.is_locked:
         _left.append(action)
     else:
         action()

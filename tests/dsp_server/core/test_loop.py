@@ -317,7 +317,7 @@ def test_sleeping_owner_is_rung_once_for_its_answers(bench: Bench) -> None:
 def test_what_an_op_leaves_in_tcm_is_swept_and_said(bench: Bench, capfd: pytest.CaptureFixture[str]) -> None:
     bench.submit(1, LEAVES_TCM)
     assert bench.run(1)[0] is State.DONE
-    assert bench.core.tile_manager.live_count == 0
+    assert bench.core.engines.tile_manager.live_count == 0
     assert (
         "leaves_tcm (command 0x1003) returned on core -1 without freeing TCM: 1000 bytes at 0x3ffc"
         in capfd.readouterr().err

@@ -1,0 +1,43 @@
+"""Runs an op of a program, or of a board, that has checks turned on; a core that checks nothing does not load this."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dsp_server.core.op_checks import sweep
+from dsp_server.detectors.call import Call
+from dsp_server.detectors.run import run_checked
+from hbrt.findings.checks import Check
+
+if TYPE_CHECKING:
+    from dsp_server.core.loop import Core
+    from dsp_server.registry import Op, Registration
+
+
+def run_op(
+    core: Core, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks_on: int, slot: int
+) -> int:
+    """Run an op under its detectors, which may give it other engines; returns what it returns, raises what it raises.
+
+    Args:
+        core: The core that runs it, which has its own engines again when this returns.
+        op: The op's registration.
+        function: The op.
+        views: Its input and output.
+        checks_on: The bits of the checks.
+        slot: The task's slot.
+    """
+    checks = Check(checks_on)
+    if checks & Check.INJECT:  # the faults were sent before this bit was set
+        core.read_messages()
+    engines = core.engines
+    has_raised = True
+    try:
+        site = core.mailbox.site(slot)
+        result = run_checked(function, Call(op.cmd, op.name, views, engines, core.use_engines, checks, site))
+        has_raised = False
+    finally:
+        if core.engines.idma is not engines.idma:
+            sweep(op.cmd, op.name, core.engines.idma, core.engines.tile_manager, has_raised=has_raised)
+            core.use_engines(*engines)
+    return result
