@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from hbrt.structures import CHandle, CStructure, OtherSpelling, initializer
+from hbrt.structures import CHandle, CStructure, OtherSpelling, initializer, int32_t, int64_t, structure
 from hbrt.types import HB_DSP_CORE_ANY, hbSysMem
 
 HB_DNN_VERSION_MAJOR = 1
@@ -169,133 +169,101 @@ class hbDNNLayerCreator(_GivesObject):  # type: ignore[misc, valid-type]  # made
         return self._function() if callable(self._function) else super().__call__()
 
 
+# Types of fields beside C's plain ones.
+Dimensions: TypeAlias = Annotated[Any, ctypes.c_int32 * HB_DNN_TENSOR_MAX_DIMENSIONS]
+Shifts: TypeAlias = Annotated[Any, ctypes.POINTER(ctypes.c_uint8)]
+Scales: TypeAlias = Annotated[Any, ctypes.POINTER(ctypes.c_float)]
+ZeroPoints: TypeAlias = Annotated[Any, ctypes.POINTER(ctypes.c_int8)]
+Blocks: TypeAlias = Annotated[Any, hbSysMem * MEMS_PER_TENSOR]
+
+
+@structure
 class hbDNNTensorShape(CStructure):
     """Sizes of a tensor's dimensions (36 bytes)."""
 
-    _fields_ = (
-        ("dimensionSize", ctypes.c_int32 * HB_DNN_TENSOR_MAX_DIMENSIONS),
-        ("numDimensions", ctypes.c_int32),
-    )
-    dimensionSize: Any
-    numDimensions: int
+    dimensionSize: Dimensions
+    numDimensions: int32_t
 
 
+@structure
 class hbDNNQuantiShift(CStructure):
     """Shifts: real = stored / 2^shift (16 bytes)."""
 
-    _fields_ = (("shiftLen", ctypes.c_int32), ("shiftData", ctypes.POINTER(ctypes.c_uint8)))
-    shiftLen: int
-    shiftData: Any
+    shiftLen: int32_t
+    shiftData: Shifts
 
 
+@structure
 class hbDNNQuantiScale(CStructure):
     """Scales and zero points: real = (stored - zero point) * scale (32 bytes)."""
 
-    _fields_ = (
-        ("scaleLen", ctypes.c_int32),
-        ("scaleData", ctypes.POINTER(ctypes.c_float)),
-        ("zeroPointLen", ctypes.c_int32),
-        ("zeroPointData", ctypes.POINTER(ctypes.c_int8)),
-    )
-    scaleLen: int
-    scaleData: Any
-    zeroPointLen: int
-    zeroPointData: Any
+    scaleLen: int32_t
+    scaleData: Scales
+    zeroPointLen: int32_t
+    zeroPointData: ZeroPoints
     # The DNN API manual's text spells both in this way, too.
     zeropointLen = OtherSpelling("zeroPointLen")
     zeropointData = OtherSpelling("zeroPointData")
 
 
+@structure
 class hbDNNTensorProperties(CStructure):
     """What a tensor looks like in memory (176 bytes). A caller may change alignedShape and tensorType alone."""
 
-    _fields_ = (
-        ("validShape", hbDNNTensorShape),
-        ("alignedShape", hbDNNTensorShape),
-        ("tensorLayout", ctypes.c_int32),
-        ("tensorType", ctypes.c_int32),
-        ("shift", hbDNNQuantiShift),
-        ("scale", hbDNNQuantiScale),
-        ("quantiType", ctypes.c_int32),
-        ("quantizeAxis", ctypes.c_int32),
-        ("alignedByteSize", ctypes.c_int32),
-        ("stride", ctypes.c_int32 * HB_DNN_TENSOR_MAX_DIMENSIONS),
-    )
     validShape: hbDNNTensorShape
     alignedShape: hbDNNTensorShape
-    tensorLayout: int
-    tensorType: int
+    tensorLayout: int32_t
+    tensorType: int32_t
     shift: hbDNNQuantiShift
     scale: hbDNNQuantiScale
-    quantiType: int
-    quantizeAxis: int
-    alignedByteSize: int
-    stride: Any
+    quantiType: int32_t
+    quantizeAxis: int32_t
+    alignedByteSize: int32_t
+    stride: Dimensions
 
 
+@structure
 class hbDNNTensor(CStructure):
     """Memory and properties of a tensor; NV12_SEPARATE uses sysMem[0] for Y and [1] for UV, all others sysMem[0]."""
 
-    _fields_ = (("sysMem", hbSysMem * MEMS_PER_TENSOR), ("properties", hbDNNTensorProperties))
-    sysMem: Any
+    sysMem: Blocks
     properties: hbDNNTensorProperties
 
 
+@structure
 class hbDNNRoi(CStructure):
     """A region with inclusive corners: width = right - left + 1 (16 bytes)."""
 
-    _fields_ = (
-        ("left", ctypes.c_int32),
-        ("top", ctypes.c_int32),
-        ("right", ctypes.c_int32),
-        ("bottom", ctypes.c_int32),
-    )
-    left: int
-    top: int
-    right: int
-    bottom: int
+    left: int32_t
+    top: int32_t
+    right: int32_t
+    bottom: int32_t
 
 
+@structure
 class hbDNNInferCtrlParam(CStructure):
     """How a model task is scheduled (32 bytes)."""
 
-    _fields_ = (
-        ("bpuCoreId", ctypes.c_int32),
-        ("dspCoreId", ctypes.c_int32),
-        ("priority", ctypes.c_int32),
-        ("more", ctypes.c_int32),
-        ("customId", ctypes.c_int64),
-        ("reserved1", ctypes.c_int32),
-        ("reserved2", ctypes.c_int32),
-    )
-    bpuCoreId: int
-    dspCoreId: int
-    priority: int
-    more: int
-    customId: int
-    reserved1: int
-    reserved2: int
+    bpuCoreId: int32_t
+    dspCoreId: int32_t
+    priority: int32_t
+    more: int32_t
+    customId: int64_t
+    reserved1: int32_t
+    reserved2: int32_t
 
 
+@structure
 class hbDNNResizeCtrlParam(CStructure):
     """How a resize task is scheduled (28 bytes; of X3's hbDNNResize)."""
 
-    _fields_ = (
-        ("bpuCoreId", ctypes.c_int32),
-        ("priority", ctypes.c_int32),
-        ("resizeType", ctypes.c_int32),
-        ("reserved1", ctypes.c_int32),
-        ("reserved2", ctypes.c_int32),
-        ("reserved3", ctypes.c_int32),
-        ("reserved4", ctypes.c_int32),
-    )
-    bpuCoreId: int
-    priority: int
-    resizeType: int
-    reserved1: int
-    reserved2: int
-    reserved3: int
-    reserved4: int
+    bpuCoreId: int32_t
+    priority: int32_t
+    resizeType: int32_t
+    reserved1: int32_t
+    reserved2: int32_t
+    reserved3: int32_t
+    reserved4: int32_t
 
 
 _LOWEST = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST

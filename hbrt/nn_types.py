@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from typing import Annotated, TypeAlias
 
-from hbrt.structures import CStructure
+from hbrt.structures import CStructure, float32_t, int32_t, structure, uint64_t
 
 QUANTI_SHIFT = 1
 QUANTI_SCALE = 2
@@ -41,7 +42,10 @@ MAX_DIMENSION = (1 << 31) - 1
 MAX_DIMENSIONS = 8
 """Length of `shape`, the value of HB_DNN_TENSOR_MAX_DIMENSIONS."""
 
+Dimensions: TypeAlias = Annotated[ctypes.Array[ctypes.c_int32], ctypes.c_int32 * MAX_DIMENSIONS]
 
+
+@structure
 class hbDSPSoftmaxParam(CStructure):
     """Input block of softmax (0x400), 16 bytes: `data_size` at 0, 4 bytes of padding, `input` at 8.
 
@@ -53,12 +57,11 @@ class hbDSPSoftmaxParam(CStructure):
     https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
     """
 
-    data_size: int
-    input: int
-
-    _fields_ = (("data_size", ctypes.c_int32), ("input", ctypes.c_uint64))
+    data_size: int32_t
+    input: uint64_t
 
 
+@structure
 class hbDSPSoftmaxRowsParam(CStructure):
     """Input block of softmax of many rows (0x405), 16 bytes: `data_size` at 0, `rows` at 4, `input` at 8.
 
@@ -70,13 +73,12 @@ class hbDSPSoftmaxRowsParam(CStructure):
     Emulator: its choice, as the command is.
     """
 
-    data_size: int
-    rows: int
-    input: int
-
-    _fields_ = (("data_size", ctypes.c_int32), ("rows", ctypes.c_int32), ("input", ctypes.c_uint64))
+    data_size: int32_t
+    rows: int32_t
+    input: uint64_t
 
 
+@structure
 class QuantiParam(CStructure):
     """The 96 bytes that quantize and dequantize share.
 
@@ -102,35 +104,19 @@ class QuantiParam(CStructure):
     Emulator: the whole structure is its choice; the vendor's is not public.
     """
 
-    input: int
-    scale_data: int
-    zero_point_data: int
-    shift_data: int
-    shape: ctypes.Array[ctypes.c_int32]
-    dimension_count: int
-    axis: int
-    quanti_type: int
-    tensor_type: int
-    scale: float
-    zero_point: int
-    shift: int
-    flags: int
-
-    _fields_ = (
-        ("input", ctypes.c_uint64),
-        ("scale_data", ctypes.c_uint64),
-        ("zero_point_data", ctypes.c_uint64),
-        ("shift_data", ctypes.c_uint64),
-        ("shape", ctypes.c_int32 * MAX_DIMENSIONS),
-        ("dimension_count", ctypes.c_int32),
-        ("axis", ctypes.c_int32),
-        ("quanti_type", ctypes.c_int32),
-        ("tensor_type", ctypes.c_int32),
-        ("scale", ctypes.c_float),
-        ("zero_point", ctypes.c_int32),
-        ("shift", ctypes.c_int32),
-        ("flags", ctypes.c_int32),
-    )
+    input: uint64_t
+    scale_data: uint64_t
+    zero_point_data: uint64_t
+    shift_data: uint64_t
+    shape: Dimensions
+    dimension_count: int32_t
+    axis: int32_t
+    quanti_type: int32_t
+    tensor_type: int32_t
+    scale: float32_t
+    zero_point: int32_t
+    shift: int32_t
+    flags: int32_t
 
     def set_shape(self, dimensions: Sequence[int]) -> None:
         """Fills `shape` and `dimension_count`.

@@ -7,10 +7,9 @@ pillar-major. docs/pointcloud.md has the steps, the formulas and the layout of e
 
 from __future__ import annotations
 
-import ctypes
 from typing import Final
 
-from hbrt.structures import CStructure
+from hbrt.structures import CStructure, float32_t, int32_t, structure, uint64_t
 from hbrt.types import HB_DSP_RPC_CMD_NN_CENTERPOINT, HB_DSP_RPC_CMD_NN_POINTPILLARS
 
 POINTCLOUD_ENCODE_POINTS: Final = 1
@@ -47,6 +46,7 @@ __all__ = [
 ]
 
 
+@structure
 class hbDSPPointCloudParam(CStructure):  # noqa: N801 - spelled as the vendor's structures are
     """Input block of CenterPoint's (0x403) and PointPillars' (0x404) pre-processing: 96 bytes, with padding at 92.
 
@@ -71,50 +71,25 @@ class hbDSPPointCloudParam(CStructure):  # noqa: N801 - spelled as the vendor's 
     Emulator: the whole structure is its choice. The range's names are those of the manual's encoding formula.
     """
 
-    input: int
-    step: int
-    dims: int
-    count: int
-    first_voxel: int
-    voxel_count: int
-    max_voxels: int
-    max_points: int
-    back: float
-    front: float
-    right: float
-    left: float
-    bottom: float
-    top: float
-    lower: float
-    upper: float
-    voxel_x: float
-    voxel_y: float
-    scale: float
-    grid_x: int
-    grid_y: int
-    flags: int
-
-    _fields_ = (
-        ("input", ctypes.c_uint64),
-        ("step", ctypes.c_int32),
-        ("dims", ctypes.c_int32),
-        ("count", ctypes.c_int32),
-        ("first_voxel", ctypes.c_int32),
-        ("voxel_count", ctypes.c_int32),
-        ("max_voxels", ctypes.c_int32),
-        ("max_points", ctypes.c_int32),
-        ("back", ctypes.c_float),
-        ("front", ctypes.c_float),
-        ("right", ctypes.c_float),
-        ("left", ctypes.c_float),
-        ("bottom", ctypes.c_float),
-        ("top", ctypes.c_float),
-        ("lower", ctypes.c_float),
-        ("upper", ctypes.c_float),
-        ("voxel_x", ctypes.c_float),
-        ("voxel_y", ctypes.c_float),
-        ("scale", ctypes.c_float),
-        ("grid_x", ctypes.c_int32),
-        ("grid_y", ctypes.c_int32),
-        ("flags", ctypes.c_int32),
-    )
+    input: uint64_t
+    step: int32_t
+    dims: int32_t
+    count: int32_t
+    first_voxel: int32_t
+    voxel_count: int32_t
+    max_voxels: int32_t
+    max_points: int32_t
+    back: float32_t
+    front: float32_t
+    right: float32_t
+    left: float32_t
+    bottom: float32_t
+    top: float32_t
+    lower: float32_t
+    upper: float32_t
+    voxel_x: float32_t
+    voxel_y: float32_t
+    scale: float32_t
+    grid_x: int32_t
+    grid_y: int32_t
+    flags: int32_t

@@ -7,9 +7,22 @@ from __future__ import annotations
 
 import ctypes
 import struct
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any, TypeAlias, TypeVar
 
+# Types of fields, as C spells them: what a program reads and writes, and what lies in memory.
+int8_t: TypeAlias = Annotated[int, ctypes.c_int8]
+uint8_t: TypeAlias = Annotated[int, ctypes.c_uint8]
+int32_t: TypeAlias = Annotated[int, ctypes.c_int32]
+uint32_t: TypeAlias = Annotated[int, ctypes.c_uint32]
+int64_t: TypeAlias = Annotated[int, ctypes.c_int64]
+uint64_t: TypeAlias = Annotated[int, ctypes.c_uint64]
+float32_t: TypeAlias = Annotated[float, ctypes.c_float]
+float64_t: TypeAlias = Annotated[float, ctypes.c_double]
+void_p: TypeAlias = Annotated[int | None, ctypes.c_void_p]
+
+_Structure = TypeVar("_Structure", bound=ctypes.Structure)
 _set = ctypes.Structure.__setattr__
 _CLOSE_ENOUGH = 0.6
 
@@ -34,6 +47,18 @@ class CStructure(ctypes.Structure):
         """The fields with their values: addresses in hex, a pointer as what it holds."""
         values = ", ".join(f"{name}={_shown(kind, getattr(self, name))}" for name, kind in _fields_of(type(self)))
         return f"{type(self).__name__}({values})"
+
+
+def structure(cls: type[_Structure]) -> type[_Structure]:
+    """Make the annotations of a class, in their order, the fields of its C structure.
+
+    The type of a field is a structure, or an ``Annotated`` name that has a ctypes type as its second part. What has a
+    value in the class is no field.
+    """
+    names = vars(sys.modules[cls.__module__])
+    kinds = {field: names[kind] for field, kind in cls.__annotations__.items() if field not in vars(cls)}
+    cls._fields_ = [(field, getattr(kind, "__metadata__", (kind,))[0]) for field, kind in kinds.items()]
+    return cls
 
 
 def initializer(defaults: CStructure) -> Callable[[CStructure], None]:

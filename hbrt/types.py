@@ -10,7 +10,7 @@ import ctypes
 from enum import IntEnum, IntFlag
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from hbrt.structures import CHandle, CStructure
+from hbrt.structures import CHandle, CStructure, int32_t, int64_t, structure, uint32_t, uint64_t, void_p
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -88,17 +88,13 @@ HB_DSP_VERSION_MINOR = 3
 HB_DSP_VERSION_PATCH = 3
 
 
+@structure
 class hbSysMem(CStructure):
     """A block of device memory: physical address, address in this process, bytes (24 bytes on LP64)."""
 
-    _fields_ = (
-        ("phyAddr", ctypes.c_uint64),
-        ("virAddr", ctypes.c_void_p),
-        ("memSize", ctypes.c_uint32),
-    )
-    phyAddr: int
-    virAddr: int | None
-    memSize: int
+    phyAddr: uint64_t
+    virAddr: void_p
+    memSize: uint32_t
 
     # What the allocation left here: (virAddr, bytes) of the block, so that a view keeps its mapping alive.
     backing: tuple[int, memoryview] | None = None
@@ -154,26 +150,19 @@ class hbSysMem(CStructure):
         return np.frombuffer(view, dtype=element, count=count).reshape(dims) if count else np.empty(dims, element)
 
 
+@structure
 class hbDSPRpcCtrlParam(CStructure):
     """How a task is scheduled (32 bytes).
 
     Widths are the emulator's choice: int32, and int64 for customId as in the DNN runtime's twin structure.
     """
 
-    _fields_ = (
-        ("dspCoreId", ctypes.c_int32),
-        ("rpcCmd", ctypes.c_int32),
-        ("priority", ctypes.c_int32),
-        ("customId", ctypes.c_int64),
-        ("reserved1", ctypes.c_int32),
-        ("reserved2", ctypes.c_int32),
-    )
-    dspCoreId: int
-    rpcCmd: int
-    priority: int
-    customId: int
-    reserved1: int
-    reserved2: int
+    dspCoreId: int32_t
+    rpcCmd: int32_t
+    priority: int32_t
+    customId: int64_t
+    reserved1: int32_t
+    reserved2: int32_t
 
 
 class hbDSPTask_t(CHandle):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from hbrt.cv.image import Y_F32, Y_S16, Y_S32, refuse
 from hbrt.cv.rules import (
     BORDERS,
@@ -19,6 +17,7 @@ from hbrt.cv.rules import (
     same_size,
     take,
 )
+from hbrt.structures import float64_t, int32_t, structure
 
 HB_VP_NORM_L1 = 1
 HB_VP_NORM_L2 = 2
@@ -27,6 +26,7 @@ APERTURES = {3: "", 5: "", 7: ""}
 LARGEST_BLOCK = 31
 
 
+@structure
 class hbDSPCvCannyParam(CvParam):
     """Input block of Canny, 144 bytes. Y U8C1 to Y U8C1, 255 on an edge and 0 elsewhere.
 
@@ -39,21 +39,12 @@ class hbDSPCvCannyParam(CvParam):
         borderType: HB_VP_BORDER_REPLICATE.
     """
 
-    threshold1: float
-    threshold2: float
-    kernelSize: int
-    norm: int
-    overlap: int
-    borderType: int
-
-    _fields_ = (
-        ("threshold1", ctypes.c_double),
-        ("threshold2", ctypes.c_double),
-        ("kernelSize", ctypes.c_int32),
-        ("norm", ctypes.c_int32),
-        ("overlap", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-    )
+    threshold1: float64_t
+    threshold2: float64_t
+    kernelSize: int32_t
+    norm: int32_t
+    overlap: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -70,6 +61,7 @@ class hbDSPCvCannyParam(CvParam):
         need_choice("borderType", self.borderType, {HB_VP_BORDER_REPLICATE: "HB_VP_BORDER_REPLICATE"})
 
 
+@structure
 class hbDSPCvCornerHarrisParam(CvParam):
     """Input block of CornerHarris, 136 bytes. Y U8C1 to Y S32C1, or F32C1.
 
@@ -80,17 +72,10 @@ class hbDSPCvCornerHarrisParam(CvParam):
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
-    sensitivity: float
-    blockSize: int
-    kernelSize: int
-    borderType: int
-
-    _fields_ = (
-        ("sensitivity", ctypes.c_double),
-        ("blockSize", ctypes.c_int32),
-        ("kernelSize", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-    )
+    sensitivity: float64_t
+    blockSize: int32_t
+    kernelSize: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -105,6 +90,7 @@ class hbDSPCvCornerHarrisParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
+@structure
 class hbDSPCvSobelParam(CvParam):
     """Input block of Sobel, 144 bytes. Y U8C1 to Y S16C1, which saturates.
 
@@ -117,21 +103,12 @@ class hbDSPCvSobelParam(CvParam):
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
-    scale: float
-    delta: float
-    dx: int
-    dy: int
-    kernelSize: int
-    borderType: int
-
-    _fields_ = (
-        ("scale", ctypes.c_double),
-        ("delta", ctypes.c_double),
-        ("dx", ctypes.c_int32),
-        ("dy", ctypes.c_int32),
-        ("kernelSize", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-    )
+    scale: float64_t
+    delta: float64_t
+    dx: int32_t
+    dy: int32_t
+    kernelSize: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""

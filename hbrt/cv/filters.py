@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from hbrt.cv.image import Y_F32, Y_S16, Y_S32, Y_U8, Plane, refuse
 from hbrt.cv.rules import (
     BORDERS,
@@ -21,12 +19,14 @@ from hbrt.cv.rules import (
     same_size,
     take,
 )
+from hbrt.structures import float64_t, int8_t, int32_t, structure
 
 LARGEST_KERNEL = 31
 LARGEST_BOX = 127
 LARGEST_BILATERAL = 31
 
 
+@structure
 class hbDSPCvBilateralFilterParam(CvParam):
     """Input block of BilateralFilter, 136 bytes. Y U8C1, RGB or BGR; dst as src.
 
@@ -37,17 +37,10 @@ class hbDSPCvBilateralFilterParam(CvParam):
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
-    sigmaColor: float
-    sigmaSpace: float
-    kernelSize: int
-    borderType: int
-
-    _fields_ = (
-        ("sigmaColor", ctypes.c_double),
-        ("sigmaSpace", ctypes.c_double),
-        ("kernelSize", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-    )
+    sigmaColor: float64_t
+    sigmaSpace: float64_t
+    kernelSize: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -61,6 +54,7 @@ class hbDSPCvBilateralFilterParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
+@structure
 class hbDSPCvBoxFilterParam(CvParam):
     """Input block of BoxFilter, 136 bytes. Y U8C1, RGB or BGR; dst as src, or Y S32C1 for a sum that is not cut.
 
@@ -73,21 +67,12 @@ class hbDSPCvBoxFilterParam(CvParam):
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
-    kernelHeight: int
-    kernelWidth: int
-    pointLocX: int
-    pointLocY: int
-    normalize: int
-    borderType: int
-
-    _fields_ = (
-        ("kernelHeight", ctypes.c_int32),
-        ("kernelWidth", ctypes.c_int32),
-        ("pointLocX", ctypes.c_int32),
-        ("pointLocY", ctypes.c_int32),
-        ("normalize", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-    )
+    kernelHeight: int32_t
+    kernelWidth: int32_t
+    pointLocX: int32_t
+    pointLocY: int32_t
+    normalize: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -103,6 +88,7 @@ class hbDSPCvBoxFilterParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
+@structure
 class MorphologyParam(CvParam):
     """The 144 bytes that Dilate and Erode share. Y U8C1, RGB or BGR; dst as src.
 
@@ -112,9 +98,7 @@ class MorphologyParam(CvParam):
     """
 
     kernel: hbVPFilterKernel
-    borderType: int
-
-    _fields_ = (("kernel", hbVPFilterKernel), ("borderType", ctypes.c_int32))
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -138,6 +122,7 @@ class hbDSPCvErodeParam(MorphologyParam):
     """Input block of Erode; the mask's element ((width - 1) / 2, (height - 1) / 2) lies on the pixel."""
 
 
+@structure
 class hbDSPCvFilter2DParam(CvParam):
     """Input block of Filter2D, 160 bytes. Y U8C1 to U8C1, S16C1 or F32C1; RGB or BGR to the same.
 
@@ -150,18 +135,10 @@ class hbDSPCvFilter2DParam(CvParam):
     """
 
     kernel: hbVPFilterKernel
-    delta: float
-    pointLocX: int
-    pointLocY: int
-    borderType: int
-
-    _fields_ = (
-        ("kernel", hbVPFilterKernel),
-        ("delta", ctypes.c_double),
-        ("pointLocX", ctypes.c_int32),
-        ("pointLocY", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-    )
+    delta: float64_t
+    pointLocX: int32_t
+    pointLocY: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -177,6 +154,7 @@ class hbDSPCvFilter2DParam(CvParam):
         return (self.kernel.plane(),)
 
 
+@structure
 class hbDSPCvSepFilter2DParam(CvParam):
     """Input block of SepFilter2D, 184 bytes. Kinds as Filter2D.
 
@@ -191,19 +169,10 @@ class hbDSPCvSepFilter2DParam(CvParam):
 
     kernelX: hbVPFilterKernel
     kernelY: hbVPFilterKernel
-    delta: float
-    pointLocX: int
-    pointLocY: int
-    borderType: int
-
-    _fields_ = (
-        ("kernelX", hbVPFilterKernel),
-        ("kernelY", hbVPFilterKernel),
-        ("delta", ctypes.c_double),
-        ("pointLocX", ctypes.c_int32),
-        ("pointLocY", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-    )
+    delta: float64_t
+    pointLocX: int32_t
+    pointLocY: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -225,6 +194,7 @@ class hbDSPCvSepFilter2DParam(CvParam):
         return self.kernelX.plane(), self.kernelY.plane()
 
 
+@structure
 class hbDSPCvGaussianBlurParam(CvParam):
     """Input block of GaussianBlur, 120 bytes. Y U8C1, RGB or BGR; dst as src.
 
@@ -233,10 +203,8 @@ class hbDSPCvGaussianBlurParam(CvParam):
         borderType: HB_VP_BORDER_*; constant is 0.
     """
 
-    kernelSize: int
-    borderType: int
-
-    _fields_ = (("kernelSize", ctypes.c_int32), ("borderType", ctypes.c_int32))
+    kernelSize: int32_t
+    borderType: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -247,6 +215,7 @@ class hbDSPCvGaussianBlurParam(CvParam):
         need_choice("borderType", self.borderType, BORDERS)
 
 
+@structure
 class hbDSPCvMedianBlurParam(CvParam):
     """Input block of MedianBlur, 120 bytes. Y U8C1, RGB or BGR; dst as src. The border is replicated.
 
@@ -254,9 +223,7 @@ class hbDSPCvMedianBlurParam(CvParam):
         maskWidth: Side of the square, odd, 1..127.
     """
 
-    maskWidth: int
-
-    _fields_ = (("maskWidth", ctypes.c_int8),)
+    maskWidth: int8_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""

@@ -7,11 +7,10 @@ filled is refused.
 
 from __future__ import annotations
 
-import ctypes
 from enum import IntEnum
 from typing import NamedTuple, NoReturn
 
-from hbrt.structures import CStructure
+from hbrt.structures import CStructure, int32_t, structure, uint8_t, uint64_t, void_p
 
 MAX_SIDE = 32766
 """Largest width and height; the emulator's choice: OpenCV's look-up by a map takes no side of 32767 or more."""
@@ -109,6 +108,7 @@ class Plane(NamedTuple):
         return self.stride * (self.rows - 1) + self.row_bytes
 
 
+@structure
 class hbVPImage(CStructure):
     """An image in device memory, 56 bytes.
 
@@ -125,29 +125,16 @@ class hbVPImage(CStructure):
         uvStride: NV12: bytes from one row of pairs to the next; even, at least `width`.
     """
 
-    imageFormat: int
-    imageType: int
-    width: int
-    height: int
-    stride: int
-    dataVirAddr: int | None
-    dataPhyAddr: int
-    uvVirAddr: int | None
-    uvPhyAddr: int
-    uvStride: int
-
-    _fields_ = (
-        ("imageFormat", ctypes.c_uint8),
-        ("imageType", ctypes.c_uint8),
-        ("width", ctypes.c_int32),
-        ("height", ctypes.c_int32),
-        ("stride", ctypes.c_int32),
-        ("dataVirAddr", ctypes.c_void_p),
-        ("dataPhyAddr", ctypes.c_uint64),
-        ("uvVirAddr", ctypes.c_void_p),
-        ("uvPhyAddr", ctypes.c_uint64),
-        ("uvStride", ctypes.c_int32),
-    )
+    imageFormat: uint8_t
+    imageType: uint8_t
+    width: int32_t
+    height: int32_t
+    stride: int32_t
+    dataVirAddr: void_p
+    dataPhyAddr: uint64_t
+    uvVirAddr: void_p
+    uvPhyAddr: uint64_t
+    uvStride: int32_t
 
     def planes(self) -> tuple[Plane, ...]:
         """The image's planes: one, or for NV12 two. Meaningful when `check` passes."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from hbrt.cv.image import BGR, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, refuse
 from hbrt.cv.rules import (
     COLOUR_NV12,
@@ -18,6 +16,7 @@ from hbrt.cv.rules import (
     same_size,
     take,
 )
+from hbrt.structures import float64_t, int32_t, structure
 
 HB_VP_THRESH_BINARY = 0
 HB_VP_THRESH_BINARY_INV = 1
@@ -84,6 +83,7 @@ class hbDSPCvIntegralParam(CvParam):
         need_apart(self)
 
 
+@structure
 class hbDSPCvThresholdParam(CvParam):
     """Input block of Threshold, 136 bytes. Y U8C1, S16C1 or F32C1; dst as src, and may be src.
 
@@ -93,11 +93,9 @@ class hbDSPCvThresholdParam(CvParam):
         type: HB_VP_THRESH_*.
     """
 
-    thresh: float
-    maxVal: float
-    type: int
-
-    _fields_ = (("thresh", ctypes.c_double), ("maxVal", ctypes.c_double), ("type", ctypes.c_int32))
+    thresh: float64_t
+    maxVal: float64_t
+    type: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""

@@ -5,13 +5,11 @@ Each raises CvRuleError with a sentence. They are pure: the ARM side asks them b
 
 from __future__ import annotations
 
-import ctypes
 import math
 from collections.abc import Collection, Sequence
-from typing import Any, ClassVar
 
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_S32, Y_U8, Kind, Plane, hbVPImage, refuse
-from hbrt.structures import CStructure
+from hbrt.structures import CStructure, int32_t, structure, uint64_t
 
 GRAY = (Y_U8,)
 COLOUR = (Y_U8, RGB, BGR)
@@ -166,6 +164,7 @@ def _listed(kinds: Collection[Kind]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+@structure
 class CvParam(CStructure):
     """What the input block of every CV op starts with: the image to read and the image to write, 112 bytes.
 
@@ -176,8 +175,6 @@ class CvParam(CStructure):
 
     src: hbVPImage
     dst: hbVPImage
-
-    _fields_: ClassVar[Sequence[tuple[str, Any]]] = (("src", hbVPImage), ("dst", hbVPImage))
 
     def check(self) -> None:
         """Hold the structure to its op's rules; each op has its own.
@@ -192,6 +189,7 @@ class CvParam(CStructure):
         return ()
 
 
+@structure
 class hbVPFilterKernel(CStructure):
     """The weights of a filter, or the mask of a morphology, in device memory: 24 bytes.
 
@@ -202,17 +200,10 @@ class hbVPFilterKernel(CStructure):
         dataPhyAddr: Physical address of the elements, row after row, with nothing between the rows.
     """
 
-    width: int
-    height: int
-    dataType: int
-    dataPhyAddr: int
-
-    _fields_ = (
-        ("width", ctypes.c_int32),
-        ("height", ctypes.c_int32),
-        ("dataType", ctypes.c_int32),
-        ("dataPhyAddr", ctypes.c_uint64),
-    )
+    width: int32_t
+    height: int32_t
+    dataType: int32_t
+    dataPhyAddr: uint64_t
 
     def check(self, name: str, kind: Kind, largest: int) -> None:
         """Hold it to a type and a size.

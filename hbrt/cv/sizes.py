@@ -21,13 +21,14 @@ from hbrt.cv.rules import (
     overlap,
     same_kind,
 )
-from hbrt.structures import CStructure
+from hbrt.structures import CStructure, int32_t, int64_t, structure, uint64_t
 
 PYRAMID_FILTERS = {HB_VP_INTER_LINEAR: "HB_VP_INTER_LINEAR", HB_VP_INTER_GAUSSIAN: "HB_VP_INTER_GAUSSIAN"}
 MOST_ROIS = 256
 _BYTE = ELEMENTS[Y_U8.type]
 
 
+@structure
 class hbDSPCvResizeParam(CvParam):
     """Input block of Resize, 120 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst has its kind and any size.
 
@@ -35,9 +36,7 @@ class hbDSPCvResizeParam(CvParam):
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
     """
 
-    interpolation: int
-
-    _fields_ = (("interpolation", ctypes.c_int32),)
+    interpolation: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -46,22 +45,17 @@ class hbDSPCvResizeParam(CvParam):
         need_choice("interpolation", self.interpolation, INTERPOLATIONS)
 
 
+@structure
 class hbDSPCvRoi(CStructure):
     """A region of src, 16 bytes, with the corners of the DNN runtime's hbDNNRoi: all four are inside."""
 
-    left: int
-    top: int
-    right: int
-    bottom: int
-
-    _fields_ = (
-        ("left", ctypes.c_int32),
-        ("top", ctypes.c_int32),
-        ("right", ctypes.c_int32),
-        ("bottom", ctypes.c_int32),
-    )
+    left: int32_t
+    top: int32_t
+    right: int32_t
+    bottom: int32_t
 
 
+@structure
 class hbDSPCvRoiResizeParam(CvParam):
     """Input block of RoiResize, 144 bytes. Y U8C1, RGB, BGR or NV12. `dst` describes the result of the first region.
 
@@ -73,19 +67,11 @@ class hbDSPCvRoiResizeParam(CvParam):
         interpolation: HB_VP_INTER_NEAREST or HB_VP_INTER_LINEAR.
     """
 
-    roiPhyAddr: int
-    dstStep: int
-    dstUvStep: int
-    roiCount: int
-    interpolation: int
-
-    _fields_ = (
-        ("roiPhyAddr", ctypes.c_uint64),
-        ("dstStep", ctypes.c_int64),
-        ("dstUvStep", ctypes.c_int64),
-        ("roiCount", ctypes.c_int32),
-        ("interpolation", ctypes.c_int32),
-    )
+    roiPhyAddr: uint64_t
+    dstStep: int64_t
+    dstUvStep: int64_t
+    roiCount: int32_t
+    interpolation: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError. The regions have `check_rois`."""
@@ -146,6 +132,7 @@ class hbDSPCvRoiResizeParam(CvParam):
                 refuse(f"{name} cuts a UV pair of NV12: left and top are even, right and bottom odd.")
 
 
+@structure
 class PyramidParam(CvParam):
     """The 120 bytes that PyrDown and PyrUp share. Y U8C1, RGB, BGR or NV12; dst as src, of half or twice the size.
 
@@ -153,9 +140,7 @@ class PyramidParam(CvParam):
         interpolation: HB_VP_INTER_GAUSSIAN or HB_VP_INTER_LINEAR.
     """
 
-    interpolation: int
-
-    _fields_ = (("interpolation", ctypes.c_int32),)
+    interpolation: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""

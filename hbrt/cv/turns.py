@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from hbrt.cv.rules import EVERY_KIND, CvParam, need_apart, need_choice, need_size, same_kind, same_size
+from hbrt.structures import int32_t, structure
 
 HB_VP_FLIP_VERTICAL = 0
 HB_VP_FLIP_HORIZONTAL = 1
@@ -25,6 +24,7 @@ ROTATIONS = {
 }
 
 
+@structure
 class hbDSPCvFlipParam(CvParam):
     """Input block of Flip, 120 bytes. Any kind; dst as src.
 
@@ -32,9 +32,7 @@ class hbDSPCvFlipParam(CvParam):
         flipCode: HB_VP_FLIP_VERTICAL, HB_VP_FLIP_HORIZONTAL or HB_VP_FLIP_BOTH.
     """
 
-    flipCode: int
-
-    _fields_ = (("flipCode", ctypes.c_int32),)
+    flipCode: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -44,6 +42,7 @@ class hbDSPCvFlipParam(CvParam):
         need_choice("flipCode", self.flipCode, FLIPS)
 
 
+@structure
 class hbDSPCvRotateParam(CvParam):
     """Input block of Rotate, 120 bytes. Any kind; dst as src, its sides exchanged by a quarter of a turn.
 
@@ -51,9 +50,7 @@ class hbDSPCvRotateParam(CvParam):
         rotateCode: HB_VP_ROTATE_90_CLOCKWISE, HB_VP_ROTATE_180 or HB_VP_ROTATE_90_COUNTER_CLOCKWISE.
     """
 
-    rotateCode: int
-
-    _fields_ = (("rotateCode", ctypes.c_int32),)
+    rotateCode: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""

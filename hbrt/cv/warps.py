@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from typing import Any
+from typing import Annotated, Any, TypeAlias
 
 from hbrt.cv.image import BGR, ELEMENTS, NV12, RGB, Y_F32, Y_S16, Y_U8, Plane, hbVPImageType, refuse
 from hbrt.cv.rules import (
@@ -20,11 +20,15 @@ from hbrt.cv.rules import (
     need_size,
     same_kind,
 )
+from hbrt.structures import int32_t, structure, uint64_t
 
 SMALLEST_DETERMINANT = 1e-12
+Matrix2x3: TypeAlias = Annotated[Any, ctypes.c_double * 6]
+Matrix3x3: TypeAlias = Annotated[Any, ctypes.c_double * 9]
 MAPS = {hbVPImageType.HB_VP_IMAGE_TYPE_F64C2: "F64C2", hbVPImageType.HB_VP_IMAGE_TYPE_F32C2: "F32C2"}
 
 
+@structure
 class hbDSPCvRemapParam(CvParam):
     """Input block of Remap, 144 bytes. Y U8C1, S16C1 or F32C1, RGB, BGR or NV12; dst as src, of the map's size.
 
@@ -38,23 +42,13 @@ class hbDSPCvRemapParam(CvParam):
         borderValue: What lies outside src with a constant border, 0..255, in every channel.
     """
 
-    mapPhyAddr: int
-    mapWidth: int
-    mapHeight: int
-    dataType: int
-    interpolation: int
-    borderType: int
-    borderValue: int
-
-    _fields_ = (
-        ("mapPhyAddr", ctypes.c_uint64),
-        ("mapWidth", ctypes.c_int32),
-        ("mapHeight", ctypes.c_int32),
-        ("dataType", ctypes.c_int32),
-        ("interpolation", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-        ("borderValue", ctypes.c_int32),
-    )
+    mapPhyAddr: uint64_t
+    mapWidth: int32_t
+    mapHeight: int32_t
+    dataType: int32_t
+    interpolation: int32_t
+    borderType: int32_t
+    borderValue: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -76,6 +70,7 @@ class hbDSPCvRemapParam(CvParam):
         return (Plane(self.mapPhyAddr, self.mapHeight, self.mapWidth, row_bytes, element),)
 
 
+@structure
 class hbDSPCvWarpAffineParam(CvParam):
     """Input block of WarpAffine, 176 bytes. Y U8C1, RGB, BGR or NV12; dst has its kind and any size.
 
@@ -86,17 +81,10 @@ class hbDSPCvWarpAffineParam(CvParam):
         borderValue: What lies outside src with a constant border, 0..255, in every channel.
     """
 
-    transformMatrix: Any
-    interpolation: int
-    borderType: int
-    borderValue: int
-
-    _fields_ = (
-        ("transformMatrix", ctypes.c_double * 6),
-        ("interpolation", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-        ("borderValue", ctypes.c_int32),
-    )
+    transformMatrix: Matrix2x3
+    interpolation: int32_t
+    borderType: int32_t
+    borderValue: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""
@@ -116,6 +104,7 @@ class hbDSPCvWarpAffineParam(CvParam):
         _check_border(self.borderType, self.borderValue)
 
 
+@structure
 class hbDSPCvWarpPerspectiveParam(CvParam):
     """Input block of WarpPerspective, 200 bytes. As WarpAffine, but the matrix takes a point of dst to src.
 
@@ -126,17 +115,10 @@ class hbDSPCvWarpPerspectiveParam(CvParam):
         borderValue: What lies outside src with a constant border, 0..255, in every channel.
     """
 
-    transformMatrix: Any
-    interpolation: int
-    borderType: int
-    borderValue: int
-
-    _fields_ = (
-        ("transformMatrix", ctypes.c_double * 9),
-        ("interpolation", ctypes.c_int32),
-        ("borderType", ctypes.c_int32),
-        ("borderValue", ctypes.c_int32),
-    )
+    transformMatrix: Matrix3x3
+    interpolation: int32_t
+    borderType: int32_t
+    borderValue: int32_t
 
     def check(self) -> None:
         """Hold the structure to the op's rules; raises CvRuleError."""

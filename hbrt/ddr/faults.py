@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-import platform
 import signal
 from collections.abc import Callable
 from typing import TypeAlias
@@ -41,7 +40,7 @@ _sigaction = ctypes.CDLL(None, use_errno=True).sigaction
 _sigaction.argtypes = (ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _before: dict[int, _Action] = {}
 _menders: list[Mender] = []
-_machine = platform.machine()
+_machine = os.uname().machine
 
 
 def on_fault(mender: Mender) -> None:

@@ -38,7 +38,7 @@ def test_a_structure_has_every_parameter_of_the_model() -> None:
         dims=4,
     )
     param = config.param(POINTCLOUD_ENCODE_POINTS, count=11, input=1 << 40)
-    got = {name: getattr(param, name) for name, _ in param._fields_}
+    got = {name: getattr(param, name) for name, *_ in param._fields_}
     assert got == {
         "input": 1 << 40,
         "step": 1,
