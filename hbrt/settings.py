@@ -83,8 +83,8 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_SARIF",
         "path",
         "",
-        "file that a program writes its findings into at its end, as a SARIF log for tools of code review; {pid} in "
-        "the name is its process id",
+        "file for the findings of a program and of the processes that it starts, as a SARIF log for tools of code "
+        "review; {pid} in the name is the id of the first process",
     ),
     Setting(
         "HBRT_ISOLATE",

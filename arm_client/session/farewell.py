@@ -7,15 +7,17 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from hbrt import settings
+from hbrt.board.run_record import begun, is_failing, joined
 from hbrt.errors import RequestRefusedError
-from hbrt.findings.record import KINDS, Finding, Severity, finding_of
+from hbrt.findings.record import KINDS, Finding, finding_of
 from hbrt.findings.text import line_of
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
+    from hbrt.board.run_record import FirstProcess
 
-_FAILING = frozenset({"fail", "fail-fast"})
+_WAIT_SECONDS = 2.0
+"""For boards that have a process of the run still, such as one that outlives the first process."""
 
 found: list[Finding] = []
 """Every finding of this process's mistakes, of all boards that it has left."""
@@ -33,6 +35,9 @@ def leave(link: Link, *, is_private: bool, is_silent: bool) -> None:
         ours = [finding_of(one) for one in link.request("leave")]
         ours = [one for one in ours if is_private or one.client]
         found.extend(ours)
+        if not link.knows_run and (run := joined()) is not None:
+            with contextlib.closing(run):
+                run.add(ours)
         for one in ours:
             if not (is_private or is_silent or KINDS[one.kind].is_told):
                 import logging
@@ -40,42 +45,60 @@ def leave(link: Link, *, is_private: bool, is_silent: bool) -> None:
                 logging.getLogger("hbrt").warning("%s", line_of(one))
 
 
-def write_sarif() -> None:
-    """Write what was found into the file of HBRT_SARIF; also when nothing was: who reads it wants to know that."""
-    name = settings.text("HBRT_SARIF").replace("{pid}", str(os.getpid()))
-    if not name:
-        return
-    import json
-    from pathlib import Path
+def end_run(run: FirstProcess | None) -> list[Finding]:
+    """Have the run of this process know what was found; returns the findings that its exit code is for.
 
-    from hbrt.findings.sarif import sarif_of
+    Those are its own, and of the first process of a run those of all its processes.
 
+    Args:
+        run: The run that this process has begun.
+    """
+    run = run or begun()  # a setting that the program made itself comes late
+    if run is None:
+        return found
+    run.wait(_WAIT_SECONDS)
+    known = {one.fingerprint for one in run.findings}
+    run.add(one for one in found if one.fingerprint not in known)  # of a board that has died, or is elsewhere
+    return end_record(run)
+
+
+def end_record(run: FirstProcess) -> list[Finding]:
+    """Write the file of HBRT_SARIF for the last time; returns all that was found in the run."""
     try:
-        Path(name).write_text(json.dumps(sarif_of(found, str(Path.cwd())), indent=1) + "\n", encoding="utf-8")
+        run.write_sarif()
     except OSError as error:
         import logging
 
         logging.getLogger("hbrt").warning(
             "The findings cannot be written to %s (HBRT_SARIF): %s. Name a file in a directory that can be written.",
-            name,
+            error.filename,
             error.strerror,
         )
+    return run.end()
 
 
-def end_with_exit_code() -> None:
+def has_failed(findings: list[Finding]) -> bool:
+    """Whether a program whose settings ask for that is to fail for what was found; says it then."""
+    mistakes = [one for one in findings if one.is_mistake]
+    if not mistakes or not is_failing():
+        return False
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream that is closed, or none
+        count = "1 mistake was" if len(mistakes) == 1 else f"{len(mistakes)} mistakes were"
+        sys.stderr.write(f"{count} found (HBRT_CHECK=fail), the last: {line_of(mistakes[-1])}\n")
+    return True
+
+
+def end_with_exit_code(findings: list[Finding]) -> None:
     """End the process with exit code 1 when something was found and HBRT_CHECK=fail asks for that.
 
     For the last exit handler: the interpreter has no other way to change the code then.
     """
-    mistakes = [one for one in found if one.severity is not Severity.ADVICE and one.kind != "injected"]
-    if not mistakes or not settings.words("HBRT_CHECK") & _FAILING:
+    if not has_failed(findings):
         return
     import logging
 
     logging.shutdown()
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream that is closed, or none
-        count = "1 mistake was" if len(mistakes) == 1 else f"{len(mistakes)} mistakes were"
-        sys.stderr.write(f"{count} found (HBRT_CHECK=fail), the last: {line_of(mistakes[-1])}\n")
+    with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stdout.flush()
         sys.stderr.flush()
     os._exit(1)

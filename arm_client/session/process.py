@@ -10,6 +10,7 @@ import weakref
 from typing import TYPE_CHECKING
 
 from arm_client.memory.freed import freed_block_at
+from hbrt import settings
 from hbrt.board import forked
 from hbrt.types import hbSysMem
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from arm_client.session.session import Session
+    from hbrt.board.run_record import FirstProcess
 
 
 class Process:
@@ -27,6 +29,15 @@ class Process:
         self.sessions: dict[Path, Session] = {}
         self.known: weakref.WeakSet[Session] = weakref.WeakSet()  # also those that only a board or a fixture holds
         self.lock = threading.RLock()
+        self.run: FirstProcess | None = None  # that this process has begun
+        self.is_told = False  # whether somebody has said what was found in it
+
+    def begin_run(self) -> None:
+        """Be the first process of a run, if the settings ask for what is found in it."""
+        if settings.is_given("HBRT_SARIF") or settings.is_given("HBRT_CHECK"):
+            from hbrt.board.run_record import begun
+
+            self.run = begun()
 
     def all(self) -> list[Session]:
         """Every session."""
@@ -50,11 +61,10 @@ def _close_all() -> None:
     sessions = process.take_all()
     for session in sessions:
         session.close()
-    if "arm_client.session.farewell" in sys.modules:
-        from arm_client.session.farewell import end_with_exit_code, write_sarif
+    if not process.is_told and (process.run is not None or "arm_client.session.farewell" in sys.modules):
+        from arm_client.session.farewell import end_run, end_with_exit_code
 
-        write_sarif()
-        end_with_exit_code()
+        end_with_exit_code(end_run(process.run))
 
 
 def _before_fork() -> None:
@@ -72,6 +82,7 @@ def _abandon_in_child() -> None:
     for session in process.all():
         session.abandon_in_child()
     process.sessions = {}
+    process.run = None
 
 
 def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
@@ -88,6 +99,8 @@ def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
 
 
 hbSysMem.locate = staticmethod(_bytes_at)
+if "hbrt.cli" not in sys.modules:  # a verb of the command line is no program: it begins a run itself, or none
+    process.begin_run()
 atexit.register(_close_all)
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
 forked.in_child(_abandon_in_child)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import faulthandler
 import os
 import signal
@@ -21,6 +20,7 @@ from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import ImageError, load_and_run
 from dsp_server.core.loop import Core
 from dsp_server.process.process_title import set_title
+from hbrt.board.forked import end_with
 from hbrt.ddr.file import Ddr
 from hbrt.findings.record import Finding, Place
 from hbrt.injection.fault import Trigger, parse
@@ -31,7 +31,6 @@ DDR_FD = 4
 URGENT_FD = 5
 TRACE_FD = 6
 FIRST_DOORBELL_FD = 7
-_PR_SET_PDEATHSIG = 1
 _FD = struct.Struct("i")  # a descriptor, as it is sent
 _MOST_FINDING = 4096  # characters of its sentence
 
@@ -155,13 +154,6 @@ def _image_files() -> list[str]:
     return sorted({path for path in files if path and path.startswith(folder)})
 
 
-def _end_with(supervisor: int) -> None:
-    """Make this process die with the supervisor."""
-    ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != supervisor:
-        os._exit(0)  # the supervisor died before the call above
-
-
 def _image_traceback(error: BaseException) -> str:
     """The traceback of an image that did not load, without its callers."""
     trace = error.__traceback__
@@ -187,7 +179,7 @@ def main() -> NoReturn:
     """Entry of the process: ``index core_count supervisor snapshot origin``."""
     index, core_count, supervisor = (int(argument) for argument in sys.argv[1:4])
     snapshot, origin = sys.argv[4:6]
-    _end_with(supervisor)
+    end_with(supervisor)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the daemon's to handle
     # The stack of this process, when it dies in C or is about to be killed over its time limit.
     faulthandler.enable(file=TRACE_FD, all_threads=False)

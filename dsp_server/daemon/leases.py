@@ -20,6 +20,7 @@ from dsp_server.clients import Client, Clients, NoRoomError
 from dsp_server.memory.owners import Memory
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
+from dsp_server.process.run_records import RunRecords
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.findings.record import Finding
@@ -52,6 +53,8 @@ class Leases:
             urgent doorbells.
         add_client: Sends the cores a new client's doorbell.
         remove_client: Makes the cores close the doorbell of an ended client.
+        settle: Takes the findings that cores have sent.
+        is_private: Whether the board belongs to a program: nobody's findings are that program's.
     """
 
     def __init__(
@@ -64,6 +67,9 @@ class Leases:
         shared_fds: Iterable[int],
         add_client: Callable[[Client], None],
         remove_client: Callable[[Client], None],
+        settle: Callable[[], None],
+        *,
+        is_private: bool,
     ) -> None:
         self._board = paths.name
         self._loop = loop
@@ -73,6 +79,9 @@ class Leases:
         self._ddr_fd, *self._doorbells = shared_fds
         self._add_client = add_client
         self._remove_client = remove_client
+        self._settle = settle
+        self._is_private = is_private
+        self._runs = RunRecords()
         self._awaiting_hello: dict[socket.socket, Timer] = {}  # connections without a hello so far
         self._connections: dict[int, socket.socket] = {}  # by client
         self._processes: dict[int, int] = {}  # pidfds, by client
@@ -102,6 +111,8 @@ class Leases:
             self._drop(connection)
         for client_id in list(self._processes):
             self._unwatch_process(client_id)
+        for client in self._clients.by_id.values():
+            self._part(client)
         self._close_spare()
 
     def leave(self, client: Client) -> list[Finding]:
@@ -115,10 +126,7 @@ class Leases:
             self._find_blocks(client)
             self._memory.reclaim()
         self._memory.look_at_free()
-        since = client.attached_at  # its id was another client's before
-        return [
-            one for one in self._journal.findings if not one.client or (one.client == client.id and one.time >= since)
-        ]
+        return self._journal.of_program(client.id, client.attached_at)
 
     def reclaim_soon(self) -> None:
         """Retry in a moment to reclaim slots and memory that wait for the end of running tasks."""
@@ -164,7 +172,7 @@ class Leases:
 
     def _on_hello(self, connection: socket.socket) -> None:
         try:
-            pid, name = _hello_of(connection)
+            pid, name, run = _hello_of(connection)
             client = self._clients.attach(pid, name)
         except ConnectionResetError:
             self._drop(connection)  # it closed without a hello: a probe whether the board is there
@@ -177,6 +185,8 @@ class Leases:
         self._connections[client.id] = connection
         self._loop.watch(connection.fileno(), lambda: self._on_end(client))
         self._watch_process(client)
+        if run:
+            self._runs.join(client.id, run)
         self._add_client(client)
         answer = control.pack(
             ok=1,
@@ -243,8 +253,14 @@ class Leases:
 
     def _forget(self, client: Client) -> None:
         self._find_blocks(client)
+        self._settle()
+        self._part(client)
         self._remove_client(client)
         self._clients.forget(client)
+
+    def _part(self, client: Client) -> None:
+        found = self._journal.of_program(client.id, client.attached_at)
+        self._runs.part(client.id, [one for one in found if one.client or self._is_private])
 
     def _find_tasks(self, client: Client) -> None:
         unreleased = () if client.has_left else self._clients.unreleased_places(client)
@@ -271,8 +287,8 @@ class Leases:
             )
 
 
-def _hello_of(connection: socket.socket) -> tuple[int, str]:
-    """Process id and name of a connecting process.
+def _hello_of(connection: socket.socket) -> tuple[int, str, str]:
+    """Process id and name of a connecting process, and where the record of its run is.
 
     Raises:
         ConnectionResetError: it has closed. _RefusedError: another user. MalformedMessageError: no valid hello.
@@ -287,11 +303,13 @@ def _hello_of(connection: socket.socket) -> tuple[int, str]:
     if size > HELLO_BYTES:
         raise control.MalformedMessageError(f"The hello has {size} bytes; the limit is {HELLO_BYTES}.")
     hello = control.unpack_map(bytes(buffer[:size]), HELLO_BYTES)
-    name = hello.get("name", "")
-    if not isinstance(name, str):
-        raise control.MalformedMessageError(f"The name in the hello is a {type(name).__name__}, not text.")
+    name, run = hello.get("name", ""), hello.get("run", "")
+    if not (isinstance(name, str) and isinstance(run, str)):
+        raise control.MalformedMessageError(
+            f"The name in the hello is {name!r:.80} and the run {run!r:.80}: write text."
+        )
     # Terminals show the name and must not take it for an escape sequence.
-    return pid, "".join(letter if letter.isprintable() else "?" for letter in name[:MOST_NAME])
+    return pid, "".join(letter if letter.isprintable() else "?" for letter in name[:MOST_NAME]), run
 
 
 def _peer(connection: socket.socket) -> tuple[int, int, int]:

@@ -99,6 +99,8 @@ class Supervisor:
             [ddr.fd, *processes.doorbells, *processes.urgent_bells],
             processes.add_client,
             processes.remove_client,
+            processes.read_messages,
+            is_private=config.is_private,
         )
         self.control_socket = ControlSocket(paths, self.loop, self.journal)
         locks = LockWatch(self.mailbox.claim_lock, self.clients, self.journal)

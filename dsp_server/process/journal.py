@@ -58,6 +58,15 @@ class Journal:
         """The latest findings, each mistake of a program once, the latest last."""
         return list(self._found.values())
 
+    def of_program(self, client: int, since: float) -> list[Finding]:
+        """The findings of a program and of nobody, the latest last.
+
+        Args:
+            client: Its id.
+            since: When it attached, in seconds since the epoch: its id was another program's before.
+        """
+        return [one for one in self.findings if not one.client or (one.client == client and one.time >= since)]
+
     def forget(self) -> None:
         """Drop the findings; their lines stay in the log."""
         self._found.clear()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from hbrt.attach.question import Question
 from hbrt.attach.requests import Requests
 from hbrt.board.files import check_directory
-from hbrt.board.paths import BoardPaths, BoardRef
+from hbrt.board.paths import RUN, BoardPaths, BoardRef
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError
@@ -34,6 +34,7 @@ class Link(Protocol):
     """One process's attachment to one board, on this machine or on another one."""
 
     request_ms: int = REQUEST_MS  # for the daemon to answer a request
+    knows_run: bool = False  # the board itself adds what it finds of this process to the record of its run
     is_parting: bool = False  # requests are still answered, though every call is refused
     fault: int  # 0 while the board is there; afterwards the status that every call answers with
     paths: BoardRef
@@ -135,6 +136,7 @@ class LocalLink(Link):
     """The attachment of a process on the board's own machine."""
 
     paths: BoardPaths
+    knows_run = True
 
     def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
         """Attach; ``name`` is what the board shows, this program's by default.
@@ -144,10 +146,10 @@ class LocalLink(Link):
         """
         self.paths = paths
         self.lease = _connect(paths)
-        name = name or program_name()
+        run = os.environ.get(RUN, "") if name is None else ""  # a relay is nobody's
         fds: list[int] = []
         try:
-            hello, fds = _greet(self.lease, name[:64], paths.name)
+            hello, fds = _greet(self.lease, (name or program_name())[:64], run, paths.name)
             self.client_id: int = hello["client"]
             self.first_slots: list[int] = hello["slots"]
             self.core_count: int = hello["cores"]
@@ -269,13 +271,13 @@ def program_name() -> str:
     return os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
 
 
-def _greet(lease: socket.socket, name: str, board: str) -> tuple[dict[str, Any], list[int]]:
+def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[str, Any], list[int]]:
     """Say hello on a new lease; returns what the daemon answers, and the descriptors with it.
 
     Raises:
         NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: it speaks otherwise. OSError.
     """
-    lease.send(wire.pack(pid=os.getpid(), name=name))
+    lease.send(wire.pack(pid=os.getpid(), name=name, run=run))
     raw, fds, flags, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
     if flags & socket.MSG_CTRUNC:  # the kernel left out what this process has no room for
         for fd in fds:

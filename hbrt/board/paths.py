@@ -19,6 +19,8 @@ RELAY_LOCK = "relay.lock"
 LOG = "log"
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
 PRIVATE, OF_A_TEST = "private-", "test-"  # what boards are called that end with the process that started them
+RUN = "_HBRT_RUN"
+"""Of the environment: the file of the run that a process is a part of; see run_record.py."""
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _ADDRESS = re.compile(r"(?:[A-Za-z0-9][A-Za-z0-9._-]{0,252}|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}")
 

@@ -7,6 +7,7 @@ known, the same sentence.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
@@ -138,6 +139,11 @@ class Finding(NamedTuple):
         raw = repr((self.kind, sites or self.text)).encode("utf-8", "replace")
         return hashlib.sha256(raw).hexdigest()[:16]
 
+    @property
+    def is_mistake(self) -> bool:
+        """Whether a program fails for it that asks for that: no advice, and nothing that was asked for."""
+        return self.severity is not Severity.ADVICE and self.kind != "injected"
+
     def again(self, later: Finding) -> Finding:
         """This finding, found once more: the later sentence, and how often in all."""
         return later._replace(times=self.times + later.times)
@@ -154,6 +160,15 @@ class Finding(NamedTuple):
             "fingerprint": self.fingerprint,
             "places": [place.as_dict() for place in self.places],
         }
+
+
+def merged(findings: Iterable[Finding]) -> list[Finding]:
+    """Each mistake once, whichever program made it: its last sentence, and how often it was found; the latest last."""
+    known: dict[str, Finding] = {}
+    for found in findings:
+        before = known.pop(found.fingerprint, None)
+        known[found.fingerprint] = found if before is None else before.again(found)
+    return list(known.values())
 
 
 def finding_of(data: dict[str, Any]) -> Finding:

@@ -15,6 +15,7 @@ from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of,
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
+from arm_client.commands.run.record import recorded
 from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
@@ -96,18 +97,20 @@ def command(
     if group is None or group == "help":
         raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
-        ctx.exit(_run_defects(names, timeout, as_json=as_json))
+        with recorded():
+            code = _run_defects(names, timeout, as_json=as_json)
+        ctx.exit(code)
     if group not in groups() and is_program(group):
         _refuse_options_of_samples(ctx)
-        run_program(group, names, board if was_named else None, mode)
+        ctx.exit(run_program(group, names, board if was_named else None, mode))
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
     if "help" in names:
         _list(samples, as_json=as_json)
         return
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
-    ctx.exit(
-        _run_samples(
+    with recorded():
+        code = _run_samples(
             group,
             samples,
             board,
@@ -119,7 +122,7 @@ def command(
             must_run=was_named,
             as_json=as_json,
         )
-    )
+    ctx.exit(code)
 
 
 def _refuse_options_of_samples(ctx: click.Context) -> None:

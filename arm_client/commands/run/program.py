@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import os
+import resource
+import signal
+import subprocess
 import sys
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
+from arm_client.commands.run.record import recorded
+from arm_client.session.farewell import has_failed
 from hbrt import settings
+from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardRef
+from hbrt.cli.exits import Exit
+
+_PASSED_ON = {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
 
 
 def is_program(name: str) -> bool:
@@ -37,8 +45,10 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def run_program(program: str, arguments: tuple[str, ...], board: BoardRef | None, mode: str | None) -> NoReturn:
-    """Become the program; it ends with exit code 1 when a mistake of it was found.
+def run_program(program: str, arguments: tuple[str, ...], board: BoardRef | None, mode: str | None) -> int:
+    """Run the program; returns its exit code, or 1 when a mistake was found in one of its processes.
+
+    A program that a signal ends has this process end by it, too.
 
     Args:
         program: A Python file, or a file that can be executed.
@@ -56,10 +66,50 @@ def run_program(program: str, arguments: tuple[str, ...], board: BoardRef | None
     if mode is not None:
         os.environ["HB_DSP_RPC_MODE"] = mode
     command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
+    with recorded() as findings:
+        try:
+            code = _served([*command, *arguments])
+        except OSError as error:
+            raise click.UsageError(f"{program} cannot be executed: {error.strerror}.") from None
+    if code < 0:
+        _end_by(-code)
+    return code or (Exit.FAILED if has_failed(findings) else Exit.GOOD)
+
+
+def _served(command: list[str]) -> int:
+    """Run a command in this process's stead: what is open is its own, and so are signals.
+
+    A signal of the terminal reaches both processes by itself. One that a process sends to this one is passed on.
+
+    Returns:
+        Its exit code, negative for a signal.
+
+    Raises:
+        OSError: it cannot be executed.
+    """
+    parent, mine = os.getpid(), signal.pthread_sigmask(signal.SIG_BLOCK, {*_PASSED_ON, signal.SIGCHLD})
+
+    def begin() -> None:
+        end_with(parent)
+        signal.pthread_sigmask(signal.SIG_SETMASK, mine)
+
     try:
-        os.execv(command[0], [*command, *arguments])  # noqa: S606 - the user names the program
-    except OSError as error:
-        raise click.UsageError(f"{program} cannot be executed: {error.strerror}.") from None
+        with subprocess.Popen(command, close_fds=False, preexec_fn=begin) as process:  # noqa: PLW1509 - no thread here
+            while process.poll() is None:
+                came = signal.sigwaitinfo({*_PASSED_ON, signal.SIGCHLD})
+                if came.si_signo in _PASSED_ON and came.si_code <= 0:  # not by the kernel
+                    process.send_signal(came.si_signo)
+        return process.returncode
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mine)
+
+
+def _end_by(number: int) -> None:
+    """End by the signal that has ended the program, without a second core dump."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    if number not in {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
 
 
 def failing(words: frozenset[str]) -> str:

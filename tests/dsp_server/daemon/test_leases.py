@@ -57,6 +57,8 @@ class Door:
             [self.ddr.fd, *self.bells],
             lambda client: self._tell("came", client),
             lambda client: self._tell("gone", client),
+            lambda: None,
+            is_private=False,
         )
         self.leases.open()
         self.peers: list[socket.socket] = []
@@ -148,7 +150,7 @@ HELLOS = {
         "has protocol version 7; this side sp",
     ),
     "too long": (control.pack(name="x" * HELLO_BYTES), f"bytes; the limit is {HELLO_BYTES}."),
-    "a name that is no text": (control.pack(name=5), "The name in the hello is a int, not text."),
+    "a name that is no text": (control.pack(name=5), "The name in the hello is 5 and the run '': write text."),
 }
 
 

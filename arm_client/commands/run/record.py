@@ -1,0 +1,32 @@
+"""A run that ``hbrt run`` begins: what is found in all processes of it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+
+from arm_client.session.farewell import end_record
+from arm_client.session.process import process
+from hbrt.board.run_record import FirstProcess
+from hbrt.findings.record import Finding
+
+_WAIT_SECONDS = 5.0
+
+
+@contextlib.contextmanager
+def recorded() -> Iterator[list[Finding]]:
+    """A run; the list holds what was found in it afterwards, as does the file of HBRT_SARIF."""
+    import click
+
+    findings: list[Finding] = []
+    run = FirstProcess()
+    process.is_told = True
+    try:
+        yield findings
+    finally:
+        if not run.wait(_WAIT_SECONDS):
+            click.echo(
+                "hbrt: a process of the program is attached still: what is found in it later is not told.", err=True
+            )
+        findings.extend(end_record(run))
+        run.leave()

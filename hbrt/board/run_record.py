@@ -1,0 +1,186 @@
+"""What was found in all processes of one run of a program: a file in memory, which their boards write into.
+
+A run begins with its first process: ``hbrt run``, or a program whose settings ask for what was found (HBRT_SARIF, or
+HBRT_CHECK with ``fail``). The processes that it starts inherit the name of the file in the environment, and say it when
+they attach. A board holds a shared lock of the file while such a process is attached, and adds the findings of that
+process when its lease has ended, however it did. So the first process knows all once it has the file for itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from hbrt import settings
+from hbrt.board.paths import RUN
+from hbrt.findings.record import Finding, finding_of, merged
+from hbrt.findings.sarif import sarif_of
+
+_NAME = "memfd:hbrt-run"
+_POLL_SECONDS = 0.005
+
+
+class RunRecord:
+    """The file of a run, opened by somebody who adds findings to it.
+
+    Args:
+        path: Where it is: ``/proc/PID/fd/NUMBER`` of the run's first process.
+
+    Raises:
+        OSError: the run is over, or is not seen from here.
+    """
+
+    def __init__(self, path: str) -> None:
+        if _NAME not in Path(path).readlink().name:  # that descriptor may be something else by now
+            raise FileNotFoundError(path)
+        self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
+
+    def hold(self) -> None:
+        """Have the run's first process wait.
+
+        Raises:
+            OSError: it has all that it waited for, and is about to end.
+        """
+        fcntl.flock(self._fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+
+    def add(self, findings: Iterable[Finding]) -> None:
+        """Add findings of a process; one that came before counts once."""
+        lines = [json.dumps({"by": os.getpid(), **found.as_dict()}) for found in findings]
+        if lines:
+            with contextlib.suppress(OSError):  # the first process says what it cannot write
+                os.write(self._fd, ("\n".join(lines) + "\n").encode())
+                self.write_sarif()
+
+    @property
+    def findings(self) -> list[Finding]:
+        """Each mistake of all processes once, the latest last."""
+        return self._read()[1]
+
+    def write_sarif(self) -> str:
+        """Write all of it into the file that HBRT_SARIF named when the run began; returns that name, "" for none.
+
+        Raises:
+            OSError: it cannot be written; its ``filename`` is that file.
+        """
+        size, before = -1, 0
+        name = ""
+        while size != before:  # two may write at once: the one that does not know all does it again
+            before = os.fstat(self._fd).st_size
+            header, findings = self._read()
+            name = header["sarif"]
+            if name:
+                _put(name, json.dumps(sarif_of(findings, header["root"]), indent=1) + "\n")
+            size = os.fstat(self._fd).st_size
+        return name
+
+    def _read(self) -> tuple[dict[str, str], list[Finding]]:
+        header, *lines = os.pread(self._fd, os.fstat(self._fd).st_size, 0).decode().splitlines()
+        known: dict[tuple[Any, ...], Finding] = {}
+        for line in lines:
+            data = json.loads(line)
+            found = finding_of(data)
+            known[data["by"], found.client, found.fingerprint] = found
+        return json.loads(header), merged(known.values())
+
+    def close(self) -> None:
+        """Let go of it."""
+        fcntl.flock(self._fd, fcntl.LOCK_UN)  # a fork of this process may have the descriptor
+        os.close(self._fd)
+
+
+class FirstProcess(RunRecord):
+    """The file of a run that this process begins; the processes that it starts write into it."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._outer = os.environ.get(RUN)
+        made = os.memfd_create(_NAME.removeprefix("memfd:"))
+        try:
+            super().__init__(path := f"/proc/{self.pid}/fd/{made}")
+        except OSError:
+            os.close(made)
+            raise
+        self._made = made
+        name = settings.text("HBRT_SARIF").replace("{pid}", str(self.pid))
+        header = {"sarif": str(Path(name).absolute()) if name else "", "root": str(Path.cwd())}
+        os.write(self._fd, (json.dumps(header) + "\n").encode())
+        os.environ[RUN] = path
+        with contextlib.suppress(OSError):  # said at the end
+            self.write_sarif()  # none of a run before this one
+
+    def wait(self, most_seconds: float) -> bool:
+        """Wait until all boards have said what they found; False when one has a process of the run still."""
+        until = time.monotonic() + most_seconds
+        while True:
+            try:
+                fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    return False
+                time.sleep(_POLL_SECONDS)
+            else:
+                return True
+
+    def leave(self) -> None:
+        """Let what this process starts from now on be no part of the run."""
+        if self._outer is None:
+            os.environ.pop(RUN, None)
+        else:
+            os.environ[RUN] = self._outer
+        self.close()
+        os.close(self._made)
+
+    def end(self) -> list[Finding]:
+        """Have a run that this one is a part of know what was found, too; returns that."""
+        findings = self.findings
+        if self._outer:
+            with contextlib.suppress(OSError), contextlib.closing(RunRecord(self._outer)) as outer:
+                outer.add(findings)
+        return findings
+
+
+def begun() -> FirstProcess | None:
+    """Begin a run when the settings ask for what is found in it, and this process is not a part of one."""
+    if not (settings.text("HBRT_SARIF") or is_failing()) or joined() is not None:
+        return None
+    try:
+        return FirstProcess()
+    except OSError:  # no descriptor is left, or no /proc is there: what this process finds is said all the same
+        return None
+
+
+def is_failing() -> bool:
+    """Whether a program is to end with exit code 1 when something was found."""
+    try:
+        return bool(settings.words("HBRT_CHECK") & {"fail", "fail-fast"})
+    except settings.BadSettingError:  # said to who attaches
+        return False
+
+
+def joined() -> RunRecord | None:
+    """The run that this process is a part of; None for none, or one that is over."""
+    path = os.environ.get(RUN)
+    try:
+        return RunRecord(path) if path else None
+    except OSError:
+        return None
+
+
+def _put(name: str, text: str) -> None:
+    path = Path(name)
+    if path.is_symlink() or (path.exists() and not path.is_file()):  # /dev/stdout, a pipe
+        path.write_text(text, encoding="utf-8")
+        return
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        new.write_text(text, encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        error.filename = name
+        raise
