@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from enum import IntEnum
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 from hbrt.structures import CHandle, CStructure, OtherSpelling, initializer, int32_t, int64_t, structure
 from hbrt.types import HB_DSP_CORE_ANY, hbSysMem
@@ -92,39 +92,14 @@ class hbDNNDataType(IntEnum):
 
 
 # C's enumerators are names of their own, without their enum's before them.
-HB_DNN_LAYOUT_NHWC = hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
-HB_DNN_LAYOUT_NCHW = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
-HB_DNN_LAYOUT_NONE = hbDNNTensorLayout.HB_DNN_LAYOUT_NONE
-NONE = hbDNNQuantiType.NONE
-SHIFT = hbDNNQuantiType.SHIFT
-SCALE = hbDNNQuantiType.SCALE
-HB_DNN_PRIORITY_LOWEST = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
-HB_DNN_PRIORITY_HIGHEST = hbDNNTaskPriority.HB_DNN_PRIORITY_HIGHEST
-HB_DNN_PRIORITY_PREEMP = hbDNNTaskPriority.HB_DNN_PRIORITY_PREEMP
-HB_BPU_CORE_ANY = hbBPUCore.HB_BPU_CORE_ANY
-HB_BPU_CORE_0 = hbBPUCore.HB_BPU_CORE_0
-HB_BPU_CORE_1 = hbBPUCore.HB_BPU_CORE_1
-HB_DNN_RESIZE_TYPE_BILINEAR = hbDNNResizeType.HB_DNN_RESIZE_TYPE_BILINEAR
-HB_DNN_IMG_TYPE_Y = hbDNNDataType.HB_DNN_IMG_TYPE_Y
-HB_DNN_IMG_TYPE_NV12 = hbDNNDataType.HB_DNN_IMG_TYPE_NV12
-HB_DNN_IMG_TYPE_NV12_SEPARATE = hbDNNDataType.HB_DNN_IMG_TYPE_NV12_SEPARATE
-HB_DNN_IMG_TYPE_YUV444 = hbDNNDataType.HB_DNN_IMG_TYPE_YUV444
-HB_DNN_IMG_TYPE_RGB = hbDNNDataType.HB_DNN_IMG_TYPE_RGB
-HB_DNN_IMG_TYPE_BGR = hbDNNDataType.HB_DNN_IMG_TYPE_BGR
-HB_DNN_TENSOR_TYPE_S4 = hbDNNDataType.HB_DNN_TENSOR_TYPE_S4
-HB_DNN_TENSOR_TYPE_U4 = hbDNNDataType.HB_DNN_TENSOR_TYPE_U4
-HB_DNN_TENSOR_TYPE_S8 = hbDNNDataType.HB_DNN_TENSOR_TYPE_S8
-HB_DNN_TENSOR_TYPE_U8 = hbDNNDataType.HB_DNN_TENSOR_TYPE_U8
-HB_DNN_TENSOR_TYPE_F16 = hbDNNDataType.HB_DNN_TENSOR_TYPE_F16
-HB_DNN_TENSOR_TYPE_S16 = hbDNNDataType.HB_DNN_TENSOR_TYPE_S16
-HB_DNN_TENSOR_TYPE_U16 = hbDNNDataType.HB_DNN_TENSOR_TYPE_U16
-HB_DNN_TENSOR_TYPE_F32 = hbDNNDataType.HB_DNN_TENSOR_TYPE_F32
-HB_DNN_TENSOR_TYPE_S32 = hbDNNDataType.HB_DNN_TENSOR_TYPE_S32
-HB_DNN_TENSOR_TYPE_U32 = hbDNNDataType.HB_DNN_TENSOR_TYPE_U32
-HB_DNN_TENSOR_TYPE_F64 = hbDNNDataType.HB_DNN_TENSOR_TYPE_F64
-HB_DNN_TENSOR_TYPE_S64 = hbDNNDataType.HB_DNN_TENSOR_TYPE_S64
-HB_DNN_TENSOR_TYPE_U64 = hbDNNDataType.HB_DNN_TENSOR_TYPE_U64
-HB_DNN_TENSOR_TYPE_MAX = hbDNNDataType.HB_DNN_TENSOR_TYPE_MAX
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> int: ...
+
+
+# The flat names of the vendor's headers: the same objects as the members.
+for _kind in (hbDNNTensorLayout, hbDNNQuantiType, hbDNNTaskPriority, hbBPUCore, hbDNNResizeType, hbDNNDataType):
+    globals().update(_kind.__members__)
 
 
 class hbPackedDNNHandle_t(CHandle):
@@ -267,8 +242,10 @@ class hbDNNResizeCtrlParam(CStructure):
 
 
 _LOWEST = hbDNNTaskPriority.HB_DNN_PRIORITY_LOWEST
-_initialize_infer = initializer(hbDNNInferCtrlParam(HB_BPU_CORE_ANY, HB_DSP_CORE_ANY, _LOWEST))
-_initialize_resize = initializer(hbDNNResizeCtrlParam(HB_BPU_CORE_ANY, _LOWEST, HB_DNN_RESIZE_TYPE_BILINEAR))
+_initialize_infer = initializer(hbDNNInferCtrlParam(hbBPUCore.HB_BPU_CORE_ANY, HB_DSP_CORE_ANY, _LOWEST))
+_initialize_resize = initializer(
+    hbDNNResizeCtrlParam(hbBPUCore.HB_BPU_CORE_ANY, _LOWEST, hbDNNResizeType.HB_DNN_RESIZE_TYPE_BILINEAR)
+)
 
 
 def HB_DNN_INITIALIZE_INFER_CTRL_PARAM(ctrl: hbDNNInferCtrlParam) -> None:

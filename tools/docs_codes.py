@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from arm_client.errors import error_for
-from hbrt import settings, status
+from hbrt import settings
 from hbrt.cli.exits import Exit
 from hbrt.status import Status
 from tools.markdown import table
@@ -25,9 +25,7 @@ _EXITS = {
 
 def status_codes() -> str:
     """Every status code once."""
-    rows = [
-        (f"`{entry.status.name}`", int(entry.status), _SOURCES[entry.source], entry.sentence) for entry in status.TABLE
-    ]
+    rows = [(f"`{code.name}`", int(code), _SOURCES[code.source], code.sentence) for code in Status]
     return table(("name", "value", "number", "meaning"), rows)
 
 
