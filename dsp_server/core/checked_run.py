@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from dsp_server.core.op_checks import sweep
 from dsp_server.detectors.call import Call
@@ -10,12 +10,29 @@ from dsp_server.detectors.run import run_checked
 from hbrt.findings.checks import Check
 
 if TYPE_CHECKING:
-    from dsp_server.core.loop import Core
+    from dsp_server.hardware.cycles import CycleCounter
+    from dsp_server.hardware.descriptors import Idma
+    from dsp_server.hardware.engines import Engines
+    from dsp_server.hardware.tile_manager import TileManager
     from dsp_server.registry import Op, Registration
+    from hbrt.mailbox.table import Mailbox
+
+
+class Host(Protocol):
+    """What this needs of a core."""
+
+    mailbox: Mailbox
+    engines: Engines
+
+    def use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
+        """Have the op use these."""
+
+    def read_messages(self) -> None:
+        """Handle every message of the supervisor that has come."""
 
 
 def run_op(
-    core: Core, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks_on: int, slot: int
+    core: Host, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks_on: int, slot: int
 ) -> int:
     """Run an op under its detectors, which may give it other engines; returns what it returns, raises what it raises.
 

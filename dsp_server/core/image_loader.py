@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 import linecache
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 from dsp_server import runtime
-from dsp_server.core.image_checks import uncalled_macros
 from dsp_server.core.image_modules import import_from_text
 from hbrt.errors import StatusError
 from hbrt.findings.record import Place
 from hbrt.status import Status
 
 MODULE_NAME = "hbrt_image"
+_MACROS = frozenset({"HB_DSP_REGISTER_NN_ALL", "HB_DSP_REGISTER_CV_ALL"})
 
 
 class ImageError(StatusError, ValueError):
@@ -65,3 +66,12 @@ def load_and_run(snapshot: str, origin: str) -> None:
             "file that 'hbrt op new NAME' writes does."
         )
     main()
+
+
+def uncalled_macros(tree: ast.Module) -> Iterator[tuple[str, int]]:
+    """Name and line of each macro of C that stands without the parentheses of a call: no error in Python."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            name = getattr(node.value, "id", getattr(node.value, "attr", ""))
+            if name in _MACROS:
+                yield name, node.lineno

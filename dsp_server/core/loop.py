@@ -18,7 +18,6 @@ from time import monotonic_ns
 from dsp_server import runtime
 from dsp_server.core import forked
 from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refusal
-from dsp_server.core.engines import Engines, make_engines
 from dsp_server.core.fault_log import Faults
 from dsp_server.core.heartbeat import Heartbeat, doorbells_in_use
 from dsp_server.core.op_checks import sweep
@@ -28,6 +27,7 @@ from dsp_server.core.views import Views
 from dsp_server.hardware import cycles
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
+from dsp_server.hardware.engines import Engines, make_engines
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registration
 from hbrt.ddr.claim_lock import ClaimLockHeldError

@@ -12,7 +12,7 @@ import pytest
 
 from arm_client.errors import HbrtError
 from dsp_server.core.finding_reports import MOST_MISTAKES, FindingReports
-from dsp_server.core.image_checks import uncalled_macros
+from dsp_server.core.image_loader import uncalled_macros
 from hbrt.findings.record import Finding
 
 if TYPE_CHECKING:
