@@ -17,7 +17,7 @@ from onnx.backend.test.case import node as node_suite
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
-from arm_client.dnn.run.executor import session_options
+from arm_client.dnn.run.ort_session import session_options
 from benchmarks._board_model import BoardModel
 
 if TYPE_CHECKING:

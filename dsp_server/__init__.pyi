@@ -13,7 +13,6 @@ from dsp_server.hardware.frame import (
     ping_pong as ping_pong,
 )
 from dsp_server.hardware.idma import (
-    IDMA_OK as IDMA_OK,
     idma_buffer_status as idma_buffer_status,
     idma_copy_2d_desc as idma_copy_2d_desc,
     idma_copy_desc as idma_copy_desc,
@@ -30,6 +29,7 @@ from dsp_server.hardware.tile_manager import (
     xvFreeBuffer as xvFreeBuffer,
     xvGetErrorInfo as xvGetErrorInfo,
 )
+from dsp_server.hardware.transfers import IDMA_OK as IDMA_OK
 from dsp_server.runtime import (
     DSP_DBG as DSP_DBG,
     DSP_ERR as DSP_ERR,

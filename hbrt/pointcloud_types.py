@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from hbrt.structures import CStructure, float32_t, int32_t, structure, uint64_t
-from hbrt.types import HB_DSP_RPC_CMD_NN_CENTERPOINT, HB_DSP_RPC_CMD_NN_POINTPILLARS
 
 POINTCLOUD_ENCODE_POINTS: Final = 1
 """Step: points to pseudo-image coordinates and quantised words, for plan 2."""
@@ -29,21 +28,6 @@ NO_CELL: Final = -1
 """Coordinate word of a point that was filtered out."""
 MAX_PLACES: Final = (1 << 31) - 1
 """max_voxels * max_points * dims fits an int32."""
-
-
-__all__ = [
-    "HB_DSP_POINTCLOUD_DDR_PATH",
-    "HB_DSP_RPC_CMD_NN_CENTERPOINT",
-    "HB_DSP_RPC_CMD_NN_POINTPILLARS",
-    "MAX_GRID",
-    "MAX_PLACES",
-    "NO_CELL",
-    "POINTCLOUD_ENCODE_PILLARS",
-    "POINTCLOUD_ENCODE_POINTS",
-    "POINTCLOUD_TRANSPOSE",
-    "POINT_DIMS",
-    "hbDSPPointCloudParam",
-]
 
 
 @structure

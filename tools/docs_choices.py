@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from arm_client.memory import blocks as arm_memory
 from dsp_server import clients, runtime
-from dsp_server.hardware import cycles, descriptors, idma, tcm, tile_manager
+from dsp_server.hardware import cycles, descriptors, frame, tcm, tile_manager, transfers
 from dsp_server.lifecycle import restart_policy
 from dsp_server.memory import heap
 from hbrt import settings, types
@@ -209,7 +209,7 @@ DSP = (
     Choice("a new TCM buffer holds", "what its last user left", "as on the chip"),
     Choice(
         "iDMA codes",
-        f"bad transfer {idma.IDMA_ERR_BAD_TRANSFER}, queue full {idma.IDMA_ERR_QUEUE_FULL}",
+        f"bad transfer {transfers.IDMA_ERR_BAD_TRANSFER}, queue full {transfers.IDMA_ERR_QUEUE_FULL}",
         "negative is all that is public",
     ),
     Choice(
@@ -238,7 +238,7 @@ DSP = (
         f"{cycles.DDR_STALL_CYCLES} cycles for {cycles.DDR_LOAD_BYTES} bytes",
         "there is no data cache",
     ),
-    Choice("TILE_SIZE", f"{idma.TILE_SIZE // KIB} KiB", "two fit the usable part of a bank"),
+    Choice("TILE_SIZE", f"{frame.TILE_SIZE // KIB} KiB", "two fit the usable part of a bank"),
     Choice(
         "core that dies",
         f"starts again at once, then after "

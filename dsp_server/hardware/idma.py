@@ -1,4 +1,4 @@
-"""iDMA as an op sees it: the C names over this core's engine, and one place to take all the rest from.
+"""iDMA as an op sees it: the C names over this core's engine.
 
 The engine is `descriptors.py`, the rules of a transfer `transfers.py`, the frames `frame.py`. The C
 names act on `current()`, return a negative code where C would, and leave a sentence for `idma_last_error`.
@@ -14,45 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dsp_server.hardware.descriptors import QUEUE_DEPTH, Descriptor, Idma, current, install
-from dsp_server.hardware.frame import TILE_SIZE, hb_dsp_ping_pong_frame, ping_pong
-from dsp_server.hardware.transfers import (
-    IDMA_ERR_BAD_TRANSFER,
-    IDMA_ERR_QUEUE_FULL,
-    IDMA_ERR_UNKNOWN_HANDLE,
-    IDMA_OK,
-    BadTransfer,
-    IdmaError,
-    QueueFull,
-    UnknownHandle,
-)
+from dsp_server.hardware.descriptors import current
 
 if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
-
-__all__ = [
-    "IDMA_ERR_BAD_TRANSFER",
-    "IDMA_ERR_QUEUE_FULL",
-    "IDMA_ERR_UNKNOWN_HANDLE",
-    "IDMA_OK",
-    "QUEUE_DEPTH",
-    "TILE_SIZE",
-    "BadTransfer",
-    "Descriptor",
-    "Idma",
-    "IdmaError",
-    "QueueFull",
-    "UnknownHandle",
-    "current",
-    "hb_dsp_ping_pong_frame",
-    "idma_buffer_status",
-    "idma_copy_2d_desc",
-    "idma_copy_desc",
-    "idma_desc_done",
-    "idma_last_error",
-    "install",
-    "ping_pong",
-]
 
 
 def idma_copy_desc(dst: BufferLike, src: BufferLike, size_bytes: int, flags: int = 0) -> int:

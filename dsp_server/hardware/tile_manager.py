@@ -36,26 +36,6 @@ from dsp_server.hardware.tcm import (
 if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
 
-__all__ = [
-    "BANK_RAW_BYTES",
-    "BANK_USABLE_BYTES",
-    "TCM_BASES",
-    "XVTM_ERROR",
-    "XVTM_FREE_ERROR",
-    "XVTM_SUCCESS",
-    "XV_MEM_BANK_COLOR_0",
-    "XV_MEM_BANK_COLOR_1",
-    "XV_MEM_BANK_COLOR_ANY",
-    "BadTile",
-    "OutOfTcm",
-    "TcmError",
-    "Tile",
-    "TileManager",
-    "XvtmError",
-    "xvAllocateBuffer",
-    "xvFreeBuffer",
-    "xvGetErrorInfo",
-]
 
 XV_MEM_BANK_COLOR_0: Final = 0
 XV_MEM_BANK_COLOR_1: Final = 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
 
 _PREFIX = "HB_DSP_RPC_CMD_CV_"
 
@@ -41,12 +40,3 @@ class hbDSPCvCmd(IntEnum):
     def op_name(self) -> str:
         """Name of the op: `gaussian_blur` for HB_DSP_RPC_CMD_CV_GAUSSIAN_BLUR."""
         return self.name.removeprefix(_PREFIX).lower()
-
-
-if TYPE_CHECKING:
-
-    def __getattr__(name: str) -> hbDSPCvCmd: ...
-
-
-# The flat names of the vendor's headers: the same objects as the members.
-globals().update(hbDSPCvCmd.__members__)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from arm_client.dnn.layers.dsp_layer import FLOAT32, DspLayer, foreign, not_float32, of_float32
-from arm_client.dnn.layers.layer import NDArray, TensorType, registry
+from arm_client.dnn.layers.layer import TensorType, registry
+from arm_client.dnn.layers.ndarray import NDArray
 from hbrt.nn_types import (
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ZERO_POINT_LAST,

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arm_client.dnn.layers.dsp_layer import FLOAT32, DspLayer, foreign, not_float32, of_float32
-from arm_client.dnn.layers.layer import NDArray, TensorType
+from arm_client.dnn.layers.layer import TensorType
+from arm_client.dnn.layers.ndarray import NDArray
 from hbrt.nn_types import hbDSPSoftmaxRowsParam
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX, HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS, hbSysMem

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arm_client.cabi.arguments import is_function, short_repr
 from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import ModelError, one_line
-from arm_client.dnn.layers.ndarray import NDArray, TShape
+from arm_client.dnn.layers.ndarray import NDArray
 from hbrt.dnn_types import hbDNNInferCtrlParam
 from hbrt.status import Status
 from hbrt.types import hbDSPRpcCtrlParam
@@ -22,19 +22,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from arm_client.dnn.spec.graph import NodeInfo
-
-__all__ = [
-    "Layer",
-    "LayerCreator",
-    "NDArray",
-    "Registry",
-    "TShape",
-    "TensorType",
-    "hbDNNRegisterLayerCreator",
-    "hbDNNUnregisterLayerCreator",
-    "registry",
-    "rpc_ctrl",
-]
 
 
 class TensorType(NamedTuple):

@@ -12,7 +12,7 @@ from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.layers.layer import registry
 from arm_client.dnn.run.bound_session import BoundSession, Outputs, Values, deliver
 from arm_client.dnn.run.layered import Layered
-from arm_client.dnn.run.ort_session import make_session, session_options
+from arm_client.dnn.run.ort_session import make_session
 from arm_client.dnn.run.partition import op_types
 from arm_client.dnn.run.steps import Observer, StepInfo, StepTime
 from arm_client.dnn.spec.graph import Graph
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from onnx import ModelProto
 
-__all__ = ["Observer", "Plan", "StepInfo", "StepTime", "Stop", "session_options"]
 
 _REPEATING = {"Loop", "Scan", "SequenceMap"}
 

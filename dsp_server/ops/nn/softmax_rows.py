@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from dsp_server.errors import ParameterError
 from dsp_server.hardware import cycles
 from dsp_server.hardware.frame import ping_pong
-from dsp_server.hardware.tile_manager import OutOfTcm
+from dsp_server.hardware.tcm import OutOfTcm
 from dsp_server.ops.nn.softmax import EXP_INSTRUCTIONS, FLOAT32, hb_dsp_softmax, softmax_row
 from dsp_server.ops.nn.tiles import (
     BLOCK_ELEMENTS,

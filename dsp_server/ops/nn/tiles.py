@@ -19,7 +19,8 @@ from dsp_server.errors import ParameterError
 from dsp_server.hardware import cycles
 from dsp_server.hardware.descriptors import current
 from dsp_server.hardware.frame import ping_pong
-from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, OutOfTcm
+from dsp_server.hardware.tcm import OutOfTcm
+from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0
 from dsp_server.runtime import map_range
 from hbrt.settings import choice
 

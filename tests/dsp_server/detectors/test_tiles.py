@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from dsp_server.detectors.tiles import PagedTileManager
 from dsp_server.hardware.buffers import address_of
-from dsp_server.hardware.tcm import TCM_BASES
-from dsp_server.hardware.tile_manager import BadTile, TileManager
+from dsp_server.hardware.tcm import TCM_BASES, BadTile
+from dsp_server.hardware.tile_manager import TileManager
 
 POOLS = (16 * 1024, 8 * 1024)
 

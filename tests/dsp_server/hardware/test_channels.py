@@ -12,8 +12,9 @@ from dsp_server.hardware.channels import FRAMES, ChannelIdma
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.frame import ping_pong
-from dsp_server.hardware.idma import UnknownHandle, idma_buffer_status, idma_copy_desc, idma_desc_done
+from dsp_server.hardware.idma import idma_buffer_status, idma_copy_desc, idma_desc_done
 from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1, TileManager
+from dsp_server.hardware.transfers import UnknownHandle
 
 SEEDS = range(20)
 BYTES = 64

@@ -12,36 +12,38 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from numpy.typing import NDArray
 
-from dsp_server.hardware import cycles, idma
+from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.buffers import bytes_view
 from dsp_server.hardware.cycles import IDMA_ISSUE_CYCLES, IDMA_POLL_CYCLES, CycleCounter, idma_cycles
+from dsp_server.hardware.descriptors import Idma
+from dsp_server.hardware.frame import hb_dsp_ping_pong_frame, ping_pong
 from dsp_server.hardware.idma import (
-    IDMA_ERR_BAD_TRANSFER,
-    IDMA_ERR_QUEUE_FULL,
-    IDMA_ERR_UNKNOWN_HANDLE,
-    IDMA_OK,
-    BadTransfer,
-    Idma,
-    QueueFull,
-    UnknownHandle,
-    hb_dsp_ping_pong_frame,
     idma_buffer_status,
     idma_copy_2d_desc,
     idma_copy_desc,
     idma_desc_done,
     idma_last_error,
-    ping_pong,
 )
-from dsp_server.hardware.tile_manager import XVTM_ERROR, OutOfTcm, TileManager
+from dsp_server.hardware.tcm import OutOfTcm
+from dsp_server.hardware.tile_manager import XVTM_ERROR, TileManager
+from dsp_server.hardware.transfers import (
+    IDMA_ERR_BAD_TRANSFER,
+    IDMA_ERR_QUEUE_FULL,
+    IDMA_ERR_UNKNOWN_HANDLE,
+    IDMA_OK,
+    BadTransfer,
+    QueueFull,
+    UnknownHandle,
+)
 
 
 @pytest.fixture(autouse=True)
 def engine() -> Iterator[Idma]:
     """A core of the test's own: clock at 0, empty queue, two banks."""
     mine = Idma(CycleCounter(), TileManager())
-    counter_before, before = cycles.install(mine.counter), idma.install(mine)
+    counter_before, before = cycles.install(mine.counter), descriptors.install(mine)
     yield mine
-    idma.install(before)
+    descriptors.install(before)
     cycles.install(counter_before)
 
 
@@ -701,13 +703,13 @@ def test_what_func_raises_reaches_the_caller_and_leaves_no_transfer(engine: Idma
 
 def test_with_no_core_around_it_an_op_finds_an_engine_and_a_counter() -> None:
     fresh = Idma()
-    before = idma.install(fresh)
+    before = descriptors.install(fresh)
     try:
-        assert idma.current() is fresh
+        assert descriptors.current() is fresh
         assert fresh.counter is cycles.current()
         handle = idma_copy_desc(bytearray(1), b"x", 1)
         fresh.wait(handle)
         assert fresh.tile_manager is None
         fresh.note_compute(bytearray(1))
     finally:
-        idma.install(before)
+        descriptors.install(before)

@@ -10,16 +10,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from dsp_server.hardware.buffers import address_of, bytes_view
+from dsp_server.hardware.tcm import TCM_BASES, BadTile, OutOfTcm
 from dsp_server.hardware.tile_manager import (
-    TCM_BASES,
     XV_MEM_BANK_COLOR_0,
     XV_MEM_BANK_COLOR_1,
     XV_MEM_BANK_COLOR_ANY,
     XVTM_ERROR,
     XVTM_FREE_ERROR,
     XVTM_SUCCESS,
-    BadTile,
-    OutOfTcm,
     TileManager,
     xvAllocateBuffer,
     xvFreeBuffer,

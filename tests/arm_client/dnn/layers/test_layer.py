@@ -18,7 +18,8 @@ import arm_client as hb
 from arm_client.client import Board
 from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.layers import layer
-from arm_client.dnn.layers.layer import Layer, NDArray, TensorType
+from arm_client.dnn.layers.layer import Layer, TensorType
+from arm_client.dnn.layers.ndarray import NDArray
 from arm_client.dnn.run.executor import Plan
 from arm_client.dnn.run.steps import StepTime
 from arm_client.dnn.spec.graph import NodeInfo

@@ -16,7 +16,8 @@ import arm_client as hb
 from arm_client.client import Board
 from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.layers import layer
-from arm_client.dnn.layers.layer import Layer, NDArray
+from arm_client.dnn.layers.layer import Layer
+from arm_client.dnn.layers.ndarray import NDArray
 from arm_client.dnn.run.executor import Plan
 from tests.arm_client.dnn.nets import good, model_bytes
 

@@ -48,7 +48,7 @@ MANUAL = [
 ]
 STRUCTURES = {
     name: structure
-    for name in types.__all__
+    for name in vars(types)
     if isinstance(structure := getattr(types, name), type) and issubclass(structure, ctypes.Structure)
 }
 PARAMS = [name for name in STRUCTURES if re.fullmatch(r"hbDSPCv\w+Param", name)]

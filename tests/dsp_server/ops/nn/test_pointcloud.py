@@ -12,7 +12,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from numpy.typing import NDArray
 
 from dsp_server.hardware import cycles
-from dsp_server.hardware.tile_manager import OutOfTcm, TileManager
+from dsp_server.hardware.tcm import OutOfTcm
+from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.nn.pointcloud import hb_dsp_centerpoint, hb_dsp_pointpillars
 from dsp_server.ops.nn.pointcloud_tiles import Rectangle
 from hbrt.jit import Kernel, numba_module

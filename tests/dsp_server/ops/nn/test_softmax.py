@@ -11,7 +11,8 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from hypothesis.extra import numpy as hnp
 from numpy.typing import NDArray
 
-from dsp_server.hardware.tile_manager import OutOfTcm, TileManager
+from dsp_server.hardware.tcm import OutOfTcm
+from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.ops.nn import softmax, tiles
 from dsp_server.ops.nn.softmax import hb_dsp_softmax, make_softmax, softmax_row
 from hbrt.nn_types import hbDSPSoftmaxParam
