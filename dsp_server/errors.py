@@ -1,6 +1,27 @@
-"""An op's exception for a wrong call: the caller gets its sentence. Any other exception comes with its traceback."""
+"""Errors of ops and of images.
+
+An op's exception for a wrong call is ParameterError: the caller gets its sentence. Any other comes with its traceback.
+"""
 
 from __future__ import annotations
+
+from hbrt.errors import StatusError
+from hbrt.status import Status
+
+
+class ImageError(StatusError, ValueError):
+    """An image cannot be used: the text has the reason, ``status`` tells a wrong path from a wrong program."""
+
+    status: Status = Status.HB_DSP_RUN_TASK_FAILED
+
+    def __init__(self, sentence: str, status: Status | None = None) -> None:
+        super().__init__(self.status if status is None else status, sentence)
+
+
+class ImageLateError(ImageError):
+    """An image did not call ``hb_dsp_start`` within its time limit."""
+
+    status = Status.HB_DSP_TIMEOUT
 
 
 class ParameterError(ValueError):

@@ -135,6 +135,8 @@ def _check_arity(cmd: int, name: str, op: Op) -> None:
 
 
 def _source_of(op: Op) -> str:
+    if isinstance(source := getattr(op, "source", None), str):
+        return source
     while (wrapped := getattr(op, "__wrapped__", None)) is not None:
         op = wrapped
     code = getattr(op, "__code__", None)

@@ -65,12 +65,12 @@ class NoBoardError(RuntimeError):
 
 
 class Mapping(NamedTuple):
-    """A range that an op has mapped: its view, its physical address, and the line that mapped it."""
+    """A range that an op has mapped: its view, its physical address, and the line that mapped it, or ``file:line``."""
 
     view: memoryview
     phy_addr: int
-    code: CodeType
-    line: int
+    code: CodeType | str
+    line: int = 0
 
     @property
     def size_bytes(self) -> int:
@@ -80,7 +80,7 @@ class Mapping(NamedTuple):
     @property
     def site(self) -> str:
         """``file:line`` of the call."""
-        return f"{self.code.co_filename}:{self.line}"
+        return self.code if isinstance(self.code, str) else f"{self.code.co_filename}:{self.line}"
 
     def is_of(self, mapped: object) -> bool:
         """Whether that is what hb_dsp_mem_map returned, an array over it, or its physical address."""
@@ -112,6 +112,7 @@ class CoreContext:
         self.index = -1
         self.ddr: Ddr | None = None
         self.serve: Callable[[], NoReturn] | None = None
+        self.trace_fd = -1  # where this process, when it is a core's own, writes the stack that it dies with
         self.tile_manager: TileManager | None = None
         self.registry = Registry(lambda sentence: hb_dsp_log(HB_DSP_LOG_WARNING, sentence))
         self.is_initialised = False
@@ -281,10 +282,14 @@ def hb_dsp_mem_unmap(mapped: object) -> int:
         if mapping.is_of(mapped):
             del context.mappings[at]
             return 0
-    what = f"{mapped:#x}" if type(mapped) is int else f"a {type(mapped).__name__}"
-    live = "; ".join(map(str, context.mappings)) or "none"
     caller = sys._getframe(1)  # noqa: SLF001 - as above
-    site = f"{caller.f_code.co_filename}:{caller.f_lineno}"
+    what = f"{mapped:#x}" if type(mapped) is int else f"a {type(mapped).__name__}"
+    return refuse_unmapping(what, f"{caller.f_code.co_filename}:{caller.f_lineno}")
+
+
+def refuse_unmapping(what: str, site: str) -> int:
+    """Report that an op unmaps what it has not mapped; returns the status of the call."""
+    live = "; ".join(map(str, context.mappings)) or "none"
     find(
         "not-mapped",
         f"hb_dsp_mem_unmap: {what}, at {site}, is no mapping of this task, or was unmapped before. Mapped are: {live}. "

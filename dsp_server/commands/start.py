@@ -35,9 +35,10 @@ def daemon_options(function: F) -> F:
         click.option(
             "--image",
             "-i",
-            metavar="FILE.py",
+            metavar="FILE",
             type=ImageFile(),
-            help="Image: a Python file whose main() registers ops. Default: all packaged ops.",
+            help="Image: a Python file, or a shared library from C, whose main() registers ops. Default: all packaged "
+            "ops.",
         ),
         click.option(
             "--cores",

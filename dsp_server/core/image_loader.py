@@ -10,36 +10,29 @@ from pathlib import Path
 from types import ModuleType
 
 from dsp_server import runtime
+from dsp_server.c_images.elf import MAGIC, is_elf
 from dsp_server.core.image_modules import import_from_text
-from hbrt.errors import StatusError
+from dsp_server.errors import ImageError
 from hbrt.findings.record import Place
-from hbrt.status import Status
 
 MODULE_NAME = "hbrt_image"
 _MACROS = frozenset({"HB_DSP_REGISTER_NN_ALL", "HB_DSP_REGISTER_CV_ALL"})
 
 
-class ImageError(StatusError, ValueError):
-    """An image cannot be used: the text has the reason, ``status`` tells a wrong path from a wrong program."""
-
-    status: Status = Status.HB_DSP_RUN_TASK_FAILED
-
-    def __init__(self, sentence: str, status: Status | None = None) -> None:
-        super().__init__(self.status if status is None else status, sentence)
-
-
-class ImageLateError(ImageError):
-    """An image did not call ``hb_dsp_start`` within its time limit."""
-
-    status = Status.HB_DSP_TIMEOUT
-
-
 def load_and_run(snapshot: str, origin: str) -> None:
-    """Load the image's snapshot as the module it was written as, and call its ``main()``.
+    """Load the image's snapshot, Python as the module it was written as, and call its ``main()``.
 
     Raises:
-        ImageError: the image has no callable ``main``. An exception of the image itself passes through.
+        ImageError: the image has no callable ``main``, or is one in C that does not load. An exception of the image
+            itself passes through.
     """
+    with Path(snapshot).open("rb") as file:
+        is_c = is_elf(file.read(len(MAGIC)))
+    if is_c:
+        from dsp_server.c_images.image import run_image  # which a Python image need not load
+
+        run_image(snapshot, origin)
+        return
     folder = str(Path(origin).parent)
     sys.path.insert(0, folder)  # an image may import modules of its own directory
     import_from_text(folder)

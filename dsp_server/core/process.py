@@ -17,8 +17,9 @@ from dsp_server.core import forked, image_loader, op_output
 from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.finding_reports import FindingReports
 from dsp_server.core.heartbeat import doorbells_in_use
-from dsp_server.core.image_loader import ImageError, load_and_run
+from dsp_server.core.image_loader import load_and_run
 from dsp_server.core.loop import Core
+from dsp_server.errors import ImageError
 from dsp_server.process.process_title import set_title
 from hbrt.board.forked import end_with
 from hbrt.ddr.file import Ddr
@@ -149,6 +150,8 @@ class CoreProcess:
 
 def _image_files() -> list[str]:
     """Python files that this process loaded from the image's own directory (for --reload)."""
+    if image_loader.MODULE_NAME not in sys.modules:
+        return []  # an image in C
     folder = sys.path[0] + os.sep
     files = (getattr(module, "__file__", None) for module in list(sys.modules.values()))
     return sorted({path for path in files if path and path.startswith(folder)})
@@ -192,6 +195,7 @@ def main() -> NoReturn:
     runtime.context.ddr = process.ddr
     runtime.context.serve = process.serve
     runtime.context.report = process.report
+    runtime.context.trace_fd = TRACE_FD
     runtime.context.on_injected = process.on_injected
     if not os.environ.get("PYTHONBREAKPOINT"):
         sys.breakpointhook = _refuse_breakpoint

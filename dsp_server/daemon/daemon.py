@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from dsp_server.core.image_loader import ImageError
 from dsp_server.daemon.console import Console
 from dsp_server.daemon.supervisor import Stop, Supervisor, origin_of
+from dsp_server.errors import ImageError
 from dsp_server.lifecycle.snapshots import read_image
 from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.event_loop import Loop

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from dsp_server.core.image_loader import ImageError
+from dsp_server.errors import ImageError
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.process.event_loop import Loop
 from dsp_server.process.journal import Journal

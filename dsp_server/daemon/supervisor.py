@@ -10,7 +10,6 @@ import os
 from pathlib import Path
 
 from dsp_server.clients import Clients
-from dsp_server.core.image_loader import ImageError, ImageLateError
 from dsp_server.daemon.console import Console
 from dsp_server.daemon.control import Control
 from dsp_server.daemon.gateways import Gateways
@@ -21,6 +20,7 @@ from dsp_server.daemon.log_bound import LogBound
 from dsp_server.daemon.reload import Reloader
 from dsp_server.daemon.report import Report
 from dsp_server.daemon.wait_look import WaitLook
+from dsp_server.errors import ImageError, ImageLateError
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
 from dsp_server.lifecycle.task_ends import TaskReaper

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import sys
+import threading
 from collections.abc import Callable
 from itertools import pairwise
 from types import FrameType
@@ -21,6 +22,7 @@ from hbrt.ddr.private_pages import mprotect
 NO_ACCESS, READ_ONLY = 0, mmap.PROT_READ
 _OPEN = mmap.PROT_READ | mmap.PROT_WRITE
 _NOT_OPS = {"ctypes", "numpy", "cv2", "hbrt", "contextlib"}
+_C_CALLS = "dsp_server.c_images.runtime_calls"
 _NOT_OP_MODULES = "dsp_server.detectors", "dsp_server.hardware", "dsp_server.runtime"
 
 
@@ -85,6 +87,10 @@ def op_line(thread: int) -> str:
     frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 - there is no public way
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
+        if name == _C_CALLS:  # the frames of C below it are of this thread: the fault is the op's own
+            from dsp_server.c_images.image import c_line  # which is loaded by then
+
+            return c_line() if thread == threading.get_ident() else ""
         if name.partition(".")[0] not in _NOT_OPS and not name.startswith(_NOT_OP_MODULES):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back

@@ -69,15 +69,6 @@ class PagedTileManager(TileManager):
         self._banks = (PagedBank(pool_bytes[0]), PagedBank(pool_bytes[1]))
         self._before_free = before_free
 
-    def tile_at(self, address: int) -> Tile | None:
-        """The live tile that has the byte at an address of this process."""
-        for bank in self._banks:
-            offset = bank.offset_of(address)
-            if offset is not None:
-                live = (tile for tile, _ in bank.live.values())
-                return next((tile for tile in live if 0 <= offset - tile.offset_bytes < tile.size_bytes), None)
-        return None
-
     def core_address(self, address: int) -> int | None:
         """Where a byte of TCM lies on the core; None for an address of this process that is not in TCM."""
         for base, bank in zip(TCM_BASES, self._banks, strict=True):

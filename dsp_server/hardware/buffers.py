@@ -12,9 +12,11 @@ if TYPE_CHECKING:
 
     BufferLike: TypeAlias = ReadableBuffer | NDArray[Any]
 
+# A call out of C comes through this module: a local variable of its frame says where the call stands.
+_C_CALLS = "dsp_server.c_images.runtime_calls"
 # The caller of an allocation or a transfer is the first frame outside these.
 _NOT_CALLERS = (
-    {"contextlib"}
+    {"contextlib", _C_CALLS}
     | {
         f"dsp_server.hardware.{name}"
         for name in ("buffers", "channels", "descriptors", "idma", "frame", "tile_manager")
@@ -55,6 +57,8 @@ def address_of(view: memoryview) -> int:
 def caller_line() -> str:
     """`file:line` of the op's code that called into this package."""
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files: thousands of times slower
-    while frame.f_back is not None and frame.f_globals.get("__name__") in _NOT_CALLERS:
+    while frame.f_back is not None and (name := frame.f_globals.get("__name__")) in _NOT_CALLERS:
+        if name == _C_CALLS and "site" in frame.f_locals:
+            return str(frame.f_locals["site"])
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

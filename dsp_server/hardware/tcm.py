@@ -9,6 +9,7 @@ its choice.
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterator
 from contextlib import suppress
 from operator import index
@@ -64,11 +65,16 @@ class OutOfTcm(TcmError):
 
 
 class Bank:
-    """One bank's bytes and its live buffers by offset."""
+    """One bank's bytes and its live buffers by offset.
 
-    def __init__(self, size_bytes: int) -> None:
+    Args:
+        size_bytes: Its size.
+        memory: Its bytes, of that size; None for new ones, which start on a page.
+    """
+
+    def __init__(self, size_bytes: int, memory: memoryview | None = None) -> None:
         self._new_memory = new_memory()
-        self.memory = memoryview(bytearray(size_bytes))
+        self.memory = memoryview(mmap.mmap(-1, size_bytes or 1))[:size_bytes] if memory is None else memory
         self.address = address_of(self.memory)
         self.live: dict[int, tuple[Tile, memoryview]] = {}  # in order of offset
         self.used_bytes = 0

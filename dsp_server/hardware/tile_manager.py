@@ -68,18 +68,24 @@ class TileManager:
     Args:
         pool0_bytes: Usable bytes of bank 0, at most 128 KiB.
         pool1_bytes: Usable bytes of bank 1, at most 128 KiB.
+        memories: The bytes of each bank, of these sizes; None for new ones.
 
     Raises:
         BadTile: a pool larger than its bank, or negative.
     """
 
-    def __init__(self, pool0_bytes: int = BANK_USABLE_BYTES, pool1_bytes: int = BANK_USABLE_BYTES) -> None:
+    def __init__(
+        self,
+        pool0_bytes: int = BANK_USABLE_BYTES,
+        pool1_bytes: int = BANK_USABLE_BYTES,
+        memories: tuple[memoryview | None, memoryview | None] = (None, None),
+    ) -> None:
         for bank, size_bytes in enumerate((pool0_bytes, pool1_bytes)):
             if not 0 <= size_bytes <= BANK_RAW_BYTES:
                 raise BadTile(
                     f"A pool of {size_bytes} bytes does not fit TCM bank {bank}: use 0 to {BANK_RAW_BYTES} bytes."
                 )
-        self._banks: tuple[Bank, Bank] = (Bank(pool0_bytes), Bank(pool1_bytes))
+        self._banks: tuple[Bank, Bank] = (Bank(pool0_bytes, memories[0]), Bank(pool1_bytes, memories[1]))
         self._freed: deque[Tile] = deque(maxlen=FREED_HISTORY)
         self.live_count = 0  # buffers that live; a core reads it after every op
         self.last_error = ""
@@ -125,11 +131,24 @@ class TileManager:
             raise BadTile("This TCM buffer was freed already: free each one once.") from None
         except TypeError as error:
             raise BadTile(f"{type(buffer).__name__} is no TCM buffer: {error}.") from None
-        bank, offset_bytes = self._place_of(view)
-        live = self._banks[bank].live.get(offset_bytes)
-        if live is None or live[0].size_bytes != view.nbytes:
-            raise BadTile(self._why_not_live(bank, offset_bytes, view.nbytes))
+        address, size_bytes = address_of(view), view.nbytes
         del view
+        self.free_at(address, size_bytes)
+
+    def free_at(self, address: int, size_bytes: int | None = None) -> None:
+        """Give back the buffer that starts at an address of this process.
+
+        Args:
+            address: Its first byte.
+            size_bytes: Its size, which must be the whole buffer's; None when the caller has the address alone.
+
+        Raises:
+            BadTile: as ``free``.
+        """
+        bank, offset_bytes = self._place_of(address, size_bytes)
+        live = self._banks[bank].live.get(offset_bytes)
+        if live is None or size_bytes not in {None, live[0].size_bytes}:
+            raise BadTile(self._why_not_live(bank, offset_bytes, size_bytes))
         self._remove(bank, offset_bytes)
 
     @contextmanager
@@ -169,6 +188,23 @@ class TileManager:
         """Bytes of live buffers per bank."""
         return self._banks[0].used_bytes, self._banks[1].used_bytes
 
+    def tile_at(self, address: int) -> Tile | None:
+        """The live buffer that has the byte at an address of this process."""
+        for bank in self._banks:
+            offset = bank.offset_of(address)
+            if offset is not None:
+                live = (tile for tile, _ in bank.live.values())
+                return next((tile for tile in live if 0 <= offset - tile.offset_bytes < tile.size_bytes), None)
+        return None
+
+    def bytes_from(self, address: int) -> memoryview | None:
+        """The bytes of a live buffer from an address of this process to its end; None where there is no live one."""
+        tile = self.tile_at(address)
+        if tile is None:
+            return None
+        _, view = self._banks[tile.bank].live[tile.offset_bytes]
+        return view[address - address_of(view) :]
+
     def bank_at(self, address: int) -> int | None:
         """The bank that holds the byte at an address of this process (`address_of` a view); None in DDR."""
         for bank, pool in enumerate(self._banks):
@@ -187,15 +223,14 @@ class TileManager:
             return (color,)
         raise BadTile(f"{color!r} is no bank colour: use XV_MEM_BANK_COLOR_0, _1 or _ANY.")
 
-    def _place_of(self, view: memoryview) -> tuple[int, int]:
-        address = address_of(view)
+    def _place_of(self, address: int, size_bytes: int | None) -> tuple[int, int]:
         for bank, pool in enumerate(self._banks):
             if (offset_bytes := pool.offset_of(address)) is not None:
                 return bank, offset_bytes
-        raise BadTile(f"A buffer of {view.nbytes} bytes that is not in TCM cannot be freed there.")
+        raise BadTile(f"A buffer of {_count(size_bytes)} that is not in TCM cannot be freed there.")
 
-    def _why_not_live(self, bank: int, offset_bytes: int, size_bytes: int) -> str:
-        what = f"{size_bytes} bytes at 0x{TCM_BASES[bank] + offset_bytes:x} in TCM bank {bank}"
+    def _why_not_live(self, bank: int, offset_bytes: int, size_bytes: int | None) -> str:
+        what = f"{_count(size_bytes)} at 0x{TCM_BASES[bank] + offset_bytes:x} in TCM bank {bank}"
         for tile in self.live():
             if tile.bank == bank and 0 <= offset_bytes - tile.offset_bytes < tile.size_bytes:
                 return f"{what} are a part of a buffer ({tile}): free the whole buffer."
@@ -203,6 +238,10 @@ class TileManager:
             if tile.bank == bank and 0 <= offset_bytes - tile.offset_bytes < tile.size_bytes:
                 return f"{what} were freed already (they were {tile}): free each buffer once."
         return f"{what} were never allocated: free what xvAllocateBuffer returned."
+
+
+def _count(size_bytes: int | None) -> str:
+    return "some bytes" if size_bytes is None else f"{size_bytes} bytes"
 
 
 def xvAllocateBuffer(tm: TileManager, size: int, color: int, align: int) -> memoryview | XvtmError:

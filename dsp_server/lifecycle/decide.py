@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from dsp_server.core.image_loader import ImageError, ImageLateError
+from dsp_server.errors import ImageError, ImageLateError
 from dsp_server.lifecycle import actions, events, restart_policy
 from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, STOP_GRACE_SECONDS, Core, ImageRollout, Life, Process
 from dsp_server.lifecycle.snapshots import Image

@@ -6,7 +6,8 @@ from pathlib import Path
 
 _SIDE = Path(__file__).parents[1]  # as faulthandler writes it: with unresolved links
 _CALLERS = tuple(
-    f'  File "{_SIDE / name}", line ' for name in ("core/loop.py", "core/image_loader.py", "detectors/run.py")
+    f'  File "{_SIDE / name}", line '
+    for name in ("core/loop.py", "core/image_loader.py", "detectors/run.py", "c_images/runtime_calls.py")
 )
 
 

@@ -1,4 +1,4 @@
-"""Images: Python files with a ``main()``. A core runs a snapshot of one, under the file's own name."""
+"""Images: files with a ``main()``, in Python or C. A core runs a snapshot of one, under the file's own name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,18 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from dsp_server.core.image_loader import ImageError
+from dsp_server.c_images import elf
+from dsp_server.c_images.elf import is_elf
+from dsp_server.errors import ImageError
 from hbrt.board import private_files
 from hbrt.status import Status
 
+_C_SUFFIXES = {".so", ".o", ".a", ".c", ".cc", ".cpp", ".cxx", ".C", ".h"}
 DEFAULT_IMAGE = Path(__file__).parents[1] / "images" / "default.py"
 
 
 class Image(NamedTuple):
-    """An image at one moment: its file, and the copy of its text that cores load."""
+    """An image at one moment: its file, and the copy of it that cores load."""
 
     origin: Path
     snapshot: Path
@@ -24,7 +27,7 @@ class Image(NamedTuple):
 
 
 class Snapshots:
-    """The copies of image files that a board's cores load; so a core that starts later runs the same text."""
+    """The copies of image files that a board's cores load; so a core that starts later runs the same."""
 
     def __init__(self, directory: Path) -> None:
         """``directory`` belongs to this board alone and holds the copies."""
@@ -36,15 +39,15 @@ class Snapshots:
         """Copy an image file as it is now.
 
         Raises:
-            ImageError: it cannot be read, or is not Python.
+            ImageError: it cannot be read, or is no image.
         """
         taken_at = time.time()
         source = read_image(origin)
         self._count += 1
-        path = self._directory / f"image-{self._count}.py"
+        path = self._directory / f"image-{self._count}{'.so' if is_elf(source) else '.py'}"
         try:
             fd = private_files.open_file(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-            with os.fdopen(fd, "w", encoding="utf-8") as file:
+            with os.fdopen(fd, "wb") as file:
                 file.write(source)
         except OSError as error:
             path.unlink(missing_ok=True)
@@ -62,19 +65,33 @@ class Snapshots:
             self._kept.discard(path)
 
 
-def read_image(path: Path) -> str:
-    """Source of an image file.
+def read_image(path: Path) -> bytes:
+    """Bytes of an image file: Python, or a shared library.
 
     Raises:
-        ImageError: no such file, not a regular one, not readable, or not Python; a syntax error names its line.
+        ImageError: no such file, not a regular one, not readable, a library that cores cannot load, or not Python; a
+            syntax error names its line.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # reading a pipe or a device might never end
             raise ImageError(f"The image {path} is not a file.", Status.HB_DSP_INVALID_ARGUMENT)
-        source = path.read_text(encoding="utf-8")
+        raw = path.read_bytes()
     except OSError as error:
         why = error.strerror or str(error)
         raise ImageError(f"The image {path} cannot be read: {why}.", Status.HB_DSP_INVALID_ARGUMENT) from None
+    if is_elf(raw):
+        try:
+            elf.check(raw, path.name)
+        except elf.NotLoadableError as error:
+            raise ImageError(f"The image {path} {error}") from None
+        return raw
+    if path.suffix in _C_SUFFIXES:
+        raise ImageError(
+            f"The image {path} is no ELF file. An image in C is a shared library: build it with 'hbrt cc --dsp -o "
+            f"{path.stem}.so FILE...'."
+        )
+    try:
+        source = raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise ImageError(f"The image {path} is not UTF-8 text: {error}.") from None
     try:
@@ -86,7 +103,7 @@ def read_image(path: Path) -> str:
     except (ValueError, RecursionError, MemoryError) as error:
         why = str(error) or type(error).__name__
         raise ImageError(f"The image {path} is not valid Python: {why}.") from None
-    return source
+    return raw
 
 
 def _shown(error: SyntaxError) -> str:

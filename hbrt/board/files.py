@@ -214,7 +214,7 @@ def boards_in(place: Path) -> list[BoardPaths]:
 def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
     named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_tasks, paths.relay_lock]
-    found = [*named, *sorted(paths.path.glob("image-*.py"))]
+    found = [*named, *sorted(paths.path.glob("image-*"))]
     return [path for path in found if os.path.lexists(path)]
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dsp_server.core.image_loader import ImageError
+from dsp_server.errors import ImageError
 from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Image, Snapshots, read_image
 from hbrt.status import Status
 
@@ -55,7 +55,7 @@ def test_file_that_is_no_image_is_named_with_the_reason(tmp_path: Path, case: st
 
 
 def test_default_image_is_one() -> None:
-    assert "def main()" in read_image(DEFAULT_IMAGE)
+    assert b"def main()" in read_image(DEFAULT_IMAGE)
 
 
 def test_snapshots_are_the_owners_and_go_when_no_image_needs_them(tmp_path: Path) -> None:

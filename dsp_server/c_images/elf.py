@@ -1,0 +1,93 @@
+"""What an ELF file says of itself: whether a core can load it as an image. Pure.
+
+Numbers of machines, types and tags are those of the system's ``elf.h``.
+"""
+
+from __future__ import annotations
+
+import platform
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+MAGIC: Final = b"\x7fELF"
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_PROGRAM = struct.Struct("<IIQQQQQQ")
+_ENTRY = struct.Struct("<QQ")
+_CLASS_64, _LITTLE_ENDIAN = 2, 1
+_RELOCATABLE, _EXECUTABLE, _SHARED, _CORE = 1, 2, 3, 4
+_LOAD, _DYNAMIC, _INTERPRETER = 1, 2, 3
+_NEEDED, _STRINGS = 1, 5
+_MACHINES: Final = {
+    3: "32-bit x86", 8: "MIPS", 21: "64-bit PowerPC", 22: "S/390", 40: "32-bit ARM", 62: "x86_64", 94: "Xtensa",
+    183: "aarch64", 243: "riscv64", 258: "loongarch64",
+}  # fmt: skip
+_BUILD = "Build it with 'hbrt cc --dsp -o {name} FILE...'."
+
+
+class NotLoadableError(ValueError):
+    """A file is no image in C for this machine; the message is the rest of a sentence that begins with its path."""
+
+
+def is_elf(raw: bytes) -> bool:
+    """Whether bytes are those of an ELF file."""
+    return raw.startswith(MAGIC)
+
+
+def check(raw: bytes, name: str) -> None:
+    """Check the bytes of an ELF file.
+
+    Args:
+        raw: The whole file.
+        name: The file's name, for the advice.
+
+    Raises:
+        NotLoadableError: it is cut off, built for another CPU, or no shared library.
+    """
+    if len(raw) < _HEADER.size:
+        raise NotLoadableError(f"is cut off: an ELF file of {len(raw)} bytes has no header.")
+    ident, kind, machine, *_ = _HEADER.unpack_from(raw)
+    build = _BUILD.format(name=name)
+    here = platform.machine()
+    is_usual = ident[4] == _CLASS_64 and ident[5] == _LITTLE_ENDIAN
+    built_for = _MACHINES.get(machine, f"machine {machine}") if is_usual or machine in _MACHINES else "another CPU"
+    if built_for != here or not is_usual:
+        raise NotLoadableError(
+            f"is built for {built_for}, and cores run on {here} here: an image is compiled for this machine. {build}"
+        )
+    if kind == _RELOCATABLE:
+        raise NotLoadableError(f"is an object file, which is not linked yet. {build}")
+    segments = list(_segments(raw))
+    if kind == _CORE or (kind not in {_EXECUTABLE, _SHARED}):
+        raise NotLoadableError(f"is no shared library. {build}")
+    if kind == _EXECUTABLE or any(one[0] == _INTERPRETER for one in segments):
+        raise NotLoadableError(f"is an executable, and an image is a shared library. {build}")
+    end = max((offset + size for _, _, offset, _, _, size, *_ in segments), default=0)
+    if not segments or end > len(raw):
+        raise NotLoadableError(f"is cut off: it has {len(raw)} bytes, and its parts need {end}. Build it again.")
+
+
+def needed(raw: bytes) -> list[str]:
+    """Names of the libraries that a shared library needs; what cannot be read is left out."""
+    try:
+        segments = list(_segments(raw))
+        dynamic = next(one for one in segments if one[0] == _DYNAMIC)
+        entries = list(_ENTRY.iter_unpack(raw[dynamic[2] : dynamic[2] + dynamic[5] // _ENTRY.size * _ENTRY.size]))
+        address = next(value for tag, value in entries if tag == _STRINGS)
+        start = next(
+            address - one[3] + one[2] for one in segments if one[0] == _LOAD and one[3] <= address < one[3] + one[5]
+        )
+        offsets = [start + value for tag, value in entries if tag == _NEEDED]
+        return [raw[at : raw.index(b"\0", at)].decode() for at in offsets]
+    except (StopIteration, ValueError, struct.error):
+        return []
+
+
+def _segments(raw: bytes) -> Iterator[tuple[int, ...]]:
+    """Program headers: type, flags, offset, address, physical address, bytes in the file and in memory, alignment."""
+    header = _HEADER.unpack_from(raw)
+    at, size, count = header[5], header[9], header[10]
+    for index in range(count):
+        if at + index * size + _PROGRAM.size > len(raw):
+            raise NotLoadableError("is cut off: its table of segments is not there. Build it again.")
+        yield _PROGRAM.unpack_from(raw, at + index * size)

@@ -1,0 +1,51 @@
+"""An image in C: loading its snapshot, and running its ``main()``."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from pathlib import Path
+
+from dsp_server import runtime
+from dsp_server.c_images import symbolize
+from dsp_server.c_images.runtime_calls import Runtime
+from dsp_server.errors import ImageError
+
+_runtime: list[Runtime] = []  # one a process: the library has one table
+
+
+def run_image(snapshot: str, origin: str) -> None:
+    """Load an image's snapshot and call its ``main()``.
+
+    Raises:
+        ImageError: it does not load, has no ``main()``, or a call of its ``main()`` is refused. What else such a call
+            raised passes through.
+    """
+    if not _runtime:
+        _runtime.append(Runtime())
+        if runtime.context.trace_fd >= 0:
+            _runtime[0].watch(symbolize.command())
+    try:
+        image = ctypes.CDLL(snapshot, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        why = str(error).removeprefix(f"{snapshot}: ")
+        raise ImageError(
+            f"The image {origin} does not load: {why}. Build it with 'hbrt cc --dsp -o {Path(origin).name} FILE...', "
+            "which says what is missing."
+        ) from None
+    try:
+        main = ctypes.cast(image.main, ctypes.c_void_p).value
+    except AttributeError:
+        main = None
+    if main is None:
+        raise ImageError(
+            f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(). In C++ a "
+            "main() in a namespace is another function."
+        )
+    _runtime[0].main(main, Path(origin).name)
+
+
+def c_line() -> str:
+    """``file:line`` of the C code of an image that runs in this thread; empty when that is not known."""
+    file, line, _ = _runtime[0].line() if _runtime else ("", 0, "")
+    return f"{file}:{line}" if line else ""

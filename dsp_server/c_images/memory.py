@@ -1,0 +1,53 @@
+"""What lies at an address that C code hands over: a tile, a block of DDR, or other memory; and where it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+
+from dsp_server import runtime
+from dsp_server.hardware.tile_manager import TileManager
+from dsp_server.hardware.transfers import BadTransfer
+from hbrt.ddr.private_pages import bytes_at
+
+_mincore = ctypes.CDLL(None, use_errno=True).mincore
+_mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
+_MOST_PAGES = 1 << 20
+
+
+def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManager) -> memoryview:
+    """The bytes from an address to the end of what holds it; of the image's own memory, as many as are asked for.
+
+    Args:
+        side: How a sentence names the address: "source", "destination".
+        address: Of this process.
+        size_bytes: How many bytes are to be used.
+        tile_manager: The op's TCM.
+
+    Raises:
+        BadTransfer: nothing is there that the op may use.
+    """
+    if not address:
+        raise BadTransfer(f"The {side} is NULL: allocate it, and look whether that succeeds.")
+    if (rest := tile_manager.bytes_from(address)) is not None:
+        return rest
+    if (bank := tile_manager.bank_at(address)) is not None:
+        raise BadTransfer(
+            f"The {side} lies in TCM bank {bank} and in no tile: it was freed, or never allocated (xvAllocateBuffer)."
+        )
+    ddr = runtime.context.ddr
+    if ddr is not None and 0 <= (offset := address - ddr.address) < ddr.layout.file_bytes:
+        phy_addr = offset + ddr.layout.ddr_base
+        block = ddr.block_at(phy_addr)
+        refusal = ddr.refusal(phy_addr, 0, runtime.context.client_id)
+        if block is None or refusal is not None:
+            raise BadTransfer(f"The {side} cannot be used. {refusal[1] if refusal else ddr.explain(phy_addr, 1)}")
+        return ddr.bytes[offset : offset + block.end - phy_addr]
+    start = address // mmap.PAGESIZE * mmap.PAGESIZE
+    pages = -(-(address + size_bytes - start) // mmap.PAGESIZE)
+    if pages > _MOST_PAGES or _mincore(start, pages * mmap.PAGESIZE, ctypes.create_string_buffer(pages)):
+        raise BadTransfer(
+            f"The {side}, {size_bytes} bytes at {address:#x}, is not all memory of this process: it is neither TCM nor "
+            "DDR that hb_dsp_mem_map mapped."
+        )
+    return bytes_at(address, size_bytes)

@@ -1,0 +1,327 @@
+"""The runtime's functions as a table for C: one implementation stands behind Python and C images.
+
+A function of the table that raises keeps the exception and tells the library (native/dsp/image.c), which ends the
+image's function that called; ``Runtime.run`` raises it again. A local variable ``site`` is the ``file:line`` of the
+call in C: ``dsp_server.hardware.buffers.caller_line`` looks for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+from dsp_server import runtime
+from dsp_server.c_images.memory import memory_at
+from dsp_server.c_images.symbolize import Line, lines_of
+from dsp_server.hardware import cycles, descriptors
+from dsp_server.hardware.buffers import address_of
+from dsp_server.hardware.tcm import DEFAULT_ALIGN, BadTile, TcmError
+from dsp_server.hardware.tile_manager import TileManager
+from dsp_server.hardware.transfers import BadTransfer, QueueFull
+from hbrt.ddr.private_pages import bytes_at
+from hbrt.native.files import library
+from hbrt.status import Status
+
+VERSION: Final = 1
+_MAP_FAILED: Final = (1 << 64) - 1
+_MOST_FRAMES: Final = 16
+_IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
+
+_i32, _i64, _u32, _u64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
+_text, _address = ctypes.c_char_p, ctypes.c_void_p
+
+
+def _call(result: Any, *arguments: Any) -> Any:
+    return ctypes.CFUNCTYPE(result, *arguments)
+
+
+class _Table(ctypes.Structure):
+    """``struct hbrt_dsp_calls`` of native/dsp/runtime.h."""
+
+    _fields_ = (
+        ("version", _u32),
+        ("env_init", _call(_i32)),
+        ("init_global_tm", _call(_i32, _text, _address, _i64, _address, _i64)),
+        ("register_fn", _call(_i32, _text, _text, _i64, _address, _i64)),
+        ("register_all", _call(_i32, _text, _i32)),
+        ("start", _call(_i32, _text)),
+        ("mem_map", _call(_u64, _text, _u64, _i64)),
+        ("mem_unmap", _call(_i32, _text, _u64)),
+        ("set_log_level", _call(_i32, _i32)),
+        ("log", _call(None, _i32, _text)),
+        ("allocate", _call(_u64, _text, _address, _i64, _i64, _i64)),
+        ("free", _call(_i32, _text, _address, _address)),
+        ("copy", _call(_i32, _text, _address, _address, _u64, ctypes.POINTER(_u32))),
+        ("desc_done", _call(_i32, _text, _i32)),
+        ("buffer_status", _call(_i32, _text, _i32)),
+        ("cycles", _call(_u64, _u64)),
+        ("clock", _call(_u32, _u32)),
+        ("core_id", _call(_i32)),
+        ("say", _call(None, _address, ctypes.c_size_t)),
+    )
+
+
+class COp:
+    """An op in C: ``int op(void *input, void *output, void *tm)``.
+
+    Args:
+        image: The runtime of its image.
+        address: Of the function.
+        name: Its name.
+        source: ``file:line`` of its registration.
+    """
+
+    def __init__(self, image: Runtime, address: int, name: str, source: str) -> None:
+        self._image = image
+        self._address = address
+        self.__name__ = name
+        self.source = source
+
+    def __call__(self, input: memoryview, output: memoryview, tm: TileManager) -> int:
+        """Run it; returns what it returns, raises what a call of it raised."""
+        image = self._image
+        before, image.tile_manager = image.tile_manager, tm
+        try:
+            result = image.run(self._address, address_of(input), address_of(output))
+        finally:
+            image.tile_manager = before
+        if result and not runtime.context.map_failure:
+            runtime.context.map_failure = image.failure.value.decode("utf-8", "replace")
+        return result
+
+
+class Runtime:
+    """The library that images link, with this process's runtime behind it.
+
+    Raises:
+        NotBuiltError: the library is not built.
+    """
+
+    def __init__(self) -> None:
+        path = library("libhbrt_dsp.so")
+        self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        self._run = self._library.hbrt_dsp_run
+        self._run.argtypes = (_address, _address, _address)
+        self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
+        self.failure = (ctypes.c_char * 512).in_dll(self._library, "hbrt_dsp_failure")
+        self._tile_manager_address = ctypes.addressof(ctypes.c_char.in_dll(self._library, "hbrt_dsp_tile_manager"))
+        self.tile_manager: TileManager | None = None  # of the op that runs
+        self._error: BaseException | None = None
+        functions = [self._guarded(name, kind) for name, kind in _Table._fields_[1:]]
+        self._table = _Table(VERSION, *functions)
+        if self._library.hbrt_dsp_install(ctypes.byref(self._table), int(runtime.context.trace_fd >= 0)):
+            raise RuntimeError(f"{path} is of another version of hbrt: build it again (in a clone: make native).")
+
+    def watch(self, command: list[str]) -> None:
+        """Write the frames of C functions that crash to the core's trace, by a command."""
+        self._command = (_text * (len(command) + 1))(*(part.encode() for part in command), None)
+        self._library.hbrt_dsp_watch(runtime.context.trace_fd, self._command)
+
+    def main(self, function: int, name: str) -> int:
+        """Call an image's ``main()``; raises what a call of it raised."""
+        self._library.hbrt_dsp_main.argtypes = (_address, _text)
+        return self._finish(self._library.hbrt_dsp_main(function, name.encode()))
+
+    def run(self, function: int, input: int, output: int) -> int:
+        """Call an op by the addresses of its blocks, 0 for none; raises what a call of it raised."""
+        return self._finish(self._run(function, input, output))
+
+    def line(self) -> Line:
+        """The line of C that runs in this thread, as far as debug information tells."""
+        frames = (_address * _MOST_FRAMES)()
+        count = self._library.hbrt_dsp_frames(frames, _MOST_FRAMES)
+        mine = str(library("libhbrt_dsp.so"))
+        for address in frames[:count]:
+            file, offset = _object_of(address)
+            if file == mine or not file:
+                continue
+            found = lines_of([(file, hex(offset))])
+            if found and found[0][1]:
+                return found[0]
+        return "", 0, ""
+
+    def _finish(self, result: int) -> int:
+        if self._raised.value:
+            error, self._error, self._raised.value = self._error, None, 0
+            if error is not None:
+                raise error.with_traceback(None)
+        return result
+
+    def _guarded(self, name: str, kind: Any) -> Any:
+        function: Callable[..., Any] = getattr(self, f"_{name}")
+        none = None if kind._restype_ is None else _MAP_FAILED if name == "mem_map" else 0
+
+        def call(*arguments: Any) -> Any:
+            try:
+                return function(*arguments)
+            except BaseException as error:  # noqa: BLE001 - it goes to whoever runs the image's function
+                self._error = self._error or error
+                self._raised.value = 1
+                return none
+
+        def call_from(site: bytes | None, *arguments: Any) -> Any:
+            return call(self._site(site), *arguments)
+
+        return kind(call_from if kind._argtypes_[:1] == (_text,) else call)
+
+    def _site(self, site: bytes | None) -> str:
+        if site is not None:
+            return site.decode("utf-8", "replace")
+        file, line, _ = self.line()
+        return f"{file}:{line}"
+
+    def _fail(self, sentence: str) -> None:
+        """Keep why a call failed: for xvGetErrorInfo, and for the text of a task that fails or crashes."""
+        self.failure.value = sentence.encode()[: len(self.failure) - 1]
+
+    # -- the functions of the table
+
+    def _env_init(self) -> int:
+        return runtime.hb_dsp_env_init()
+
+    def _init_global_tm(self, site: str, pool0: int | None, size0: int, pool1: int | None, size1: int) -> int:
+        for pool, name in ((pool0, "pool 0"), (pool1, "pool 1")):
+            if pool and pool % DEFAULT_ALIGN:
+                runtime.DSP_ERR(
+                    "hb_dsp_init_global_tm at %s: %s starts at %#x, which is no multiple of %d. Declare the array with "
+                    "HB_ALIGN64.", site, name, pool, DEFAULT_ALIGN,
+                )  # fmt: skip
+                return Status.HB_DSP_INVALID_ARGUMENT
+        memories = [bytes_at(pool, max(size, 0)) if pool else None for pool, size in ((pool0, size0), (pool1, size1))]
+        runtime.context.tile_manager = TileManager(size0, size1, (memories[0], memories[1]))
+        return 0
+
+    def _register_fn(self, site: str, name: bytes | None, cmd: int, function: int | None, latency: int) -> int:
+        found = _IDENTIFIER.search((name or b"").decode("utf-8", "replace"))
+        op = COp(self, function or 0, found[1] if found else f"op_{cmd:#x}", site)
+        return runtime.hb_dsp_register_fn(cmd, op if function else None, latency)  # type: ignore[arg-type]  # refused
+
+    def _register_all(self, _site: str, is_cv: int) -> int:
+        return runtime.HB_DSP_REGISTER_CV_ALL() if is_cv else runtime.HB_DSP_REGISTER_NN_ALL()
+
+    def _start(self, _site: str) -> int:
+        runtime.hb_dsp_start()
+        return -1
+
+    def _mem_map(self, site: str, phy_addr: int, size_bytes: int) -> int:
+        mapped = runtime.map_range(phy_addr, size_bytes)
+        if mapped is runtime.MAP_FAILED:
+            self._fail(runtime.context.map_failure)
+            return _MAP_FAILED
+        runtime.context.mappings.append(runtime.Mapping(mapped, phy_addr, site))
+        return _address_of_ddr(phy_addr)
+
+    def _mem_unmap(self, site: str, mapped: int) -> int:
+        mappings = runtime.context.mappings
+        for at in reversed(range(len(mappings))):
+            address = _address_of_ddr(mappings[at].phy_addr)
+            # The address, or the half of it that a 32-bit program keeps; or the physical address, as in Python.
+            if mapped in {address, address & 0xFFFF_FFFF, mappings[at].phy_addr}:
+                del mappings[at]
+                return 0
+        return runtime.refuse_unmapping(f"{mapped:#x}", site)
+
+    def _set_log_level(self, level: int) -> int:
+        return runtime.hb_dsp_set_log_level(level)
+
+    def _log(self, level: int, text: bytes) -> None:
+        runtime.hb_dsp_log(level, text.decode("utf-8", "replace"))
+
+    def _allocate(self, site: str, tm: int | None, size_bytes: int, color: int, align: int) -> int:
+        try:
+            return address_of(self._tiles(tm).allocate(size_bytes, color, align))
+        except TcmError as error:
+            self._fail(f"xvAllocateBuffer at {site}: {error}")
+            return 0
+
+    def _free(self, site: str, tm: int | None, tile: int | None) -> int:
+        try:
+            self._tiles(tm).free_at(tile or 0)
+        except TcmError as error:
+            self._fail(f"xvFreeBuffer at {site}: {error}")
+            return -1
+        return 0
+
+    def _tiles(self, tm: int | None) -> TileManager:
+        if self.tile_manager is None or tm != self._tile_manager_address:
+            raise BadTile(f"{tm or 0:#x} is no tile manager: pass on the tm that the op was called with.")
+        return self.tile_manager
+
+    def _copy(self, site: str, dst: int | None, src: int | None, row_bytes: int, shape: Any) -> int:
+        idma = descriptors.current()
+        tiles = self.tile_manager or TileManager(0, 0)
+
+        def memory(side: str, address: int, size_bytes: int) -> memoryview:
+            return memory_at(side, address, size_bytes, tiles)
+
+        def queue() -> int:
+            if not shape:
+                to, from_ = memory("destination", dst or 0, row_bytes), memory("source", src or 0, row_bytes)
+                return idma.copy(to, from_, row_bytes)
+            rows, src_pitch, dst_pitch, count, src_step, dst_step = shape[:6]
+            if not count:
+                raise BadTransfer("A copy of 0 tiles moves nothing: pass at least 1.")
+            if idma.outstanding + count > idma.depth:
+                raise QueueFull(
+                    f"{idma.outstanding} iDMA descriptors are outstanding, and a copy of {count} tiles needs as many "
+                    f"more; the queue holds {idma.depth}: wait for some first."
+                )
+            handle = 0
+            for tile in range(count):
+                to = memory("destination", (dst or 0) and (dst or 0) + tile * dst_step, row_bytes)
+                from_ = memory("source", (src or 0) and (src or 0) + tile * src_step, row_bytes)
+                handle = idma.copy_2d(to, from_, row_bytes, rows, src_pitch_bytes=src_pitch, dst_pitch_bytes=dst_pitch)
+            return handle
+
+        handle = idma.status_of(queue)
+        if handle < 0:
+            self._fail(f"An iDMA copy at {site}: {idma.last_error}")
+        return handle
+
+    def _desc_done(self, site: str, handle: int) -> int:  # noqa: ARG002 - caller_line looks for it
+        return int(descriptors.current().desc_done(handle))
+
+    def _buffer_status(self, site: str, is_wait: int) -> int:  # noqa: ARG002 - as above
+        if is_wait:
+            descriptors.current().wait_all()
+            return 0
+        return descriptors.current().poll()
+
+    def _cycles(self, spent: int) -> int:
+        counter = cycles.current()
+        counter.charge(spent)
+        return counter.cycles
+
+    def _clock(self, frequency_hz: int) -> int:
+        if frequency_hz:
+            runtime.xos_set_clock_freq(frequency_hz)
+        return runtime.xos_get_clock_freq()
+
+    def _core_id(self) -> int:
+        return runtime.hb_dsp_core_id()
+
+    def _say(self, text: int, size_bytes: int) -> None:
+        sys.stdout.buffer.write(ctypes.string_at(text, size_bytes))
+
+
+def _address_of_ddr(phy_addr: int) -> int:
+    """The address in this process of a byte of DDR that may be used."""
+    ddr = runtime.context.ddr
+    return 0 if ddr is None else ddr.address + ddr.offset_of(phy_addr)
+
+
+class _Object(ctypes.Structure):
+    """``Dl_info``."""
+
+    _fields_ = (("file", _text), ("base", _address), ("symbol", _text), ("address", _address))
+
+
+def _object_of(address: int | None) -> tuple[str, int]:
+    """File of machine code at an address, and the offset in it."""
+    found = _Object()
+    if address is None or not ctypes.CDLL(None).dladdr(_address(address), ctypes.byref(found)) or not found.file:
+        return "", 0
+    return found.file.decode("utf-8", "replace"), address - (found.base or 0)

@@ -1,0 +1,266 @@
+/* The functions of the headers, as calls of the core's runtime; and the call of an image's functions. */
+#define _GNU_SOURCE
+#define HBRT_CYCLES_DEFINE
+#include "runtime.h"
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <unwind.h>
+
+#include "cv/core.h"
+#include "hb_dsp.h"
+#if __has_include("hbrt/cycles.h")
+#pragma GCC visibility push(default)
+#include "hbrt/cycles.h"
+#pragma GCC visibility pop
+#else
+static uint64_t hbrt_cycles_take(void) { return 0; }
+#endif
+#include "nn/core.h"
+#include "xtensa/xos.h"
+
+#undef hb_dsp_register_fn
+#undef hb_dsp_start
+#undef hb_dsp_mem_map
+#undef hb_dsp_mem_unmap
+#undef hb_dsp_init_global_tm
+#undef xvAllocateBuffer
+#undef xvFreeBuffer
+
+const struct hbrt_dsp_calls *hbrt_dsp_now;
+__thread struct frame *hbrt_dsp_frame;
+EXPORT int32_t hbrt_dsp_raised;       /* a call of the runtime has raised: Python keeps the exception */
+EXPORT char hbrt_dsp_failure[512];    /* why the last call of this task failed */
+struct xvTileManager {
+  char none;
+};
+EXPORT struct xvTileManager hbrt_dsp_tile_manager; /* what an op gets as tm: its address says that it is passed on */
+
+static int is_forked; /* this process is a child that an image forked: Python may not be called in it */
+
+static void become_child(void) {
+  is_forked = 1;
+  hbrt_dsp_now = NULL;
+}
+
+/* Returns 0, or -1 for a table of another version. */
+EXPORT int32_t hbrt_dsp_install(const struct hbrt_dsp_calls *calls, int32_t takes_output) {
+  static int is_prepared;
+  if (calls != NULL && calls->version != HBRT_DSP_CALLS_VERSION) return -1;
+  hbrt_dsp_now = calls;
+  if (!is_prepared++) pthread_atfork(NULL, NULL, become_child);
+  if (takes_output) hbrt_dsp_take_output();
+  return 0;
+}
+
+/* -- the call of an image's functions */
+
+static _Unwind_Reason_Code stop_at_frame(int version, _Unwind_Action actions, _Unwind_Exception_Class kind,
+                                         struct _Unwind_Exception *exception, struct _Unwind_Context *context,
+                                         void *frame) {
+  (void)version, (void)kind, (void)exception;
+  if ((actions & _UA_END_OF_STACK) || (uintptr_t)_Unwind_GetCFA(context) > (uintptr_t)frame)
+    longjmp(((struct frame *)frame)->env, 1);
+  return _URC_NO_REASON;
+}
+
+static void forget(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) { (void)reason, (void)exception; }
+
+/* End the image's function that called: its objects in C++ are destroyed on the way. */
+static void leave_image(void) {
+  static __thread struct _Unwind_Exception exception;
+  struct frame *frame = hbrt_dsp_frame;
+  if (frame == NULL) return; /* a thread of the image's own: the function ends at its next call, or its return */
+  memset(&exception, 0, sizeof exception);
+  exception.exception_cleanup = forget;
+  _Unwind_ForcedUnwind(&exception, stop_at_frame, frame);
+  longjmp(frame->env, 1); /* code without tables for unwinding */
+}
+
+/* Call a function of the image: an op, or main when input is NULL and output its name. */
+EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, void *output) {
+  struct frame frame;
+  volatile int32_t result = 0;
+  frame.outer = hbrt_dsp_frame;
+  frame.is_in_runtime = 0;
+  if (setjmp(frame.env) == 0) {
+    hbrt_dsp_failure[0] = 0;
+    hbrt_dsp_frame = &frame;
+    result = ((int (*)(void *, void *, void *))fn)(input, output, &hbrt_dsp_tile_manager);
+  }
+  hbrt_dsp_frame = frame.outer;
+  if (is_forked) {
+    static const char text[] = "An image forked a process, which returned out of the image's function. It is ended: a "
+                               "forked process does not go on as the core. Let it end by _exit().\n";
+    if (write(STDERR_FILENO, text, sizeof text - 1)) _exit(1);
+    _exit(1);
+  }
+  fflush(stdout);
+  hbrt_dsp_settle();
+  return result;
+}
+
+EXPORT int32_t hbrt_dsp_main(void *main_function, char *name) {
+  char *arguments[] = {name, NULL};
+  return hbrt_dsp_run(main_function, (void *)1, arguments);
+}
+
+/* -- the functions of the headers */
+
+/* Vector instructions of the image, as cycles of the core. */
+void hbrt_dsp_settle(void) {
+  uint64_t spent = hbrt_cycles_take();
+  if (spent && hbrt_dsp_now != NULL) hbrt_dsp_now->cycles(spent);
+}
+
+static int is_there(const char *function) {
+  if (hbrt_dsp_now != NULL) return 1;
+  fprintf(stderr, "%s: no core is around this program. %s\n", function,
+          is_forked ? "A process that an image forks cannot use it." : "Run it as an image: hbrt start --image FILE.");
+  return 0;
+}
+
+static const struct hbrt_dsp_calls *enter(void) {
+  if (hbrt_dsp_raised) leave_image();
+  hbrt_dsp_settle();
+  if (hbrt_dsp_frame != NULL) hbrt_dsp_frame->is_in_runtime++;
+  return hbrt_dsp_now;
+}
+
+static void leave(void) {
+  if (hbrt_dsp_frame != NULL) hbrt_dsp_frame->is_in_runtime--;
+  if (hbrt_dsp_raised) leave_image();
+}
+
+/* A call of the runtime's table; what it is worth without a core is the last argument. */
+#define CALL(type, name, none, ...)                \
+  do {                                             \
+    if (!is_there(__func__)) return none;          \
+    type result = enter()->name(__VA_ARGS__);      \
+    leave();                                       \
+    return result;                                 \
+  } while (0)
+
+EXPORT int hb_dsp_env_init(void) { CALL(int32_t, env_init, HB_DSP_INVALID_ARGUMENT, ); }
+
+EXPORT int hbrt_dsp_init_global_tm(const char *site, void *pool0, int32_t size0, void *pool1, int32_t size1) {
+  CALL(int32_t, init_global_tm, HB_DSP_INVALID_ARGUMENT, site, pool0, size0, pool1, size1);
+}
+EXPORT int hb_dsp_init_global_tm(void *pool0, int32_t size0, void *pool1, int32_t size1) {
+  return hbrt_dsp_init_global_tm(NULL, pool0, size0, pool1, size1);
+}
+
+EXPORT int hbrt_dsp_register_fn(const char *site, const char *name, int cmd, hb_dsp_fn fn, int latency) {
+  CALL(int32_t, register_fn, HB_DSP_INVALID_ARGUMENT, site, name, cmd, (void *)fn, latency);
+}
+EXPORT int hb_dsp_register_fn(int cmd, hb_dsp_fn fn, int latency) {
+  return hbrt_dsp_register_fn(NULL, NULL, cmd, fn, latency);
+}
+
+EXPORT int hbrt_dsp_register_nn_all(const char *site) { CALL(int32_t, register_all, HB_DSP_INVALID_ARGUMENT, site, 0); }
+EXPORT int hbrt_dsp_register_cv_all(const char *site) { CALL(int32_t, register_all, HB_DSP_INVALID_ARGUMENT, site, 1); }
+
+EXPORT int hbrt_dsp_start(const char *site) {
+  fflush(stdout);
+  CALL(int32_t, start, HB_DSP_INVALID_ARGUMENT, site);
+}
+EXPORT int hb_dsp_start(void) { return hbrt_dsp_start(NULL); }
+
+EXPORT void *hbrt_dsp_mem_map(const char *site, uint64_t phy_addr, int64_t size) {
+  CALL(void *, mem_map, MAP_FAILED, site, phy_addr, size);
+}
+EXPORT void *hb_dsp_mem_map(uint64_t phy_addr, int64_t size) { return hbrt_dsp_mem_map(NULL, phy_addr, size); }
+
+EXPORT int hbrt_dsp_mem_unmap(const char *site, uintptr_t mapped) {
+  CALL(int32_t, mem_unmap, HB_DSP_INVALID_ARGUMENT, site, mapped);
+}
+EXPORT int hb_dsp_mem_unmap(uintptr_t mapped) { return hbrt_dsp_mem_unmap(NULL, mapped); }
+
+EXPORT int hb_dsp_core_id(void) { CALL(int32_t, core_id, -1, ); }
+
+EXPORT int hb_dsp_set_log_level(int level) { CALL(int32_t, set_log_level, HB_DSP_INVALID_ARGUMENT, level); }
+
+EXPORT void hb_dsp_log(int level, const char *format, ...) {
+  char *text = NULL;
+  va_list arguments;
+  va_start(arguments, format);
+  int size = vasprintf(&text, format, arguments);
+  va_end(arguments);
+  if (size >= 0 && hbrt_dsp_now == NULL)
+    fprintf(stderr, "%s\n", text);
+  else if (size >= 0) {
+    enter()->log(level, text);
+    free(text);
+    leave();
+    return;
+  }
+  free(text);
+}
+
+EXPORT void *hbrt_xvAllocateBuffer(const char *site, xvTileManager *tm, int32_t size, int32_t color, int32_t align) {
+  CALL(void *, allocate, NULL, site, tm, size, color, align);
+}
+EXPORT void *xvAllocateBuffer(xvTileManager *tm, int32_t size, int32_t color, int32_t align) {
+  return hbrt_xvAllocateBuffer(NULL, tm, size, color, align);
+}
+
+EXPORT int32_t hbrt_xvFreeBuffer(const char *site, xvTileManager *tm, const void *tile) {
+  CALL(int32_t, free, XVTM_FREE_ERROR, site, tm, (void *)tile);
+}
+EXPORT int32_t xvFreeBuffer(xvTileManager *tm, const void *tile) { return hbrt_xvFreeBuffer(NULL, tm, tile); }
+
+EXPORT const char *xvGetErrorInfo(xvTileManager *tm) {
+  (void)tm;
+  return hbrt_dsp_failure;
+}
+
+/* shape: rows, source pitch, destination pitch, tiles, source tile pitch, destination tile pitch; no rows: flat. */
+static int32_t copy(const char *site, void *dst, const void *src, uint64_t row_bytes, const uint32_t *shape) {
+  CALL(int32_t, copy, IDMA_ERR_BAD_TRANSFER, site, dst, (void *)src, row_bytes, shape);
+}
+EXPORT int32_t hbrt_idma_copy(const char *site, void *dst, const void *src, size_t size, int32_t flags) {
+  (void)flags;
+  return copy(site, dst, src, size, NULL);
+}
+EXPORT int32_t hbrt_idma_copy_2d(const char *site, void *dst, const void *src, size_t row_bytes, int32_t flags,
+                                 uint32_t rows, uint32_t src_pitch, uint32_t dst_pitch) {
+  (void)flags;
+  const uint32_t shape[] = {rows, src_pitch, dst_pitch, 1, 0, 0};
+  return copy(site, dst, src, row_bytes, shape);
+}
+EXPORT int32_t hbrt_idma_copy_3d(const char *site, void *dst, void *src, uint32_t flags, size_t row_bytes,
+                                 uint32_t rows, uint32_t tiles, uint32_t src_row_pitch, uint32_t dst_row_pitch,
+                                 uint32_t src_tile_pitch, uint32_t dst_tile_pitch) {
+  (void)flags;
+  const uint32_t shape[] = {rows, src_row_pitch, dst_row_pitch, tiles, src_tile_pitch, dst_tile_pitch};
+  return copy(site, dst ? *(void **)dst : NULL, src ? *(void **)src : NULL, row_bytes, shape);
+}
+EXPORT int32_t hbrt_idma_desc_done(const char *site, int32_t handle) {
+  CALL(int32_t, desc_done, IDMA_ERR_UNKNOWN_HANDLE, site, handle);
+}
+EXPORT int32_t hbrt_idma_buffer_status(const char *site) { CALL(int32_t, buffer_status, IDMA_OK, site, 0); }
+EXPORT idma_status_t hbrt_idma_hw_wait_all(const char *site) { CALL(int32_t, buffer_status, IDMA_OK, site, 1); }
+
+/* Without a core around it, as in a program that only counts its own instructions, the counter is these. */
+EXPORT uint32_t XT_RSR_CCOUNT(void) {
+  static __thread uint64_t total;
+  if (hbrt_dsp_now == NULL) return (uint32_t)(total += hbrt_cycles_take());
+  if (hbrt_dsp_raised) leave_image();
+  return (uint32_t)hbrt_dsp_now->cycles(hbrt_cycles_take());
+}
+
+static uint32_t clock_hz = 648000000;
+
+EXPORT void xos_set_clock_freq(uint32_t frequency_hz) {
+  if (hbrt_dsp_now != NULL) hbrt_dsp_now->clock(frequency_hz);
+  clock_hz = frequency_hz;
+}
+EXPORT uint32_t xos_get_clock_freq(void) { return clock_hz; }
+EXPORT int32_t xos_start_system_timer(int32_t timer, uint32_t tick_cycles) {
+  (void)tick_cycles;
+  return timer >= 0 ? XOS_OK : HB_DSP_INVALID_ARGUMENT;
+}

@@ -1,0 +1,48 @@
+/* The tile manager: tiles in the two banks of TCM.
+ *
+ * Source: DSP development guide (J5 OE), 10.2.3.3.5, for the calls and the colours' names.
+ * Emulator: error values and the colours' numbers. The usable part of a bank is the sample guide's, about 103 KiB.
+ */
+#ifndef HB_DSP_TM_H
+#define HB_DSP_TM_H
+
+#include <stdint.h>
+
+#include "hbrt/site.h"
+
+#define HB_DSP_DRAM0_POOL_SIZE (103 * 1024)
+#define HB_DSP_DRAM1_POOL_SIZE (103 * 1024)
+
+#define XV_MEM_BANK_COLOR_0 0
+#define XV_MEM_BANK_COLOR_1 1
+#define XV_MEM_BANK_COLOR_ANY 0xff
+
+#define XVTM_ERROR 0 /* no address: what xvAllocateBuffer returns when there is no room */
+#define XVTM_SUCCESS 0
+#define XVTM_FREE_ERROR (-1)
+
+HBRT_BEGIN
+
+typedef struct xvTileManager xvTileManager;
+
+/* Give the tile manager its memory: one array a bank, aligned to 64 bytes; NULL for memory of the emulator's own.
+ * Optional. Returns 0, or HB_DSP_INVALID_ARGUMENT for an array that is not aligned. */
+int hb_dsp_init_global_tm(void *pool0, int32_t size0, void *pool1, int32_t size1);
+int hbrt_dsp_init_global_tm(const char *site, void *pool0, int32_t size0, void *pool1, int32_t size1);
+#define hb_dsp_init_global_tm(...) hbrt_dsp_init_global_tm(HBRT_SITE, __VA_ARGS__)
+
+/* A tile of so many bytes in the bank of a colour, aligned; NULL when there is no room or an argument is wrong. */
+void *xvAllocateBuffer(xvTileManager *tm, int32_t size, int32_t color, int32_t align);
+void *hbrt_xvAllocateBuffer(const char *site, xvTileManager *tm, int32_t size, int32_t color, int32_t align);
+#define xvAllocateBuffer(...) hbrt_xvAllocateBuffer(HBRT_SITE, __VA_ARGS__)
+
+/* Give a tile back: XVTM_SUCCESS, or XVTM_FREE_ERROR. */
+int32_t xvFreeBuffer(xvTileManager *tm, const void *tile);
+int32_t hbrt_xvFreeBuffer(const char *site, xvTileManager *tm, const void *tile);
+#define xvFreeBuffer(...) hbrt_xvFreeBuffer(HBRT_SITE, __VA_ARGS__)
+
+/* Why the last call of the runtime failed, as a sentence; empty when none has in this task. */
+const char *xvGetErrorInfo(xvTileManager *tm);
+
+HBRT_END
+#endif /* HB_DSP_TM_H */

@@ -1,0 +1,48 @@
+"""Images in C, compiled once a test process."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from arm_client.client import Board
+from hbrt.native.image_flags import compile_flags, is_cpp, link_flags
+
+IMAGES = Path(__file__).parent / "images"
+WARNINGS = ("-Wall", "-Wextra", "-Werror")
+Build = Callable[..., Path]
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """``build(source, *flags)``: the path of the image that a source, a path or text of C, makes."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler is here")
+    made: dict[tuple[str | Path, ...], Path] = {}
+
+    def image(source: str | Path, *flags: str, suffix: str = ".c") -> Path:
+        if (source, *flags) not in made:
+            folder = tmp_path_factory.mktemp("image")
+            path = source if isinstance(source, Path) else folder / f"image{suffix}"
+            if isinstance(source, str):
+                path.write_text(source)
+            sources = [str(path)]
+            standard = "-std=gnu++17" if is_cpp(sources[0]) else "-std=gnu11"
+            command = ["cc", standard, *compile_flags(sources), *flags, *sources, *link_flags(sources)]
+            subprocess.run([*command, "-o", str(folder / "image.so")], check=True)
+            made[source, *flags] = folder / "image.so"
+        return made[source, *flags]
+
+    return image
+
+
+@pytest.fixture
+def board(build: Build, dsp_board_factory: Callable[..., Any]) -> Iterator[Board]:
+    """A board with the image of ops.c."""
+    with dsp_board_factory(image=str(build(IMAGES / "ops.c", *WARNINGS)), cores=1) as board:
+        yield board

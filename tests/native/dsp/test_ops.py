@@ -1,0 +1,122 @@
+"""Ops in C: their calls of the runtime, and how each of their ends reaches the caller."""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from arm_client import nn
+from arm_client.client import Board, private_board
+from arm_client.errors import CoreLostError, HbrtError
+from tests.native.dsp.conftest import IMAGES, WARNINGS
+
+if TYPE_CHECKING:
+    from arm_client.arrays import Buffer
+
+    Build = Callable[..., Any]
+
+TWICE, MISBEHAVE, BOX = 0x1000, 0x1001, 0x1002
+SOURCE = IMAGES / "ops.c"
+_ENUM = re.search(r"enum \{ (ASIDE.*?) \}", SOURCE.read_text())
+WAYS = _ENUM[1].split(", ") if _ENUM else []
+
+
+def params(board: Board, source: Any, *, is_32bit: bool) -> Any:
+    return board.from_array(np.frombuffer(struct.pack("<iiQ", source.size, is_32bit, source.phy_addr), np.uint8))
+
+
+def misbehave(board: Board, way: str, output: Buffer | None = None) -> None:
+    board.call(MISBEHAVE, board.from_array(np.array([WAYS.index(way), 0], np.int32)), output)
+
+
+@pytest.mark.parametrize("is_32bit", [False, True])
+def test_op_in_c_maps_copies_and_answers(board: Board, *, is_32bit: bool) -> None:
+    numbers = np.arange(5000, dtype=np.float32)
+    source, output = board.from_array(numbers), board.empty(5000, np.float32)
+    board.call(TWICE, params(board, source, is_32bit=is_32bit), output)
+    np.testing.assert_array_equal(np.asarray(output), numbers * 2)
+
+
+def test_copies_in_two_and_three_dimensions(board: Board) -> None:
+    space = np.arange(96, dtype=np.uint8).reshape(2, 6, 8)
+    output = board.empty(45, np.uint8)
+    board.call(BOX, board.from_array(space), output)
+    expected = np.concatenate([space[0, :5, :3].ravel(), space[:, :5, :3].ravel()])
+    np.testing.assert_array_equal(np.asarray(output), expected)
+
+
+def test_packaged_ops_in_python_stand_beside_ops_in_c(board: Board) -> None:
+    names = board.ops()
+    assert (names[TWICE], names[MISBEHAVE], names[0x400]) == ("twice", "misbehave", "softmax")
+    rows = np.linspace(-4, 4, 64, dtype=np.float32)
+    assert nn.softmax(board, rows).sum() == pytest.approx(1, abs=1e-6)
+
+
+def line_of(text: str) -> int:
+    return next(n for n, line in enumerate(SOURCE.read_text().splitlines(), 1) if text in line)
+
+
+CRASHES = {
+    "NO_ADDRESS": (r"SIGSEGV \(invalid memory reference\) at address 0x0 in an image's C code", "return *place"),
+    "ABORT": (r"SIGABRT \(abort\) in an image's C code", "case ABORT"),
+    "DIVISION": (r"SIGFPE \(division by zero", "case DIVISION"),
+    "STACK": (r"SIGSEGV \(stack overflow\) at address 0x", "? fill_stack(frame)"),
+    "LIBC": (r"SIGSEGV .* at address 0x8 in", "case LIBC"),
+    "UNCHECKED": (r"a call had failed: xvAllocateBuffer at .*ops\.c:\d+: 1048576 bytes do not fit", "UNCHECKED: tile"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", CRASHES)
+def test_op_that_crashes_costs_its_task_and_names_its_line(board: Board, way: str) -> None:
+    text, line = CRASHES[way]
+    with pytest.raises(CoreLostError, match=text) as lost:
+        misbehave(board, way)
+    frames = [one for one in str(lost.value).splitlines() if one.startswith("  File ")]
+    assert f'"{SOURCE}", line {line_of(line)} in ' in "".join(frames[:2]), lost.value
+    assert "in misbehave" in frames[-1] or way == "STACK", lost.value
+    misbehave(board, "ASIDE")  # the core is back
+
+
+def test_value_of_an_op_is_its_tasks(board: Board) -> None:
+    with pytest.raises(HbrtError, match=r"misbehave \(command 0x1001\) returned -42\.") as failed:
+        misbehave(board, "VALUE")
+    assert failed.value.status == -42
+
+
+def test_what_an_op_prints_is_in_the_text_of_its_task(board: Board) -> None:
+    with pytest.raises(HbrtError, match=r"It had said:\nrow 3 is odd\nscale 0\.5\ndone"):
+        misbehave(board, "SAY")
+
+
+def test_mistake_in_a_call_ends_the_op_with_its_line(board: Board) -> None:
+    with pytest.raises(
+        HbrtError, match=rf"waits for iDMA handle 77 at {SOURCE}:{line_of('case HANDLE')}, which no copy"
+    ):
+        misbehave(board, "HANDLE")
+
+
+def test_tile_manager_and_idma_refuse_what_they_cannot_do(board: Board) -> None:
+    misbehave(board, "TILES", board.alloc(4096))
+
+
+def test_what_an_op_left_is_found_with_its_lines(build: Build) -> None:
+    with private_board(build(SOURCE, *WARNINGS), cores=1) as board:
+        misbehave(board, "LEAVE", board.alloc(64))
+        found = {one["kind"]: one["text"] for one in board.status()["findings"]}
+    assert f"{SOURCE}:{line_of('(tm, 64, XV_MEM_BANK')}" in found["tcm-left"]
+    assert f"{SOURCE}:{line_of('IDMA_COPY(handle, output, tile')}" in found["dma-left"]
+
+
+def test_op_that_ends_its_process_costs_its_task(board: Board) -> None:
+    with pytest.raises(CoreLostError, match="exited with code 3 while it ran misbehave"):
+        misbehave(board, "EXIT")
+
+
+def test_process_that_an_op_forks_does_not_go_on_as_the_core(board: Board) -> None:
+    for _ in range(3):
+        misbehave(board, "FORK")
