@@ -17,9 +17,9 @@ _PART = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end: (?P=
 
 def parts() -> dict[str, Callable[[], str]]:
     """Every generated part by name."""
-    from tools import docs_choices, docs_codes, docs_control, docs_defects, docs_dnn, docs_exec, docs_layout
+    from tools import docs_choices, docs_codes, docs_control, docs_defects, docs_dnn, docs_exec, docs_ivp, docs_layout
 
-    modules = docs_choices, docs_codes, docs_control, docs_defects, docs_dnn, docs_exec, docs_layout
+    modules = docs_choices, docs_codes, docs_control, docs_defects, docs_dnn, docs_exec, docs_ivp, docs_layout
     return {name: part for module in modules for name, part in module.PARTS.items()}
 
 

@@ -1,0 +1,164 @@
+/* Single-precision floating point. Each operation rounds once, to nearest, ties to even; subnormals are kept.
+ *
+ * Build with -ffp-contract=off: where the host has a fused multiply-add, the compiler would else fuse a multiplication
+ * of one intrinsic with an addition of another.
+ */
+#ifndef HBRT_IVP_FLOAT_H
+#define HBRT_IVP_FLOAT_H
+
+#include <cmath>
+
+#include <hbrt/ivp/arithmetic.h>
+
+namespace hbrt_ivp::rule {
+
+/* a * b + c, rounded once. */
+HBRT_IVP xb_vecN_2xf32 fused(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, const xb_vecN_2xf32 &c) {
+  xb_vecN_2xf32 r;
+  for (int i = 0; i < r.size; ++i) r.lane[i] = __builtin_fmaf(a.lane[i], b.lane[i], c.lane[i]);
+  return r;
+}
+HBRT_IVP xb_vecN_2xf32 abs_f(const xb_vecN_2xf32 &a) {
+  return recast<xb_vecN_2xf32>(and_(recast<xb_vecN_2x32Uv>(a), xb_vecN_2x32Uv(0x7fffffffu)));
+}
+HBRT_IVP xb_vecN_2xf32 divide(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) {
+  return from_native<xb_vecN_2xf32>(lanes(a) / lanes(b));
+}
+template <float (*FUNCTION)(float)>
+HBRT_IVP xb_vecN_2xf32 each(const xb_vecN_2xf32 &a) {
+  xb_vecN_2xf32 r;
+  for (int i = 0; i < r.size; ++i) r.lane[i] = FUNCTION(a.lane[i]);
+  return r;
+}
+inline float away(float x) { return __builtin_roundf(x); }
+inline float even(float x) { return __builtin_rintf(x); }
+inline float down(float x) { return __builtin_floorf(x); }
+inline float up(float x) { return __builtin_ceilf(x); }
+inline float cut(float x) { return __builtin_truncf(x); }
+inline float root(float x) { return __builtin_sqrtf(x); }
+inline float inverse(float x) { return 1.0f / x; }
+inline float inverse_root(float x) { return 1.0f / __builtin_sqrtf(x); }
+
+/* x * 2^scale towards zero, saturated to L; NaN becomes 0. */
+template <class L>
+HBRT_IVP vec<L, 16> truncated(const xb_vecN_2xf32 &a, int scale) {
+  const double unit = std::ldexp(1.0, scale);
+  vec<L, 16> r;
+  for (int i = 0; i < r.size; ++i) r.lane[i] = lane_of<L>(static_cast<double>(a.lane[i]) * unit);
+  return r;
+}
+/* x * 2^-scale, rounded once. */
+template <class L>
+HBRT_IVP xb_vecN_2xf32 floated(const vec<L, 16> &a, int scale) {
+  const double unit = std::ldexp(1.0, -scale);
+  xb_vecN_2xf32 r;
+  for (int i = 0; i < r.size; ++i) r.lane[i] = static_cast<float>(static_cast<double>(a.lane[i]) * unit);
+  return r;
+}
+
+}  // namespace hbrt_ivp::rule
+
+//! family: Floating point
+//! IVP_ADDN_2XF32{,T,F}(a, b) | a + b | guide
+//! IVP_SUBN_2XF32{,T,F}(a, b) | a - b | guide
+//! IVP_MULN_2XF32{,T,F}(a, b) | a * b | guide
+//! IVP_MULAN_2XF32(&r, a, b) | r + a * b, rounded once | guide, halide; the single rounding is assumed
+//! IVP_MULAN_2XF32T(&r, a, b, where) | the same in the lanes where the boolean is set | assumed
+//! IVP_MULSN_2XF32(&r, a, b) | r - a * b, rounded once | assumed
+//! IVP_MULSN_2XF32T(&r, a, b, where) | the same in the lanes where the boolean is set | assumed
+//! IVP_MAXN_2XF32{,T,F}(a, b) | the larger one, NaN where either is NaN | guide, halide; NaN is assumed
+//! IVP_MINN_2XF32{,T,F}(a, b) | the smaller one, NaN where either is NaN | halide; NaN is assumed
+//! IVP_MAXNUMN_2XF32{,T,F}(a, b) | the larger one, the number where one is NaN | assumed, as IEEE 754's maxNum
+//! IVP_MINNUMN_2XF32{,T,F}(a, b) | the smaller one, the number where one is NaN | assumed, as IEEE 754's minNum
+//! IVP_NEGN_2XF32{,T,F}(a) | -a, of zeros and NaN too | assumed
+//! IVP_ABSN_2XF32{,T,F}(a) | the magnitude of a | halide
+//! IVP_DIVN_2XF32(a, b) | a / b | halide; the rounding is assumed
+//! IVP_RECIPN_2XF32(a) | 1 / a | assumed
+//! IVP_SQRTN_2XF32(a) | the square root | halide; the rounding is assumed
+//! IVP_RSQRTN_2XF32(a) | 1 / the square root | assumed
+//! IVP_FIROUNDN_2XF32{,T,F}(a) | the nearest integer, ties away from zero | assumed
+//! IVP_FIRINTN_2XF32{,T,F}(a) | the nearest integer, ties to even | halide; the ties are assumed
+//! IVP_FIFLOORN_2XF32{,T,F}(a) | the integer below or at a | halide
+//! IVP_FICEILN_2XF32{,T,F}(a) | the integer above or at a | assumed
+//! IVP_FITRUNCN_2XF32{,T,F}(a) | the integer towards zero | assumed
+//! IVP_FLOATN_2X32(a, scale) | a / 2^scale as float | guide, halide
+//! IVP_UFLOATN_2X32U(a, scale) | the same of unsigned lanes | assumed
+//! IVP_TRUNCN_2XF32(a, scale) | a * 2^scale as int32, towards zero, saturates, NaN becomes 0 | guide, halide; the last two are assumed
+//! IVP_UTRUNCN_2XF32(a, scale) | the same as uint32 | halide; saturation is assumed
+//! IVP_O{LT,LE,GT,GE,EQ,NEQ}N_2XF32(a, b) | the comparison, false where either is NaN | halide
+//! IVP_U{LT,LE,GT,GE,EQ,NEQ}N_2XF32(a, b) | the comparison, true where either is NaN | guide
+//! IVP_UNN_2XF32(a, b) | true where either is NaN | guide
+HBRT_BINARY(ADD, N_2XF32, xb_vecN_2xf32, add)
+HBRT_BINARY(SUB, N_2XF32, xb_vecN_2xf32, sub)
+HBRT_BINARY(MAX, N_2XF32, xb_vecN_2xf32, max_or_nan)
+HBRT_BINARY(MIN, N_2XF32, xb_vecN_2xf32, min_or_nan)
+HBRT_BINARY(MAXNUM, N_2XF32, xb_vecN_2xf32, max_number)
+HBRT_BINARY(MINNUM, N_2XF32, xb_vecN_2xf32, min_number)
+HBRT_UNARY(NEG, N_2XF32, xb_vecN_2xf32, neg)
+HBRT_UNARY(ABS, N_2XF32, xb_vecN_2xf32, abs_f)
+HBRT_UNARY(FIROUND, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::away>)
+HBRT_UNARY(FIRINT, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::even>)
+HBRT_UNARY(FIFLOOR, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::down>)
+HBRT_UNARY(FICEIL, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::up>)
+HBRT_UNARY(FITRUNC, N_2XF32, xb_vecN_2xf32, each<hbrt_ivp::rule::cut>)
+
+#define HBRT_FLOAT(NAME, COUNT, PARAMETERS, RESULT)          \
+  HBRT_IVP xb_vecN_2xf32 IVP_##NAME PARAMETERS {             \
+    HBRT_CYCLES_COUNT(COUNT);                                \
+    return hbrt_ivp::rule::RESULT;                           \
+  }
+HBRT_FLOAT(MULN_2XF32, MUL, (const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b), mul(a, b))
+HBRT_FLOAT(DIVN_2XF32, DIVIDE, (const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b), divide(a, b))
+HBRT_FLOAT(RECIPN_2XF32, DIVIDE, (const xb_vecN_2xf32 &a), each<hbrt_ivp::rule::inverse>(a))
+HBRT_FLOAT(SQRTN_2XF32, DIVIDE, (const xb_vecN_2xf32 &a), each<hbrt_ivp::rule::root>(a))
+HBRT_FLOAT(RSQRTN_2XF32, DIVIDE, (const xb_vecN_2xf32 &a), each<hbrt_ivp::rule::inverse_root>(a))
+HBRT_FLOAT(FLOATN_2X32, ALU, (const xb_vecN_2x32v &a, int scale), floated(a, scale))
+HBRT_FLOAT(UFLOATN_2X32U, ALU, (const xb_vecN_2x32Uv &a, int scale), floated(a, scale))
+
+template <class R>
+HBRT_IVP void IVP_MULN_2XF32T(R &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
+  r = hbrt_ivp::blend(where, IVP_MULN_2XF32(a, b), xb_vecN_2xf32(r));
+}
+template <class R>
+HBRT_IVP void IVP_MULN_2XF32F(R &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
+  r = hbrt_ivp::blend(~where, IVP_MULN_2XF32(a, b), xb_vecN_2xf32(r));
+}
+HBRT_IVP void IVP_MULAN_2XF32(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) {
+  HBRT_CYCLES_COUNT(MUL);
+  r = hbrt_ivp::rule::fused(a, b, r);
+}
+HBRT_IVP void IVP_MULSN_2XF32(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) {
+  HBRT_CYCLES_COUNT(MUL);
+  r = hbrt_ivp::rule::fused(hbrt_ivp::rule::neg(a), b, r);
+}
+HBRT_IVP void IVP_MULAN_2XF32T(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
+  HBRT_CYCLES_COUNT(MUL);
+  r = hbrt_ivp::blend(where, hbrt_ivp::rule::fused(a, b, r), r);
+}
+HBRT_IVP void IVP_MULSN_2XF32T(xb_vecN_2xf32 &r, const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b, vboolN_2 where) {
+  HBRT_CYCLES_COUNT(MUL);
+  r = hbrt_ivp::blend(where, hbrt_ivp::rule::fused(hbrt_ivp::rule::neg(a), b, r), r);
+}
+HBRT_IVP xb_vecN_2x32v IVP_TRUNCN_2XF32(const xb_vecN_2xf32 &a, int scale) {
+  HBRT_CYCLES_COUNT(ALU);
+  return hbrt_ivp::rule::truncated<int32_t>(a, scale);
+}
+HBRT_IVP xb_vecN_2x32Uv IVP_UTRUNCN_2XF32(const xb_vecN_2xf32 &a, int scale) {
+  HBRT_CYCLES_COUNT(ALU);
+  return hbrt_ivp::rule::truncated<uint32_t>(a, scale);
+}
+
+#define HBRT_FLOAT_COMPARE(NAME, ORDERED, UNORDERED)                                                        \
+  HBRT_IVP vboolN_2 IVP_O##NAME##N_2XF32(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) { return ORDERED; }  \
+  HBRT_IVP vboolN_2 IVP_U##NAME##N_2XF32(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) { return UNORDERED; }
+HBRT_FLOAT_COMPARE(LT, a < b, ~(a >= b))
+HBRT_FLOAT_COMPARE(LE, a <= b, ~(a > b))
+HBRT_FLOAT_COMPARE(GT, a > b, ~(a <= b))
+HBRT_FLOAT_COMPARE(GE, a >= b, ~(a < b))
+HBRT_FLOAT_COMPARE(EQ, a == b, ~(a < b) & ~(a > b))
+HBRT_FLOAT_COMPARE(NEQ, (a < b) | (a > b), a != b)
+HBRT_IVP vboolN_2 IVP_UNN_2XF32(const xb_vecN_2xf32 &a, const xb_vecN_2xf32 &b) { return (a != a) | (b != b); }
+
+#undef HBRT_FLOAT
+#undef HBRT_FLOAT_COMPARE
+#endif /* HBRT_IVP_FLOAT_H */

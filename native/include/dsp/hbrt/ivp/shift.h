@@ -1,0 +1,96 @@
+/* Shifts, by a constant and by a count of each lane. */
+#ifndef HBRT_IVP_SHIFT_H
+#define HBRT_IVP_SHIFT_H
+
+#include <hbrt/ivp/arithmetic.h>
+
+namespace hbrt_ivp::rule {
+
+/* x * 2^count without bound, in 64 bits: |count| is cut to the lane's width, so that nothing is lost. */
+template <class L>
+HBRT_IVP int64_t scaled(L x, int count) {
+  constexpr int bits = 8 * sizeof(L);
+  const int n = count < -bits ? -bits : count > bits ? bits : count;
+  return n < 0 ? static_cast<int64_t>(x) >> -n : static_cast<int64_t>(static_cast<uint64_t>(static_cast<int64_t>(x)) << n);
+}
+template <class L>
+HBRT_IVP L bounded(int64_t x) {
+  constexpr int64_t high = static_cast<int64_t>((1ull << (8 * sizeof(L) - std::is_signed_v<L>)) - 1);
+  constexpr int64_t low = std::is_signed_v<L> ? -high - 1 : 0;
+  return static_cast<L>(x < low ? low : x > high ? high : x);
+}
+
+/* To the left where a count is positive, to the right where it is negative; LOGICAL fills with zeros from the left. */
+template <bool LOGICAL, bool SATURATES, class V, class C>
+HBRT_IVP V left(const V &a, const C &count) {
+  using L = typename V::lane_type;
+  using X = std::conditional_t<LOGICAL, std::make_unsigned_t<L>, L>;
+  V r;
+  for (int i = 0; i < V::size; ++i) {
+    const int64_t wide_value = scaled(static_cast<X>(a.lane[i]), count.lane[i]);
+    r.lane[i] = SATURATES ? bounded<L>(wide_value) : static_cast<L>(wide_value);
+  }
+  return r;
+}
+template <class C>
+HBRT_IVP C turned(const C &count) {
+  C r;
+  for (int i = 0; i < C::size; ++i) r.lane[i] = count.lane[i] == std::numeric_limits<typename C::lane_type>::min()
+                                                    ? std::numeric_limits<typename C::lane_type>::max()
+                                                    : static_cast<typename C::lane_type>(-count.lane[i]);
+  return r;
+}
+
+}  // namespace hbrt_ivp::rule
+
+//! family: Shifts
+//! By a count of each lane: a negative count shifts the other way; a count past the lane's width leaves nothing but zeros or signs (assumed). Halide's test of these operations names counts from -16 to 16 and from -31 to 31.
+//! IVP_SLLI{INTEGERS}(a, count) | to the left by a constant | guide, halide
+//! IVP_SRLI{INTEGERS}(a, count) | to the right by a constant, zeros come in, of signed types too | guide, halide
+//! IVP_SRAI{INTEGERS}(a, count) | to the right by a constant, the sign comes in, of unsigned types too | halide
+//! IVP_SLSI{NX16,N_2X32}(a, count) | to the left by a constant, saturates | halide
+//! IVP_SLL{NX16,NX16U,N_2X32,N_2X32U}(a, counts) | to the left; to the right zeros come in | halide
+//! IVP_SRL{NX16,NX16U,N_2X32,N_2X32U}(a, counts) | to the right, zeros come in | halide
+//! IVP_SLA{NX16,N_2X32}(a, counts) | to the left; to the right the sign comes in | halide
+//! IVP_SRA{NX16,N_2X32}(a, counts) | to the right, the sign comes in | halide
+//! IVP_SLS{NX16,N_2X32}(a, counts) | to the left, saturates; to the right the sign comes in | halide
+//! IVP_SRS{NX16,N_2X32}(a, counts) | to the right, the sign comes in; to the left it saturates | halide
+#define HBRT_SHIFT(NAME, SUFFIX, V, COUNT, RESULT)                          \
+  HBRT_IVP V IVP_##NAME##SUFFIX(const V &a, COUNT count) {                  \
+    HBRT_CYCLES_COUNT(ALU);                                            \
+    return hbrt_ivp::rule::RESULT;                                     \
+  }
+#define HBRT_BY_CONSTANT(_, SUFFIX, V, __)                                                                   \
+  HBRT_SHIFT(SLLI, SUFFIX, V, int, left<true HBRT_COMMA false>(a, hbrt_ivp::vec<int32_t, V::size>(count)))   \
+  HBRT_SHIFT(SRLI, SUFFIX, V, int, left<true HBRT_COMMA false>(a, hbrt_ivp::vec<int32_t, V::size>(-count)))  \
+  HBRT_IVP V IVP_SRAI##SUFFIX(const V &a, int count) {                                                       \
+    HBRT_CYCLES_COUNT(ALU);                                                                             \
+    using S = hbrt_ivp::vec<std::make_signed_t<V::lane_type>, V::size>;                                 \
+    return hbrt_ivp::recast<V>(hbrt_ivp::rule::left<false, false>(hbrt_ivp::recast<S>(a), hbrt_ivp::vec<int32_t, V::size>(-count))); \
+  }
+#define HBRT_COMMA ,
+HBRT_OF_INTEGERS(HBRT_BY_CONSTANT, _, _)
+
+#define HBRT_BY_LANES(SUFFIX, V, C)                                                                     \
+  HBRT_SHIFT(SLL, SUFFIX, V, const C &, left<true HBRT_COMMA false>(a, count))                          \
+  HBRT_SHIFT(SRL, SUFFIX, V, const C &, left<true HBRT_COMMA false>(a, hbrt_ivp::rule::turned(count)))
+HBRT_BY_LANES(NX16, xb_vecNx16, xb_vecNx16)
+HBRT_BY_LANES(NX16U, xb_vecNx16U, xb_vecNx16)
+HBRT_BY_LANES(N_2X32, xb_vecN_2x32v, xb_vecN_2x32v)
+HBRT_BY_LANES(N_2X32U, xb_vecN_2x32Uv, xb_vecN_2x32v)
+
+#define HBRT_SIGNED_SHIFTS(SUFFIX, V)                                                                            \
+  HBRT_SHIFT(SLSI, SUFFIX, V, int, left<false HBRT_COMMA true>(a, V(count)))                                     \
+  HBRT_SHIFT(SLA, SUFFIX, V, const V &, left<false HBRT_COMMA false>(a, count))                                  \
+  HBRT_SHIFT(SRA, SUFFIX, V, const V &, left<false HBRT_COMMA false>(a, hbrt_ivp::rule::turned(count)))          \
+  HBRT_SHIFT(SLS, SUFFIX, V, const V &, left<false HBRT_COMMA true>(a, count))                                   \
+  HBRT_SHIFT(SRS, SUFFIX, V, const V &, left<false HBRT_COMMA true>(a, hbrt_ivp::rule::turned(count)))
+HBRT_SIGNED_SHIFTS(NX16, xb_vecNx16)
+HBRT_SIGNED_SHIFTS(N_2X32, xb_vecN_2x32v)
+
+#undef HBRT_SIGNED_SHIFTS
+#undef HBRT_BY_LANES
+#undef HBRT_BY_CONSTANT
+#undef HBRT_SHIFT
+#undef HBRT_COMMA
+#endif /* HBRT_IVP_SHIFT_H */

@@ -1,0 +1,64 @@
+"""Libraries of C++ that the tests call: each is compiled once a run, whatever the number of test processes."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.limits import PATIENCE_S
+
+HERE = Path(__file__).resolve().parent
+INCLUDE = HERE.parents[2] / "native" / "include" / "dsp"
+FLAGS = ("-Wall", "-Wextra", "-Werror", "-ffp-contract=off", "-fPIC", f"-I{INCLUDE}")
+Build = Callable[..., Path]
+Load = Callable[..., ctypes.CDLL]
+
+
+def compiled(target: Path, source: Path, *flags: str) -> Path:
+    """A library or program of one source; a compiler that refuses shows what it said."""
+    standard = () if any(flag.startswith("-std=") for flag in flags) else ("-std=c++17",)
+    command = ["g++", *standard, *FLAGS, *flags, str(source), "-o", str(target)]
+    ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ran.returncode == 0, f"{' '.join(command)}\n{ran.stderr[:4000]}"
+    return target
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Compile a source of this folder, or a text, once a run: the processes of a run share what the first one made."""
+    if shutil.which("g++") is None:
+        pytest.skip("no C++ compiler (g++) is here")
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if base.name.startswith("popen-") else base) / "ivp"
+    shared.mkdir(exist_ok=True)
+
+    def build(name: str, *flags: str, text: str | None = None) -> Path:
+        target = shared / name
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not target.exists():
+                source = HERE / f"{target.stem}.cpp"
+                if text is not None:
+                    source = shared / f"{target.stem}.cpp"
+                    source.write_text(text, encoding="utf-8")
+                compiled(shared / f"{name}.new", source, *flags).rename(target)
+        return target
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def load(build: Build) -> Load:
+    """The same as a shared library that ctypes has opened; it owns the cycle counters."""
+
+    def load(name: str, *flags: str, text: str | None = None) -> ctypes.CDLL:
+        options = ("-O1", "-shared", "-DHBRT_CYCLES_DEFINE", *flags)
+        return ctypes.CDLL(str(build(f"{name}.so", *options, text=text)))
+
+    return load
