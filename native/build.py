@@ -7,6 +7,7 @@ nothing, says so, and ends well: hbrt then runs in Python alone.
 from __future__ import annotations
 
 import os
+import runpy
 import shlex
 import shutil
 import subprocess
@@ -99,6 +100,7 @@ def build() -> bool:
     for name in LIBRARIES:
         build_library(cc, name)
     build_module()
+    runpy.run_path(str(TARGET / "record.py"))["write_record"]()
     return True
 
 

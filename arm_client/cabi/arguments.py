@@ -10,6 +10,9 @@ from typing import Any, TypeVar, cast
 _Structure = TypeVar("_Structure", bound="ctypes.Structure | ctypes.c_void_p")
 _MOST_SHOWN = 120
 
+NULL = "None"
+"""What a message calls a null pointer: as the program's language spells it."""
+
 
 def deref(given: object, kind: type[_Structure]) -> _Structure | None:
     """The structure behind what a caller passed: itself, ``byref(x)``, a pointer, or an array's first element.
@@ -113,6 +116,8 @@ def bytes_of(buffer: Any, size_bytes: int) -> memoryview:
 
 def short_repr(value: object) -> str:
     """Short text of any value, for a message."""
+    if value is None:
+        return NULL
     try:
         text = repr(value)
     except Exception:  # noqa: BLE001 - an object may fail even here

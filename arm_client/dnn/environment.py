@@ -195,7 +195,8 @@ def refused(status: int, sentence: str) -> int:
     Not logged are a wait that expired, which is an answer, and what this package calls itself, since that is raised.
     """
     caller = sys._getframe(1).f_back  # noqa: SLF001 - who called the C name; none where the interpreter did, as at exit
-    is_programs = caller is None or not str(caller.f_globals.get("__name__")).startswith("arm_client.")
+    module = "" if caller is None else str(caller.f_globals.get("__name__"))
+    is_programs = not module.startswith("arm_client.") or module.startswith("arm_client.c_library.")  # a C program's
     if is_programs and status != Status.HB_DNN_TIMEOUT:
         with contextlib.suppress(Exception):  # a closed standard error: no C name raises
             log(Level.ERROR, f"{sentence} [{name_of(status)}]")

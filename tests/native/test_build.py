@@ -30,6 +30,7 @@ def build(root: Path, **environment: str) -> subprocess.CompletedProcess[str]:
 def clone(tmp_path: Path) -> Path:
     shutil.copytree(REPOSITORY / "native", tmp_path / "native")
     (tmp_path / "hbrt" / "native").mkdir(parents=True)
+    shutil.copy(REPOSITORY / "hbrt" / "native" / "record.py", tmp_path / "hbrt" / "native")
     return tmp_path
 
 

@@ -337,7 +337,10 @@ def _spec(model: object, index: object, which: str) -> tuple[Loaded, Any]:
 def _name(name: Any, model: object, index: object, which: str) -> None:
     loaded, spec = _spec(model, index, which)
     kept = loaded.names.setdefault(spec.name, ctypes.c_char_p(spec.name.encode()))
-    out_behind(name, ctypes.c_char_p, "name").value = kept.value
+    # The pointer itself: a value that is assigned would be a copy, which goes with the caller's object.
+    ctypes.memmove(
+        ctypes.addressof(out_behind(name, ctypes.c_char_p, "name")), ctypes.addressof(kept), ctypes.sizeof(kept)
+    )
 
 
 def _properties(properties: object, model: object, index: object, which: str) -> None:

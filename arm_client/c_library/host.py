@@ -1,0 +1,197 @@
+"""libhbrt.so's Python side: makes a C function of each of the C names, when a program first calls it.
+
+The other side is native/arm/host.c, which has started Python, or found itself in it. No exception leaves a function:
+a sentence on standard error and a status say what happened.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import os
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import arm_client
+from arm_client.c_library import call_sites
+from arm_client.c_library.prototypes import parameters_of, result_of
+from arm_client.cabi import arguments, call_site
+from arm_client.cabi.last_error import last_error
+from hbrt.status import Status, name_of
+from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
+
+VERSION = 1
+_EXPECTED = frozenset({0, int(Status.HB_DSP_TIMEOUT), int(Status.HB_DNN_TIMEOUT)})
+
+
+class _Entry(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("result", ctypes.c_char_p),
+        ("parameters", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+    )
+
+
+class _Host(ctypes.Structure):
+    """``host`` of native/arm/host.c, field by field."""
+
+    _fields_ = (
+        ("version", ctypes.c_uint32),
+        ("entry_count", ctypes.c_int32),
+        ("entries", ctypes.POINTER(_Entry)),
+        ("site", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("is_embedded", ctypes.c_int32),
+        ("is_over", ctypes.c_int32),
+        ("forking", ctypes.c_uint64),
+        ("find", ctypes.CFUNCTYPE(None, ctypes.c_int32)),
+        ("end", ctypes.CFUNCTYPE(None)),
+    )
+
+
+_kept: list[Any] = []  # what C has addresses of
+_texts: dict[str, ctypes.c_char_p] = {}
+_last = threading.local()
+_told: set[tuple[str, int, str]] = set()
+_pointers: dict[type, Any] = {
+    ctypes.POINTER(kind): kind for kind in (hbSysMem, hbDSPTask_t, hbDSPRpcCtrlParam)
+}  # the calls are quickest with the structures themselves
+
+
+def connect(address: int) -> None:
+    """Give libhbrt.so what it calls.
+
+    Args:
+        address: Of its ``host``.
+
+    Raises:
+        ValueError: the library is of another version of hbrt.
+    """
+    host = _Host.from_address(address)
+    if host.version != VERSION:
+        raise ValueError(
+            f"this libhbrt.so is of another version of hbrt (layout {host.version}, not {VERSION}): build the program "
+            "anew with 'hbrt cc' (in a clone: make native before)."
+        )
+    functions = _Host.find.offset, _Host.end.offset
+    made = ctypes.CFUNCTYPE(None, ctypes.c_int32)(lambda at: _find(host, at)), ctypes.CFUNCTYPE(None)(_end)
+    _kept.extend(made)
+    for offset, function in zip(functions, made, strict=True):
+        ctypes.c_void_p.from_address(address + offset).value = ctypes.cast(function, ctypes.c_void_p).value
+    call_sites.install(host.site)
+    if host.is_embedded:
+        arguments.NULL = "NULL"
+        _take_arguments()
+        os.register_at_fork(
+            before=lambda: setattr(host, "forking", threading.get_ident()),
+            after_in_parent=lambda: setattr(host, "forking", 0),
+            after_in_child=lambda: setattr(host, "forking", 0),
+        )
+    else:
+        atexit.register(setattr, host, "is_over", 1)  # what C has addresses of goes with the interpreter
+
+
+def _take_arguments() -> None:
+    """The program's own: its name is what a board shows."""
+    try:
+        parts = Path("/proc/self/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
+    except OSError:
+        return
+    sys.argv = [os.fsdecode(part) for part in parts]
+
+
+def _end() -> None:
+    """End as Python does, but for the interpreter: threads of the program may run on."""
+    try:
+        atexit._run_exitfuncs()  # noqa: SLF001 - sessions close in these
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except BaseException:  # noqa: BLE001 - nothing is left that could hear of it
+        traceback.print_exc()
+
+
+def _find(host: _Host, at: int) -> None:
+    """Set the function of an entry; one that cannot be loaded is left out, with a sentence."""
+    entry = host.entries[at]
+    name = entry.name.decode()
+    try:
+        kinds = parameters_of(entry.parameters.decode())
+        result = result_of(entry.result.decode())
+        call: Callable[..., Any] = last_error if name == "hbrt_last_error" else getattr(arm_client, name)
+        serve = _text_function(name, call) if result is ctypes.c_void_p else _status_function(name, call, kinds)
+        made = ctypes.CFUNCTYPE(result, *kinds)(serve)
+        _kept.append(made)
+        entry.function = ctypes.cast(made, ctypes.c_void_p).value
+    except BaseException as error:  # noqa: BLE001 - ctypes would lose it
+        _say(f"{name} cannot be used: {type(error).__name__}: {error}")
+
+
+def _status_function(name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
+    """A C name as C calls it: pointers as what Python's call takes, NULL as None, nothing raised."""
+    converts = [_conversion(kind) for kind in kinds]
+
+    def serve(*given: Any) -> int:
+        try:
+            status = int(call(*[convert(one) for convert, one in zip(converts, given, strict=True)]))
+        except KeyboardInterrupt:  # of a Python program that this library is loaded in: it gets it when C is left
+            import _thread
+
+            _thread.interrupt_main()
+            return int(Status.HB_SYS_NOT_RUNNING)
+        except BaseException:  # noqa: BLE001 - ctypes would answer 0
+            _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
+            return int(Status.HB_SYS_NOT_RUNNING)
+        if status not in _EXPECTED:
+            _tell(name, status)
+        return status
+
+    return serve
+
+
+def _conversion(kind: Any) -> Callable[[Any], Any]:
+    if kind in _pointers:
+        return lambda given: given.contents if given else None
+    if issubclass(kind, (ctypes._Pointer, ctypes._CFuncPtr)):  # type: ignore[attr-defined]  # noqa: SLF001
+        return lambda given: given or None
+    return lambda given: given
+
+
+def _text_function(name: str, call: Callable[..., str]) -> Callable[..., int | None]:
+    """A C name that gives text: one that stays, or the last of its thread."""
+
+    def serve(*given: Any) -> int | None:
+        try:
+            text = call(*given)
+            if name == "hbrt_last_error":
+                _last.text = kept = ctypes.c_char_p(text.encode("utf-8", "replace"))
+            else:
+                kept = _texts.setdefault(text, ctypes.c_char_p(text.encode("utf-8", "replace")))
+            return ctypes.cast(kept, ctypes.c_void_p).value
+        except BaseException:  # noqa: BLE001 - as above
+            _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
+            return None
+
+    return serve
+
+
+def _tell(name: str, status: int) -> None:
+    """Say why a call was refused, once a line of the program: C has a number alone. An op's own value is its affair."""
+    status_name = name_of(status)
+    if name.startswith("hbDNN") or status_name == str(status):  # the models' log has its own sentences
+        return
+    site = call_site.call_site()
+    if (site, status, name) in _told:
+        return
+    _told.add((site, status, name))
+    _say(f"{site}: {name}: {last_error()} [{status_name}]")
+
+
+def _say(text: str) -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # a standard error that is closed, or none
+        sys.stderr.write(f"hbrt: {text}\n")

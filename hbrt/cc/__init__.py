@@ -1,0 +1,1 @@
+"""``hbrt cc``: compiles and links what is in C or C++ for a board."""

@@ -1,0 +1,87 @@
+"""``hbrt cc``: the compiler that is there, with the flags of a board's programs."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import click
+
+from hbrt.cc.toolchain import arm_flags, command_line, compiler_of, sources_in
+from hbrt.cli.exits import Exit
+
+_OURS = {"--print-flags": 0, "--pkg-config-dir": 0, "--cmake-dir": 0, "--sanitize": 1, "-h": 0, "--help": 0}
+
+
+class CompilerCommand(click.Command):
+    """A command whose other arguments are a compiler's, in their order, also those that look like clusters of ours."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take our options out of the compiler's."""
+        ours: list[str] = []
+        theirs: list[str] = []
+        given = iter(args)
+        for one in given:
+            name, equals, _ = one.partition("=")
+            if name in _OURS:
+                ours.append(one)
+                if _OURS[name] and not equals:
+                    ours += [value for value in [next(given, None)] if value is not None]
+            else:
+                theirs.append(one)
+        return super().parse_args(ctx, [*ours, "--", *theirs])
+
+
+@click.command(
+    cls=CompilerCommand,
+    short_help="Compile an ARM program in C or C++.",
+    options_metavar="[-o OUT]",
+    epilog="Example: hbrt cc -O2 main.c && ./main",
+)
+@click.option("--sanitize", metavar="LIST", default="", help="Sanitizers, such as address,undefined.")
+@click.option("--print-flags", is_flag=True, help="Print the flags for a compiler's line, behind its files.")
+@click.option("--pkg-config-dir", is_flag=True, help="Write hbrt.pc, and print its folder for PKG_CONFIG_PATH.")
+@click.option("--cmake-dir", is_flag=True, help="Write hbrtConfig.cmake, and print its folder for hbrt_DIR.")
+@click.argument("arguments", metavar="FILE... [COMPILER_OPTION...]", nargs=-1, type=click.UNPROCESSED)
+@click.pass_context
+def command(
+    ctx: click.Context,
+    arguments: tuple[str, ...],
+    sanitize: str,
+    *,
+    print_flags: bool,
+    pkg_config_dir: bool,
+    cmake_dir: bool,
+) -> None:
+    """Compile and link an ARM program in C or C++ ($CC, $CXX); it runs with no environment variable.
+
+    All other arguments are the compiler's. Without -o the program has its first file's name.
+    """
+    if pkg_config_dir or cmake_dir:
+        from hbrt.cc.packages import write_packages
+
+        folder = write_packages()
+        click.echo(folder / "cmake" / "hbrt" if cmake_dir else folder / "pkgconfig")
+        return
+    flags = arm_flags()
+    if print_flags:
+        click.echo(" ".join([*flags.compile, *flags.link]))
+        return
+    if all(one.startswith("-") for one in arguments):
+        if arguments and arguments[0].startswith("--") and arguments[0] != "--version":
+            raise click.NoSuchOption(arguments[0])
+        if not arguments:
+            raise click.UsageError("No file is named; write hbrt cc main.c.")
+    for one in sources_in(arguments):
+        if not Path(one).is_file():
+            raise click.UsageError(f"There is no file {one}.")
+    from hbrt.native.record import remember_python
+
+    remember_python()
+    line = command_line(compiler_of(sources_in(arguments)), flags, arguments, sanitize)
+    try:
+        done = subprocess.run(line, check=False)
+    except FileNotFoundError:
+        raise FileNotFoundError(f"The compiler {line[0]} is not there: name another in CC or CXX.") from None
+    if done.returncode:
+        ctx.exit(Exit.FAILED)

@@ -1,0 +1,100 @@
+"""The compiler's command for a list of files: which compiler, and the flags of an ARM program. Rules only."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hbrt.native.files import include_dir, library
+from hbrt.native.image_flags import CPP_SUFFIXES, is_cpp
+
+SOURCES = CPP_SUFFIXES | {".c"}
+NO_LINK = frozenset({"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"})
+SANITIZER = ("-fno-omit-frame-pointer", "-g")
+_FOLDERS = (
+    "",
+    "dnn",
+    "dnn/plugin",
+    "dsp",
+    "dsp/cv",
+    "dsp/nn",
+)  # that programs write before a header's name, or leave out
+_C, _CPLUSPLUS = ("cc", "gcc", "clang"), ("c++", "g++", "clang++")
+
+
+class Flags(NamedTuple):
+    """What a compiler is told beside the user's own arguments."""
+
+    compile: tuple[str, ...]
+    link: tuple[str, ...]
+
+
+def arm_flags() -> Flags:
+    """Flags of an ARM program; it finds the library without an environment variable.
+
+    Raises:
+        NotBuiltError: hbrt was installed where no C compiler was.
+    """
+    folder = library("libhbrt.so").parent
+    headers = include_dir("arm")
+    return Flags(
+        tuple(f"-I{headers / name}" for name in _FOLDERS),
+        (
+            f"-L{folder}",
+            f"-Wl,-rpath,{folder}",
+            "-Wl,--push-state,--no-as-needed",
+            "-lhbrt",
+            "-Wl,--pop-state",
+            "-pthread",
+        ),
+    )
+
+
+def sources_in(arguments: Iterable[str]) -> list[str]:
+    """The source files among a compiler's arguments."""
+    return [one for one in arguments if not one.startswith("-") and Path(one).suffix in SOURCES]
+
+
+def compiler_of(sources: Iterable[str], found: Sequence[str] | None = None) -> list[str]:
+    """The compiler's command: $CC or $CXX, else the first that is there; of C++ when one source is.
+
+    Args:
+        sources: Source files.
+        found: Names of compilers that are there; None looks.
+
+    Raises:
+        FileNotFoundError: there is none; says which would do.
+    """
+    is_cplusplus = any(map(is_cpp, sources))
+    variable, names = ("CXX", _CPLUSPLUS) if is_cplusplus else ("CC", _C)
+    if named := os.environ.get(variable):
+        return shlex.split(named)
+    import shutil
+
+    there = [name for name in names if (shutil.which(name) if found is None else name in found)]
+    if not there:
+        raise FileNotFoundError(
+            f"No compiler of {'C++' if is_cplusplus else 'C'} is here ({', '.join(names)}): install one (Debian: apt "
+            f"install build-essential), or name it in {variable}."
+        )
+    return there[:1]
+
+
+def command_line(compiler: Sequence[str], flags: Flags, arguments: Sequence[str], sanitize: str = "") -> list[str]:
+    """The whole command: sources of C among those of C++ stay C; the output's name is the first source's by default."""
+    sources = sources_in(arguments)
+    is_mixed = any(map(is_cpp, sources))
+    given: list[str] = []
+    for one in arguments:
+        if is_mixed and one in sources and Path(one).suffix == ".c":
+            given += ["-x", "c", one, "-x", "none"]
+        else:
+            given.append(one)
+    links = not NO_LINK.intersection(arguments)
+    has_name = any(one.startswith("-o") for one in arguments)
+    name = ["-o", Path(sources[0]).stem] if links and sources and not has_name else []
+    checks = [f"-fsanitize={sanitize}", *SANITIZER] if sanitize else []
+    return [*compiler, "-g", *flags.compile, *checks, *given, *name, *(flags.link if links else ())]

@@ -1,0 +1,29 @@
+/** Every function of the library: a jump into Python by way of host.c. */
+#include "calls.h"
+
+#include "dnn/hb_dnn.h"
+#include "dnn/hb_dnn_ext.h"
+#include "dnn/hb_sys.h"
+#include "dsp/hb_dsp.h"
+#include "hbrt.h"
+#include "host.h"
+
+#define NUMBER(result, name, refusal, parameters, arguments) NUMBER_##name,
+#define ENTRY(result, name, refusal, parameters, arguments) {#name, #result, #parameters, 0},
+#define FUNCTION(result, name, refusal, parameters, arguments)                                                        \
+  __attribute__((visibility("default"))) result name parameters {                                                     \
+    struct hbrt_call call;                                                                                            \
+    result(*function) parameters =                                                                                    \
+        (result(*) parameters)hbrt_enter(&call, NUMBER_##name, __builtin_return_address(0));                          \
+    if (!function) return refusal;                                                                                    \
+    result answer = function arguments;                                                                               \
+    hbrt_leave(&call);                                                                                                \
+    return answer;                                                                                                    \
+  }
+
+enum { HBRT_CALLS(NUMBER) ENTRY_COUNT };
+
+struct hbrt_entry hbrt_entries[] = {HBRT_CALLS(ENTRY)};
+const int32_t hbrt_entry_count = ENTRY_COUNT;
+
+HBRT_CALLS(FUNCTION)

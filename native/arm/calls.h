@@ -1,0 +1,72 @@
+/**
+ * The functions of libhbrt.so, each once: CALL(result, name, answer without a board, parameters, arguments).
+ *
+ * calls.c makes them of this list, the compiler holds it to the headers, and Python reads the parameters' types from
+ * its text: base types, stars and const, no more.
+ */
+#define HBRT_CALLS(CALL)                                                                                             \
+  CALL(int32_t, hbSysAllocMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem, uint32_t size), (mem, size))                     \
+  CALL(int32_t, hbSysAllocCachedMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem, uint32_t size), (mem, size))               \
+  CALL(int32_t, hbSysFlushMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem, int32_t flag), (mem, flag))                      \
+  CALL(int32_t, hbSysFreeMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem), (mem))                                           \
+  CALL(int32_t, hbSysWriteMem, HB_SYS_NOT_RUNNING, (hbSysMem * dest, char *src, uint32_t size), (dest, src, size))   \
+  CALL(int32_t, hbSysReadMem, HB_SYS_NOT_RUNNING, (char *dest, hbSysMem *src, uint32_t size), (dest, src, size))     \
+  CALL(int32_t, hbSysRegisterMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem), (mem))                                       \
+  CALL(int32_t, hbSysUnregisterMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem), (mem))                                     \
+  CALL(const char *, hbDSPGetVersion, "", (void), ())                                                                \
+  CALL(const char *, hbDSPGetErrorDesc, "", (int32_t code), (code))                                                  \
+  CALL(int32_t, hbDSPRpc, HB_DSP_NOT_RUNNING,                                                                        \
+       (hbDSPTask_t * task, hbSysMem * input, hbSysMem * output, hbDSPRpcCtrlParam * rpcCtrlParam),                  \
+       (task, input, output, rpcCtrlParam))                                                                          \
+  CALL(int32_t, hbDSPWaitTaskDone, HB_DSP_NOT_RUNNING, (hbDSPTask_t task, int32_t timeout), (task, timeout))         \
+  CALL(int32_t, hbDSPReleaseTask, HB_DSP_NOT_RUNNING, (hbDSPTask_t task), (task))                                    \
+  CALL(int32_t, hbDSPSetTaskDoneCb, HB_DSP_NOT_RUNNING,                                                              \
+       (hbDSPTask_t task, hbDSPTaskDoneCb callback, void *userdata), (task, callback, userdata))                     \
+  CALL(const char *, hbDNNGetVersion, "", (void), ())                                                                \
+  CALL(const char *, hbDNNGetErrorDesc, "", (int32_t errorCode), (errorCode))                                        \
+  CALL(int32_t, hbDNNInitializeFromFiles, HB_SYS_NOT_RUNNING,                                                        \
+       (hbPackedDNNHandle_t * packedDNNHandle, const char **modelFileNames, int32_t modelFileCount),                 \
+       (packedDNNHandle, modelFileNames, modelFileCount))                                                            \
+  CALL(int32_t, hbDNNInitializeFromDDR, HB_SYS_NOT_RUNNING,                                                          \
+       (hbPackedDNNHandle_t * packedDNNHandle, const void **modelData, int32_t *modelDataLengths,                    \
+        int32_t modelDataCount),                                                                                     \
+       (packedDNNHandle, modelData, modelDataLengths, modelDataCount))                                               \
+  CALL(int32_t, hbDNNRelease, HB_SYS_NOT_RUNNING, (hbPackedDNNHandle_t packedDNNHandle), (packedDNNHandle))          \
+  CALL(int32_t, hbDNNGetModelNameList, HB_SYS_NOT_RUNNING,                                                           \
+       (const char ***modelNameList, int32_t *modelNameCount, hbPackedDNNHandle_t packedDNNHandle),                  \
+       (modelNameList, modelNameCount, packedDNNHandle))                                                             \
+  CALL(int32_t, hbDNNGetModelHandle, HB_SYS_NOT_RUNNING,                                                             \
+       (hbDNNHandle_t * dnnHandle, hbPackedDNNHandle_t packedDNNHandle, const char *modelName),                      \
+       (dnnHandle, packedDNNHandle, modelName))                                                                      \
+  CALL(int32_t, hbDNNGetInputCount, HB_SYS_NOT_RUNNING, (int32_t * inputCount, hbDNNHandle_t dnnHandle),             \
+       (inputCount, dnnHandle))                                                                                      \
+  CALL(int32_t, hbDNNGetOutputCount, HB_SYS_NOT_RUNNING, (int32_t * outputCount, hbDNNHandle_t dnnHandle),           \
+       (outputCount, dnnHandle))                                                                                     \
+  CALL(int32_t, hbDNNGetInputName, HB_SYS_NOT_RUNNING,                                                               \
+       (const char **name, hbDNNHandle_t dnnHandle, int32_t inputIndex), (name, dnnHandle, inputIndex))              \
+  CALL(int32_t, hbDNNGetOutputName, HB_SYS_NOT_RUNNING,                                                              \
+       (const char **name, hbDNNHandle_t dnnHandle, int32_t outputIndex), (name, dnnHandle, outputIndex))            \
+  CALL(int32_t, hbDNNGetInputTensorProperties, HB_SYS_NOT_RUNNING,                                                   \
+       (hbDNNTensorProperties * properties, hbDNNHandle_t dnnHandle, int32_t inputIndex),                            \
+       (properties, dnnHandle, inputIndex))                                                                          \
+  CALL(int32_t, hbDNNGetOutputTensorProperties, HB_SYS_NOT_RUNNING,                                                  \
+       (hbDNNTensorProperties * properties, hbDNNHandle_t dnnHandle, int32_t outputIndex),                           \
+       (properties, dnnHandle, outputIndex))                                                                         \
+  CALL(int32_t, hbDNNInfer, HB_SYS_NOT_RUNNING,                                                                      \
+       (hbDNNTaskHandle_t * taskHandle, hbDNNTensor * *output, const hbDNNTensor *input, hbDNNHandle_t dnnHandle,    \
+        hbDNNInferCtrlParam *inferCtrlParam),                                                                        \
+       (taskHandle, output, input, dnnHandle, inferCtrlParam))                                                       \
+  CALL(int32_t, hbDNNRoiInfer, HB_SYS_NOT_RUNNING,                                                                   \
+       (hbDNNTaskHandle_t * taskHandle, hbDNNTensor * *output, const hbDNNTensor *input, hbDNNRoi *rois,             \
+        int32_t roiCount, hbDNNHandle_t dnnHandle, hbDNNInferCtrlParam *inferCtrlParam),                             \
+       (taskHandle, output, input, rois, roiCount, dnnHandle, inferCtrlParam))                                       \
+  CALL(int32_t, hbDNNResize, HB_SYS_NOT_RUNNING,                                                                     \
+       (hbDNNTaskHandle_t * taskHandle, hbDNNTensor * output, const hbDNNTensor *input, const hbDNNRoi *roi,         \
+        hbDNNResizeCtrlParam *resizeCtrlParam),                                                                      \
+       (taskHandle, output, input, roi, resizeCtrlParam))                                                            \
+  CALL(int32_t, hbDNNWaitTaskDone, HB_SYS_NOT_RUNNING, (hbDNNTaskHandle_t taskHandle, int32_t timeout),              \
+       (taskHandle, timeout))                                                                                        \
+  CALL(int32_t, hbDNNReleaseTask, HB_SYS_NOT_RUNNING, (hbDNNTaskHandle_t taskHandle), (taskHandle))                  \
+  CALL(int32_t, hbDNNSetTaskDoneCb, HB_SYS_NOT_RUNNING,                                                              \
+       (hbDNNTaskHandle_t taskHandle, hbDNNTaskDoneCb callback, void *userdata), (taskHandle, callback, userdata))   \
+  CALL(const char *, hbrt_last_error, "", (void), ())

@@ -1,0 +1,356 @@
+/**
+ * Python inside a C program: started at the first call, entered by any thread, whole in the child of a fork.
+ *
+ * Nothing of Python is needed to build this, and it runs with any version: what it calls is looked up by name. A process
+ * that is Python itself, or that embeds it, is used as it is.
+ */
+#define _GNU_SOURCE
+#include "host.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#define LAYOUT_VERSION 1U
+enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
+
+/** What this library and arm_client/c_library.py tell each other. Its version changes with it. */
+static struct {
+  uint32_t version;
+  int32_t entry_count;
+  struct hbrt_entry *entries;
+  const char *(*site)(void);     /* for Python: where the program made the call of this thread */
+  int32_t is_embedded;           /* this library started Python */
+  _Atomic int32_t is_over;       /* nobody may enter any more */
+  _Atomic uint64_t forking;      /* pthread_self() of a thread whose fork Python itself looks after */
+  void (*find)(int32_t entry);   /* from Python: sets the function of an entry */
+  void (*end)(void);             /* from Python: what it does when the process ends */
+} host = {.version = LAYOUT_VERSION};
+
+/** The functions of Python that are called here. */
+static struct {
+  int (*is_initialized)(void);
+  int (*gil_ensure)(void);
+  void (*gil_release)(int);
+  void *(*this_thread_state)(void);
+  void *(*save_thread)(void);
+  int (*run)(const char *);
+  void (*before_fork)(void);
+  void (*after_fork_in_parent)(void);
+  void (*after_fork_in_child)(void);
+} python;
+
+static const struct {
+  const char *name;
+  void **function;
+} NEEDED[] = {
+    {"Py_IsInitialized", (void **)&python.is_initialized},
+    {"PyGILState_Ensure", (void **)&python.gil_ensure},
+    {"PyGILState_Release", (void **)&python.gil_release},
+    {"PyGILState_GetThisThreadState", (void **)&python.this_thread_state},
+    {"PyEval_SaveThread", (void **)&python.save_thread},
+    {"PyRun_SimpleString", (void **)&python.run},
+    {"PyOS_BeforeFork", (void **)&python.before_fork},
+    {"PyOS_AfterFork_Parent", (void **)&python.after_fork_in_parent},
+    {"PyOS_AfterFork_Child", (void **)&python.after_fork_in_child},
+};
+
+static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
+static _Atomic int state; /* 0 not tried, 1 ready, -1 failed */
+static pthread_key_t thread_end;
+static __thread bool is_known;  /* Python keeps a thread state for this thread */
+static __thread bool is_in_fork;
+static __thread int gil_before_fork;
+static __thread void *call_site;
+static __thread char site_text[PATH_MAX + 32];
+
+/** `path+0x1234`: the file of the program or library that made this thread's call, and the place in it; "" for none. */
+static const char *site(void) {
+  Dl_info found;
+  struct link_map *map = NULL;
+  if (!call_site || !dladdr1((char *)call_site - 1, &found, (void **)&map, RTLD_DL_LINKMAP) || !map) return "";
+  char program[PATH_MAX] = "";
+  const char *path = map->l_name;
+  if (!*path) {
+    ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
+    if (length < 0) return "";
+    path = program;
+  }
+  snprintf(site_text, sizeof site_text, "%s+%#lx", path, (unsigned long)call_site - 1 - map->l_addr);
+  return site_text;
+}
+
+static void say(const char *sentence, const char *what) { fprintf(stderr, "hbrt: %s%s\n", sentence, what); }
+
+/** Where a file exists. */
+static bool is_there(const char *path) { return access(path, F_OK) == 0; }
+
+/** The first line of a file that begins with a word and " = ", without these; false when there is none. */
+static bool setting_of(const char *path, const char *word, char *value, size_t size) {
+  FILE *file = fopen(path, "re");
+  if (!file) return false;
+  char line[PATH_MAX + 64];
+  bool is_found = false;
+  while (!is_found && fgets(line, sizeof line, file)) {
+    char *equals = strchr(line, '=');
+    if (!equals || strncmp(line, word, strlen(word)) != 0) continue;
+    char *start = equals + 1 + strspn(equals + 1, " ");
+    start[strcspn(start, "\r\n")] = 0;
+    snprintf(value, size, "%s", start);
+    is_found = true;
+  }
+  fclose(file);
+  return is_found;
+}
+
+/** Cut the last part of a path. */
+static void cut(char *path) {
+  char *slash = strrchr(path, '/');
+  *(slash ? slash : path) = 0;
+}
+
+/**
+ * The Python whose environment this library is installed in, and its shared library (as the loader takes it).
+ *
+ * An installation: the environment's python, by the place of this file in it. A clone: what the build, or the last
+ * 'hbrt cc', has written beside this file. $HBRT_PYTHON goes before both.
+ */
+static bool find_python(char *executable, char *shared) {
+  Dl_info here;
+  char record[PATH_MAX + 16], root[PATH_MAX], config[PATH_MAX + 16], home[PATH_MAX], version[32] = "";
+  if (!dladdr((void *)&host, &here) || !realpath(here.dli_fname, root)) return false;
+  cut(root);
+  snprintf(record, sizeof record, "%s/python.cfg", root);
+  for (int level = 0; level < 3; level++) cut(root); /* hbrt/native/lib */
+  const char *packages = strstr(root, "/site-packages");
+  const char *given = getenv("HBRT_PYTHON");
+  *executable = *shared = 0;
+  if (given && *given) {
+    snprintf(executable, PATH_MAX, "%s", given);
+  } else if (packages && !packages[strlen("/site-packages")]) {
+    cut(root);
+    snprintf(version, sizeof version, "%s", strrchr(root, '/') + 1); /* python3.11 */
+    cut(root);
+    cut(root);
+    snprintf(executable, PATH_MAX, "%.*s/bin/%s", PATH_MAX - 40, root, version);
+  } else if (setting_of(record, "executable", executable, PATH_MAX)) {
+    setting_of(record, "library", shared, PATH_MAX);
+  } else {
+    return false;
+  }
+  if (*shared && is_there(shared)) return true;
+  snprintf(config, sizeof config, "%s", executable);
+  cut(config);
+  cut(config);
+  strncat(config, "/pyvenv.cfg", sizeof config - strlen(config) - 1);
+  if (!setting_of(config, "home", home, sizeof home)) {
+    snprintf(home, sizeof home, "%s", executable);
+    cut(home);
+  }
+  char resolved[PATH_MAX];
+  if (!*version && realpath(executable, resolved)) snprintf(version, sizeof version, "%s", strrchr(resolved, '/') + 1);
+  cut(home);
+  snprintf(shared, PATH_MAX, "%.*s/lib/lib%s.so.1.0", PATH_MAX - 64, home, version);
+  if (!is_there(shared)) snprintf(shared, PATH_MAX, "lib%s.so.1.0", version); /* the loader's own places */
+  return true;
+}
+
+/** Look up what is called of Python; the name of one that is missing, or NULL. */
+static const char *look_up(void *from) {
+  for (size_t at = 0; at < sizeof NEEDED / sizeof *NEEDED; at++)
+    if (!(*NEEDED[at].function = dlsym(from, NEEDED[at].name))) return NEEDED[at].name;
+  return NULL;
+}
+
+/** Initialize Python as the environment's python would, but for signals, which stay the program's. */
+static bool initialize(void *library, const char *executable) {
+  static wchar_t name[PATH_MAX]; /* Python keeps the address */
+  if (mbstowcs(name, executable, PATH_MAX) == (size_t)-1) return false;
+  void *(*create)(void) = (void *(*)(void))dlsym(library, "PyInitConfig_Create");
+  if (create) { /* from 3.14 on; what is below goes with 3.15 */
+    int (*set_text)(void *, const char *, const char *) = (int (*)(void *, const char *, const char *))dlsym(library, "PyInitConfig_SetStr");
+    int (*set_number)(void *, const char *, int64_t) = (int (*)(void *, const char *, int64_t))dlsym(library, "PyInitConfig_SetInt");
+    int (*start)(void *) = (int (*)(void *))dlsym(library, "Py_InitializeFromInitConfig");
+    int (*error)(void *, const char **) = (int (*)(void *, const char **))dlsym(library, "PyInitConfig_GetError");
+    void (*free_config)(void *) = (void (*)(void *))dlsym(library, "PyInitConfig_Free");
+    if (!set_text || !set_number || !start || !error || !free_config) return false;
+    void *config = create();
+    const char *why = NULL;
+    bool is_good = config && !set_text(config, "program_name", executable) && !set_number(config, "use_environment", 1) &&
+                   !set_number(config, "user_site_directory", 1) && !set_number(config, "install_signal_handlers", 0) &&
+                   !start(config);
+    if (!is_good && config && error(config, &why) && why) say("Python does not start: ", why);
+    if (config) free_config(config);
+    return is_good;
+  }
+  void (*set_program_name)(const wchar_t *) = (void (*)(const wchar_t *))dlsym(library, "Py_SetProgramName");
+  void (*start)(int) = (void (*)(int))dlsym(library, "Py_InitializeEx");
+  if (!set_program_name || !start) return false;
+  set_program_name(name);
+  start(0);
+  return python.is_initialized() != 0;
+}
+
+/** Load and start Python in this process. */
+static bool start_python(void) {
+  char executable[PATH_MAX], shared[PATH_MAX];
+  if (!find_python(executable, shared)) {
+    say("libhbrt.so does not know its Python: run 'hbrt cc' of your environment once, or name its python in HBRT_PYTHON.", "");
+    return false;
+  }
+  if (!is_there(executable)) {
+    say(executable, " is not there any more: run 'hbrt cc' of the environment that hbrt is in now, or name its python in HBRT_PYTHON.");
+    return false;
+  }
+  void *library = dlopen(shared, RTLD_NOW | RTLD_GLOBAL); /* global: modules in C look for its names */
+  if (!library) {
+    say("the shared library of Python cannot be loaded; install it (Debian: libpython3-dev), or use a Python that was built with --enable-shared: ", dlerror());
+    return false;
+  }
+  const char *missing = look_up(library);
+  if (missing || !initialize(library, executable)) {
+    say("Python does not start inside this program; what fails: ", missing ? missing : executable);
+    return false;
+  }
+  host.is_embedded = 1;
+  python.save_thread();
+  return true;
+}
+
+/** A thread that Python has kept a state for ends. */
+static void forget_thread(void *unused) {
+  (void)unused;
+  if (atomic_load(&host.is_over)) return;
+  python.gil_ensure();
+  python.gil_release(GIL_LOCKED);
+  python.gil_release(GIL_UNLOCKED);
+}
+
+static void before_fork(void) {
+  if (atomic_load(&host.forking) == (uint64_t)pthread_self()) return;
+  pthread_mutex_lock(&starting);
+  is_in_fork = atomic_load(&state) == 1 && host.is_embedded;
+  if (!is_in_fork) return;
+  gil_before_fork = python.gil_ensure();
+  python.before_fork();
+}
+
+static void after_fork(void (*python_does)(void)) {
+  if (atomic_load(&host.forking) == (uint64_t)pthread_self()) return;
+  if (is_in_fork) {
+    python_does();
+    python.gil_release(gil_before_fork);
+  }
+  is_in_fork = false;
+  pthread_mutex_unlock(&starting);
+}
+
+static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent); }
+
+static void after_fork_in_child(void) { after_fork(python.after_fork_in_child); }
+
+/** The process ends: detach, and have findings and leaks said. Python itself is left as it is, for threads that run. */
+static void end(void) {
+  if (atomic_load(&state) != 1 || !host.is_embedded || atomic_exchange(&host.is_over, 1)) return;
+  fflush(NULL); /* the end may set the exit code, which ends the process at once */
+  host.end();
+}
+
+/** Before the program's own static objects are made: their destructors may still call, since they run before `end`. */
+__attribute__((constructor)) static void prepare(void) { atexit(end); }
+
+/** Have Python load arm_client and tell its functions. */
+static bool connect(void) {
+  static const char *const PROGRAM =
+      "exec('''\n"
+      "import sys\n"
+      "try:\n"
+      "    from arm_client.c_library import connect\n"
+      "    connect(%#lx)\n"
+      "except Exception as error:\n"
+      "    sys.stderr.write(f\"hbrt: {sys.executable} cannot serve libhbrt.so: {type(error).__name__}: {error}\\\\n\")\n"
+      "''', {})\n";
+  char text[1024];
+  snprintf(text, sizeof text, PROGRAM, (unsigned long)&host);
+  int gil = python.gil_ensure();
+  bool is_good = python.run(text) == 0 && host.find && host.end;
+  python.gil_release(gil);
+  return is_good;
+}
+
+static bool start(void) {
+  host.entry_count = hbrt_entry_count;
+  host.entries = hbrt_entries;
+  host.site = site;
+  bool is_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
+  if (!is_python && !start_python()) return false;
+  if (!connect() || pthread_key_create(&thread_end, forget_thread)) return false;
+  return !host.is_embedded || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+}
+
+/** Python keeps a state for a thread of C, or it would make one for each call, and lose what it keeps by thread. */
+static void introduce_thread(void) {
+  is_known = true;
+  if (python.this_thread_state()) return; /* a thread of Python's */
+  python.gil_ensure();
+  python.save_thread();
+  pthread_setspecific(thread_end, &thread_end);
+}
+
+/** Sockets of Python's would end a program whose board has died: Python itself ignores that signal, the program may not. */
+static void block_pipe(struct hbrt_call *call) {
+  sigset_t pipe, before;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  call->is_pipe_blocked = host.is_embedded && !pthread_sigmask(SIG_BLOCK, &pipe, &before) && !sigismember(&before, SIGPIPE);
+}
+
+static void unblock_pipe(void) {
+  static const struct timespec AT_ONCE = {0, 0};
+  sigset_t pipe;
+  sigemptyset(&pipe);
+  sigaddset(&pipe, SIGPIPE);
+  while (sigtimedwait(&pipe, NULL, &AT_ONCE) < 0 && errno == EINTR) {
+  }
+  pthread_sigmask(SIG_UNBLOCK, &pipe, NULL);
+}
+
+void hbrt_leave(const struct hbrt_call *call) {
+  call_site = call->site;
+  if (call->is_pipe_blocked) {
+    int kept = errno;
+    unblock_pipe();
+    errno = kept;
+  }
+}
+
+hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
+  call->site = call_site;
+  call_site = from;
+  call->is_pipe_blocked = false;
+  if (!atomic_load(&state)) {
+    pthread_mutex_lock(&starting);
+    if (!atomic_load(&state)) atomic_store(&state, start() ? 1 : -1);
+    pthread_mutex_unlock(&starting);
+  }
+  hbrt_function function = NULL;
+  block_pipe(call);
+  if (atomic_load(&state) == 1 && !atomic_load(&host.is_over)) {
+    if (!is_known) introduce_thread();
+    function = __atomic_load_n(&hbrt_entries[entry].function, __ATOMIC_ACQUIRE);
+    if (!function) {
+      host.find(entry);
+      function = __atomic_load_n(&hbrt_entries[entry].function, __ATOMIC_ACQUIRE);
+    }
+  }
+  if (!function) hbrt_leave(call);
+  return function;
+}

@@ -1,0 +1,34 @@
+/** What calls.c asks of host.c: a function in Python, and this thread made ready to call it. */
+#ifndef HBRT_ARM_HOST_H
+#define HBRT_ARM_HOST_H
+
+#include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef void (*hbrt_function)(void);
+
+/** One function of the library: its types as text, and what runs it once Python has been asked for it. */
+struct hbrt_entry {
+  const char *name;
+  const char *result;
+  const char *parameters;
+  hbrt_function function;
+};
+
+/** What a call changes in its thread, to be put back. */
+struct hbrt_call {
+  void *site; /* of the call that this one is made in, such as from a callback */
+  bool is_pipe_blocked;
+};
+
+extern struct hbrt_entry hbrt_entries[];
+extern const int32_t hbrt_entry_count;
+
+/** The function behind an entry, or NULL, with a sentence on standard error; `site` is where the program calls. */
+hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *site);
+
+/** Undo a hbrt_enter that gave a function. */
+void hbrt_leave(const struct hbrt_call *call);
+
+#endif

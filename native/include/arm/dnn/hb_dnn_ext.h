@@ -1,0 +1,49 @@
+/**
+ * hbDNNResize: a resizer of its own, of the chip before (X3); hbDNNRoiInfer has taken its place.
+ *
+ * Source: RDK DNN API manual (rdk_doc), 4.2; https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api
+ */
+#ifndef HBRT_DNN_HB_DNN_EXT_H
+#define HBRT_DNN_HB_DNN_EXT_H
+
+#include "hb_dnn.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** How a resize task is scheduled. */
+typedef struct hbDNNResizeCtrlParam {
+  int32_t bpuCoreId; /* hbBPUCore */
+  int32_t priority;
+  hbDNNResizeType resizeType;
+  int32_t reserved1;
+  int32_t reserved2;
+  int32_t reserved3;
+  int32_t reserved4;
+} hbDNNResizeCtrlParam;
+
+/** Set the manual's defaults: any BPU core, bilinear, priority LOWEST. */
+#define HB_DNN_INITIALIZE_RESIZE_CTRL_PARAM(param)     \
+  do {                                                 \
+    (param)->bpuCoreId = HB_BPU_CORE_ANY;              \
+    (param)->priority = HB_DNN_PRIORITY_LOWEST;        \
+    (param)->resizeType = HB_DNN_RESIZE_TYPE_BILINEAR; \
+    (param)->reserved1 = 0;                            \
+    (param)->reserved2 = 0;                            \
+    (param)->reserved3 = 0;                            \
+    (param)->reserved4 = 0;                            \
+  } while (0)
+
+/**
+ * Submit one resize of a region of an image; `roi` NULL takes the whole image.
+ * Returns 0; HB_DNN_INVALID_ARGUMENT with the rule; HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 are alive.
+ */
+int32_t hbDNNResize(hbDNNTaskHandle_t *taskHandle, hbDNNTensor *output, const hbDNNTensor *input, const hbDNNRoi *roi,
+                    hbDNNResizeCtrlParam *resizeCtrlParam);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,77 @@
+"""Programs in C and C++, each compiled once a session by ``hbrt cc``, and run as a user runs them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hbrt.native.files import NotBuiltError, library
+from tests.limits import PATIENCE_S
+
+HERE = Path(__file__).resolve().parent
+PROGRAMS = HERE / "programs"
+SAMPLES = HERE.parents[2] / "samples" / "c"
+
+Compile = Callable[..., Path]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def cc(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
+    """``hbrt cc``."""
+    return subprocess.run(
+        [sys.executable, "-m", "hbrt", "cc", *map(str, arguments)],
+        cwd=cwd,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+
+
+@pytest.fixture(scope="session")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+    """``compiled(name, *flags)``: the program of a file, which is in programs/ or a sample."""
+    if shutil.which("cc") is None or shutil.which("c++") is None:
+        pytest.skip("no compiler of C and C++ is here (cc, c++)")
+    try:
+        library("libhbrt.so")
+    except NotBuiltError as error:
+        pytest.skip(str(error))
+    folder = tmp_path_factory.mktemp("programs")
+    made: dict[tuple[str, ...], Path] = {}
+
+    def compile_once(name: str, *flags: str) -> Path:
+        key = (name, *flags)
+        if key not in made:
+            source = PROGRAMS / name if (PROGRAMS / name).is_file() else SAMPLES / name
+            target = folder / f"{source.stem}-{len(made)}"
+            answer = cc(source, "-o", target, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, cwd=folder)
+            assert answer.returncode == 0, answer.stderr
+            made[key] = target
+        return made[key]
+
+    return compile_once
+
+
+@pytest.fixture
+def run(board_home: Path) -> Run:
+    """``run(program, *arguments, **environment)``: to its end, with boards in a home of its own."""
+
+    def run_it(program: Path, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}
+        return subprocess.run(
+            [program, *map(str, arguments)],
+            env={**outer, "HBRT_HOME": str(board_home), **environment},
+            check=False,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+        )
+
+    return run_it
