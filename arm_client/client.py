@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from operator import index
 from pathlib import Path
 from time import monotonic_ns
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
 import numpy as np
@@ -272,9 +271,7 @@ class Board:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _live(self) -> sessions.Session:

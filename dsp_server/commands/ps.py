@@ -9,7 +9,7 @@ import click
 from hbrt.board.files import boards_in, daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, home
 from hbrt.cli.options import json_option
-from hbrt.cli.tables import Column, duration, show_json, show_table
+from hbrt.cli.tables import Column, duration, numbers, show_json, show_table
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError
 
@@ -17,11 +17,7 @@ ANSWER_SECONDS = 2.0  # a daemon that hangs must not keep the others from being 
 _COLUMNS = (
     Column("BOARD"),
     Column("STATE", is_state=True),
-    Column("PID", is_number=True),
-    Column("UP", is_number=True),
-    Column("CORES", is_number=True),
-    Column("PROGRAMS", is_number=True),
-    Column("TASKS", is_number=True),
+    *numbers("PID", "UP", "CORES", "PROGRAMS", "TASKS"),
 )
 
 

@@ -13,7 +13,7 @@ from hbrt.board.files import daemon_pid, leftovers
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, json_option, timeout_option
-from hbrt.cli.tables import Column, duration, show_json, show_table
+from hbrt.cli.tables import Column, duration, numbers, show_json, show_table
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
@@ -30,20 +30,12 @@ _CORE_COLUMNS = (
     Column("CORE", is_number=True),
     Column("STATE", is_state=True),
     Column("HEALTH", is_state=True),
-    Column("PID", is_number=True),
-    Column("TASKS", is_number=True),
-    Column("BUSY", is_number=True),
-    Column("CYCLES", is_number=True),
-    Column("RESTARTS", is_number=True),
+    *numbers("PID", "TASKS", "BUSY", "CYCLES", "RESTARTS"),
 )
 _CLIENT_COLUMNS = (
-    Column("CLIENT", is_number=True),
-    Column("PID", is_number=True),
+    *numbers("CLIENT", "PID"),
     Column("PROGRAM"),
-    Column("ATTACHED", is_number=True),
-    Column("TASKS", is_number=True),
-    Column("BLOCKS", is_number=True),
-    Column("MEMORY", is_number=True),
+    *numbers("ATTACHED", "TASKS", "BLOCKS", "MEMORY"),
 )
 
 # Of a relay that does not listen yet, or whose daemon hangs: either may change. A key that is refused does not.

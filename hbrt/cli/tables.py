@@ -22,6 +22,11 @@ class Column(NamedTuple):
     is_state: bool = False
 
 
+def numbers(*headings: str) -> tuple[Column, ...]:
+    """Columns of numbers."""
+    return tuple(Column(heading, is_number=True) for heading in headings)
+
+
 _COLOURS = {
     **dict.fromkeys(("running", "ok", "busy"), "green"),
     **dict.fromkeys(("offline", "stalled"), "yellow"),

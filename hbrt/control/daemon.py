@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import select
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from hbrt.board.files import boards_in, daemon_pid, leftovers
@@ -96,9 +95,7 @@ class Daemon:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _connect(self) -> zmq.Socket[bytes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from types import TracebackType
 from typing import Any, NamedTuple, Self
 
 from hbrt.board.paths import RemoteBoard
@@ -77,9 +76,7 @@ class Onlooker:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _ask(self, frame: bytes, timeout_s: float, what: str) -> Any:

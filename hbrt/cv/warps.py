@@ -70,8 +70,31 @@ class hbDSPCvRemapParam(CvParam):
         return (Plane(self.mapPhyAddr, self.mapHeight, self.mapWidth, row_bytes, element),)
 
 
+class WarpParam(CvParam):
+    """What WarpAffine and WarpPerspective share: their rules, but for those of the matrix."""
+
+    transformMatrix: Any
+    interpolation: int
+    borderType: int
+    borderValue: int
+
+    def check(self) -> None:
+        """Hold the structure to the op's rules; raises CvRuleError."""
+        same_kind(self, COLOUR_NV12)
+        need_apart(self)
+        matrix = list(self.transformMatrix)
+        need_finite("transformMatrix", matrix)
+        self.check_matrix(matrix)
+        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
+        _check_border(self.borderType, self.borderValue)
+
+    def check_matrix(self, m: list[float]) -> None:
+        """Hold a matrix of finite numbers, row after row, to the op's rules; raises CvRuleError."""
+        raise NotImplementedError
+
+
 @structure
-class hbDSPCvWarpAffineParam(CvParam):
+class hbDSPCvWarpAffineParam(WarpParam):
     """Input block of WarpAffine, 176 bytes. Y U8C1, RGB, BGR or NV12; dst has its kind and any size.
 
     Attributes:
@@ -86,12 +109,8 @@ class hbDSPCvWarpAffineParam(CvParam):
     borderType: int32_t
     borderValue: int32_t
 
-    def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR_NV12)
-        need_apart(self)
-        m = list(self.transformMatrix)
-        need_finite("transformMatrix", m)
+    def check_matrix(self, m: list[float]) -> None:
+        """Hold the matrix to the op's rules; raises CvRuleError."""
         if abs(determinant := m[0] * m[4] - m[1] * m[3]) < SMALLEST_DETERMINANT:
             refuse(
                 f"transformMatrix {m} has the determinant {determinant:g}: it takes all of src to a line or a point."
@@ -100,12 +119,10 @@ class hbDSPCvWarpAffineParam(CvParam):
             refuse(
                 f"transformMatrix {m} has the determinant {determinant}: use numbers so small that float64 holds it."
             )
-        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
-        _check_border(self.borderType, self.borderValue)
 
 
 @structure
-class hbDSPCvWarpPerspectiveParam(CvParam):
+class hbDSPCvWarpPerspectiveParam(WarpParam):
     """Input block of WarpPerspective, 200 bytes. As WarpAffine, but the matrix takes a point of dst to src.
 
     Attributes:
@@ -120,16 +137,10 @@ class hbDSPCvWarpPerspectiveParam(CvParam):
     borderType: int32_t
     borderValue: int32_t
 
-    def check(self) -> None:
-        """Hold the structure to the op's rules; raises CvRuleError."""
-        same_kind(self, COLOUR_NV12)
-        need_apart(self)
-        m = list(self.transformMatrix)
-        need_finite("transformMatrix", m)
+    def check_matrix(self, m: list[float]) -> None:
+        """Hold the matrix to the op's rules; raises CvRuleError."""
         if not any(m[6:]):
             refuse(f"transformMatrix {m} divides by 0 everywhere: its last row is not all 0.")
-        need_choice("interpolation", self.interpolation, INTERPOLATIONS)
-        _check_border(self.borderType, self.borderValue)
 
 
 def _check_border(border_type: int, border_value: int) -> None:

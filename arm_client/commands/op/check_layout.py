@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from arm_client.commands.op.loading import BadNameError, load_named
-from hbrt.cli.tables import Column, show_table
+from hbrt.cli.tables import Column, numbers, show_table
 from hbrt.findings.record import Severity
 from hbrt.layout import C_SUFFIXES
 from hbrt.layout.ctypes_class import declared_at, of_class
@@ -89,7 +89,7 @@ def show(sides: Sequence[Side], remarks: Sequence[Remark]) -> None:
     """Print the table of fields, the remarks, and a last line that counts them."""
     if len(sides) == 1:
         show_table(
-            [Column("OFFSET", is_number=True), Column("BYTES", is_number=True), Column("FIELD"), Column("TYPE")],
+            [*numbers("OFFSET", "BYTES"), Column("FIELD"), Column("TYPE")],
             _rows(sides[0].structure),
         )
     else:

@@ -8,7 +8,7 @@ import click
 
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option, json_option
-from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.cli.tables import Column, numbers, show_json, show_table
 from hbrt.control.ask import look_at
 from hbrt.settings import format_size
 
@@ -16,8 +16,7 @@ MOST_BLOCKS = 100
 MOST_LISTED = 1_000_000
 _COLUMNS = (
     Column("ADDRESS"),
-    Column("BYTES", is_number=True),
-    Column("SIZE", is_number=True),
+    *numbers("BYTES", "SIZE"),
     Column("CACHED"),
     Column("OWNER"),
     Column("REGISTERED BY"),

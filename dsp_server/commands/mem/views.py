@@ -8,19 +8,15 @@ from typing import Any
 import click
 
 from hbrt.cli.exits import Exit
-from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.cli.tables import Column, numbers, show_json, show_table
 from hbrt.findings.record import finding_of
 from hbrt.findings.text import stamped_line_of
 from hbrt.settings import format_size
 
 _OWNERS = (
-    Column("CLIENT", is_number=True),
-    Column("PROCESS", is_number=True),
+    *numbers("CLIENT", "PROCESS"),
     Column("PROGRAM"),
-    Column("BLOCKS", is_number=True),
-    Column("BYTES", is_number=True),
-    Column("SIZE", is_number=True),
-    Column("LARGEST", is_number=True),
+    *numbers("BLOCKS", "BYTES", "SIZE", "LARGEST"),
     Column("ATTACHED FOR"),
 )
 NOBODY = 0
