@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from arm_client.dnn.cores.stop import Stop
     from arm_client.dnn.cores.tasks import Job
     from arm_client.dnn.run.executor import Plan
-    from arm_client.dnn.tensors.places import Ranges
+    from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
     from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
 

@@ -16,8 +16,8 @@ from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.spec.properties import PLANAR
 from arm_client.dnn.tensors.image_feeds import planes_of
 from arm_client.dnn.tensors.pictures import Picture, pictures_of
-from arm_client.dnn.tensors.places import view_of
 from arm_client.dnn.tensors.resizer import Bytes, Region, bilinear, resize
+from arm_client.dnn.tensors.tensor_memory import view_of
 from hbrt.dnn_types import (
     hbDNNDataType,
     hbDNNResizeCtrlParam,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from arm_client.dnn.cores.stop import Stop
-    from arm_client.dnn.tensors.places import Ranges
+    from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
 
 MAX_SIDE = 4080

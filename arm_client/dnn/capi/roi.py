@@ -17,8 +17,8 @@ from arm_client.dnn.spec.properties import shape_in
 from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.dnn.tensors.binding import Take, Target, array_of, blocks_of, feed_of, nth, one_of_batch, target_of
 from arm_client.dnn.tensors.image_feeds import region_of_picture
-from arm_client.dnn.tensors.places import BindingCache
 from arm_client.dnn.tensors.resizer import Region, data_batch, output_batch
+from arm_client.dnn.tensors.tensor_memory import BindingCache
 from hbrt.dnn_types import hbDNNHandle_t, hbDNNInferCtrlParam, hbDNNRoi, hbDNNTaskHandle_t, hbDNNTensor
 from hbrt.status import Status
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from arm_client.dnn.cores.stop import Stop
     from arm_client.dnn.cores.tasks import Job
     from arm_client.dnn.loading.model import Model
-    from arm_client.dnn.tensors.places import Ranges
+    from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
 
 Make = Callable[[], "NDArray[Any]"]

@@ -15,7 +15,7 @@ from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
 from arm_client.dnn.layers.plugins import plugins
 from arm_client.dnn.loading.model import Model, load
-from arm_client.dnn.tensors.places import BindingCache, Ranges
+from arm_client.dnn.tensors.tensor_memory import BindingCache, Ranges
 from arm_client.memory.block import block_users
 from arm_client.session.process import process
 from hbrt.board.forked import in_child, notice

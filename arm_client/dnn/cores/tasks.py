@@ -23,7 +23,7 @@ from hbrt.mailbox.schedule import task_key
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from arm_client.dnn.tensors.places import Ranges
+    from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.dnn_types import hbDNNTaskHandle_t
 
 MOST_TASKS = 32

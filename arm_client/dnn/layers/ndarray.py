@@ -30,8 +30,8 @@ class TShape(tuple[int, ...]):
         return math.prod(self)
 
 
-class Place(NamedTuple):
-    """Where an array's memory block begins: for the CPU and for the DSP."""
+class DeviceAddress(NamedTuple):
+    """One address of device memory: for the CPU and for the DSP."""
 
     address: int
     phy_addr: int
@@ -43,17 +43,17 @@ class NDArray:
     Beside the sample's members it is an array to numpy (``numpy()``, ``np.asarray``), and knows its device memory.
     """
 
-    __slots__ = ("_array", "_mem", "_place")
+    __slots__ = ("_array", "_at", "_mem")
 
-    def __init__(self, array: Array[Any], place: Place | None = None) -> None:
+    def __init__(self, array: Array[Any], at: DeviceAddress | None = None) -> None:
         """A view.
 
         Args:
             array: C-contiguous.
-            place: Any place in the same block of device memory; None when the array does not lie in device memory.
+            at: Any address in the same block of device memory; None when the array does not lie in device memory.
         """
         self._array = array
-        self._place = place
+        self._at = at
         self._mem: hbSysMem | None = None
 
     def CanonicalAxis(self, axis: int) -> int:
@@ -87,7 +87,7 @@ class NDArray:
                 f"A tensor of shape {list(self._array.shape)} has {self._array.size} elements and cannot be "
                 f"seen as {list(sizes)}."
             )
-        return NDArray(self._array.reshape(sizes), self._place)
+        return NDArray(self._array.reshape(sizes), self._at)
 
     def __getitem__(self, index: int) -> NDArray:
         """The sub-array at an index of the first dimension, a view.
@@ -97,7 +97,7 @@ class NDArray:
         """
         if not self._array.ndim or not -self._array.shape[0] <= index < self._array.shape[0]:
             raise IndexError(f"The index {index} is outside a tensor of shape {list(self._array.shape)}.")
-        return NDArray(self._array[index, ...], self._place)
+        return NDArray(self._array[index, ...], self._at)
 
     def __iter__(self) -> Iterator[NDArray]:
         return (self[at] for at in range(len(self)))
@@ -132,12 +132,12 @@ class NDArray:
             ModelError: HB_DNN_INVALID_ARGUMENT: a view that has no device memory, such as a layer's own numpy array.
         """
         if self._mem is None:
-            if self._place is None:
+            if self._at is None:
                 raise bad_argument(
                     f"This tensor of shape {list(self._array.shape)} does not lie in device memory; copy it there."
                 )
             address = self._address()
-            mem = hbSysMem(self._place.phy_addr + address - self._place.address, address, self._array.nbytes)
+            mem = hbSysMem(self._at.phy_addr + address - self._at.address, address, self._array.nbytes)
             mem.backing = (address, self._bytes().data)
             self._mem = mem
         return self._mem

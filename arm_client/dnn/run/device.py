@@ -8,7 +8,7 @@ import numpy as np
 
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.dnn.errors import ModelError
-from arm_client.dnn.layers.ndarray import NDArray, Place
+from arm_client.dnn.layers.ndarray import DeviceAddress, NDArray
 from arm_client.session.session import attached
 from hbrt.status import Status
 
@@ -62,7 +62,7 @@ class Device:
         self._blocks.append(block)
         return np.frombuffer(block.view, np.uint8, count * dtype.itemsize).view(dtype).reshape(shape)
 
-    def place_of(self, array: Array[Any]) -> Place | None:
+    def address_of(self, array: Array[Any]) -> DeviceAddress | None:
         """Where an array lies; None when it is not in device memory, or shadowed by a cache image (strict mode).
 
         A layer that flushed such an array would write the caller's stale image over its results.
@@ -75,11 +75,11 @@ class Device:
             block = self.session.blocks.holding(phy_addr)
             if block is None or block.image is not None:
                 return None
-        return Place(address, phy_addr)
+        return DeviceAddress(address, phy_addr)
 
     def ndarray(self, array: Array[Any]) -> NDArray:
         """An array that ``array`` gave, as a layer sees it."""
-        return NDArray(array, self.place_of(array))
+        return NDArray(array, self.address_of(array))
 
     def close(self) -> None:
         """Free all blocks."""

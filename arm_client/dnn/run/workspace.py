@@ -194,10 +194,10 @@ class _LayerRun:
         seen = self._seen.get(name)
         if seen is not None and seen[0] == key:
             return seen[1]
-        place = self._device.place_of(array)
-        if place is None:
+        at = self._device.address_of(array)
+        if at is None:
             return None
-        view = NDArray(array, place)
+        view = NDArray(array, at)
         self._seen[name] = (key, view)
         return view
 

@@ -20,7 +20,7 @@ from arm_client.dnn.spec.dtypes import NIBBLES
 from arm_client.dnn.spec.properties import fill_shape
 from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
 from arm_client.dnn.tensors.image_feeds import whole_pictures
-from arm_client.dnn.tensors.places import BindingCache, Ranges, TensorBinding, array_at, binding_of
+from arm_client.dnn.tensors.tensor_memory import BindingCache, Ranges, TensorBinding, array_at, binding_of
 from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNTensor
 from hbrt.status import Status
 

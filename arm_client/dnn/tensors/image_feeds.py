@@ -10,8 +10,8 @@ import numpy as np
 from arm_client.dnn.errors import ModelError, bad_argument
 from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.dnn.tensors.pictures import Picture, pictures_of, type_given
-from arm_client.dnn.tensors.places import check_range, view_of
 from arm_client.dnn.tensors.resizer import Region, check_region, resize
+from arm_client.dnn.tensors.tensor_memory import check_range, view_of
 from hbrt.dnn_types import hbDNNTensor
 from hbrt.status import Status
 

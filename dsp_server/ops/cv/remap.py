@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dsp_server.ops.cv.coordinates import FAR_OUTSIDE, look_up_at
 from dsp_server.ops.cv.nv12 import warp
 from dsp_server.ops.cv.op import Planes, Run, cv_op, view
 from dsp_server.ops.cv.opencv import cv2
-from dsp_server.ops.cv.places import FAR_OUTSIDE, look_up_at
 from hbrt.cv.image import NV12
 from hbrt.cv.rules import HB_VP_BORDER_CONSTANT, HB_VP_INTER_NEAREST
 from hbrt.cv.warps import hbDSPCvRemapParam
@@ -33,9 +33,9 @@ def remap(param: hbDSPCvRemapParam, src: Planes, dst: Planes) -> Run:
     table = view(param.extras()[0])
     takes_any = _takes_any_map(param, src[0].dtype)
 
-    def fill(plane: int, places: NDArray[np.float32]) -> Run:
+    def fill(plane: int, coordinates: NDArray[np.float32]) -> Run:
         def look_up(pixels: NDArray[Any], out: NDArray[Any] | None, border: tuple[int, ...]) -> Any:
-            return look_up_at(pixels, places, out, param.interpolation, param.borderType, border)
+            return look_up_at(pixels, coordinates, out, param.interpolation, param.borderType, border)
 
         return warp(plane, src[plane], dst[plane], param.borderValue, look_up)
 

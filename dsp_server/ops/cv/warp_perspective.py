@@ -6,10 +6,10 @@ from functools import partial
 
 import numpy as np
 
+from dsp_server.ops.cv.coordinates import is_beyond_opencv, look_up_through
 from dsp_server.ops.cv.nv12 import LookUp, Matrix, warp_by
 from dsp_server.ops.cv.op import Planes, Run, cv_op
 from dsp_server.ops.cv.opencv import cv2
-from dsp_server.ops.cv.places import is_beyond_opencv, look_up_through
 from dsp_server.ops.cv.resize import METHODS
 from hbrt.cv.warps import hbDSPCvWarpPerspectiveParam
 

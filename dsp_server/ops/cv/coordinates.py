@@ -1,4 +1,4 @@
-"""Look-up by a map of places, and the map of a matrix that OpenCV's own warps cannot follow."""
+"""Look-up by a map of coordinates, and the map of a matrix that OpenCV's own warps cannot follow."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ FAR_OUTSIDE = np.float32(-1e6)
 """A coordinate outside every image."""
 
 WHAT_AN_INT_REACHES = 2.0**30
-"""OpenCV makes ints of places. One that is farther away would come back on the other side of the image."""
+"""OpenCV makes ints of coordinates. One that is farther away would come back on the other side of the image."""
 
 
 def look_up_at(
     pixels: NDArray[Any],
-    places: NDArray[np.float32],
+    coordinates: NDArray[np.float32],
     out: NDArray[Any] | None,
     interpolation: int,
     border_type: int,
     border: tuple[int, ...],
 ) -> Any:
-    """The pixels at these places, (height, width, 2) of x and y; in `out` when there is one.
+    """The pixels at these coordinates, (height, width, 2) of x and y; in `out` when there is one.
 
     16-bit pixels are blended as float32: OpenCV would look them up in steps of 1/32 pixel.
     """
     if pixels.dtype == np.int16 and interpolation == HB_VP_INTER_LINEAR:
-        blended = look_up_at(pixels.astype(np.float32), places, None, interpolation, border_type, border)
-        with np.errstate(invalid="ignore"):  # NaN, from a place of none beyond a replicated border
+        blended = look_up_at(pixels.astype(np.float32), coordinates, None, interpolation, border_type, border)
+        with np.errstate(invalid="ignore"):  # NaN, from coordinates of no pixel beyond a replicated border
             return np.rint(blended, out=out, casting="unsafe")
     # Both coordinates are in one array; OpenCV's types do not know that the second map may then be None.
     return cv2.remap(  # type: ignore[call-overload]
-        pixels, places, None, interpolation, dst=out, borderMode=border_type, borderValue=border
+        pixels, coordinates, None, interpolation, dst=out, borderMode=border_type, borderValue=border
     )
 
 
@@ -52,8 +52,8 @@ def look_up_through(to_source: Matrix, height: int, width: int, interpolation: i
     """
 
     def look_up(pixels: NDArray[Any], out: NDArray[Any] | None, border: tuple[int, ...]) -> Any:
-        places = places_of(to_source, height, width)
-        return look_up_at(pixels, places, out, interpolation, border_type, border)
+        coordinates = coordinates_of(to_source, height, width)
+        return look_up_at(pixels, coordinates, out, interpolation, border_type, border)
 
     return look_up
 
@@ -76,14 +76,14 @@ def is_beyond_opencv(to_source: Matrix, height: int, width: int) -> bool:
     return not (is_one_side and farthest < WHAT_AN_INT_REACHES * nearest)
 
 
-def places_of(to_source: Matrix, height: int, width: int) -> NDArray[np.float32]:
+def coordinates_of(to_source: Matrix, height: int, width: int) -> NDArray[np.float32]:
     """Where a matrix finds the pixels of a result; one whose w is 0 is outside. Arguments as for `is_beyond_opencv`."""
     y, x = np.mgrid[0:height, 0:width].astype(np.float64)
     with np.errstate(all="ignore"):
         u, v, w = _at(to_source.tolist(), x, y)
-        places = np.stack([u / w, v / w], axis=-1)
-    places[(w == 0) | np.isnan(places).any(axis=-1)] = FAR_OUTSIDE
-    within: NDArray[np.float32] = np.clip(places, FAR_OUTSIDE, -FAR_OUTSIDE).astype(np.float32)
+        coordinates = np.stack([u / w, v / w], axis=-1)
+    coordinates[(w == 0) | np.isnan(coordinates).any(axis=-1)] = FAR_OUTSIDE
+    within: NDArray[np.float32] = np.clip(coordinates, FAR_OUTSIDE, -FAR_OUTSIDE).astype(np.float32)
     return within
 
 
