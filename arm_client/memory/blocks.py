@@ -48,6 +48,7 @@ class Blocks:
         self.before_flush: Callable[[Block, int, int, int], None] | None = None  # the same, before it is, with the flag
         # What the check memory asks to hear of: a block that is freed once more, and where.
         self.on_double_free: Callable[[FreedBlock, str], None] | None = None
+        self.on_late_flush: Callable[[FreedBlock], None] | None = None
 
     def alloc(self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False) -> Block:
         """Allocate a block. It holds zeros, or what HBRT_FILL of the board says unless ``is_zeroed``.
@@ -133,9 +134,9 @@ class Blocks:
                     ddr.private.exchange(block.address, start, end, [(start, end)])
             ddr.private.keep_finally(ranges)
         except OSError as error:
-            import logging
+            from arm_client.cabi.say import warn
 
-            logging.getLogger("hbrt").warning(
+            warn(
                 "There is no memory to keep the last bytes of %d blocks that arrays look at (%s): they read as zeros "
                 "from now on. Copy results before the board is closed.",
                 len(ranges),
@@ -327,6 +328,12 @@ class Blocks:
             notice()  # first: a clean writes into the block
         block = self.holding(phy_addr)
         if block is None or phy_addr + size_bytes > block.phy_addr + block.size_bytes:
+            gone = None if block is not None else self.freed.find_physical(phy_addr)
+            if gone is not None:
+                if self.on_late_flush is not None:
+                    self.on_late_flush(gone)
+                why = f"The memory at {phy_addr:#x} is free: {gone}. Flush a block before it is freed."
+                raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT,
                 f"The range {phy_addr:#x}+{size_bytes:#x} is not inside one block of this process. "

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hbrt.ddr.faults import on_fault
+from hbrt.findings.record import Finding
+from hbrt.findings.text import told_line_of
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
@@ -24,10 +26,12 @@ def install(teller: Callable[[int], str]) -> None:
     on_fault(_tell)
 
 
-def note(link: Link, kind: str, text: str, *places: Place) -> None:
-    """Have the board keep what ends this process as a finding."""
-    link.request_ms = _NOTE_MS
-    link.find(kind, text, *places)  # where the board keeps none, the sentence on standard error remains
+def note(link: Link, kind: str, text: str, *places: Place) -> str:
+    """Have the board keep what ends this process as a finding; returns the line for standard error."""
+    if not link.fault:
+        link.request_ms = _NOTE_MS
+        link.find(kind, text, *places)  # where the board keeps none, the line on standard error remains
+    return told_line_of(Finding(kind, text))
 
 
 def _tell(address: int, _is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it

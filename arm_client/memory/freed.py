@@ -7,7 +7,6 @@ pointer that a program has kept meets a fault, as it might on a board, and never
 from __future__ import annotations
 
 import mmap
-import os
 import weakref
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -100,12 +99,10 @@ def _late_use(address: int) -> str:
         if block is None:
             continue
         site = call_site()
-        text = f"byte {address - block.address} of {block}. Free a block after its last use."
-        if not one.link.fault:
-            places = (
-                Place(what, where or None, phy_addr=block.phy_addr, size_bytes=block.size_bytes)
-                for what, where in (("used", site), ("freed", block.freed_at), ("allocated", block.allocated_at))
-            )
-            fault_sentence.note(one.link, "use-after-free", f"{site}: {text}", *places)
-        return f"hbrt: use-after-free in process {os.getpid()} at {site}: {text}"
+        text = f"{site}: byte {address - block.address} of {block}. Free a block after its last use."
+        places = (
+            Place(what, where or None, phy_addr=block.phy_addr, size_bytes=block.size_bytes)
+            for what, where in (("used", site), ("freed", block.freed_at), ("allocated", block.allocated_at))
+        )
+        return fault_sentence.note(one.link, "use-after-free", text, *places)
     return ""

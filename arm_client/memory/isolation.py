@@ -5,12 +5,11 @@ A stray pointer into the block of another program then faults, with a sentence t
 
 from __future__ import annotations
 
-import logging
-import os
 import weakref
 from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
+from arm_client.cabi.say import warn
 from arm_client.memory import fault_sentence
 from arm_client.memory.freed import freed_block_at
 from hbrt.ddr.private_pages import MOST_OPEN
@@ -38,7 +37,7 @@ def give_up(link: Link) -> None:
     """Open the whole DDR: the kernel has no mapping left for one block more."""
     layout = link.ddr.layout
     link.ddr.private.open_all(layout.heap, layout.file_bytes)
-    logging.getLogger("hbrt").warning(
+    warn(
         "%s: this program has more than %d blocks, or as many as the kernel can keep apart (vm.max_map_count): from "
         "now on a stray pointer into memory of another program, or into freed memory, is not noticed. Allocate fewer, "
         "larger blocks.",
@@ -65,8 +64,8 @@ def _stray_access(address: int) -> str:
             f"{site}: a stray access touches {whose}. A program uses its own blocks, and those of others that it "
             "registers (hbSysRegisterMem)."
         )
-        fault_sentence.note(link, "stray-access", text, Place("touched", site, phy_addr=phy_addr, size_bytes=1))
-        return f"hbrt: process {os.getpid()}: {text}"
+        touched = Place("touched", site, phy_addr=phy_addr, size_bytes=1)
+        return fault_sentence.note(link, "stray-access", text, touched)
     return ""
 
 

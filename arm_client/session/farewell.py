@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from hbrt.board.run_record import begun, is_failing, joined
 from hbrt.errors import RequestRefusedError
 from hbrt.findings.record import KINDS, Finding, finding_of
-from hbrt.findings.text import line_of
+from hbrt.findings.text import counted, line_of
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
@@ -40,9 +40,9 @@ def leave(link: Link, *, is_private: bool, is_silent: bool) -> None:
                 run.add(ours)
         for one in ours:
             if not (is_private or is_silent or KINDS[one.kind].is_told):
-                import logging
+                from arm_client.cabi.say import tell
 
-                logging.getLogger("hbrt").warning("%s", line_of(one))
+                tell(one)
 
 
 def end_run(run: FirstProcess | None) -> list[Finding]:
@@ -67,9 +67,9 @@ def end_record(run: FirstProcess) -> list[Finding]:
     try:
         run.write_sarif()
     except OSError as error:
-        import logging
+        from arm_client.cabi.say import warn
 
-        logging.getLogger("hbrt").warning(
+        warn(
             "The findings cannot be written to %s (HBRT_SARIF): %s. Name a file in a directory that can be written.",
             error.filename,
             error.strerror,
@@ -83,7 +83,7 @@ def has_failed(findings: list[Finding]) -> bool:
     if not mistakes or not is_failing():
         return False
     with contextlib.suppress(OSError, ValueError, AttributeError):  # a stream that is closed, or none
-        count = "1 mistake was" if len(mistakes) == 1 else f"{len(mistakes)} mistakes were"
+        count = f"{counted(len(mistakes), 'mistake')} {'was' if len(mistakes) == 1 else 'were'}"
         sys.stderr.write(f"{count} found (HBRT_CHECK=fail), the last: {line_of(mistakes[-1])}\n")
     return True
 

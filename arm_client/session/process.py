@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import os
+import signal
 import sys
 import threading
 import weakref
@@ -57,6 +58,15 @@ class Process:
 process = Process()
 
 
+def _end() -> None:
+    """Put everything in order; a second Ctrl-C ends the process at once, without more lines."""
+    try:
+        _close_all()
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.raise_signal(signal.SIGINT)
+
+
 def _close_all() -> None:
     sessions = process.take_all()
     for session in sessions:
@@ -101,6 +111,6 @@ def _bytes_at(address: int, size_bytes: int) -> memoryview | None:
 hbSysMem.locate = staticmethod(_bytes_at)
 if "hbrt.cli" not in sys.modules:  # a verb of the command line is no program: it begins a run itself, or none
     process.begin_run()
-atexit.register(_close_all)
+atexit.register(_end)
 os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent)
 forked.in_child(_abandon_in_child)

@@ -206,6 +206,10 @@ def attached() -> Session:
     try:
         return default()
     except (BoardError, settings.BadSettingError) as error:
+        if isinstance(error, settings.BadSettingError):  # a program that does not look at a status would go on
+            from arm_client.cabi.say import warn_once
+
+            warn_once(str(error))
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
 
 
@@ -302,9 +306,9 @@ def _attach(board: str | None, check: str | None = None, *, is_inline: bool = Fa
 
 def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
     """Else who misspelt a board's name would look there for what happened here."""
-    import logging
+    from arm_client.cabi.say import warn
 
-    logging.getLogger("hbrt").warning(
+    warn(
         "Board %s of HBRT_BOARD does not run, so this program has a private one, %s. Start it with 'hbrt start', or "
         "set HBRT_AUTOSTART=0 to have the program refused.",
         wanted.name,

@@ -100,6 +100,19 @@ def double_free(gone: FreedBlock, freed_at: str) -> Mistake:
     )
 
 
+def late_flush(gone: FreedBlock) -> Mistake:
+    """A block that is flushed after it was freed."""
+    return Mistake(
+        "use-after-free",
+        f"Memory that is free is flushed: {gone}. Flush a block before it is freed.",
+        (
+            Place("flushed", phy_addr=gone.phy_addr, size_bytes=gone.size_bytes, block=gone.phy_addr),
+            _freed(gone),
+            _allocated(gone),
+        ),
+    )
+
+
 def _freed(gone: FreedBlock) -> Place:
     return Place("freed", gone.freed_at, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes)
 

@@ -16,7 +16,7 @@ from bisect import bisect_right, insort
 from typing import TYPE_CHECKING, cast
 
 from arm_client.cabi.call_site import call_site
-from arm_client.strict.addresses import double_free, refused_block, virtual_words
+from arm_client.strict.addresses import double_free, late_flush, refused_block, virtual_words
 from arm_client.strict.eviction import Eviction
 from arm_client.strict.report import (
     ENDLESS_WAIT,
@@ -155,6 +155,7 @@ class TaskChecker:
             blocks.before_flush = self._advise_on_flush
         if Check.MEMORY in checks:
             blocks.on_double_free = lambda gone, freed_at: tell(link, double_free(gone, freed_at))
+            blocks.on_late_flush = lambda gone: tell(link, late_flush(gone))
         self._tasks.checker = self
 
     def submit(self, submit: Callable[..., int], *given: int) -> int:
@@ -207,7 +208,8 @@ class TaskChecker:
         self._tasks.checker = None
         if self.stale is not None:
             self.stale.close()
-        self._blocks.on_flush = self._blocks.before_flush = self._blocks.on_double_free = None
+        self._blocks.on_flush = self._blocks.before_flush = None
+        self._blocks.on_double_free = self._blocks.on_late_flush = None
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:

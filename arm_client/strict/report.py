@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from arm_client.cabi import say
 from arm_client.cabi.call_site import call_site
-from hbrt.findings.record import KINDS, Place
+from hbrt.findings.record import KINDS, Finding, Place
+from hbrt.findings.text import counted
 from hbrt.protocol.control import MEMORY_USES, MOST_SITE
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN
 
@@ -66,7 +68,7 @@ def unclean(what: str, span: Span, count: int) -> Mistake:
         count: Bytes in it that were not cleaned.
     """
     return _missing_clean(
-        f"The {what} at {span} holds {count} bytes that the CPU changed and did not clean: what "
+        f"The {what} at {span} holds {counted(count, 'byte')} that the CPU changed and did not clean: what "
         "memory held before is read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing.",
         span,
     )
@@ -75,7 +77,7 @@ def unclean(what: str, span: Span, count: int) -> Mistake:
 def unclean_output(span: Span, count: int) -> Mistake:
     """As ``unclean``, of an output block."""
     return _missing_clean(
-        f"The output block at {span} holds {count} bytes that the CPU changed and did not "
+        f"The output block at {span} holds {counted(count, 'byte')} that the CPU changed and did not "
         "clean: when the cache writes them back, they replace what the DSP wrote. Call hbSysFlushMem after writing, "
         "before the task is submitted.",
         span,
@@ -93,8 +95,9 @@ def unclean_pointed(span: Span, count: int, params: int, at: int) -> Mistake:
     """
     return _missing_clean(
         f"The memory at {span.start:#x}, whose address stands at offset {at} of the input block {params:#x}, holds "
-        f"{count} bytes that the CPU changed and did not clean: what memory held before is read, or, if the DSP writes "
-        "there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing.",
+        f"{counted(count, 'byte')} that the CPU changed and did not clean: what memory held before is read, or, if the "
+        "DSP writes there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after "
+        "writing.",
         span,
     )
 
@@ -149,11 +152,9 @@ def needless_flush(span: Span, flag: int) -> Mistake:
 
 def tell(link: Link, mistake: Mistake) -> None:
     """Have the board keep a mistake, with the line that calls; log it here when the board does not tell the program."""
-    import logging
-
     site = call_site(MOST_SITE)
     text = f"{site}: {mistake.text}"
     if KINDS[mistake.kind].is_told:
-        logging.getLogger("hbrt").warning("%s", text)
+        say.tell(Finding(mistake.kind, text))
     main, *others = mistake.places
     link.find(mistake.kind, text, main if main.site else main._replace(site=site), *others)

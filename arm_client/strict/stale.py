@@ -16,6 +16,7 @@ from hbrt.ddr.faults import no_fault, on_fault
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.ddr.private_pages import mprotect
 from hbrt.findings.record import Place
+from hbrt.findings.text import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -132,8 +133,9 @@ def _stale_read(writer: _Writer, at: int, count: int, site: str) -> Mistake:
     return Mistake(
         "stale-read",
         f"{site} reads byte {at} of the cached block {block.phy_addr:#x}+{block.size_bytes:#x}, in whose cache line a "
-        f"task of command {writer.cmd:#x}, submitted at {writer.site}, has changed {count} bytes: the CPU sees what "
-        "memory held before. Call hbSysFlushMem with HB_SYS_MEM_CACHE_INVALIDATE after the wait, before the read.",
+        f"task of command {writer.cmd:#x}, submitted at {writer.site}, has changed {counted(count, 'byte')}: the CPU "
+        "sees what memory held before. Call hbSysFlushMem with HB_SYS_MEM_CACHE_INVALIDATE after the wait, before the "
+        "read.",
         (
             Place("read", site, phy_addr=block.phy_addr + at, size_bytes=1, block=block.phy_addr),
             Place("submitted", writer.site, cmd=writer.cmd, block=block.phy_addr, block_bytes=block.size_bytes),

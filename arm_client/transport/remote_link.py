@@ -86,9 +86,9 @@ class RemoteLink(Link):
     def watch_tasks(self, checks: int) -> int:
         """As ``Link.watch_tasks``; only who starts the board has its cores watch."""
         if checks & OF_CORES:
-            import logging
+            from arm_client.cabi.say import warn
 
-            logging.getLogger("hbrt").warning(
+            warn(
                 "Board %s is on another machine, whose cores do not watch this program. Start it there with "
                 "'hbrt start --check ...'.",
                 self.paths.name,

@@ -24,6 +24,7 @@ from hbrt.cli.options import (
 )
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
+from hbrt.findings.text import counted
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -178,7 +179,7 @@ def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
         return
     if launched.removed:
         click.echo(f"Removed what a daemon that died had left: {', '.join(launched.removed)}.")
-    cores = "1 core" if config.cores == 1 else f"{config.cores} cores"
+    cores = counted(config.cores, "core")
     ddr = settings.format_size(config.ddr_bytes)
     click.echo(f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.")
 

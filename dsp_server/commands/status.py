@@ -19,7 +19,7 @@ from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
 from hbrt.findings.record import finding_of
 from hbrt.findings.sarif import sarif_of
-from hbrt.findings.text import stamped_line_of
+from hbrt.findings.text import counted, stamped_line_of
 from hbrt.settings import format_size
 from hbrt.status import Status
 
@@ -192,7 +192,7 @@ def _show_problems(status: dict[str, Any]) -> None:
 
 def _relay_state(relay: dict[str, Any]) -> str:
     process = f", process {relay['pid']}" if relay["pid"] is not None else ""
-    again = f", started again {relay['restarts']} times" if relay["restarts"] else ""
+    again = f", started again {counted(relay['restarts'], 'time')}" if relay["restarts"] else ""
     return f"{relay['state']}{process}{again}"
 
 

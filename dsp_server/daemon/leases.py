@@ -24,7 +24,7 @@ from dsp_server.process.run_records import RunRecords
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.findings.record import Finding
-from hbrt.findings.text import MOST_PLACES, allocated_at, submitted_at
+from hbrt.findings.text import MOST_PLACES, allocated_at, counted, submitted_at
 from hbrt.protocol import control
 
 HELLO_SECONDS = 5.0
@@ -122,8 +122,9 @@ class Leases:
             The findings of this client and of nobody, the latest last.
         """
         self._find_tasks(client)
+        self._find_blocks(client)
         if not self._clients.has_unfinished_tasks(client):  # one that is queued needs its blocks until the lease closes
-            self._find_blocks(client)
+            self._memory.release_client(client.id)
             self._memory.reclaim()
         self._memory.look_at_free()
         return self._journal.of_program(client.id, client.attached_at)
@@ -253,6 +254,7 @@ class Leases:
 
     def _forget(self, client: Client) -> None:
         self._find_blocks(client)
+        self._memory.release_client(client.id)
         self._settle()
         self._part(client)
         self._remove_client(client)
@@ -268,19 +270,22 @@ class Leases:
         if unreleased:
             self._journal.find(
                 "leak",
-                f"Process {client.pid} ({client.name}) ended with {len(unreleased)} finished tasks not released "
-                f"(hbDSPReleaseTask).{submitted_at(unreleased)}",
+                f"Process {client.pid} ({client.name}) ended with {counted(len(unreleased), 'finished task')} not "
+                f"released (hbDSPReleaseTask).{submitted_at(unreleased)}",
                 *unreleased[:MOST_PLACES],
                 client=client.id,
             )
 
     def _find_blocks(self, client: Client) -> None:
-        left = self._memory.owned_places(client.id)
-        blocks, size_bytes = self._memory.release_client(client.id)
+        """Say once what a client leaves."""
+        left = () if client.has_left_blocks else self._memory.owned_places(client.id)
+        client.has_left_blocks = True
+        blocks, size_bytes = len(left), sum(place.size_bytes or 0 for place in left)
         if blocks:
             self._journal.find(
                 "leak",
-                f"Process {client.pid} ({client.name}) ended with {blocks} blocks ({size_bytes} bytes) not freed."
+                f"Process {client.pid} ({client.name}) ended with {counted(blocks, 'block')} "
+                f"({counted(size_bytes, 'byte')}) not freed."
                 f"{allocated_at(left)}",
                 *left[:MOST_PLACES],
                 client=client.id,

@@ -85,6 +85,7 @@ class Supervisor:
             watchdog_ms,
         )
         processes = self.lifecycle.processes
+        self.memory.settle = processes.read_messages
         self._outcome: list[tuple[Status, str]] = []
         self.lifecycle.start_all(lambda status, text: self._outcome.append((status, text)))
 

@@ -23,6 +23,7 @@ from hbrt.ddr.fill import UNWRITTEN_PAGE
 from hbrt.ddr.layout import PAGE_BYTES, TABLES_GENERATION, extent_of
 from hbrt.ddr.misuse import misuse
 from hbrt.findings.record import Place
+from hbrt.findings.text import counted
 
 if TYPE_CHECKING:
     from dsp_server.detectors.call import Call
@@ -148,10 +149,8 @@ class _Watcher:
     def look_behind(self) -> None:
         """Find what the op wrote between the end of a block and the end of its last page."""
         for block in self._behind.values():
-            raw = self._rest_of(block)
-            if rest := raw.lstrip(b"\0"):
-                over = len(raw) - len(rest)
-                self._tell_overrun(block, block.end + over, "", is_in_handler=False)
+            if (first := self._first_behind(block)) is not None:
+                self._tell_overrun(block, first, "", is_in_handler=False)
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
         """The op has mapped a range of a live block."""
@@ -252,6 +251,12 @@ class _Watcher:
         offset = self._ddr.offset_of(block.end)
         return bytes(self._ddr.bytes[offset : offset + -block.size_bytes % PAGE_BYTES])
 
+    def _first_behind(self, block: BlockEntry) -> int | None:
+        """The first byte there that somebody wrote."""
+        raw = self._rest_of(block)
+        rest = raw.lstrip(b"\0")
+        return block.end + len(raw) - len(rest) if rest else None
+
     def _points_into_itself(self, block: BlockEntry) -> bool:
         import numpy as np
 
@@ -306,11 +311,12 @@ class _Watcher:
             return
         phy_addr, line = self._physical(address), op_line(self._thread)
         if is_write:
-            self._tell_overrun(block, phy_addr, line, is_in_handler=True)
+            first = self._first_behind(block) if self._behind.pop(block.phy_addr, None) is not None else None
+            self._tell_overrun(block, phy_addr if first is None else first, line, is_in_handler=True)
             return
         self._find(
             "out-of-block",
-            f"{self._call.who} reads at {line} {phy_addr - block.end + 1} bytes past the end of the block "
+            f"{self._call.who} reads at {line} {counted(phy_addr - block.end + 1, 'byte')} past the end of the block "
             f"{_named(block)}, at {phy_addr:#x}. Look at the sizes that the op works with.{self._submitted}",
             "read", line, phy_addr, 1, block,
         )  # fmt: skip

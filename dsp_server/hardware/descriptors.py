@@ -33,6 +33,7 @@ from dsp_server.hardware.transfers import (
     checked_copy_2d,
     move_rows,
 )
+from hbrt.findings.text import counted
 
 if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
@@ -54,7 +55,9 @@ class Descriptor(NamedTuple):
 
     def __str__(self) -> str:
         rows = f" in {self.shape.num_rows} rows" if self.shape else ""
-        return f"descriptor {self.handle}, {self.size_bytes} bytes{rows}, issued at {self.where or 'a frame'}"
+        return (
+            f"descriptor {self.handle}, {counted(self.size_bytes, 'byte')}{rows}, issued at {self.where or 'a frame'}"
+        )
 
 
 class Idma:

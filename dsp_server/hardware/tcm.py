@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from dsp_server.hardware.buffers import address_of
 from hbrt.ddr.fill import new_memory
+from hbrt.findings.text import counted
 
 BANK_RAW_BYTES: Final = 128 * 1024
 BANK_USABLE_BYTES: Final = 103 * 1024
@@ -40,7 +41,7 @@ class Tile(NamedTuple):
         return TCM_BASES[self.bank] + self.offset_bytes
 
     def __str__(self) -> str:
-        return f"{self.size_bytes} bytes at 0x{self.tcm_addr:x} in bank {self.bank} from {self.where}"
+        return f"{counted(self.size_bytes, 'byte')} at 0x{self.tcm_addr:x} in bank {self.bank} from {self.where}"
 
 
 class TcmError(Exception):

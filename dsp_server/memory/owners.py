@@ -24,6 +24,7 @@ from hbrt.ddr.fill import new_memory, unwritten
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, CLIENT_CHECKS, PAGE_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.findings.record import Finding, Place
+from hbrt.findings.text import counted
 from hbrt.mailbox.table import Mailbox
 from hbrt.status import Status
 
@@ -91,6 +92,8 @@ class Memory:
         self.refuses: Callable[[int, int], str] = lambda *_: (
             ""
         )  # why an allocation of a size by a client is injected to fail
+        self.settle: Callable[[], None] = lambda: None  # takes the findings that cores have sent
+        self._told_overruns: set[tuple[int, str]] = set()  # by ops: owner of the block, and the line that allocated it
         self._blocks: dict[int, _LiveBlock] = {}
         self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
         self._freed: dict[int, _LiveBlock] = {}  # the latest last
@@ -153,7 +156,7 @@ class Memory:
         if life is None:
             why = self._why_not(phy_addr)
         elif (over := phy_addr + size_bytes - life.block.phy_addr - life.block.size_bytes) > 0:
-            why = f"It runs {over} bytes past the end of the block at {life.block}."
+            why = f"It runs {counted(over, 'byte')} past the end of the block at {life.block}."
         elif life.owner == NOBODY and not life.sharers:
             why = "The block was freed; it is reclaimed when the task that uses it ends."
         elif client not in life.users() and len(life.users()) >= BLOCK_MAX_SHARERS:
@@ -192,6 +195,7 @@ class Memory:
                 life.owner, life.last_owner, life.freed_at = NOBODY, client, "its program's end"
             life.sharers = [sharer for sharer in life.sharers if sharer != client]
             self._drop_hold(life, client)
+        self._told_overruns = {told for told in self._told_overruns if told[0] != client}  # its id is another's next
         return count, size_bytes
 
     def reclaim(self) -> None:
@@ -217,9 +221,11 @@ class Memory:
         return tuple(life.place() for life in held if life.owner == client)
 
     def with_history(self, found: Finding) -> Finding:
-        """A finding about freed memory, with the lines that allocated and freed it if its finder did not know."""
+        """A finding about a block, with the lines that allocated and freed it if its finder did not know."""
         if any(place.what == "allocated" for place in found.places):
             return found
+        if found.kind == "overrun":
+            return self._with_block(found)
         freed = next((place for place in found.places if place.what == "freed"), None)
         life = self._freed.get(freed.block) if freed is not None and freed.block is not None else None
         if life is None:
@@ -229,6 +235,15 @@ class Memory:
             return found._replace(places=tuple(places))
         text = f"{found.text} The block was allocated at {life.site} and freed at {life.freed_at}."
         return found._replace(text=text, places=(*places, life.place()))
+
+    def _with_block(self, found: Finding) -> Finding:
+        """An overrun that an op was seen to make, which nobody finds again when the block goes."""
+        life = next((self._blocks[place.block] for place in found.places if place.block in self._blocks), None)
+        if life is None:
+            return found
+        self._told_overruns.add((life.owner or life.last_owner, life.site))
+        text = f"{found.text} The block was allocated at {life.site}." if life.site else found.text
+        return found._replace(text=text, places=(*found.places, life.place()))
 
     def look_at_free(self) -> None:
         """Find what was written into memory that belongs to no block, and have it hold zeros again."""
@@ -313,6 +328,8 @@ class Memory:
         end = block.phy_addr + block.size_bytes
         over = self._tables.first_nonzero(end, block.reserved_bytes - block.size_bytes + self._guard_bytes(block))
         if over is not None:
+            self.settle()
+        if over is not None and (life.last_owner, life.site) not in self._told_overruns:
             self._find(
                 "overrun",
                 f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of {self._named(block.owner)} was written past "

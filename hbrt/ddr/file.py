@@ -32,6 +32,7 @@ from hbrt.ddr.layout import (
     read_header,
 )
 from hbrt.ddr.private_pages import PrivatePages
+from hbrt.findings.text import counted
 from hbrt.status import Status
 
 # Who maps the file leans on its length: were it shortened, touching what is gone would end every process of the board.
@@ -240,7 +241,9 @@ class Ddr:
             beside = f" The block below is {nearest.phy_addr:#x}+{nearest.size_bytes:#x}." if nearest else ""
             return f"{asked} is in no live block; it was freed or never allocated.{beside}"
         over = phy_addr + size_bytes - block.end
-        return f"{asked} runs {over} bytes past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}."
+        return (
+            f"{asked} runs {counted(over, 'byte')} past the end of its block {block.phy_addr:#x}+{block.size_bytes:#x}."
+        )
 
     def _nearest_below(self, phy_addr: int, limit_pages: int = 4096) -> BlockEntry | None:
         page = (phy_addr - self._heap_start) // PAGE_BYTES

@@ -11,6 +11,11 @@ MOST_PLACES = 8
 """Places of one kind that a finding has and its sentence names."""
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: ``1 block``, ``2 blocks``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def allocated_at(blocks: tuple[Place, ...]) -> str:
     """Sentence on where blocks were allocated, with a space before it; empty where no line is known.
 
@@ -21,7 +26,8 @@ def allocated_at(blocks: tuple[Place, ...]) -> str:
         first = f"{there[0].phy_addr:#x}+{there[0].size_bytes or 0:#x}"
         if len(there) == 1:
             return f"{site} ({first})"
-        return f"{site} ({len(there)} blocks, {sum(one.size_bytes or 0 for one in there)} bytes, the first {first})"
+        size = counted(sum(one.size_bytes or 0 for one in there), "byte")
+        return f"{site} ({len(there)} blocks, {size}, the first {first})"
 
     return _by_line("Allocated", blocks, of_line)
 
@@ -40,13 +46,19 @@ def _by_line(did: str, places: tuple[Place, ...], of_line: Callable[[str, list[P
     if not known:
         return ""
     more = len(known) - MOST_PLACES
-    return f" {did} at {', '.join(known[:MOST_PLACES])}{f' and {more} more lines' if more > 0 else ''}."
+    others = f" and {counted(more, 'more line')}" if more > 0 else ""
+    return f" {did} at {', '.join(known[:MOST_PLACES])}{others}."
 
 
 def line_of(found: Finding) -> str:
     """``kind: sentence``, and how often when it is not once."""
     often = "" if found.times == 1 else f" (found {found.times} times; this is the last)"
     return f"{found.kind}: {found.text}{often}"
+
+
+def told_line_of(found: Finding) -> str:
+    """As ``line_of``, for standard error, where others say something, too."""
+    return f"hbrt: {found.severity}: {line_of(found)}"
 
 
 def stamped_line_of(found: Finding) -> str:

@@ -20,6 +20,14 @@ ACTIONS: Final = {
     "refuse-alloc": "the allocation is refused, with HB_SYS_OUT_OF_MEMORY",
     "lose-relay": "the board's relay dies at once",
 }
+_WHEN: Final = ("call", "times", "chance", "seed")
+WORDS: Final = {
+    **dict.fromkeys(CORE_ACTIONS, ("core", "cmd", *_WHEN)),
+    "delay": ("core", "cmd", "ms", *_WHEN),
+    "refuse-alloc": _WHEN,
+    "lose-relay": (),
+}
+"""Of each action: another word would have no effect, or keep the fault from ever coming."""
 MOST_CORE: Final = 63
 MOST_CALL: Final = 1 << 31
 _DEFAULT_MS = 100.0
@@ -77,6 +85,9 @@ def parse(text: str) -> Fault:
         name, _, raw = word.partition("=")
         if name not in Fault._fields[1:]:
             raise BadFaultError(f"{word!r} is no word of a fault; there are {', '.join(Fault._fields[1:])}, as call=3.")
+        if name not in WORDS[action]:
+            takes = f"takes {', '.join(WORDS[action])}" if WORDS[action] else "comes at once, and takes no word"
+            raise BadFaultError(f"{action!r} does not take {name!r}: it {takes}.")
         try:
             values[name] = float(raw) if name in {"ms", "chance"} else int(raw, 0)
         except ValueError:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from hbrt.findings.record import Severity
+from hbrt.findings.text import counted
 from hbrt.layout.structure import Field, Hole, Kind, Structure
 
 
@@ -40,7 +41,7 @@ def hole_sentence(hole: Hole) -> str:
     each = f", and {hole.times - 1} more like it in the array" if hole.times > 1 else ""
     reserved = f"uint{8 * size}_t reserved" if size in {1, 2, 4, 8} else f"uint8_t reserved[{size}]"
     return (
-        f"{size} {'byte' if size == 1 else 'bytes'} of hole {where}{each}: the other side reads the same only when it "
+        f"{counted(size, 'byte')} of hole {where}{each}: the other side reads the same only when it "
         f"is compiled with the same rules. Put the {after.element_bytes}-byte fields first, or add `{reserved}`."
     )
 

@@ -308,7 +308,7 @@ class TestRefusals:
         freed = hb.hbSysMem.from_buffer_copy(bytes(mem))
         cases = [
             (mem.virAddr, 64, hb.HB_DSP_INVALID_ADDRESS, "pass mem.phyAddr, not mem.virAddr"),
-            (mem.phyAddr, 65, hb.HB_DSP_INVALID_ADDRESS, "runs 1 bytes past the end of its block"),
+            (mem.phyAddr, 65, hb.HB_DSP_INVALID_ADDRESS, "runs 1 byte past the end of its block"),
             (mem.phyAddr + 60, 8, hb.HB_DSP_INVALID_ADDRESS, "runs 4 bytes past the end of its block"),
             (mem.phyAddr + 4, 8, hb.HB_DSP_UNALIGNED_ADDRESS, "must start at a multiple of 8 bytes"),
             (mem.phyAddr + 4096, 8, hb.HB_DSP_INVALID_ADDRESS, "is in no live block"),
@@ -398,7 +398,7 @@ class TestFailures:
         long = chip.mem(16, struct.pack("<QQ", data.phyAddr, 17))
         status, text = chip.outcome(chip.FETCH, long, chip.mem(32))
         assert status == hb.HB_ERR_MMAP_FAILED
-        assert "runs 1 bytes past the end of its block" in text
+        assert "runs 1 byte past the end of its block" in text
 
     def test_a_foreign_address_in_the_parameters(self, chip: Chip, peer: Peer) -> None:
         theirs = chip.mem(16, struct.pack("<QQ", peer.alloc(16), 16))

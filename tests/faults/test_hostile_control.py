@@ -151,7 +151,7 @@ CASES: dict[str, Case] = {
     "free of another's": Case("free", lambda i: {"phy": i.foreign}, GONE, "it frees its own"),
     "free of a virtual address": Case("free", {"phy": 0x7F12_3456_7000}, GONE),
     "register past the end": Case(
-        "register", lambda i: {"phy": i.foreign, "size": 4097}, REFUSED, "1 bytes past the end"
+        "register", lambda i: {"phy": i.foreign, "size": 4097}, REFUSED, "1 byte past the end"
     ),
     "register 2^32-1": Case("register", lambda i: {"phy": i.foreign, "size": U32}, REFUSED, "past the end"),
     "register that wraps": Case("register", {"phy": U64, "size": U32}, REFUSED),

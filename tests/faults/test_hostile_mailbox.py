@@ -134,7 +134,7 @@ CASES: dict[str, Case] = {
         lambda h: {"input_bytes": (1 << 64) - h.own}, ADDRESS, "bytes past the end of its block"
     ),
     "size of -1": Case({"output_bytes": U64}, ADDRESS, "bytes past the end of its block"),
-    "one byte too many": Case({"input_bytes": 4097}, ADDRESS, "runs 1 bytes past the end"),
+    "one byte too many": Case({"input_bytes": 4097}, ADDRESS, "runs 1 byte past the end"),
     "end past the end": Case(lambda h: {"input_phy": h.own + 4088, "input_bytes": 16}, ADDRESS, "runs 8 bytes past"),
     "guard page": Case(lambda h: {"input_phy": h.own + 4096}, ADDRESS, "is in no live block"),
     "two blocks at once": Case(lambda h: {"input_bytes": h.second - h.own + 64}, ADDRESS, "bytes past the end"),

@@ -13,6 +13,7 @@ import numpy as np
 from arm_client.commands.op.loading import BadNameError, load_named
 from hbrt.cli.tables import Column, numbers, show_table
 from hbrt.findings.record import Severity
+from hbrt.findings.text import counted
 from hbrt.layout import C_SUFFIXES
 from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.numpy_dtype import of_dtype
@@ -127,7 +128,7 @@ def _both(sides: Sequence[Side]) -> list[tuple[object, ...]]:
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number or 'no'} {noun}{'' if number == 1 else 's'}"
+    return counted(number, noun) if number else f"no {noun}s"
 
 
 def _folded(text: str) -> str:

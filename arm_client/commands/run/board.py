@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import click
+
 from hbrt import settings
 from hbrt.board.files import daemon_pid, lock_holder
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, private_directory
@@ -15,6 +17,8 @@ from hbrt.errors import BoardError, NotRunningError
 
 RELAY_SECONDS = 5.0
 MODES = ("relay", "direct")
+INLINE = "inline"
+"""The mode under HBRT_INLINE: each program is the core of a board of its own."""
 
 
 @contextmanager
@@ -25,6 +29,11 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
         BoardError: it does not run, cannot be reached, or does not start. BadSettingError: a setting is not good.
     """
     settings.check()  # once: each sample, and a relay that it starts, would trip over it
+    if settings.flag("HBRT_INLINE"):
+        if must_run:
+            raise click.UsageError(f"--board {board.name} has no effect under HBRT_INLINE: unset one of the two.")
+        yield "", True
+        return
     if isinstance(board, RemoteBoard):
         from arm_client.client import connect
 
@@ -71,7 +80,15 @@ def _relay_of(board: BoardPaths) -> int | None:
 
 
 def mode_of(board: BoardRef, asked: str | None) -> str:
-    """Relay, unless the user said otherwise, here or by the settings; a board of another machine has no other way."""
+    """Relay, unless the user said otherwise, here or by the settings; a board of another machine has no other way.
+
+    Raises:
+        click.UsageError: a mode was asked for, and HBRT_INLINE has the programs run their ops themselves.
+    """
+    if settings.flag("HBRT_INLINE"):
+        if asked is not None:
+            raise click.UsageError(f"--mode {asked} has no effect under HBRT_INLINE: unset one of the two.")
+        return INLINE
     if isinstance(board, RemoteBoard):
         return "relay"
     if asked is None and any(os.environ.get(name) for name in ("HB_DSP_RPC_MODE", "HB_UCP_ENABLE_RELAY_MODE")):

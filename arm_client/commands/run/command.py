@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from arm_client.commands.run.board import MODES, mode_of, running_board
+from arm_client.commands.run.board import INLINE, MODES, mode_of, running_board
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watched_board
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
@@ -33,6 +33,7 @@ _COLUMNS = (
     Column("HOST TIME", is_number=True),
     Column("RESULT"),
 )
+_OF_SAMPLES = ("output", "picture", "points", "model", "image")
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
@@ -97,11 +98,15 @@ def command(
     if group is None or group == "help":
         raise click.UsageError(f"Name a program, or a group of samples; there are {', '.join([*groups(), GROUP])}.")
     if group == GROUP:
+        why = f"has no effect: {GROUP} have a board of their own, which watches everything"
+        _refuse_options(ctx, (*_OF_SAMPLES, "board", "check", "mode"), why)
         with recorded():
             code = _run_defects(names, timeout, as_json=as_json)
         ctx.exit(code)
     if group not in groups() and is_program(group):
-        _refuse_options_of_samples(ctx)
+        _refuse_options(
+            ctx, (*_OF_SAMPLES, "timeout", "as_json"), "is for samples: a program of your own does not take it"
+        )
         ctx.exit(run_program(group, names, board if was_named else None, mode))
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
@@ -125,17 +130,22 @@ def command(
     ctx.exit(code)
 
 
-def _refuse_options_of_samples(ctx: click.Context) -> None:
-    """Refuse what would have no effect on a program of the user's own.
+def _refuse_options(ctx: click.Context, names: tuple[str, ...], why: str) -> None:
+    """Refuse what would have no effect.
+
+    Args:
+        ctx: The verb, as it was called.
+        names: Of the options.
+        why: What stands behind the option's name in the sentence.
 
     Raises:
         click.UsageError: one was given.
     """
-    for name in ("output", "picture", "points", "model", "image", "timeout", "as_json"):
+    for name in names:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             option = next(param.opts[0] for param in ctx.command.params if param.name == name)
             hint = " The image of its private board is HBRT_IMAGE=FILE.py." if name == "image" else ""
-            raise click.UsageError(f"{option} is for samples: a program of your own does not take it.{hint}")
+            raise click.UsageError(f"{option} {why}.{hint}")
 
 
 def _run_samples(
@@ -179,7 +189,8 @@ def _run_samples(
     if as_json:
         show_json(document)
     else:
-        _show(outcomes, f"{'a private board' if is_private else f'board {board.name}'}, in {mode} mode")
+        on = "a private board" if is_private else f"board {board.name}"
+        _show(outcomes, "a board of each sample's own (HBRT_INLINE)" if mode == INLINE else f"{on}, in {mode} mode")
         if where:
             click.echo(where)
     if problem is not None:

@@ -146,13 +146,13 @@ def run_sample(
     Args:
         name: For the reader.
         file: The program.
-        board: Directory of the board.
+        board: Directory of the board; empty for one of its own, of which it is the core.
         timeout_s: It is ended when it takes longer.
         options: Arguments of its ``main()``, by name; one that it does not have is left out.
         mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
     read, write = os.pipe()
-    ours = {"HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
+    ours = {"HBRT_BOARD": board, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode} if board else {}
     ours["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
     environment = {**os.environ, **ours}
     with os.fdopen(read, "rb") as answer:

@@ -10,6 +10,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import any_board_option, json_option
 from hbrt.cli.tables import Column, numbers, show_json, show_table
 from hbrt.control.ask import look_at
+from hbrt.findings.text import counted
 from hbrt.settings import format_size
 
 MOST_BLOCKS = 100
@@ -72,7 +73,7 @@ def memory_line(summary: dict[str, int]) -> str:
     size, used, free, largest = (
         format_size(summary[f"{name}_bytes"]) for name in ("size", "used", "free", "largest_free")
     )
-    blocks = "1 block" if summary["blocks"] == 1 else f"{summary['blocks']} blocks"
+    blocks = counted(summary["blocks"], "block")
     return (
         f"DDR of {size} at {summary['base']:#x}: {used} in use by {blocks}, {free} free, largest free range {largest}."
     )

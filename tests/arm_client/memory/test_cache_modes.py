@@ -149,7 +149,7 @@ class TestInputThatWasNotCleaned:
         assert bytes(result.view()) == b"\x01" * 16
         (text,) = findings(chip)
         (said,) = caplog.messages
-        assert text.endswith(f": {said}")
+        assert said == f"missing-clean: {text.partition(': ')[2]}"
         assert "conftest.py:" in said  # the program's line that submitted, here a helper's
         assert f": The input block at {source.phyAddr:#x}+0x10 holds 4 bytes that the CPU changed and did" in said
 

@@ -55,8 +55,8 @@ def run(use: str, alloc: str = "hbSysAllocMem", before: str = "", **environment:
 def test_fault_says_which_block_it_was(tmp_path: Path, use: str, alloc: str) -> None:
     status, said, name = run(USES[use], alloc, HBRT_CACHE="strict", HBRT_HOME=str(tmp_path))
     assert status == -signal.SIGSEGV, said
-    (sentence,) = (line for line in said.splitlines() if line.startswith("hbrt: use-after-free"))
-    assert f"at {name}:{USED}: byte {0 if 'thread' in use else 40} of the block 0x8" in sentence
+    (sentence,) = (line for line in said.splitlines() if line.startswith("hbrt: error: use-after-free: "))
+    assert f": {name}:{USED}: byte {0 if 'thread' in use else 40} of the block 0x8" in sentence
     assert f"allocated at {name}:{ALLOCATED}, was freed at {name}:{FREED}. Free a block after its" in sentence
 
 
@@ -64,7 +64,7 @@ def test_a_handler_that_was_there_before_gets_the_fault_too(tmp_path: Path) -> N
     status, said, _ = run(USES["memmove"], before="import faulthandler; faulthandler.enable()", HBRT_HOME=str(tmp_path))
     assert status == -signal.SIGSEGV
     # Its line comes in pieces, between which the board may say its own.
-    assert said.index("hbrt: use-after-free") < said.index("Fatal Python error")
+    assert said.index("hbrt: error: use-after-free") < said.index("Fatal Python error")
 
 
 @pytest.mark.parametrize("use", ["ctypes.string_at(8)", "os.kill(os.getpid(), 11)", "os.kill(os.getpid(), 7)"])

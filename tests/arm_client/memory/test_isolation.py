@@ -72,7 +72,7 @@ def test_stray_pointer_into_the_block_of_another_program(board: Board, settings:
     assert bytes(mem.view()[:8]) == b"\0" * 5 + b"\7" + b"\0" * 2  # what the program that registered it wrote
     assert f"touches byte 5 of the block {mem.phyAddr:#x}+0x40 of process {os.getpid()}" in done.stderr
     assert f"allocated at {__file__}:" in done.stderr
-    assert "<string>:13: a stray access touches" in done.stderr
+    assert "hbrt: error: stray-access: <string>:13: a stray access touches" in done.stderr
     (found,) = (
         one for one in board.status()["findings"] if f"touches byte 5 of the block {mem.phyAddr:#x}" in one["text"]
     )

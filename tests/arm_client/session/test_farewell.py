@@ -72,7 +72,7 @@ def test_a_private_board_says_what_its_ops_say(image: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        (LEAK, r"daemon WARNING leak: .* ended with 1 blocks \(100 bytes\) not freed\. Allocated at <string>:6 "),
+        (LEAK, r"daemon WARNING leak: .* ended with 1 block \(100 bytes\) not freed\. Allocated at <string>:6 "),
         (LEFT, r"daemon WARNING tcm-left: leave_tcm \(command 0x1001\) returned on core [01] without .*op\.py:10\."),
         (LATE, r"daemon \w+ write-after-free: A byte at 0x\w+a was written .* of client \d+, freed at <string>:7\."),
     ],
@@ -98,7 +98,9 @@ def test_a_running_board_tells_a_program_its_own_findings(dsp_board: Board) -> N
         done = run(source, HBRT_BOARD=str(dsp_board.path), HBRT_CHECK="fail")
         assert done.returncode == 1
         lines = done.stderr.splitlines()
-        assert re.match(r"leak: Process \d+ \(-c\) ended with 1 blocks .* Allocated at <string>:3 ", lines[0])
+        assert re.match(
+            r"hbrt: warning: leak: Process \d+ \(-c\) ended with 1 block .* Allocated at <string>:3 ", lines[0]
+        )
         assert len(lines) == 2
     clean = run("import arm_client as hb\nhb.connect().ping()\n", HBRT_BOARD=str(dsp_board.path), HBRT_CHECK="fail")
     assert (clean.returncode, clean.stderr) == (0, "")

@@ -5,6 +5,8 @@ After Ctrl-C, what it was in is over, and the next calls go well; after a handle
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -34,6 +36,41 @@ MICROSECONDS = (400).to_bytes(4, "little")  # a call that its waiter sleeps for
 MOST_PLACES = 3000
 SLOTS = 4
 PATIENCE_MS = 20_000
+
+
+LEAVES = """
+import arm_client as hb
+from arm_client.session import process
+
+mem, task = hb.hbSysMem(), hb.hbDSPTask_t()
+assert hb.hbSysAllocMem(mem, 4) == 0
+mem.view()[:] = (100_000_000).to_bytes(4, "little")
+assert hb.hbDSPRpc(task, mem, None, hb.hbDSPRpcCtrlParam(rpcCmd=%d)) == 0
+while process.process.default.tasks.state(task.value).name != "RUNNING":
+    pass
+raise KeyboardInterrupt
+"""
+
+
+def test_what_a_program_leaves_is_said_while_its_op_runs() -> None:
+    source, settings = LEAVES % Chip.REST, {"HBRT_IMAGE": str(IMAGE), "HBRT_BOARD": "none"}
+    done = ended(source, **settings)
+    assert done.returncode == -signal.SIGINT
+    (line,) = (line for line in done.stderr.splitlines() if " leak: " in line)
+    assert "ended with 1 block (4 bytes) not freed. Allocated at <string>:6 " in line
+
+
+def test_a_second_ctrl_c_ends_a_program_without_more_lines() -> None:
+    source = "from arm_client.session import process\ndef interrupted():\n    raise KeyboardInterrupt\n"
+    done = ended(f"{source}process._close_all = interrupted\n")
+    assert (done.returncode, done.stderr) == (-signal.SIGINT, "")
+
+
+def ended(source: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", source]
+    return subprocess.run(
+        command, env={**os.environ, **settings}, capture_output=True, text=True, check=False, timeout=PATIENCE_S
+    )
 
 
 def call(board: Board, output: Buffer) -> None:

@@ -49,7 +49,7 @@ def test_task_whose_block_is_too_short(watched: Chip, findings: Findings) -> Non
     assert hb.hbDSPRpc(hb.hbDSPTask_t(), mem, out, watched.ctrl(watched.ECHO)) == hb.HB_DSP_INVALID_ADDRESS
     (found,) = findings()
     assert found.kind == "out-of-block"
-    assert "runs 1 bytes past the end of its block" in found.text
+    assert "runs 1 byte past the end of its block" in found.text
     mem.memSize = 64
 
 
@@ -100,6 +100,22 @@ def test_memory_freed_twice(watched: Chip, findings: Findings) -> None:
     (found,) = findings()
     assert found.kind == "double-free"
     assert set(sites(found)) == {"freed again", "freed", "allocated"}
+    assert len(set(sites(found).values())) == 3
+
+
+@pytest.mark.parametrize("alloc", [hb.hbSysAllocMem, hb.hbSysAllocCachedMem])
+def test_memory_flushed_after_it_was_freed(
+    watched: Chip, findings: Findings, alloc: Callable[[hb.hbSysMem, int], int]
+) -> None:
+    mem = hb.hbSysMem()
+    assert alloc(mem, 64) == 0
+    assert hb.hbSysFlushMem(mem, hb.HB_SYS_MEM_CACHE_CLEAN) == 0
+    assert hb.hbSysFreeMem(mem) == 0
+    assert findings() == []
+    assert hb.hbSysFlushMem(mem, hb.HB_SYS_MEM_CACHE_CLEAN) == hb.HB_SYS_INVALID_ARGUMENT
+    assert "Flush a block before it is freed." in hb.last_error()
+    (found,) = findings()
+    assert (found.kind, set(sites(found))) == ("use-after-free", {"flushed", "freed", "allocated"})
     assert len(set(sites(found).values())) == 3
 
 

@@ -44,6 +44,7 @@ OTHERS = {
     "memory/test_views.py",
     "session/test_few_descriptors.py",
     "session/test_inline.py",
+    "session/test_say.py",
     "strict/test_structures.py",
 }
 FOLDERS = ("memory", "session", "strict")  # and the top; how a task travels is said in transport/
@@ -87,6 +88,8 @@ LEFT_OUT = [
     "session/test_fork.py::test_multiprocessing",
     "session/test_interrupts.py::test_what_was_granted_to_an_interrupted_request_is_given_back",
     "session/test_interrupts.py::test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one",
+    "session/test_interrupts.py::test_what_a_program_leaves_is_said_while_its_op_runs",
+    "session/test_interrupts.py::test_a_second_ctrl_c_ends_a_program_without_more_lines",
     "session/test_interrupts.py::test_real_interrupts_leave_no_block_behind",
     "session/test_interrupts.py::test_a_signals_handler_may_ask_the_daemon_anywhere_in_a_request",
 ]

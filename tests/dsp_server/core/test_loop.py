@@ -293,7 +293,7 @@ def test_ranges_are_looked_at_again_by_the_core(bench: Bench) -> None:
     bench.submit(1, size_bytes=257)
     state, result, text = bench.run(1)
     assert (state, result) == (State.FAILED, Status.HB_DSP_INVALID_ADDRESS)
-    assert "runs 1 bytes past the end of its block" in text
+    assert "runs 1 byte past the end of its block" in text
     DdrTables(bench.ddr).set_owner(1, CLIENT + 1, ())
     bench.submit(2)
     assert bench.run(2)[1] == Status.HB_DSP_INVALID_ADDRESS

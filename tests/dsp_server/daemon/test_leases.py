@@ -263,11 +263,11 @@ def test_client_that_leaves_keeps_the_blocks_of_its_queued_tasks_until_its_lease
     client = door.clients.by_id[1]
     state = door.ddr.layout.states + client.slots[0]
     door.ddr.map[state] = State.READY
-    assert door.leases.leave(client) == []
-    assert door.ddr.block_at(phy_addr) is not None
-    door.ddr.map[state] = State.EMPTY
     (leak,) = door.leases.leave(client)
     assert leak.kind == "leak"
+    assert door.ddr.block_at(phy_addr) is not None
+    door.ddr.map[state] = State.EMPTY
+    assert door.leases.leave(client) == [leak]
     assert door.ddr.block_at(phy_addr) is None
     peer.close()
 

@@ -150,6 +150,19 @@ def test_writes_past_the_output(program: Program, cmd: int, over: int) -> None:
     assert f"byte 1 behind it, at {out.phyAddr + out.memSize:#x}" in found.text
 
 
+@pytest.mark.parametrize("size_bytes", [4096, 100])
+def test_an_overrun_of_an_op_is_one_finding(program: Program, size_bytes: int) -> None:
+    source, times = program.mem(64, b"a" * 64), 3
+    for _ in range(times):  # the third is counted by the core, and not told
+        out = program.mem(size_bytes)
+        program.blocks.remove(out)
+        assert program.call(OVER, source, out) == 0
+        assert hb.hbSysFreeMem(out) == 0
+    found = program.named("overrun")
+    assert "byte 1 behind it" in found.text
+    assert {place.what for place in found.places} == {"written", "submitted", "allocated"}
+
+
 def test_reads_past_the_input(program: Program) -> None:
     source, out = program.mem(64, b"a" * 64), program.mem(64)
     assert program.call(BEHIND, source, out) == 0

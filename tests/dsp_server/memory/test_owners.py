@@ -163,8 +163,8 @@ def test_registration_is_counted_and_any_address_in_the_block_will_do(bench: Ben
 def test_range_that_cannot_be_registered_is_refused_with_the_reason(bench: Bench) -> None:
     phy_addr = bench.alloc(1000)
     cases = {
-        (phy_addr + 1, 1000): f"It runs 1 bytes past the end of the block at {phy_addr:#x} (1000 bytes, owner 1).",
-        (phy_addr + 1000, 1): "It runs 1 bytes past the end of the block",
+        (phy_addr + 1, 1000): f"It runs 1 byte past the end of the block at {phy_addr:#x} (1000 bytes, owner 1).",
+        (phy_addr + 1000, 1): "It runs 1 byte past the end of the block",
         (phy_addr + 2 * PAGE_BYTES, 1): "was never allocated",
         (0, 1): "0x0 is outside DDR",
         ((1 << 64) - 1, 1): "0xffffffffffffffff is outside DDR",
@@ -497,4 +497,4 @@ def test_what_frees_itself_is_no_leak_of_a_client_that_ends(start: Start, is_dro
     other.close()
     running.until(lambda: running.ask("status")["findings"], "the other's finding")
     (finding,) = running.ask("status")["findings"]
-    assert ") ended with 1 blocks (300 bytes) not freed." in finding["text"]
+    assert ") ended with 1 block (300 bytes) not freed." in finding["text"]

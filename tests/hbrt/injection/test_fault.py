@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given, strategies as st
 
-from hbrt.injection.fault import ACTIONS, BadFaultError, Fault, Trigger, parse
+from hbrt.injection.fault import WORDS, BadFaultError, Fault, Trigger, parse
 
 FAULTS = st.builds(
     Fault,
-    st.sampled_from(sorted(ACTIONS)),
+    st.sampled_from(sorted(WORDS)),
     core=st.integers(0, 63),
     call=st.integers(1, 1000),
     times=st.integers(1, 1000),
@@ -22,6 +22,7 @@ FAULTS = st.builds(
 
 @given(FAULTS)
 def test_text_of_a_fault_is_that_fault(fault: Fault) -> None:
+    fault = Fault(fault.action, **{name: getattr(fault, name) for name in WORDS[fault.action]})
     assert parse(str(fault)) == fault
 
 
@@ -53,6 +54,9 @@ def test_drawing_is_repeatable_and_near_its_chance() -> None:
         ("delay call=0", "call=0 is out of range: write 1 to"),
         ("delay chance=2", "chance=2.0 is out of range: write 0 to 1"),
         ("delay ms=nan", "ms=nan is out of range"),
+        ("refuse-alloc cmd=0x400", "'refuse-alloc' does not take 'cmd': it takes call, times, chance, seed."),
+        ("kill-core ms=5", "'kill-core' does not take 'ms': it takes core, cmd, call, times, chance, seed."),
+        ("lose-relay core=1", "'lose-relay' does not take 'core': it comes at once, and takes no word."),
     ],
 )
 def test_text_that_is_no_fault_is_refused(text: str, words: str) -> None:

@@ -98,6 +98,7 @@ def relays(home: Path) -> list[int]:
         ({"HB_UCP_ENABLE_RELAY_MODE": "0"}, None, "direct"),
         ({"HB_DSP_RPC_MODE": "direct"}, "relay", "relay"),
         ({}, "direct", "direct"),
+        ({"HBRT_INLINE": "1", "HB_DSP_RPC_MODE": "relay"}, None, "inline"),
     ],
 )
 def test_the_mode_is_the_option_or_else_the_setting_or_else_relay(
@@ -108,6 +109,16 @@ def test_the_mode_is_the_option_or_else_the_setting_or_else_relay(
     for name, value in setting.items():
         monkeypatch.setenv(name, value)
     assert mode_of(BoardPaths(tmp_path), asked) == mode
+
+
+def test_samples_that_run_their_ops_themselves(shell: Shell) -> None:
+    shell.environment["HBRT_INLINE"] = "1"
+    document = shell.json("run", "nn", "softmax")
+    assert (document["mode"], document["board"], document["passed"]) == ("inline", None, True)
+    for option, value in (("--mode", "relay"), ("--board", "mine")):
+        code, said = shell.refused("run", "nn", "softmax", option, value)
+        assert code == 2
+        assert f"{option} {value} has no effect under HBRT_INLINE: unset one of the two." in said
 
 
 def test_tasks_go_by_the_relay_unless_the_user_says_otherwise(shell: Shell) -> None:

@@ -37,6 +37,14 @@ def test_one_that_does_not_exist_is_refused() -> None:
     assert "There is no defect 'overun'; there are block_leaked," in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize("option", ["--check", "--mode", "--board"])
+def test_options_that_have_no_effect_are_refused(option: str) -> None:
+    command = [sys.executable, "-m", "hbrt", "run", option, "dma" if option == "--check" else "direct", "defects"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert f"{option} has no effect: defects have a board of their own" in " ".join(done.stderr.split())
+
+
 FILE = Path("/samples/defects/wrong.py")
 SITE = f"{FILE}:7"
 

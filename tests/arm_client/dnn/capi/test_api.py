@@ -349,7 +349,9 @@ def test_a_program_that_ends_while_a_task_runs_ends(dsp_board: Board) -> None:
         check=False,
     )
     assert (ended.returncode, ended.stdout) == (0, "running\n")
-    assert re.fullmatch(r"leak: Process \d+ .* ended with 2 blocks .* not freed\..*\n", ended.stderr)  # the tensors'
+    assert re.fullmatch(
+        r"hbrt: warning: leak: Process \d+ .* ended with 2 blocks .* not freed\..*\n", ended.stderr
+    )  # the tensors'
 
 
 def test_a_control_parameter_is_set_to_the_defaults_however_it_is_passed() -> None:

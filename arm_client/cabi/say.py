@@ -1,0 +1,51 @@
+"""What this process says by itself, a line each: ``hbrt: severity: kind: sentence`` on standard error.
+
+It goes by the logger ``hbrt``. A program that has set up logging gets it there, in its own form.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Final
+
+from hbrt.findings.record import Finding, Severity
+from hbrt.findings.text import line_of
+
+_LEVELS: Final = {Severity.ADVICE: logging.WARNING, Severity.WARNING: logging.WARNING, Severity.ERROR: logging.ERROR}
+_SEVERITY: Final = "severity"  # of a record that is a finding: no level of logging is called advice
+_logger = logging.getLogger("hbrt")
+_said: set[str] = set()
+
+
+class _StandardError(logging.Handler):
+    """Writes lines for a program that has not set up logging."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if logging.root.handlers or _logger.handlers != [self] or sys.stderr is None:
+            return
+        severity = getattr(record, _SEVERITY, record.levelname.lower())
+        try:
+            sys.stderr.write(f"hbrt: {severity}: {record.getMessage()}\n")
+        except (OSError, ValueError):  # it is closed
+            self.handleError(record)
+
+
+_logger.addHandler(_StandardError())
+
+
+def warn(sentence: str, *values: object) -> None:
+    """Say what is no finding, and that the user should know; ``values`` as of logging."""
+    _logger.warning(sentence, *values)
+
+
+def warn_once(sentence: str) -> None:
+    """As ``warn``; the same sentence a second time is not said."""
+    if sentence not in _said:
+        _said.add(sentence)
+        warn("%s", sentence)
+
+
+def tell(found: Finding) -> None:
+    """Say a finding."""
+    _logger.log(_LEVELS[found.severity], "%s", line_of(found), extra={_SEVERITY: str(found.severity)})
