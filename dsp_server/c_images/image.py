@@ -10,6 +10,8 @@ from dsp_server import runtime
 from dsp_server.c_images import symbolize
 from dsp_server.c_images.runtime_calls import Runtime
 from dsp_server.errors import ImageError
+from dsp_server.hardware.tcm import TcmError
+from dsp_server.registry import RegistrationError
 
 _runtime: list[Runtime] = []  # one a process: the library has one table
 
@@ -42,7 +44,10 @@ def run_image(snapshot: str, origin: str) -> None:
             f"The image {origin} has no main(): define one that registers its ops and calls hb_dsp_start(). In C++ a "
             "main() in a namespace is another function."
         )
-    _runtime[0].main(main, Path(origin).name)
+    try:
+        _runtime[0].main(main, Path(origin).name)
+    except (RegistrationError, runtime.NoBoardError, TcmError) as error:
+        raise ImageError(f"The image {origin} does not start: {error} ({_runtime[0].error_site})") from None
 
 
 def c_line() -> str:

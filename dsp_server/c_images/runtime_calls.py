@@ -110,6 +110,7 @@ class Runtime:
         self._tile_manager_address = ctypes.addressof(ctypes.c_char.in_dll(self._library, "hbrt_dsp_tile_manager"))
         self.tile_manager: TileManager | None = None  # of the op that runs
         self._error: BaseException | None = None
+        self.error_site = ""  # the call that raised last
         functions = [self._guarded(name, kind) for name, kind in _Table._fields_[1:]]
         self._table = _Table(VERSION, *functions)
         if self._library.hbrt_dsp_install(ctypes.byref(self._table), int(runtime.context.trace_fd >= 0)):
@@ -152,20 +153,22 @@ class Runtime:
 
     def _guarded(self, name: str, kind: Any) -> Any:
         function: Callable[..., Any] = getattr(self, f"_{name}")
+        has_site = kind._argtypes_[:1] == (_text,)
         none = None if kind._restype_ is None else _MAP_FAILED if name == "mem_map" else 0
 
         def call(*arguments: Any) -> Any:
             try:
                 return function(*arguments)
             except BaseException as error:  # noqa: BLE001 - it goes to whoever runs the image's function
-                self._error = self._error or error
+                if self._error is None:
+                    self._error, self.error_site = error, str(arguments[0]) if has_site else name
                 self._raised.value = 1
                 return none
 
         def call_from(site: bytes | None, *arguments: Any) -> Any:
             return call(self._site(site), *arguments)
 
-        return kind(call_from if kind._argtypes_[:1] == (_text,) else call)
+        return kind(call_from if has_site else call)
 
     def _site(self, site: bytes | None) -> str:
         if site is not None:

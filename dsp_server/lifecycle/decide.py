@@ -203,7 +203,7 @@ class _Step:
 
     def candidate_ended(self, index: int, candidate: Process, event: events.Ended) -> None:
         self.update(index, candidate=None)
-        problem = event.problem or f"Core {index} {event.how} while it loaded the image."
+        problem = event.problem or f"Core {index} {event.how} while it loaded the image.\n{event.trace}".rstrip()
         rollout = self.life.rollout
         if rollout is None or index not in rollout.cores:
             self.update(index, last_crash=problem)

@@ -33,7 +33,7 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
                 path.write_text(source)
             sources = [str(path)]
             standard = "-std=gnu++17" if is_cpp(sources[0]) else "-std=gnu11"
-            command = ["cc", standard, *compile_flags(sources), *flags, *sources, *link_flags(sources)]
+            command = ["cc", standard, *compile_flags(sources), *sources, *link_flags(sources), *flags]
             subprocess.run([*command, "-o", str(folder / "image.so")], check=True)
             made[source, *flags] = folder / "image.so"
         return made[source, *flags]

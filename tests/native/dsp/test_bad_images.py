@@ -1,0 +1,123 @@
+"""Files that are no image in C, and images that do not come to serve: a sentence each, and no board."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsp_server.c_images.elf import needed
+from dsp_server.errors import ImageError
+from dsp_server.lifecycle.snapshots import read_image
+from hbrt.board.launch import DaemonConfig, launch
+from hbrt.errors import DidNotStartError
+
+Build = Callable[..., Path]
+EMPTY = '#include "hb_dsp.h"\nint main() { return 0; }\n'
+
+
+def changed(path: Path, name: str, change: Callable[[bytearray], Any]) -> Path:
+    raw = bytearray(path.read_bytes())
+    change(raw)
+    made = path.with_name(name)
+    made.write_bytes(raw)
+    return made
+
+
+FILES: dict[str, tuple[Callable[[Path], Path], str]] = {
+    "for another CPU": (
+        lambda path: changed(path, "xtensa.so", lambda raw: raw.__setitem__(slice(18, 20), b"\x5e\0")),
+        "is built for Xtensa, and cores run on",
+    ),
+    "for 32 bits": (
+        lambda path: changed(path, "small.so", lambda raw: raw.__setitem__(slice(4, 5), b"\x01")),
+        "an image is compiled for this machine",
+    ),
+    "cut off": (
+        lambda path: changed(path, "half.so", lambda raw: raw.__delitem__(slice(2000, None))),
+        "is cut off: it",
+    ),
+    "cut off in the header": (
+        lambda path: changed(path, "start.so", lambda raw: raw.__delitem__(slice(20, None))),
+        "is cut off: an ELF file of 20 bytes",
+    ),
+    "cut off in the table": (
+        lambda path: changed(path, "table.so", lambda raw: raw.__delitem__(slice(100, None))),
+        "is cut off: its table of segments",
+    ),
+    "an object file": (
+        lambda path: changed(path, "image.o", lambda raw: raw.__setitem__(slice(16, 18), b"\1\0")),
+        "is an object file, which is not linked yet. Build it with 'hbrt cc --dsp -o image.o FILE...'",
+    ),
+    "a core dump": (
+        lambda path: changed(path, "core", lambda raw: raw.__setitem__(slice(16, 18), b"\4\0")),
+        "is no shared library",
+    ),
+    "a program": (lambda _: Path(sys.executable).resolve(), "is an executable, and an image is a shared library."),
+    "no ELF file": (
+        lambda path: changed(path, "text.so", lambda raw: raw.__setitem__(slice(0, None), b"main\n")),
+        "is no ELF file. An image in C is a shared library",
+    ),
+    "a source file": (
+        lambda path: changed(path, "image.c", lambda raw: raw.__setitem__(slice(0, None), EMPTY.encode())),
+        "build it with 'hbrt cc --dsp -o image.so FILE...'",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", FILES)
+def test_file_that_no_core_can_load_is_named_with_the_reason(build: Build, tmp_path: Path, case: str) -> None:
+    make, text = FILES[case]
+    path = make(Path(shutil.copy(build(EMPTY), tmp_path / "good.so")))
+    with pytest.raises(ImageError) as refused:
+        read_image(path)
+    assert str(refused.value).startswith(f"The image {path} ")
+    assert text in str(refused.value)
+
+
+def test_shared_library_is_read_whole(build: Build) -> None:
+    path = build(EMPTY)
+    assert read_image(path) == path.read_bytes()
+    assert "libhbrt_dsp.so" in needed(build(EMPTY.replace("return 0", "return hb_dsp_env_init()")).read_bytes())
+    assert needed(b"\x7fELF" + bytes(100)) == []
+
+
+IMAGES = {
+    "without main": ("int other() { return 0; }", r"has no main\(\): define one that registers"),
+    "with something missing": (
+        "int gone(void); int main() { return gone(); }",
+        r"The image /\S+\.so does not load: undefined symbol: gone\. Build it with 'hbrt cc --dsp",
+    ),
+    "whose main returns": (EMPTY, r"main\(\) of /\S+\.so returned; it must end with hb_dsp_start\(\)"),
+    "whose main crashes": (
+        "int main() { volatile int *p = 0; return *p; }",
+        r'SIGSEGV .* at address 0x0 in an image\'s C code .*\n  File "/\S+image\.c", line 1 in main',
+    ),
+    "that ends the process": ("#include <stdlib.h>\nint main() { exit(9); }", r"exited with code 9"),
+    "that takes a reserved number": (
+        '#include "hb_dsp.h"\nstatic int op(void *i, void *o, void *t) { return !i + !o + !t; }\n'
+        "int main() { hb_dsp_env_init(); hb_dsp_register_fn(0x10, op, 0); return hb_dsp_start(); }",
+        r"Command 0x10 of op is in the framework's reserved range .* \(/\S+image\.c:3\)",
+    ),
+    "that registers too early": (
+        '#include "hb_dsp.h"\nint main() { hb_dsp_register_fn(0x1000, NULL, 0); return 0; }',
+        r"came before hb_dsp_env_init\(\)",
+    ),
+    "with too large a pool": (
+        '#include "hb_dsp.h"\nHB_ALIGN64 char pool[1 << 18];\n'
+        "int main() { hb_dsp_env_init(); return hb_dsp_init_global_tm(pool, sizeof pool, NULL, 1024); }",
+        r"A pool of 262144 bytes does not fit TCM bank 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", IMAGES)
+def test_image_that_does_not_come_to_serve_is_named_with_the_reason(build: Build, board_home: Path, case: str) -> None:
+    source, text = IMAGES[case]
+    image = build(source, "-Wl,--unresolved-symbols=ignore-all")
+    with pytest.raises(DidNotStartError, match=text):
+        launch(DaemonConfig(str(board_home / "board"), str(image), cores=1))
