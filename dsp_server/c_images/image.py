@@ -35,6 +35,7 @@ def run_image(snapshot: str, origin: str) -> None:
             f"The image {origin} does not load: {why}. Build it with 'hbrt cc --dsp -o {Path(origin).name} FILE...', "
             "which says what is missing."
         ) from None
+    _runtime[0].images.add(snapshot)
     try:
         main = ctypes.cast(image.main, ctypes.c_void_p).value
     except AttributeError:

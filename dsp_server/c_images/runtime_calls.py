@@ -27,7 +27,7 @@ from hbrt.status import Status
 
 VERSION: Final = 1
 _MAP_FAILED: Final = (1 << 64) - 1
-_MOST_FRAMES: Final = 16
+_MOST_FRAMES: Final = 256  # those of the interpreter may lie above an image's
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
 
 _i32, _i64, _u32, _u64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
@@ -110,6 +110,7 @@ class Runtime:
         self._tile_manager_address = ctypes.addressof(ctypes.c_char.in_dll(self._library, "hbrt_dsp_tile_manager"))
         self.tile_manager: TileManager | None = None  # of the op that runs
         self._error: BaseException | None = None
+        self.images: set[str] = set()  # files of the images that were loaded
         self.error_site = ""  # the call that raised last
         functions = [self._guarded(name, kind) for name, kind in _Table._fields_[1:]]
         self._table = _Table(VERSION, *functions)
@@ -134,15 +135,9 @@ class Runtime:
         """The line of C that runs in this thread, as far as debug information tells."""
         frames = (_address * _MOST_FRAMES)()
         count = self._library.hbrt_dsp_frames(frames, _MOST_FRAMES)
-        mine = str(library("libhbrt_dsp.so"))
-        for address in frames[:count]:
-            file, offset = _object_of(address)
-            if file == mine or not file:
-                continue
-            found = lines_of([(file, hex(offset))])
-            if found and found[0][1]:
-                return found[0]
-        return "", 0, ""
+        objects = (_object_of(address) for address in frames[:count])
+        inside = next(((file, hex(offset)) for file, offset in objects if file in self.images), None)
+        return lines_of([inside])[0] if inside else ("", 0, "")
 
     def _finish(self, result: int) -> int:
         if self._raised.value:

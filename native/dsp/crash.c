@@ -6,7 +6,6 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +13,11 @@
 #include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
+#include <unwind.h>
 
 #include "runtime.h"
 
-enum { MOST_FRAMES = 48, ALTERNATE_STACK_BYTES = 1 << 18, MOST_TEXT = 1024, MOST_ARGUMENTS = 8, NEAR_BYTES = 1 << 16 };
+enum { MOST_FRAMES = 48, MOST_DEPTH = 256, ALTERNATE_STACK_BYTES = 1 << 18, MOST_TEXT = 1024, MOST_ARGUMENTS = 8, NEAR_BYTES = 1 << 16 };
 
 static const int signals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGUSR2};
 static struct sigaction before[65];
@@ -50,20 +50,36 @@ static int is_stack_full(const ucontext_t *context, const void *address) {
   return (uintptr_t)address + NEAR_BYTES > top && (uintptr_t)address < top + NEAR_BYTES;
 }
 
+struct stack {
+  void *places[MOST_DEPTH];
+  int count;
+};
+
+/* A return address stands behind its call, and may be the next line's; the place that a signal interrupts is its own. */
+static _Unwind_Reason_Code collect(struct _Unwind_Context *context, void *collected) {
+  struct stack *stack = collected;
+  int is_interrupted = 0;
+  uintptr_t place = _Unwind_GetIPInfo(context, &is_interrupted);
+  if (stack->count == MOST_DEPTH || place == 0) return _URC_END_OF_STACK;
+  stack->places[stack->count++] = (void *)(is_interrupted ? place : place - 1);
+  return _URC_NO_REASON;
+}
+
 /* The frames of the image's function that runs, the innermost first; returns how many. */
 static int frames_of_image(void **frames, int most, void *interrupted) {
-  void *all[MOST_FRAMES * 2];
-  int count = backtrace(all, MOST_FRAMES * 2), first = 0, kept = 0;
-  while (interrupted != NULL && first < count && all[first] != interrupted) first++;
-  if (first == count) { /* the stack cannot be read from here: the place alone */
+  struct stack stack;
+  stack.count = 0;
+  _Unwind_Backtrace(collect, &stack);
+  int first = 0, kept = 0;
+  while (interrupted != NULL && first < stack.count && stack.places[first] != interrupted) first++;
+  if (first == stack.count) { /* the stack cannot be read from here: the place alone */
     frames[0] = interrupted;
     return interrupted != NULL;
   }
-  for (int at = first; at < count && kept < most; at++) {
+  for (int at = first; at < stack.count && kept < most; at++) {
     Dl_info info;
-    if (dladdr(all[at], &info) && info.dli_saddr == (void *)hbrt_dsp_run) break;
-    /* All but the interrupted place are return addresses, behind their calls. */
-    frames[kept++] = all[at] == interrupted ? all[at] : (char *)all[at] - 1;
+    if (dladdr(stack.places[at], &info) && info.dli_saddr == (void *)hbrt_dsp_run) break;
+    frames[kept++] = stack.places[at];
   }
   return kept;
 }
@@ -157,8 +173,8 @@ static void on_signal(int number, siginfo_t *info, void *context) {
  *
  * fd: gets the text. command: what writes it, NULL at the end; stays valid. */
 EXPORT void hbrt_dsp_watch(int32_t fd, const char *const *command) {
-  void *warm[1];
-  backtrace(warm, 1); /* the first call allocates */
+  struct stack warm = {.count = MOST_DEPTH};
+  _Unwind_Backtrace(collect, &warm); /* the first call may allocate */
   trace_fd = fd;
   for (program_size = 0; command[program_size] != NULL && program_size < MOST_ARGUMENTS; program_size++)
     program[program_size] = command[program_size];

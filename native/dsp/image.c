@@ -13,13 +13,9 @@
 
 #include "cv/core.h"
 #include "hb_dsp.h"
-#if __has_include("hbrt/cycles.h")
 #pragma GCC visibility push(default)
 #include "hbrt/cycles.h"
 #pragma GCC visibility pop
-#else
-static uint64_t hbrt_cycles_take(void) { return 0; }
-#endif
 #include "nn/core.h"
 #include "xtensa/xos.h"
 

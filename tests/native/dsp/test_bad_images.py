@@ -99,8 +99,9 @@ IMAGES = {
     ),
     "that ends the process": ("#include <stdlib.h>\nint main() { exit(9); }", r"exited with code 9"),
     "that takes a reserved number": (
-        '#include "hb_dsp.h"\nstatic int op(void *i, void *o, void *t) { return !i + !o + !t; }\n'
-        "int main() { hb_dsp_env_init(); hb_dsp_register_fn(0x10, op, 0); return hb_dsp_start(); }",
+        """#include "hb_dsp.h"
+        static int op(void *i, void *o, void *t) { return !i + !o + !t; }
+        int main() { hb_dsp_env_init(); hb_dsp_register_fn(0x10, op, 0); return hb_dsp_start(); }""",
         r"Command 0x10 of op is in the framework's reserved range .* \(/\S+image\.c:3\)",
     ),
     "that registers too early": (
@@ -108,8 +109,9 @@ IMAGES = {
         r"came before hb_dsp_env_init\(\)",
     ),
     "with too large a pool": (
-        '#include "hb_dsp.h"\nHB_ALIGN64 char pool[1 << 18];\n'
-        "int main() { hb_dsp_env_init(); return hb_dsp_init_global_tm(pool, sizeof pool, NULL, 1024); }",
+        """#include "hb_dsp.h"
+        HB_ALIGN64 char pool[1 << 18];
+        int main() { hb_dsp_env_init(); return hb_dsp_init_global_tm(pool, sizeof pool, NULL, 1024); }""",
         r"A pool of 262144 bytes does not fit TCM bank 0",
     ),
 }

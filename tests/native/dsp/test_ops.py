@@ -112,6 +112,23 @@ def test_what_an_op_left_is_found_with_its_lines(build: Build) -> None:
     assert f"{SOURCE}:{line_of('IDMA_COPY(handle, output, tile')}" in found["dma-left"]
 
 
+MISTAKES = {
+    "OVERRUN": ("overrun", "case OVERRUN"),
+    "OWN_INPUT": ("input-written", "return *place"),
+    "EARLY": ("dma-early", "zero = ((volatile char *)tile)"),
+}
+
+
+def test_detectors_name_lines_of_c(build: Build) -> None:
+    with private_board(build(SOURCE, *WARNINGS), cores=1, check="memory,dma") as board:
+        for way, (kind, text) in MISTAKES.items():
+            parameter = np.zeros(1024, np.int32)
+            parameter[0] = WAYS.index(way)
+            board.call(MISBEHAVE, board.from_array(parameter), board.from_array(np.zeros(1024, np.int32)))
+            found = {one["kind"]: one for one in board.status()["findings"]}
+            assert f"{SOURCE}:{line_of(text)}" in found[kind]["text"]
+
+
 def test_op_that_ends_its_process_costs_its_task(board: Board) -> None:
     with pytest.raises(CoreLostError, match="exited with code 3 while it ran misbehave"):
         misbehave(board, "EXIT")

@@ -58,7 +58,7 @@ int box(void *input, void *output, void *tm) {
   return idma_buffer_status();
 }
 
-enum { ASIDE, NO_ADDRESS, ABORT, DIVISION, STACK, LIBC, VALUE, HANDLE, UNCHECKED, LOOP, EXIT, SAY, LEAVE, TILES, FORK };
+enum { ASIDE, NO_ADDRESS, ABORT, DIVISION, STACK, LIBC, VALUE, HANDLE, UNCHECKED, LOOP, EXIT, SAY, LEAVE, TILES, FORK, OVERRUN, OWN_INPUT, EARLY };
 
 static int write_at(volatile int *place, int value) { return *place = value; }
 
@@ -68,7 +68,7 @@ static int fill_stack(volatile char *before) {
   return before[0] ? fill_stack(frame) + frame[0] : 0;
 }
 
-static int way(int which, void *output, xvTileManager *tm) {
+static int way(int which, void *input, void *output, xvTileManager *tm) {
   volatile int zero = 0;
   int32_t handle;
   char *tile;
@@ -103,11 +103,20 @@ static int way(int which, void *output, xvTileManager *tm) {
     case FORK:
       if (fork() == 0) { printf("child\n"); return 0; }
       return 0;
+    case OVERRUN: ((volatile char *)output)[4096] = 1; return 0;
+    case OWN_INPUT: return write_at(input, 0);
+    case EARLY:
+      tile = xvAllocateBuffer(tm, 4096, XV_MEM_BANK_COLOR_0, 64);
+      handle = idma_copy_desc(tile, output, 4096, 0);
+      zero = ((volatile char *)tile)[5];
+      while (idma_desc_done(handle) != 1) {
+      }
+      return xvFreeBuffer(tm, tile);
     default: return 0;
   }
 }
 
-int misbehave(void *input, void *output, void *tm) { return way(*(int32_t *)input, output, (xvTileManager *)tm); }
+int misbehave(void *input, void *output, void *tm) { return way(*(int32_t *)input, input, output, (xvTileManager *)tm); }
 
 int main() {
   xos_set_clock_freq(648000000);
