@@ -10,7 +10,7 @@ import os
 from hbrt.lazy import attach
 
 # From 1.31 on onnxruntime reports its use to its vendor, and keeps a number of the machine in the user's home. It reads
-# this when it is loaded, which is after here; who wants the reports sets it to 0.
+# this when it is loaded, which is after here; a program that wants the reports sets it to 0.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -1,4 +1,4 @@
-"""Tables of opaque handles. A handle is a kind and a serial, so that a stale one is told from a foreign one.
+"""Tables of opaque handles. A handle is a kind and a serial, so that a stale one differs from a foreign one.
 
 Serials never come back, also not in a fork's child: a handle that the child inherited is known as its parent's.
 """

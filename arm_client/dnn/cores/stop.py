@@ -1,4 +1,4 @@
-"""The request that a model task ends early: set from outside, heard by the run."""
+"""The request that a model task ends early: set from outside, read by the run."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 MOST_TASKS = 32
 MOST_CHAINED = 255
-SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it hears no signal
+SHORT_NS = 2_000_000  # of a run that a waiting thread takes inline: meanwhile it handles no signal
 Callback = Callable[[int], None]
 
 
@@ -374,7 +374,7 @@ class Tasks:
             self._tell(task)
 
     def close(self) -> None:
-        """End everything: what runs is stopped, what waits is told."""
+        """End everything: what runs is stopped, what waits fails."""
 
         def give_up() -> None:
             for task in self._handles.values():

@@ -2,7 +2,7 @@
 
 An input that only goes into a QuantizeLinear is given quantised, as on the board, and an output that only comes from a
 DequantizeLinear is handed out quantised. Both nodes leave the graph; what they knew becomes the tensor's Quantization.
-A graph whose own inputs or outputs are integers beside such a node keeps it, and its quantisation is told all the same.
+A graph whose own inputs or outputs are integers beside such a node keeps it; the API reports its quantisation as well.
 
 Where the node's scale is not a constant, or the number is used elsewhere too, the graph stays as it is: then the tensor
 is what the file says, real numbers.
@@ -50,7 +50,7 @@ class Boundary:
         model: The model given, untouched, or a copy without the nodes at the boundary.
         quantization: By tensor name, for the inputs and outputs that are quantised.
         removed: Names of the nodes that left the graph, or their outputs' where they have none.
-        notes: What a zero point that the C structure cannot hold has kept from being told, a clause for each tensor.
+        notes: Quantisations that the API does not report, as no C structure can hold a zero point: a clause for each.
     """
 
     model: ModelProto
@@ -119,7 +119,7 @@ def _moves(graph: GraphProto, keep: Collection[str]) -> list[tuple[str, NodeProt
 
 
 def _notes(graph: GraphProto, keep: Collection[str]) -> tuple[str, ...]:
-    """What is not told for its zero point alone."""
+    """What the API does not report for its zero point alone."""
     inputs = {value.name for value in graph.input}
     notes = []
     for found, what in (
@@ -288,8 +288,8 @@ def _take_output(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> 
 
 def _told(graph: GraphProto, found: dict[str, Quantization]) -> dict[str, Quantization]:
     """`found`, and what nodes that stay say of integers that the graph takes or hands out itself."""
-    told = {name: rule.quantization for name, _, rule in _tellers(graph) if rule.untold_zero_point is None}
-    return told | found
+    reported = {name: rule.quantization for name, _, rule in _tellers(graph) if rule.untold_zero_point is None}
+    return reported | found
 
 
 def _tellers(graph: GraphProto) -> list[tuple[str, NodeProto, _Rule]]:

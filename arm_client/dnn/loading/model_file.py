@@ -42,10 +42,10 @@ def read_file(path: Path) -> ReadModel:
         ModelError: CAN_NOT_OPEN_FILE; else as ``read_bytes``.
     """
     try:
-        told = path.stat()
-        if told.st_size > MOST_BYTES:
-            raise incompatible(f"{path} has {told.st_size} bytes; a model has at most {MOST_BYTES}.")
-        if not stat.S_ISREG(told.st_mode):  # a pipe or a device may never end
+        found = path.stat()
+        if found.st_size > MOST_BYTES:
+            raise incompatible(f"{path} has {found.st_size} bytes; a model has at most {MOST_BYTES}.")
+        if not stat.S_ISREG(found.st_mode):  # a pipe or a device may never end
             raise _unreadable(path, "It is a directory" if path.is_dir() else "It is no regular file")
         data = path.read_bytes()
     except OSError as error:

@@ -1,4 +1,4 @@
-"""A read model and its description, put together: the graph that runs, and what the API tells of its tensors."""
+"""A read model and its description, put together: the graph that runs, and what the API reports of its tensors."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _CHANNELS_FIRST = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW
 
 
 class TensorBuffer:
-    """Memory of one tensor, not cached, and the C structure that tells of it.
+    """Memory of one tensor, not cached, and the C structure that describes it.
 
     Args:
         spec: What the model says of the tensor.

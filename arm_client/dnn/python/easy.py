@@ -49,7 +49,7 @@ _left: deque[Callable[[], object]] = deque()  # by finalizers that came at a bad
 
 @dataclass(frozen=True)
 class TensorProperties:
-    """What pyeasy_dnn tells of a tensor, and what the C structure tells beyond it.
+    """What pyeasy_dnn has of a tensor, and what the C structure has beyond it.
 
     Attributes:
         tensor_type: "NV12", "RGB" and so on for pictures, else the name of ``dtype``.
@@ -120,8 +120,8 @@ class Tensor:
 
     def __repr__(self) -> str:
         """Name, type, layout and shape."""
-        told = self.properties
-        return f"<Tensor {self.name!r} {told.tensor_type} {told.layout} {list(told.shape)}>"
+        shown = self.properties
+        return f"<Tensor {self.name!r} {shown.tensor_type} {shown.layout} {list(shown.shape)}>"
 
 
 class Model:
@@ -347,7 +347,7 @@ def _sources(source: Any) -> list[Path | bytes | memoryview]:
 
 
 def properties_of(spec: TensorSpec) -> TensorProperties:
-    """What pyeasy_dnn tells of a tensor."""
+    """What pyeasy_dnn has of a tensor."""
     rule = spec.quantization or Quantization(hbDNNQuantiType.NONE)
     dtype = np.dtype(np.uint8) if spec.image else spec.graph_dtype
     return TensorProperties(

@@ -98,7 +98,7 @@ class Plan:
         Args:
             proto: The model.
             label: What to call it in a message.
-            notes: What was decided about it before; logged now and told with the plan's own.
+            notes: What was decided about it before; logged now, and listed with the plan's own.
 
         Raises:
             ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL.

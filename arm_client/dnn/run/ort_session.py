@@ -103,7 +103,7 @@ def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
 
 
 def output_types(session: ort.InferenceSession) -> dict[str, ValueInfoProto]:
-    """Types of a session's outputs, as onnxruntime inferred them. A scalar is told as an unknown rank is: no shape.
+    """Types of a session's outputs, as onnxruntime inferred them. A scalar looks like an unknown rank: no shape.
 
     Raises:
         ModelError: INCOMPATIBLE_MODEL: a type that cannot go from one session to another.

@@ -1,4 +1,4 @@
-"""Steps of a plan: what runs segments and layers, what an observer is told, what a layer's InferShape says."""
+"""Steps of a plan: what runs segments and layers, what an observer gets, what a layer's InferShape returns."""
 
 from __future__ import annotations
 
@@ -87,15 +87,15 @@ def infer_shape(layer: Layer, bottom: list[TensorType | None], node: NodeInfo) -
     Raises:
         ModelError: INCOMPATIBLE_MODEL: it fails, or says something else than TensorTypes.
     """
-    told = call_layer(lambda: layer.InferShape(bottom), node, f"InferShape({bottom})")
-    return list(call_layer(lambda: _tensor_types(told), node, "InferShape"))
+    returned = call_layer(lambda: layer.InferShape(bottom), node, f"InferShape({bottom})")
+    return list(call_layer(lambda: _tensor_types(returned), node, "InferShape"))
 
 
-def _tensor_types(told: object) -> list[TensorType]:
-    if isinstance(told, TensorType) or not isinstance(told, Iterable):
-        raise TypeError(f"it gave {told!r}; give a list with a TensorType(shape, dtype) for each output")
+def _tensor_types(returned: object) -> list[TensorType]:
+    if isinstance(returned, TensorType) or not isinstance(returned, Iterable):
+        raise TypeError(f"it gave {returned!r}; give a list with a TensorType(shape, dtype) for each output")
     types = []
-    for one in told:
+    for one in returned:
         if not isinstance(one, TensorType):
             raise TypeError(f"it gave {one!r} in its list, which is no TensorType(shape, dtype)")
         shape = None if one.shape is None else tuple(operator.index(size) for size in one.shape)

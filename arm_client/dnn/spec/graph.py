@@ -102,7 +102,7 @@ class Graph:
         self._known: dict[str, ValueInfoProto] | None = None
 
     def info(self, at: int) -> NodeInfo:
-        """What a layer is told of the node at an index."""
+        """What a layer gets to know of the node at an index."""
         if at not in self._infos:
             self._infos[at] = self._describe(self.nodes[at], is_nested=False)
         return self._infos[at]

@@ -62,13 +62,13 @@ def set_batch(model: ModelProto, batch: int) -> None:
         known, found = before[value.name], inferred[value.name]
         # Where inference knows nothing, the first size is taken on trust; onnxruntime says when it was wrong.
         is_known = found.type.tensor_type.HasField("shape")
-        told = shape_of(found) if is_known else (DYNAMIC, *known[1:])
-        if not known or known[0] not in {1, batch, DYNAMIC} or told[:1] not in {(batch,), (DYNAMIC,)}:
+        shape = shape_of(found) if is_known else (DYNAMIC, *known[1:])
+        if not known or known[0] not in {1, batch, DYNAMIC} or shape[:1] not in {(batch,), (DYNAMIC,)}:
             raise incompatible(
-                f"input_batch is {batch}, and the output {value.name!r} then has the shape {list(told)}: the graph "
+                f"input_batch is {batch}, and the output {value.name!r} then has the shape {list(shape)}: the graph "
                 "computes a batch of its own, perhaps by a Reshape to fixed sizes. Leave input_batch away."
             )
-        sizes = [size if size != DYNAMIC or at >= len(known) else known[at] for at, size in enumerate(told)]
+        sizes = [size if size != DYNAMIC or at >= len(known) else known[at] for at, size in enumerate(shape)]
         _write_shape(value, (batch, *sizes[1:]))
 
 

@@ -223,7 +223,7 @@ def _checked_bytes(name: str, size: int) -> int:
 def fill_properties(spec: TensorSpec, target: hbDNNTensorProperties) -> None:
     """Fill a caller's structure, as hbDNNGetInputTensorProperties does; every field is written.
 
-    Zero points are int8 in the C structure: a U8 tensor's beyond 127 is told by its low 8 bits, as 200 is by -56.
+    Zero points are int8 in the C structure: a U8 tensor's beyond 127 stands there as its low 8 bits: 200 as -56.
     `TensorSpec.quantization` has the whole number.
     """
     fill_shape(target.validShape, spec.valid_shape)

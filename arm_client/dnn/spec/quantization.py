@@ -77,7 +77,7 @@ def dequantize(values: ArrayLike, quantization: Quantization) -> NDArray[np.floa
 
 
 def as_shift(quantization: Quantization) -> Quantization:
-    """The same rule told as SHIFT, when it is one: zero points 0, scales 1, 1/2, 1/4 ... 2^-126; else as it is.
+    """The same rule as SHIFT, when it is one: zero points 0, scales 1, 1/2, 1/4 ... 2^-126; else as it is.
 
     The stored numbers and what they stand for do not change, only how the tensor's properties tell it.
     """

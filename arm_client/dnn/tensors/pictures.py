@@ -62,8 +62,8 @@ def type_given(name: str, model_type: hbDNNDataType, given: int) -> hbDNNDataTyp
     if given == model_type or (model_type in NV12 and given in NV12):
         return hbDNNDataType(given)
     allowed = "NV12 and NV12_SEPARATE" if model_type in NV12 else model_type.name
-    told = next((member.name for member in hbDNNDataType if member == given), str(given))
-    raise bad_argument(f"The input {name!r} has the tensorType {told}; the model takes {allowed}.")
+    name_of_type = next((member.name for member in hbDNNDataType if member == given), str(given))
+    raise bad_argument(f"The input {name!r} has the tensorType {name_of_type}; the model takes {allowed}.")
 
 
 def pictures_of(
