@@ -213,7 +213,7 @@ def perf(**flags: Any) -> None:
         if is_text:
             click.echo(progress_line(summary))
 
-    summary = perf(model, frame, _control(flags), load, told=tell, started=profile.clear, shows_progress=is_text)
+    summary = perf(model, frame, _control(flags), load, on_cycle=tell, started=profile.clear, shows_progress=is_text)
     if flags["profile_path"] is not None:
         profile.write(
             flags["profile_path"],
@@ -241,7 +241,7 @@ def _frame(model: Any, flags: dict[str, Any]) -> Any:
     from hbrt import settings
 
     settings.check()
-    session.default()  # else the first tensor would be told that it gets no memory
+    session.default()  # else the first tensor would be refused memory
     return frame_of(model, flags["input_file"], flags["roi"], flags["input_valid_shape"], roi_infer=flags["roi_infer"])
 
 

@@ -91,10 +91,10 @@ def with_all_outputs(proto: ModelProto) -> ModelProto:
     copy = onnx.ModelProto()
     copy.CopyFrom(inferred)
     known = {value.name: value for value in copy.graph.value_info}
-    told = {value.name for value in copy.graph.output}
+    listed = {value.name for value in copy.graph.output}
     for node in copy.graph.node:
         for name in node.output:
             value = known.get(name)
-            if name and name not in told and value is not None and value.type.HasField("tensor_type"):
+            if name and name not in listed and value is not None and value.type.HasField("tensor_type"):
                 copy.graph.output.append(value)
     return copy

@@ -1,4 +1,4 @@
-"""The models that ``hrt_model_exec`` is given: loaded, chosen by name, and what it tells of their tensors."""
+"""The models that ``hrt_model_exec`` is given: loaded, chosen by name, and what it shows of their tensors."""
 
 from __future__ import annotations
 
@@ -120,45 +120,45 @@ def source_of(tensor: Tensor) -> str:
 
 
 def _lines(tensor: Tensor, *, is_input: bool) -> list[str]:
-    told = tensor.properties
+    shown = tensor.properties
     lines = [f"name: {tensor.name}"]
     if is_input:
         lines.append(f"input source: {source_of(tensor)}")
     lines += [
-        f"valid shape: {_shape(told.shape)}",
-        f"aligned shape: {_shape(told.aligned_shape)}",
-        f"aligned byte size: {told.aligned_byte_size}",
+        f"valid shape: {_shape(shown.shape)}",
+        f"aligned shape: {_shape(shown.aligned_shape)}",
+        f"aligned byte size: {shown.aligned_byte_size}",
         f"tensor type: {tensor.spec.tensor_type.name}",
         f"tensor layout: {tensor.spec.layout.name}",
-        f"quanti type: {told.quanti_type}",
-        f"stride: {_shape(told.stride)}",
+        f"quanti type: {shown.quanti_type}",
+        f"stride: {_shape(shown.stride)}",
     ]
-    if told.quanti_type == "SCALE":
-        lines += [f"scale data: {_values(told.scale_data)}", f"zero point data: {_values(told.zero_point_data)}"]
-    if told.quanti_type == "SHIFT":
-        lines.append(f"shift data: {_values(told.shift_data)}")
-    if max(told.scale_data.size, told.shift_data.size) > 1:
-        lines.append(f"quantize axis: {told.quantize_axis}")
+    if shown.quanti_type == "SCALE":
+        lines += [f"scale data: {_values(shown.scale_data)}", f"zero point data: {_values(shown.zero_point_data)}"]
+    if shown.quanti_type == "SHIFT":
+        lines.append(f"shift data: {_values(shown.shift_data)}")
+    if max(shown.scale_data.size, shown.shift_data.size) > 1:
+        lines.append(f"quantize axis: {shown.quantize_axis}")
     return lines
 
 
 def _tensor_document(tensor: Tensor, *, is_input: bool) -> dict[str, Any]:
-    told = tensor.properties
+    shown = tensor.properties
     document: dict[str, Any] = {"name": tensor.name}
     if is_input:
         document["input_source"] = source_of(tensor)
     return document | {
-        "valid_shape": list(told.shape),
-        "aligned_shape": list(told.aligned_shape),
-        "aligned_byte_size": told.aligned_byte_size,
+        "valid_shape": list(shown.shape),
+        "aligned_shape": list(shown.aligned_shape),
+        "aligned_byte_size": shown.aligned_byte_size,
         "tensor_type": tensor.spec.tensor_type.name,
         "tensor_layout": tensor.spec.layout.name,
-        "quanti_type": told.quanti_type,
-        "stride": list(told.stride),
-        "scale_data": told.scale_data.tolist(),
-        "zero_point_data": told.zero_point_data.tolist(),
-        "shift_data": told.shift_data.tolist(),
-        "quantize_axis": told.quantize_axis,
+        "quanti_type": shown.quanti_type,
+        "stride": list(shown.stride),
+        "scale_data": shown.scale_data.tolist(),
+        "zero_point_data": shown.zero_point_data.tolist(),
+        "shift_data": shown.shift_data.tolist(),
+        "quantize_axis": shown.quantize_axis,
     }
 
 

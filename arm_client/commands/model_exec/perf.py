@@ -30,7 +30,7 @@ class Load:
         seconds: How long; wins over ``frames``.
         threads: How many run frames at once.
         warms_up: Whether each thread runs a frame that is not counted first.
-        cycle: After so many frames ``told`` is called.
+        cycle: After so many frames ``on_cycle`` is called.
         timeout_ms: Time limit of a task; 0 for none.
     """
 
@@ -48,7 +48,7 @@ def perf(
     ctrl: hbDNNInferCtrlParam,
     load: Load,
     *,
-    told: Callable[[Summary], None],
+    on_cycle: Callable[[Summary], None],
     started: Callable[[], None] = lambda: None,
     shows_progress: bool = False,
 ) -> Summary:
@@ -59,7 +59,7 @@ def perf(
         frame: What it is given; each thread has tensors of its own that hold it.
         ctrl: How tasks are scheduled.
         load: How much is run.
-        told: Gets the summary so far after every ``load.cycle`` frames.
+        on_cycle: Gets the summary so far after every ``load.cycle`` frames.
         started: Called when all threads have warmed up, before the first frame that counts.
         shows_progress: Whether standard error, when it is a terminal, shows how far it is.
 
@@ -76,7 +76,7 @@ def perf(
             for runner in runners:
                 runner.run(ctrl, load.timeout_ms)
         started()
-        return _Run(runners, ctrl, load, told).summary(shows_progress=shows_progress)
+        return _Run(runners, ctrl, load, on_cycle).summary(shows_progress=shows_progress)
     finally:
         for runner in runners:
             runner.free()
@@ -86,9 +86,9 @@ class _Run:
     """One measurement."""
 
     def __init__(
-        self, runners: list[Runner], ctrl: hbDNNInferCtrlParam, load: Load, told: Callable[[Summary], None]
+        self, runners: list[Runner], ctrl: hbDNNInferCtrlParam, load: Load, on_cycle: Callable[[Summary], None]
     ) -> None:
-        self._runners, self._ctrl, self._load, self._told = runners, ctrl, load, told
+        self._runners, self._ctrl, self._load, self._on_cycle = runners, ctrl, load, on_cycle
         self._lock = threading.Lock()
         self._latencies = Latencies()
         self._taken = 0
@@ -143,7 +143,7 @@ class _Run:
                 return
             run_time_ms = (time.perf_counter() - self._start) * 1e3
             summary = self._latencies.summary(run_time_ms, self._load.threads, is_last=False)
-        self._told(summary)
+        self._on_cycle(summary)
 
 
 @contextmanager
