@@ -28,7 +28,7 @@ class ForwardedTasks(TaskSlots):
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         super().__init__(link, spins=spins)
-        # A slot's handle and state, between the threads that release and the one that hears of ends. Reentrant, since a
+        # A slot's handle and state, between the threads that release and the one that takes in ends. Reentrant, since a
         # finalizer or a signal's handler may release another slot's task in the middle, in the same thread.
         self.table = threading.RLock()
 

@@ -70,7 +70,7 @@ class Questions:
         return number
 
     def _undo_left(self, number: int, question: Question) -> None:
-        """Undo an answer that nobody takes, once: by its asker or by the carrier, whoever is later."""
+        """Undo an answer that nobody takes, once: by its asker or by the carrier, the later of the two."""
         if question.answer is None or self._open.pop(number, None) is None:
             return
         if question.undo is not None:

@@ -1,4 +1,4 @@
-"""The way to a board's relay: find one, start one, say who this process is, and hear of its end."""
+"""The way to a board's relay: find one, start one, say who this process is, and notice its end."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _EVENTS, _NOBLOCK, _POLLIN = int(zmq.EVENTS), int(zmq.NOBLOCK), int(zmq.POLLIN)
 class RelayChannel:
     """A connection to a relay that has welcomed this process. One thread at a time may use it.
 
-    A thread of the channel's own hears of the relay: its last words, its end, its silence.
+    A thread of the channel's own watches the relay: its last messages, its end, its silence.
     """
 
     def __init__(

@@ -65,7 +65,7 @@ class RelayTasks(ForwardedTasks):
         self._parents: RelayChannel | None = None
         self._opening = threading.RLock()
         self._heard_at = 0.0
-        self._pinged_at = 0.0  # 0 when no beat is owed
+        self._pinged_at = 0.0  # 0 when no answer is due
         self._lost: dict[int, _Lost] = {}  # by handle, until it is released
 
     # -- submit
@@ -131,7 +131,7 @@ class RelayTasks(ForwardedTasks):
             return 0
 
     def _take_in(self, channel: RelayChannel) -> bool:
-        """Take in one frame of the relay; False when none has come, or it lets this process go."""
+        """Take in one frame of the relay; False when none has come, or it ends the session."""
         with self.table:
             raw = channel.take() if self._channel is channel else None
         if raw is None:
@@ -143,16 +143,16 @@ class RelayTasks(ForwardedTasks):
             self._lose(channel, Status.HB_DSP_RELAY_LOST, f"The relay broke the protocol. {error}")
             return False
         if kind == Kind.END:
-            eventfd_write(self.link.doorbell, 1)  # who waits looks into the slot
+            eventfd_write(self.link.doorbell, 1)  # a waiting thread reads the slot
         elif kind in {Kind.GONE, Kind.REFUSED}:
             is_board_lost = kind == Kind.GONE and fields[0] == Status.HB_DSP_BOARD_LOST
             status = Status.HB_DSP_BOARD_LOST if is_board_lost else Status.HB_DSP_RELAY_LOST
-            self._lose(channel, status, f"The relay has let go of this process. {fields[1]}")
+            self._lose(channel, status, f"The relay has ended the session of this process. {fields[1]}")
             return False
         return True
 
     def _on_look(self, channel: RelayChannel) -> None:
-        """By the channel's thread: hear the relay; ask a silent one for a sign of life, and give a dead one up."""
+        """By the channel's thread: take in the relay's frames; ping a silent relay, and give a dead one up."""
         while self._take_in(channel):
             pass
         now = time.monotonic()
@@ -173,7 +173,7 @@ class RelayTasks(ForwardedTasks):
 
     def _on_death(self, channel: RelayChannel) -> None:
         while self._take_in(channel):
-            pass  # its last words
+            pass  # its last messages
         self._lose(
             channel,
             Status.HB_DSP_RELAY_LOST,
@@ -200,7 +200,7 @@ class RelayTasks(ForwardedTasks):
         eventfd_write(self.link.doorbell, 1)
         for slot in slots:
             if not self.link.fault:
-                self.drop(slot)  # after the callers heard: a relay that was stopped may hold the claim lock
+                self.drop(slot)  # after the callers wake: a relay that was stopped may hold the claim lock
         channel.close()
 
     # -- wait, look, release
@@ -241,7 +241,7 @@ class RelayTasks(ForwardedTasks):
         with self.table:
             channel, self._channel = self._channel, None
             if channel is not None:
-                with contextlib.suppress(zmq.ZMQError):  # a relay that takes no more hears of it from the daemon
+                with contextlib.suppress(zmq.ZMQError):  # the daemon reports it to a relay that takes no more
                     channel.send(encode(Kind.BYE), _NOBLOCK)
         if channel is not None:
             channel.close(BYE_LINGER_MS)

@@ -1,6 +1,6 @@
 """The connection to a board's relay on another machine, and the thread that keeps it.
 
-The thread alone uses the sockets: it sends what others put, hands over what comes, and tells of the connection's end,
+The thread alone uses the sockets: it sends what others put, hands over what comes, and reports the connection's end,
 which ZeroMQ finds by its heartbeats, also while this program computes and no Python runs.
 """
 
@@ -87,7 +87,7 @@ class RemoteChannel:
     def ring(self) -> None:
         """Have the thread of this connection look into ``outbox``."""
         with self._bell_lock:
-            if self._bell >= 0:  # else the thread has ended, and has told so
+            if self._bell >= 0:  # else the thread has ended, and has reported it
                 os.eventfd_write(self._bell, 1)
 
     def close(self) -> None:
@@ -131,7 +131,7 @@ class RemoteChannel:
             status, why = int(error.status), str(error)
         except MalformedMessageError as error:
             why = f"The relay at {self._board.name} broke the protocol. {error}"
-        except Exception as error:  # noqa: BLE001 - whoever waits must not wait for a thread that has failed
+        except Exception as error:  # noqa: BLE001 - a caller must not wait for a thread that has failed
             import traceback
 
             traceback.print_exc()

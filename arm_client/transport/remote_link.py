@@ -133,7 +133,7 @@ class RemoteLink(Link):
     def _frames_of(self, verb: str, args: dict[str, Any]) -> Callable[[int], FrameSource]:
         def frames_for(number: int) -> FrameSource:
             if verb in {"free", "unregister"}:
-                # Whoever else uses the block then has all bytes, and the board finds overruns.
+                # Every other user of the block then has all bytes, and the board finds overruns.
                 yield from self._changes(args["phy"])
                 self.memory.leave(args["phy"], is_owned=verb == "free")
             yield 0, encode(Kind.REQUEST, encode_request(ControlRequest(number, verb, args)))
@@ -296,7 +296,7 @@ class RemoteLink(Link):
         raise RequestRefusedError(Status.HB_DSP_PERMISSION, f"{nonce!r}: a remote program holds no lease here.")
 
     def tell(self, verb: str, **args: Any) -> None:
-        """As ``Link.tell``; a board of another machine asks nothing, and is told nothing."""
+        """As ``Link.tell``; a board of another machine asks nothing, and gets nothing."""
 
     def watch_lease(self) -> None:
         """Nothing to do: the connection's thread rings the doorbell when the board goes."""
@@ -316,7 +316,7 @@ class RemoteLink(Link):
         return self._why or f"The connection to {self.paths.name} is gone; connect again."
 
     def close(self) -> None:
-        """Detach: the relay lets go of this process's lease."""
+        """Detach: the relay ends this process's lease."""
         self.is_parting = False
         self.detach()
         self._channel.close()

@@ -76,7 +76,7 @@ class RemoteTasks(ForwardedTasks):
         eventfd_write(self.link.doorbell, 1)
 
     def _ask_of(self, kind: Kind, handle: int) -> State | None:
-        """What the relay says of a task, once it has done what it was told; None when the way to it is gone."""
+        """State of a task at the relay, after it has done what the frame asks; None when the connection is gone."""
 
         def frames_for(number: int) -> FrameSource:
             yield 0, encode(kind, number, handle)
@@ -91,9 +91,9 @@ class RemoteTasks(ForwardedTasks):
         state = super().state(handle)
         if state is not State.READY or self.link.fault:
             return state
-        told = self._ask_of(Kind.ASK, handle)
+        there = self._ask_of(Kind.ASK, handle)
         state = super().state(handle)
-        return told if state is State.READY and told is State.RUNNING else state
+        return there if state is State.READY and there is State.RUNNING else state
 
     def _cancel(self, slot: int) -> bool:
         at = self.states + slot

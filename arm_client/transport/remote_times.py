@@ -15,7 +15,7 @@ def by_local_clock(answer: Answer, ahead_ns: int, submitted_ns: int, now_ns: int
         answer: As the board wrote it, in nanoseconds of its monotonic clock.
         ahead_ns: By how much the board's clock is believed to be ahead of this machine's.
         submitted_ns: When this machine submitted the task.
-        now_ns: When it heard of the end.
+        now_ns: When the end's message came.
     """
     times = [time_ns for time_ns in (answer.claim_ns, answer.start_ns, answer.done_ns) if time_ns]
     if times:
