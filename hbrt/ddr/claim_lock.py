@@ -4,8 +4,8 @@ Robust means that the kernel lets it go when its holder dies, however it dies; w
 which is safe because every slot is judged by its own state byte. Taking it orders memory on every CPU. A C program uses
 it as it is: ``pthread_mutex_t`` at ``layout.CLAIM_LOCK``.
 
-A holder that is stopped keeps it, so nobody waits for it without a way out: who waits looks again after each slice,
-between which signals are handled, and gives up in the end. Who gave a holder up does not wait for it again for a while.
+A holder that is stopped keeps it, so no thread waits for it without a way out: it looks again after each slice, between
+which signals are handled, and gives up in the end. It then does not wait for that holder again for a while.
 
 Measured: 0.2 us for a free lock through ctypes, against 0.9 us for flock, which a call pays on its critical path.
 """
@@ -51,7 +51,7 @@ class ClaimLockError(RequestRefusedError):
 
 
 class ClaimLockHeldError(ClaimLockError):
-    """Whoever holds it does not let it go."""
+    """Its holder does not release it."""
 
 
 class ClaimLockBrokenError(ClaimLockError):
@@ -102,7 +102,7 @@ class ClaimLock:
             gives_up: Asked every SLICE_SECONDS whether to wait no longer; None waits for PATIENCE_SECONDS.
 
         Raises:
-            ClaimLockHeldError: its holder does not let it go. ClaimLockBrokenError: the mutex cannot be recovered, or
+            ClaimLockHeldError: its holder does not release it. ClaimLockBrokenError: the mutex cannot be recovered, or
                 was never made.
         """
         if code == errno.EBUSY:
@@ -142,7 +142,7 @@ class ClaimLock:
         return self._word.value & _THREAD
 
     def why_held(self) -> str:
-        """A sentence when the lock's holder, stopped or dead, cannot let it go; else empty."""
+        """A sentence when the lock's holder, stopped or dead, cannot release it; else empty."""
         thread = self.thread
         who = holder(thread)
         if not thread or self.thread != thread or not (who.is_stopped or who.has_gone):
@@ -162,5 +162,5 @@ class ClaimLock:
             return False
         self._word.value = _OWNER_DIED | _WAITERS
         with contextlib.suppress(ClaimLockHeldError), self:
-            pass  # letting it go wakes whoever waits
+            pass  # its release wakes the waiting threads
         return True

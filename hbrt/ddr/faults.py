@@ -1,8 +1,8 @@
-"""Memory faults (SIGSEGV, SIGBUS) of this process, for who can mend one or say what it means.
+"""Memory faults (SIGSEGV, SIGBUS) of this process, for the handlers that can repair one or say what it means.
 
 The handler is Python's, called by the fault itself: a fault of device memory comes out of a copy or a loop over arrays,
-where the interpreter is whole. A fault that nobody mends goes to whoever handled it before, as if this module were not
-there. Emulator: on a board an MMU, or nobody, would notice.
+where the interpreter is whole. A fault that nobody repairs goes to the handler before this one, as if this module did
+not exist. Emulator: on a board an MMU, or nobody, would notice.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _handle(number: int, info: int, context: int) -> None:
             return
     except BaseException:  # noqa: BLE001 - the fault would come again for ever
         os.write(2, b"hbrt: the handler of a memory fault failed\n")
-    # Whoever was there before handles it: the instruction faults again when this returns.
+    # The handler before this one handles it: the instruction faults again when this returns.
     _sigaction(number, ctypes.byref(_before[number]), None)
     if is_sent:
         os.kill(os.getpid(), number)

@@ -298,7 +298,7 @@ class DdrTables:
         self._mark(phy_addr, reserved_bytes, block_id)
 
     def remove(self, block_id: int, reserved_bytes: int, client_id: int = 0, freed_at: str = "") -> None:
-        """Withdraw a block: who uses its address still is told who freed it, and where."""
+        """Withdraw a block: a later use of its address gets a sentence that says who freed it, and where."""
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         phy_addr, size_bytes, _, _ = BLOCK.unpack_from(self._ddr.map, record)
         self._mark(phy_addr, reserved_bytes, BLOCK_FREED | block_id)

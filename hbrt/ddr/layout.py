@@ -54,7 +54,7 @@ CLIENT_RECORD_BYTES = 64
 CLIENT_ASLEEP = 0  # u8: 1 while the client waits for its doorbell
 CLIENT_SLEEPS = 1  # u8: 1 while polling costs the client more than it saves: cores that answer it do not poll
 CLIENT_CHECKS = 2  # u8: what is watched in its tasks, a Check of hbrt.findings.checks
-CLIENT_ASKED = 3  # u8: 1 when the daemon asks where the client waits; who sleeps answers by the verb "waits"
+CLIENT_ASKED = 3  # u8: 1 when the daemon asks where the client waits; a sleeping client answers by the verb "waits"
 CLIENT_PID = 4  # u32
 CLIENT_COUNT = 1024
 
@@ -70,8 +70,8 @@ BLOCK_RECORD_BYTES = 64
 BLOCK = struct.Struct("<QQIH")
 BLOCK_SHARERS = 24  # u16[20]: ids of clients that registered the block, 0 for none
 BLOCK_MAX_SHARERS = 20
-# A freed block's pages and record stay as they are until the address is given out again, so that who uses it still
-# can be told whose it was and where it was freed: the end of "file:line" in place of the clients' ids.
+# A freed block's pages and record stay as they are until the address is given out again, so that a message about
+# a late use can name its owner and the line that freed it: the end of "file:line" in place of the clients' ids.
 BLOCK_FREED = 1 << 31  # with the block's id, in the page table
 BLOCK_FREED_AT = BLOCK_SHARERS
 BLOCK_FREED_AT_BYTES = 2 * BLOCK_MAX_SHARERS

@@ -1,4 +1,4 @@
-"""Private pages in place of shared ones: the last bytes of blocks that a process let go and still looks at.
+"""Private pages in place of shared ones: the last bytes of blocks that a process freed and still reads.
 
 A view holds an address, so its bytes cannot move. When the block goes, the pages at that address are exchanged in one
 step for a copy that belongs to this process alone: the view keeps the last bytes, and no other program sees a write.

@@ -1,4 +1,4 @@
-"""A program keeps the claim lock: it is stopped with it in hand, or dies so that the kernel does not let it go."""
+"""A program keeps the claim lock: it is stopped with it in hand, or dies so that the kernel does not release it."""
 
 from __future__ import annotations
 

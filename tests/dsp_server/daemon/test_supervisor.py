@@ -213,7 +213,7 @@ def test_daemon_can_be_ended_while_its_image_loads(
     os.kill(pid, number)
     starter.join()
     assert said
-    assert "It was told to end before its cores ran." in said[0]
+    assert "It was stopped before its cores ran." in said[0]
     assert not directory.exists()
 
 

@@ -1,4 +1,4 @@
-"""The claim lock while its holder does not let it go: stopped, or dead with nobody that could take the lock back."""
+"""The claim lock while its holder does not release it: stopped, or dead with nobody that could take the lock back."""
 
 from __future__ import annotations
 
