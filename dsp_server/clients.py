@@ -30,7 +30,7 @@ class Client:
         self.slots: list[int] = []
         self.attached_at = time.time()
         self.has_left = self.has_left_blocks = False  # the tasks, and blocks, that it leaves were looked for
-        self.told: str | None = None  # where it waits, since it was asked; see daemon/wait_look.py
+        self.wait_report: str | None = None  # where it waits, since it was asked; see daemon/wait_look.py
         self.has_gone = False  # its lease has closed; the record stays while a core runs one of its tasks
 
 

@@ -81,7 +81,7 @@ class Block:
         self.image = whole[:size_bytes] if whole is not None else None
         self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
-        self.is_reported = False  # the program has heard that it did not clean this block
+        self.is_reported = False  # a finding says that the program did not clean this block
         self.is_given = False  # to a task, which may have written it, since it was invalidated
         self.is_shared_reported = False  # likewise, that two unfinished tasks use it
         self.is_stale_reported = False  # likewise, that the CPU read what a task had changed

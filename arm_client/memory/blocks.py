@@ -43,10 +43,10 @@ class Blocks:
         self._abandoned: deque[Block] = deque()
         self.freed = Freed(link)
         self.is_strict = is_strict
-        # What strict mode asks to hear of: a range of a cached block that was flushed.
+        # Set by strict mode: called when a range of a cached block was flushed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
         self.before_flush: Callable[[Block, int, int, int], None] | None = None  # the same, before it is, with the flag
-        # What the check memory asks to hear of: a block that is freed once more, and where.
+        # Set by the check memory: called when a block is freed once more, with the line.
         self.on_double_free: Callable[[FreedBlock, str], None] | None = None
         self.on_late_flush: Callable[[FreedBlock], None] | None = None
 
@@ -108,7 +108,7 @@ class Blocks:
                 raise
 
     def free_managed(self) -> None:
-        """Free what the process's own objects hold, or have let go of: at an orderly end none of it is a leak."""
+        """Free what the process's own objects hold or have dropped: at an orderly end none of it is a leak."""
         for block in list(self._blocks.values()):
             block.spill()
         try:
@@ -157,7 +157,7 @@ class Blocks:
 
         Args:
             phy_addr: Where it starts.
-            freed_at: What a late use is told; empty for the program's file and line.
+            freed_at: What a message about a late use names; empty for the program's file and line.
 
         Raises:
             RequestRefusedError: HB_SYS_NOT_ALLOCATED when none starts there (freed before, never allocated, foreign).

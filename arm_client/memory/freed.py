@@ -1,4 +1,4 @@
-"""Blocks that this process freed: their addresses fault, and a late use is told by a sentence before the process ends.
+"""Blocks that this process freed: their addresses fault, and a sentence explains a late use before the process ends.
 
 The range of a freed block is out of reach until the address is given out again, which is as late as possible. So a
 pointer that a program has kept meets a fault, as it might on a board, and never the bytes of another block.

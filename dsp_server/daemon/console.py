@@ -1,6 +1,6 @@
 """The standard error of the program that a private board belongs to: what ops say there, and what the board finds.
 
-The cores write to the log. This copies from it whatever is for the program, as the kernel tells of each write, and so
+The cores write to the log. This copies from it what is for the program, whenever the kernel reports a write, and so
 costs a core nothing. A program that does not read its standard error keeps the daemon waiting for nothing either.
 """
 

@@ -192,7 +192,7 @@ class Control:
         return [found.as_dict() for found in self._leave_lease(client)]
 
     def _told(self, request: ControlRequest) -> None:
-        self._lease(request).told = request.args["text"]
+        self._lease(request).wait_report = request.args["text"]
 
     def _why(self, _: ControlRequest, pending: Pending) -> object:
         self._look(lambda records: self._answer(pending, Status.HB_SYS_SUCCESS, "", records))

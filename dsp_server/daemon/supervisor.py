@@ -1,4 +1,4 @@
-"""A board: its parts, made, joined, and run until told to end. The process around it is in daemon.py.
+"""A board: its parts, made, joined, and run until a stop is asked for. The process around it is in daemon.py.
 
 One thread, one loop. Clients attach over a Unix socket whose connection is their lease; everything else is a control
 request over ZeroMQ. The path of a task does not come by here: the supervisor acts on tasks only when someone died.
@@ -154,7 +154,7 @@ class Supervisor:
         while not self._outcome and not self.stop.is_asked:
             self.loop.step()
         if self.stop.is_asked:
-            raise BoardError("It was told to end before its cores ran.")
+            raise BoardError("It was stopped before its cores ran.")
         status, text = self._outcome[0]
         for kind in (ImageError, ImageLateError):
             if status == kind.status:

@@ -1,4 +1,4 @@
-"""One look at who waits for whom, for ``hbrt why``: the daemon asks programs and cores where they are.
+"""The wait graph at one moment, for ``hbrt why``: the daemon asks programs and cores where they are.
 
 A program answers by the verb "waits" from the thread that sleeps on its doorbell, a core by faulthandler, which works
 also when the op is in C. Neither is waited for longer than ANSWER_SECONDS: one that hangs or is stopped tells nothing.
@@ -74,7 +74,7 @@ class WaitLook:
                 core.child.ask_stack()
         asked = [one for one in self._present() if self._clients.has_unfinished_tasks(one)]
         for client in asked:
-            client.told = None
+            client.wait_report = None
             self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_ASKED] = 1
             self._clients.ring(client.id)
         begin = time.monotonic()
@@ -91,7 +91,7 @@ class WaitLook:
     def _has_told(self, client: Client) -> bool:
         """Whether a program has answered, or cannot: nobody sleeps in it, or it is stopped."""
         is_asleep = self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_ASLEEP]
-        return client.told is not None or client.has_gone or not is_asleep or state_of(client.pid) in STOPPED
+        return client.wait_report is not None or client.has_gone or not is_asleep or state_of(client.pid) in STOPPED
 
     def _present(self) -> list[Client]:
         return [client for client in self._clients.by_id.values() if not client.has_gone]
@@ -126,7 +126,7 @@ class WaitLook:
             "",
             state_of(client.pid) in STOPPED,
             bool(mm[record + CLIENT_ASLEEP]),
-            None if client.told is None else waits_of(client.told),
+            None if client.wait_report is None else waits_of(client.wait_report),
             tuple(core.index for core in self._lifecycle.cores if core.child is not None and core.child.pid in line),
         )
 
