@@ -205,7 +205,10 @@ def slot_record() -> str:
     if [row.name for row in rows] != [*mailbox.Request._fields, *mailbox.Answer._fields]:
         raise ValueError("The names of a slot's fields here are not those of hbrt.mailbox.table.")
     text = Field(
-        layout.SLOT_TEXT, f"char[{layout.SLOT_TEXT_BYTES}]", "text", "UTF-8, no final 0: a sentence or a traceback"
+        layout.SLOT_TEXT,
+        f"char[{layout.SLOT_TEXT_BYTES}]",
+        "text",
+        "UTF-8, no final 0: a sentence or a traceback; until the end of the task, what its program has not cleaned",
     )
     return _rows([*rows, text])
 

@@ -48,6 +48,7 @@ class Block:
         "base",
         "behind",
         "flushed",
+        "flushed_at",
         "image",
         "image_map",
         "is_cached",
@@ -81,6 +82,7 @@ class Block:
         self.image = whole[:size_bytes] if whole is not None else None
         self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
+        self.flushed_at = ""  # file and line of the program's last flush of it, under the check coherence
         self.is_reported = False  # a finding says that the program did not clean this block
         self.is_given = False  # to a task, which may have written it, since it was invalidated
         self.is_shared_reported = False  # likewise, that two unfinished tasks use it

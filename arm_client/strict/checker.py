@@ -32,25 +32,25 @@ from arm_client.strict.report import (
     unclean_pointed,
 )
 from arm_client.strict.rules import (
+    MOST_MARKS,
     MOST_PARAMETER_BYTES,
     WORD_BYTES,
     DataRace,
     Span,
     TaskFootprint,
     data_race,
-    reach,
     words,
 )
 from arm_client.strict.stale import StaleReads
 from arm_client.strict.structures import StructureWatch
+from arm_client.strict.uncleaned import key_of, reach_of, uncleaned_of
 from hbrt import settings
 from hbrt.attach.task_slots import TaskSlots
-from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.findings.checks import Check
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
-from hbrt.types import HB_DSP_RPC_CMD_PING, HB_SYS_MEM_CACHE_INVALIDATE
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,9 +61,7 @@ if TYPE_CHECKING:
     from hbrt.mailbox.submission import Refusal
     from hbrt.mailbox.table import State
 
-NEAR_BYTES = PAGE_BYTES
 FEW_BYTES = 256  # so many are looked at word by word as fast as all at once
-MOST_MARKS = 1024
 _LOWEST_VIRTUAL = 1 << 32
 
 
@@ -145,6 +143,8 @@ class TaskChecker:
         self._entries: list[_Entry] = []
         self._advised: set[str] = set()  # lines
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
+        self._submitting = threading.RLock()  # what is noted for a task and its submission are one
+        self._cores_look = Check.COHERENCE in checks and link.is_watched  # whether an op uses what was not cleaned
         self._all_cores = (1 << link.core_count) - 1
         how, seed = settings.seeded("HBRT_EVICTION")
         self._eviction = Eviction(seed) if how == "random" and blocks.is_strict else None
@@ -166,14 +166,9 @@ class TaskChecker:
             return self._tasks.refuse(Status.HB_DSP_INVALID_ARGUMENT, str(error))
         if entry is None:
             return submit(*given)
-        site, free = call_site(), self._tasks.free
-        likely = free[-1] if free else -1  # the slot that it will have, unless another thread comes in between
-        if likely >= 0:
-            self._link.mailbox.note_site(likely, site)
         try:
-            handle = submit(*given)
-            if handle >= 0 and handle & SLOT_MASK != likely:
-                self._link.mailbox.note_site(handle & SLOT_MASK, site)
+            with self._submitting if self._is_for_core(entry) else contextlib.nullcontext():
+                handle = self._submit(submit, entry, given)
         except BaseException:
             self._forget(entry)
             raise
@@ -182,6 +177,28 @@ class TaskChecker:
         else:
             entry.handle = handle
         return handle
+
+    def _submit(self, submit: Callable[..., int], entry: _Entry, given: tuple[int, ...]) -> int:
+        """Submit a task, and note in its slot what a core wants to know of it."""
+        mailbox, site, free = self._link.mailbox, call_site(), self._tasks.free
+        likely = free[-1] if free else -1  # the slot that it will have, unless another thread comes in between
+        footprint, is_for_core = entry.footprint, self._is_for_core(entry)
+        if likely >= 0:
+            mailbox.note_site(likely, site)
+            if is_for_core:
+                found = uncleaned_of(footprint, self._block_of)
+                mailbox.note_uncleaned(likely, key_of(self._link.client_id, footprint), found)
+        handle = submit(*given)
+        if handle >= 0 and handle & SLOT_MASK != likely:
+            mailbox.note_site(handle & SLOT_MASK, site)
+            if is_for_core:  # it may run already, and not know
+                with contextlib.suppress(MistakeError):
+                    self._check_cache(footprint)
+        return handle
+
+    def _is_for_core(self, entry: _Entry) -> bool:
+        """Whether the core that runs a task sees what the task uses of memory that was not cleaned."""
+        return self._cores_look and entry.footprint.cmd not in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT}
 
     def note_endless_wait(self, caller: str) -> None:
         """Advise a limit for a C name that waits without one; the habits of Python have theirs from the watchdog."""
@@ -242,6 +259,8 @@ class TaskChecker:
 
     def _on_flush(self, block: Block, start: int, end: int) -> None:
         block.is_flushed = True
+        if self._cores_look:
+            block.flushed_at = call_site(MOST_SITE)
         self.mark(block, start, end)
         if self.stale is not None:
             self.stale.note_flush(block)
@@ -287,10 +306,12 @@ class TaskChecker:
         footprint = self._footprint(TaskFootprint(*numbers, into, out))
         if self.structures is not None and (block := self._blocks.holding(input_phy)) is not None:
             self.structures.look_into(cmd, block.address + input_phy - block.phy_addr, input_bytes)
-        if self._blocks.is_strict:
-            self._check_cache(footprint)
-        self._evict()
         entry = _Entry(footprint)
+        if self._blocks.is_strict:
+            self._note_given(footprint)
+            if not self._is_for_core(entry):
+                self._check_cache(footprint)
+        self._evict()
         if self.stale is not None:
             entry.site = call_site(MOST_SITE)
         if not (self._blocks.is_strict or self._looks_for_races):
@@ -374,21 +395,26 @@ class TaskChecker:
         """Whether a word is an address of the CPU's in device memory, such as the one that an image has, too."""
         return word >= _LOWEST_VIRTUAL and self._blocks.is_mapped_at(word)
 
-    def _check_cache(self, footprint: TaskFootprint) -> None:
-        """Report memory of a task that the CPU changed and did not clean."""
-        into, out = footprint.input, footprint.output
-        found = [(at, address) for at, address in footprint.pointers if not into.holds(address)]
-        # Marks come before checks: where one range begins, another ends.
-        for span in (into, out, *(Span(address, address) for _, address in found)):
+    def _note_given(self, footprint: TaskFootprint) -> None:
+        """Note the ranges of this process's blocks that a task names."""
+        spans = footprint.input, footprint.output, *(Span(address, address) for _, address in footprint.beside)
+        for span in spans:
             block = self._block_of(span.start)
             if block is not None and block.image is not None:
                 block.is_given = True
                 self.mark(block, span.start - block.phy_addr, span.end - block.phy_addr)
+
+    def _check_cache(self, footprint: TaskFootprint) -> None:
+        """Report memory of a task that the CPU changed and did not clean, after ``_note_given``.
+
+        Marks come before checks: where one range begins, another ends.
+        """
+        into = footprint.input
         if into.start:
             self.check_input("input block", into.start, into.end - into.start)
         if not footprint.targets and footprint.cmd != HB_DSP_RPC_CMD_PING:
-            self._check_output(out)
-        for at, address in found:
+            self._check_output(footprint.output)
+        for at, address in footprint.beside:
             self._check_pointed(at, address, into)
 
     def _check_output(self, out: Span) -> None:
@@ -401,17 +427,12 @@ class TaskChecker:
             self._find(unclean_output(out, count))
 
     def _check_pointed(self, at: int, address: int, into: Span) -> None:
-        """Report changes from an address on.
-
-        How far the op goes from there is not known. When the program flushes the block at all, it may be at work on
-        another part of it, so only what begins near the address counts.
-        """
+        """Report changes from an address on, when one of them is certain to be in the op's reach."""
         block = self._block_of(address)
         if block is None or block.image is None or block.is_reported or len(block.marks) > MOST_MARKS:
             return
         start = address - block.phy_addr
-        end = reach(start, block.size_bytes, block.marks)
-        near = min(end, start + NEAR_BYTES) if block.is_flushed else end
+        near, end = reach_of(block, start)
         if not unclean_bytes(block, start, near):
             return
         block.is_reported = True

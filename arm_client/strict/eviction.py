@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
-from arm_client.strict.stale import LINE_BYTES
+from hbrt.mailbox.uncleaned import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -19,6 +19,10 @@ MOST_PARAMETER_BYTES = PAGE_BYTES
 """So many bytes of an input block are searched. A larger block is data, rather than a structure."""
 
 
+MOST_MARKS = 1024
+"""So many places that a program has named are kept of a block."""
+
+
 class Span(NamedTuple):
     """A physical range: its first address, and the one after its last."""
 
@@ -65,6 +69,11 @@ class TaskFootprint(NamedTuple):
     def targets(self) -> frozenset[int]:
         """Addresses in its structure that lie in its output block: what the op is told to write there, and where."""
         return frozenset(address for _, address in self.pointers if self.output.holds(address))
+
+    @property
+    def beside(self) -> list[tuple[int, int]]:
+        """The addresses in its structure that lie outside the structure, by their offset there."""
+        return [(at, address) for at, address in self.pointers if not self.input.holds(address)]
 
     @property
     def sources(self) -> frozenset[int]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.strict.report import Mistake
 from hbrt.ddr.faults import no_fault, on_fault
@@ -17,6 +17,7 @@ from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.ddr.private_pages import mprotect
 from hbrt.findings.record import Place
 from hbrt.findings.text import counted
+from hbrt.mailbox.uncleaned import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
 
-LINE_BYTES: Final = 64
-"""A cache line; emulator's choice, that of the Cortex-A55 of the J5."""
 _RUNTIME = {"arm_client", "hbrt"}
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 

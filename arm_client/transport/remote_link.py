@@ -44,6 +44,7 @@ class RemoteLink(Link):
     """This process's attachment to a board of another machine."""
 
     paths: RemoteBoard
+    is_watched = False
 
     def __init__(self, paths: RemoteBoard) -> None:
         """Attach.

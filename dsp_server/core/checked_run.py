@@ -51,7 +51,9 @@ def run_op(
     has_raised = True
     try:
         site = core.mailbox.site(slot)
-        result = run_checked(function, Call(op.cmd, op.name, views, engines, core.use_engines, checks, site))
+        uncleaned = core.mailbox.take_uncleaned(slot) if checks & Check.COHERENCE else ()
+        call = Call(op.cmd, op.name, views, engines, core.use_engines, checks, site, uncleaned)
+        result = run_checked(function, call)
         has_raised = False
     finally:
         if core.engines.idma is not engines.idma:

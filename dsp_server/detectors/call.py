@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dsp_server.hardware.cycles import CycleCounter
     from dsp_server.hardware.descriptors import Idma
     from dsp_server.hardware.tile_manager import TileManager
+    from hbrt.mailbox.uncleaned import Uncleaned
 
 
 _NO_TRACER: Final = object()
@@ -38,6 +39,7 @@ class Call:
         use_engines: Makes others the core's until the op has ended.
         checks: What is watched.
         submitted_at: ``file:line`` of the program that submitted the task; empty when it is not known.
+        uncleaned: What the CPU changed and did not clean of the memory that the task may use.
     """
 
     def __init__(
@@ -49,9 +51,10 @@ class Call:
         use_engines: Callable[[TileManager, CycleCounter, Idma], None],
         checks: Check,
         submitted_at: str = "",
+        uncleaned: Sequence[Uncleaned] = (),
     ) -> None:
         self.cmd, self.op, self.checks = cmd, op, checks
-        self.submitted_at = submitted_at
+        self.submitted_at, self.uncleaned = submitted_at, uncleaned
         self.input, self.output = views
         self.tile_manager, self.counter, self.idma = engines
         self._use_engines = use_engines
@@ -68,6 +71,15 @@ class Call:
         """Give the op another TCM and another iDMA engine; the core sweeps them, and takes its own back."""
         self.tile_manager, self.idma = tile_manager, idma
         self._use_engines(tile_manager, self.counter, idma)
+
+    @property
+    def submitted(self) -> str:
+        """Sentence on where the task was submitted, with a space before it; empty where that is not known."""
+        return f" The task was submitted at {self.submitted_at}." if self.submitted_at else ""
+
+    def task_place(self) -> Place:
+        """The submission of the task, as a side of a mistake."""
+        return Place("submitted", self.submitted_at or None, cmd=self.cmd)
 
     def place(self, what: str, site: str, phy_addr: int | None = None, size_bytes: int | None = None) -> Place:
         """One side of a mistake of this op."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dsp_server import runtime
 from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, op_line
-from dsp_server.detectors.pages import Hold, Pages
+from dsp_server.detectors.pages import Hold, Pages, spans_of
 from dsp_server.detectors.spans import Span
 from dsp_server.detectors.tiles import PagedTileManager
 from dsp_server.hardware import descriptors
@@ -80,8 +80,7 @@ class WatchedIdma(ChannelIdma):
         """
         if not where or self._call is None:
             return super().enqueue(dst, src, shape, where)
-        to = _span(dst, shape, shape.dst_pitch_bytes if shape else 0)
-        from_ = _span(src, shape, shape.src_pitch_bytes if shape else 0)
+        to, from_ = spans_of(dst, src, shape)
         copy = Copy(self.last_handle + 1, where, to, from_)
         for other in self._copies.values():
             self._meet(self._call, copy, other, is_ordered=self.channel_of(other.handle) == self._channel(dst, src))
@@ -225,12 +224,6 @@ def _is_in_heap(address: int) -> bool:
     """Whether an address of this process is one of the blocks' memory."""
     ddr = runtime.context.ddr
     return ddr is not None and ddr.layout.heap <= address - ddr.address < ddr.layout.file_bytes
-
-
-def _span(view: memoryview, shape: Shape | None, pitch_bytes: int) -> Span:
-    if shape is None or shape.num_rows < 2 or pitch_bytes == shape.row_bytes:
-        return Span(address_of(view), view.nbytes)
-    return Span(address_of(view), shape.row_bytes, shape.num_rows, pitch_bytes)
 
 
 _engines: list[WatchedIdma] = []  # an urgent op has its own, inside another

@@ -17,12 +17,11 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dsp_server import runtime
-from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, Guard, op_line, whole_pages
+from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, Guard, op_line, opened, whole_pages
 from dsp_server.hardware.buffers import address_of
 from hbrt.ddr.fill import UNWRITTEN_PAGE
 from hbrt.ddr.layout import PAGE_BYTES, TABLES_GENERATION, extent_of
 from hbrt.ddr.misuse import misuse
-from hbrt.findings.record import Place
 from hbrt.findings.text import counted
 
 if TYPE_CHECKING:
@@ -172,10 +171,10 @@ class _Watcher:
         here = self._call.place("mapped", line, phy_addr, size_bytes)
         self._call.find(
             kind,
-            f"{self._call.who} maps memory at {line} that it may not use. {why}{self._submitted}",
+            f"{self._call.who} maps memory at {line} that it may not use. {why}{self._call.submitted}",
             here,
             *places,
-            self._task_place(),
+            self._call.task_place(),
         )
 
     # -- guards
@@ -198,7 +197,7 @@ class _Watcher:
         offset = low - self._ddr.address
         end = min(high, self._address_of(block.end)) - self._ddr.address
         others, at = [], low
-        for is_unwritten, run in groupby(unwritten_pages(self._ddr.bytes[offset:end])):
+        for is_unwritten, run in groupby(self._unwritten(offset, end)):
             last = at + sum(1 for _ in run) * PAGE_BYTES
             if is_unwritten:
                 first = at
@@ -246,10 +245,16 @@ class _Watcher:
             high = -(-end // PAGE_BYTES) * PAGE_BYTES
         return low, high
 
+    def _unwritten(self, offset: int, end: int) -> list[bool]:
+        """Which pages of a range of the DDR file nobody wrote."""
+        with opened(self._ddr.address + offset, self._ddr.address + end):
+            return unwritten_pages(self._ddr.bytes[offset:end])
+
     def _rest_of(self, block: BlockEntry) -> bytes:
         """What lies between the end of a block and the end of its last page."""
-        offset = self._ddr.offset_of(block.end)
-        return bytes(self._ddr.bytes[offset : offset + -block.size_bytes % PAGE_BYTES])
+        offset, size_bytes = self._ddr.offset_of(block.end), -block.size_bytes % PAGE_BYTES
+        with opened(self._ddr.address + offset, self._ddr.address + offset + size_bytes):
+            return bytes(self._ddr.bytes[offset : offset + size_bytes])
 
     def _first_behind(self, block: BlockEntry) -> int | None:
         """The first byte there that somebody wrote."""
@@ -261,7 +266,8 @@ class _Watcher:
         import numpy as np
 
         raw = self._call.input[: min(self._call.input.nbytes, PAGE_BYTES) // 8 * 8]
-        words = np.frombuffer(raw, np.uint64)
+        with opened(address_of(raw), address_of(raw) + raw.nbytes):
+            words = np.frombuffer(bytes(raw), np.uint64)
         return bool(((words >= block.phy_addr) & (words < block.end)).any())
 
     # -- what is told
@@ -273,7 +279,7 @@ class _Watcher:
     def _find(self, kind: str, sentence: str, what: str, site: str, phy_addr: int, size_bytes: int, block: BlockEntry,
               *, is_in_handler: bool = True) -> None:  # fmt: skip
         place = self._call.place(what, site, phy_addr, size_bytes)
-        places = place._replace(block=block.phy_addr, block_bytes=block.size_bytes), self._task_place()
+        places = place._replace(block=block.phy_addr, block_bytes=block.size_bytes), self._call.task_place()
         self._call.find(kind, sentence, *places, is_in_handler=is_in_handler)
 
     def _tell_unwritten(self, block: BlockEntry, address: int, first: int, last: int, what: str) -> None:
@@ -281,7 +287,7 @@ class _Watcher:
             return
         offset, end = first - self._ddr.address, min(last, self._address_of(block.end)) - self._ddr.address
         # The guard saw the first access; until then somebody else may have written there.
-        if not any(unwritten_pages(self._ddr.bytes[offset:end])):
+        if not any(self._unwritten(offset, end)):
             return
         start, size_bytes, line = self._physical(first), end - offset, op_line(self._thread)
         self._find(
@@ -289,7 +295,7 @@ class _Watcher:
             f"{self._call.who} reads at {line} byte {self._physical(address) - block.phy_addr} of the block "
             f"{_named(block)}, {what}: nobody has written {start:#x}+{size_bytes:#x} since it was allocated. Write it "
             "before the task is submitted, or give the task a range that ends with what is written."
-            f"{self._submitted}",
+            f"{self._call.submitted}",
             "read", line, start, size_bytes, block,
         )  # fmt: skip
 
@@ -301,7 +307,7 @@ class _Watcher:
             "input-written",
             f"{self._call.who} writes at {line} into its input: byte {phy_addr - block.phy_addr} of the block "
             f"{_named(block)}, at {phy_addr:#x}. Write to the output block, or to memory that the structure names."
-            f"{self._submitted}",
+            f"{self._call.submitted}",
             "written", line, phy_addr, 1, block,
         )  # fmt: skip
 
@@ -317,7 +323,7 @@ class _Watcher:
         self._find(
             "out-of-block",
             f"{self._call.who} reads at {line} {counted(phy_addr - block.end + 1, 'byte')} past the end of the block "
-            f"{_named(block)}, at {phy_addr:#x}. Look at the sizes that the op works with.{self._submitted}",
+            f"{_named(block)}, at {phy_addr:#x}. Look at the sizes that the op works with.{self._call.submitted}",
             "read", line, phy_addr, 1, block,
         )  # fmt: skip
 
@@ -326,16 +332,9 @@ class _Watcher:
             "overrun",
             f"{self._call.who} wrote past the end of the block {_named(block)}{f' at {line}' if line else ''}: byte "
             f"{phy_addr - block.end + 1} behind it, at {phy_addr:#x}, is the first. Look at the sizes that the op "
-            f"works with.{self._submitted}",
+            f"works with.{self._call.submitted}",
             "written", line, phy_addr, 1, block, is_in_handler=is_in_handler,
         )  # fmt: skip
-
-    def _task_place(self) -> Place:
-        return Place("submitted", self._call.submitted_at or None, cmd=self._call.cmd)
-
-    @property
-    def _submitted(self) -> str:
-        return f" The task was submitted at {self._call.submitted_at}." if self._call.submitted_at else ""
 
 
 def _named(block: BlockEntry) -> str:

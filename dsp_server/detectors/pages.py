@@ -5,10 +5,14 @@ from __future__ import annotations
 import mmap
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dsp_server.detectors.page_faults import Guard
 from dsp_server.detectors.spans import Span
+from dsp_server.hardware.buffers import address_of
+
+if TYPE_CHECKING:
+    from dsp_server.hardware.transfers import Shape
 
 _PAGE: Final = mmap.PAGESIZE
 
@@ -66,6 +70,10 @@ class Pages:
         if span.size_bytes:
             self._holds.append(Hold(self, handle, span, access))
 
+    def has(self, handle: int) -> bool:
+        """Whether anything is held for a copy."""
+        return any(hold.handle == handle for hold in self._holds)
+
     def replace(self, hold: Hold, parts: list[Hold]) -> None:
         """Put parts in the place of a hold."""
         self._holds.remove(hold)
@@ -94,3 +102,16 @@ class Pages:
         yield
         for hold in held:
             hold.apply()
+
+
+def spans_of(dst: memoryview, src: memoryview, shape: Shape | None) -> tuple[Span, Span]:
+    """The bytes that a copy writes, and those that it reads."""
+    if shape is None:
+        return _span(dst), _span(src)
+    return _span(dst, shape, shape.dst_pitch_bytes), _span(src, shape, shape.src_pitch_bytes)
+
+
+def _span(view: memoryview, shape: Shape | None = None, pitch_bytes: int = 0) -> Span:
+    if shape is None or shape.num_rows < 2 or pitch_bytes == shape.row_bytes:
+        return Span(address_of(view), view.nbytes)
+    return Span(address_of(view), shape.row_bytes, shape.num_rows, pitch_bytes)

@@ -19,7 +19,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dsp_server.hardware import cycles
 from dsp_server.hardware.buffers import address_of, bytes_view, caller_line
@@ -60,6 +61,16 @@ class Descriptor(NamedTuple):
         )
 
 
+class CopyWatcher(Protocol):
+    """What looks at the copies of an op."""
+
+    def issued(self, dst: memoryview, src: memoryview, shape: Shape | None, where: str) -> None:
+        """A copy has been issued, at a line of the op's, or in a frame."""
+
+    def moving(self, *views: memoryview) -> AbstractContextManager[None]:
+        """Around the moving of bytes by the engine."""
+
+
 class Idma:
     """One core's iDMA engine and its queue.
 
@@ -86,6 +97,7 @@ class Idma:
         self.polled = 0  # the handle of the last poll; a core's heartbeat takes it, to say what its op waits for
         self._last_failure = (0, "")  # its code, and the line of the call
         self.queue: deque[Descriptor] = deque()
+        self.watcher: CopyWatcher | None = None
         self.last_handle = 0
         self.last_before_task = 0  # a core sets it: handles up to it are of earlier tasks
         self._busy_until = 0
@@ -154,6 +166,8 @@ class Idma:
             raise QueueFull(
                 f"{len(queue)} iDMA descriptors are outstanding, which is all the queue holds: wait for some first."
             )
+        if self.watcher is not None:
+            self.watcher.issued(dst, src, shape, where)
         size_bytes, num_rows = (dst.nbytes, 1) if shape is None else (shape[0] * shape[1], shape[1])
         counter = self._counter or cycles.current()
         counter.cycles += IDMA_ISSUE_CYCLES
@@ -170,7 +184,7 @@ class Idma:
             UnknownHandle: no descriptor of this task has had it.
         """
         end_cycle = self._end_cycle(handle)
-        self.polled = handle
+        self.polled = handle if type(handle) is int and handle > 0 else 0  # others have been named, under the check dma
         if end_cycle is None:
             return True
         counter = self.counter
@@ -192,6 +206,9 @@ class Idma:
             self._end_cycle(handle)
             return
         (self._counter or cycles.current()).advance_to(queue[at].end_cycle)
+        if self.watcher is not None:
+            self._complete_through(handle)
+            return
         for _ in range(at + 1):
             _, dst, src, _, shape, _, _ = queue.popleft()
             if shape is None:
@@ -298,10 +315,12 @@ class Idma:
             self._move(queue.popleft())
 
     def _move(self, descriptor: Descriptor) -> None:
-        if descriptor.shape is None:
-            descriptor.dst[:] = descriptor.src
-        else:
-            move_rows(descriptor.dst, descriptor.src, descriptor.shape)
+        watcher = self.watcher
+        with nullcontext() if watcher is None else watcher.moving(descriptor.dst, descriptor.src):
+            if descriptor.shape is None:
+                descriptor.dst[:] = descriptor.src
+            else:
+                move_rows(descriptor.dst, descriptor.src, descriptor.shape)
 
 
 _current = Idma()

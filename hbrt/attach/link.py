@@ -35,6 +35,7 @@ class Link(Protocol):
 
     request_ms: int = REQUEST_MS  # for the daemon to answer a request
     knows_run: bool = False  # the board itself adds what it finds of this process to the record of its run
+    is_watched: bool = True  # whether cores can watch this program's tasks
     is_parting: bool = False  # requests are still answered, though every call is refused
     fault: int  # 0 while the board is there; afterwards the status that every call answers with
     paths: BoardRef

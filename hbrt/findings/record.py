@@ -65,6 +65,7 @@ KINDS: Final = {
     "stalled-core": Kind(Severity.ERROR, is_programs=False),
     "stray-access": Kind(Severity.ERROR),
     "tcm-left": Kind(Severity.WARNING),
+    "unclean-use": Kind(Severity.ERROR),
     "unwritten-read": Kind(Severity.ERROR),
     "use-after-free": Kind(Severity.ERROR),
     "virtual-address": Kind(Severity.ERROR),

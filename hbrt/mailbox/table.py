@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from hbrt.ddr.claim_lock import ClaimLock
 from hbrt.ddr.layout import SLOT_SITE, SLOT_SITE_BYTES, SLOT_TEXT, SLOT_TEXT_BYTES, Layout
+from hbrt.mailbox.uncleaned import KEY, Uncleaned, message, of_message
 
 
 class State(IntEnum):
@@ -174,6 +175,29 @@ class Mailbox:
         """What ``note_site`` noted; empty for a program without checks."""
         at = self.layout.record(slot) + SLOT_SITE
         return self.map[at : at + SLOT_SITE_BYTES].partition(b"\0")[0].decode("utf-8", "replace")
+
+    def note_uncleaned(self, slot: int, key: bytes, found: list[Uncleaned]) -> None:
+        """Note what the CPU has not cleaned of the memory of a task that is about to be submitted in a slot.
+
+        Args:
+            slot: The slot, which has no task yet.
+            key: Of the request, as uncleaned.KEY packs it.
+            found: Those bytes.
+        """
+        raw = message(key, found)
+        at = self.layout.record(slot) + SLOT_TEXT
+        self.map[at : at + len(raw)] = raw
+
+    def take_uncleaned(self, slot: int) -> list[Uncleaned]:
+        """What ``note_uncleaned`` noted of the task in a slot, once: for the core that runs it."""
+        record = self.layout.record(slot)
+        at = record + SLOT_TEXT
+        key = self.map[record + REQUEST_CLIENT_AT : record + REQUEST.size]
+        if self.map[at : at + KEY.size] != key:
+            return []
+        found = of_message(self.map[at : at + SLOT_TEXT_BYTES], key)
+        self.map[at : at + KEY.size] = bytes(KEY.size)
+        return found
 
     def write_answer(self, slot: int, answer: Answer, text: str = "") -> None:
         """Write the core's part and its text; the state byte is the caller's next step."""

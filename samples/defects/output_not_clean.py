@@ -4,7 +4,7 @@ from calls import ECHO, blocks, call, free
 
 import arm_client as hb
 
-NAMED = "missing-clean"
+NAMED = "unclean-use"
 
 
 def wrong() -> None:

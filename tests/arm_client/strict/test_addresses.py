@@ -138,7 +138,7 @@ def test_coherence_is_strict_mode(watched: Chip, findings: Findings) -> None:
     mem.view()[:] = b"a" * 64
     assert watched.outcome(watched.ECHO, mem, out)[0] == 0
     (found,) = findings()
-    assert found.kind == "missing-clean"
+    assert found.kind == "unclean-use"
 
 
 @pytest.mark.parametrize("check", ["race"])

@@ -13,8 +13,8 @@ import pytest
 import arm_client as hb
 from arm_client import cv, nn
 from arm_client.client import Board
-from arm_client.strict.checker import MOST_MARKS
 from arm_client.strict.rules import (
+    MOST_MARKS,
     MOST_PARAMETER_BYTES,
     DataRace,
     Span,

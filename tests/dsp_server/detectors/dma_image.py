@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from dsp_server import (
     xvAllocateBuffer,
     xvFreeBuffer,
 )
+from hbrt.ddr.layout import BEAT_SECONDS
 
 KIB = 1024
 
@@ -228,6 +230,14 @@ def frames(src: memoryview, dst: memoryview, tm: TileManager) -> int:
     return code
 
 
+def poll_codes(src: memoryview, dst: memoryview, tm: TileManager) -> int:
+    """Poll what is no handle, for several heartbeats."""
+    until = time.monotonic() + 4 * BEAT_SECONDS
+    while time.monotonic() < until:
+        idma_desc_done(-2)
+    return 0
+
+
 def die(src: memoryview, dst: memoryview, tm: TileManager) -> int:
     """A real fault."""
     return len(ctypes.string_at(8))
@@ -243,7 +253,7 @@ def main() -> None:
 
             run.__name__ = op.__name__
             hb_dsp_register_fn(0x1100 + 2 * cmd + is_right, run)
-    for cmd, whole in enumerate((careful, frames, die), 0x1200):
+    for cmd, whole in enumerate((careful, frames, die, poll_codes), 0x1200):
         hb_dsp_register_fn(cmd, whole)
     HB_DSP_REGISTER_NN_ALL()
     hb_dsp_start()

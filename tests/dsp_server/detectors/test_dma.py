@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 IMAGE = Path(__file__).parent / "dma_image.py"
 LINES = IMAGE.read_text(encoding="utf-8").splitlines()
 BYTES = 8192
-FIRST, CAREFUL, FRAMES, DIE = 0x1100, 0x1200, 0x1201, 0x1202
+FIRST, CAREFUL, FRAMES, DIE, POLL_CODES = 0x1100, 0x1200, 0x1201, 0x1202, 0x1203
 SOFTMAX = 0x400
 
 # Op, then what is found: kind, what its first two places are.
@@ -173,6 +174,16 @@ def test_an_order_is_drawn_without_a_check_too(make: Callable[..., Running]) -> 
         call(board, cmd)
     src, right = call(board, cmd + 1)
     assert right == bytes(byte + 1 for byte in src)
+
+
+def test_a_core_whose_op_polls_an_error_code_goes_on_beating(make: Callable[..., Running]) -> None:
+    running = make("dma")
+    board = running.attach()
+    call(board, POLL_CODES)
+    assert {one["kind"] for one in found_of(running, board)} == {"dma-handle"}
+    ended = time.monotonic()
+    while (age_s := board.status()["cores"][0]["beat_age_s"]) >= time.monotonic() - ended:
+        assert time.monotonic() - ended < PATIENCE_S, f"no beat after the call, the last {age_s} s ago"
 
 
 INLINE = """

@@ -1,0 +1,81 @@
+"""What the CPU changed and did not clean of the memory of a task: for the core, which sees whether the op uses it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from arm_client.strict.rules import MOST_MARKS, reach
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.mailbox.uncleaned import KEY, LINE_BYTES, Uncleaned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from arm_client.memory.block import Block
+    from arm_client.strict.rules import TaskFootprint
+
+NEAR_BYTES = PAGE_BYTES
+
+
+def key_of(client: int, footprint: TaskFootprint) -> bytes:
+    """What tells the request of a task from others."""
+    into, out = footprint.input, footprint.output
+    return KEY.pack(client, into.start, into.end - into.start, out.start, out.end - out.start)
+
+
+def uncleaned_of(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) -> list[Uncleaned]:
+    """Those bytes, as far as one can tell which memory a task uses.
+
+    Args:
+        footprint: The task.
+        block_of: This process's block that an address lies in, None for none.
+    """
+    found = []
+    for what, start, end, is_whole in _parts(footprint, block_of):
+        block = block_of(start)
+        if block is None or not (ranges := _changed(block, start - block.phy_addr, end - block.phy_addr)):
+            continue
+        absolute = tuple((block.phy_addr + at, size) for at, size in ranges)
+        found.append(Uncleaned(what, block.phy_addr, block.size_bytes, block.flushed_at, start, is_whole, absolute))
+    return found
+
+
+def reach_of(block: Block, start: int) -> tuple[int, int]:
+    """How far an op goes from an offset in a block: for certain, and at most, as offsets.
+
+    When the program flushes the block at all, it may be at work on another part of it, so only what begins near the
+    offset is certain.
+    """
+    end = reach(start, block.size_bytes, block.marks)
+    return (min(end, start + NEAR_BYTES) if block.is_flushed else end), end
+
+
+def _parts(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) -> Iterator[tuple[str, int, int, bool]]:
+    into, out = footprint.input, footprint.output
+    if into.start:
+        yield "its input block", into.start, into.end, True
+    if out.start and not footprint.targets:
+        yield "its output block", out.start, out.end, True
+    for at, address in footprint.beside:
+        block = block_of(address)
+        if block is None or len(block.marks) > MOST_MARKS:
+            continue
+        near, end = (block.phy_addr + offset for offset in reach_of(block, address - block.phy_addr))
+        what = f"the memory whose address stands at offset {at} of its input block"
+        yield what, address, near, True
+        yield what, near, end, False
+
+
+def _changed(block: Block, start: int, end: int) -> list[tuple[int, int]]:
+    """Offset and size of the runs of bytes that the CPU has changed since the last flush that moved them."""
+    if block.image is None or block.flushed is None or start >= end:
+        return []
+    import numpy as np  # strict mode alone pays for it
+
+    now, before = (np.frombuffer(view[start:end], np.uint8) for view in (block.image, block.flushed))
+    changed = np.flatnonzero(now != before)
+    if not len(changed):
+        return []
+    cuts = np.flatnonzero(np.diff(changed) >= LINE_BYTES)
+    firsts, lasts = changed[np.r_[0, cuts + 1]], changed[np.r_[cuts, len(changed) - 1]]
+    return [(start + int(first), int(last - first) + 1) for first, last in zip(firsts, lasts, strict=True)]

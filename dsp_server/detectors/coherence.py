@@ -1,0 +1,119 @@
+"""The check coherence around an op: bytes that the CPU changed and did not clean, named when the op uses them.
+
+The program that submits a task says which bytes these are (hbrt/mailbox/uncleaned.py). Their pages are closed to the
+op, so that the first access to one is seen, be it Python's, numpy's or C's. Copies by iDMA are told when they are
+issued, by their ranges; the engine itself is not kept from the pages. Each block is told once a call.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING
+
+from dsp_server import runtime
+from dsp_server.detectors.page_faults import NO_ACCESS, op_line
+from dsp_server.detectors.pages import Hold, Pages, spans_of
+from dsp_server.detectors.spans import Span
+from dsp_server.hardware.buffers import address_of
+from hbrt.findings.record import Place
+from hbrt.mailbox.uncleaned import watched
+
+if TYPE_CHECKING:
+    from dsp_server.detectors.call import Call
+    from dsp_server.hardware.transfers import Shape
+    from hbrt.ddr.file import Ddr
+    from hbrt.mailbox.uncleaned import Uncleaned
+
+
+@contextmanager
+def watch(call: Call) -> Iterator[None]:
+    """Watch the memory of an op that was not cleaned."""
+    ddr = runtime.context.ddr
+    if ddr is None or not call.uncleaned:
+        yield
+        return
+    watcher, engine = _Watcher(call, ddr), call.idma
+    before, engine.watcher = engine.watcher, watcher
+    try:
+        yield
+    finally:
+        engine.watcher = before
+        watcher.end()
+
+
+class _Watcher:
+    """The bytes of one call, and who uses them."""
+
+    def __init__(self, call: Call, ddr: Ddr) -> None:
+        self._call = call
+        self._task, self._thread, self._pid = runtime.context.task, threading.get_ident(), os.getpid()
+        self._from_physical = ddr.address - ddr.layout.ddr_base
+        self._pages = Pages(self._touch)
+        self._ranges = [(one, start, size) for one in call.uncleaned for start, size in one.ranges]
+        for number, (one, start, size) in enumerate(self._ranges):
+            low, high = watched(one, start, size)
+            self._pages.hold(number, Span(low + self._from_physical, high - low), NO_ACCESS)
+
+    def end(self) -> None:
+        """Open everything."""
+        self._pages.drop_all()
+
+    def issued(self, dst: memoryview, src: memoryview, shape: Shape | None, where: str) -> None:
+        """Tell of a copy that reads such bytes, or writes where they are.
+
+        Raises:
+            MistakeError: under FAIL_FAST.
+        """
+        to, from_ = spans_of(dst, src, shape)
+        for span, verb in ((from_, "reads by iDMA"), (to, "writes by iDMA into")):
+            for number, (one, start, size) in enumerate(self._ranges):
+                at = span.first_common(Span(start + self._from_physical, size))
+                if at is not None and self._pages.has(number):
+                    self._tell(number, one, at, verb, where or op_line(self._thread), is_in_handler=False)
+
+    def moving(self, *views: memoryview) -> AbstractContextManager[None]:
+        """Let the engine at the pages."""
+        return self._pages.lifted(*(Span(address_of(view), view.nbytes) for view in views))
+
+    def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
+        self._pages.drop(hold.handle)
+        if runtime.context.task is self._task and os.getpid() == self._pid:  # else an urgent op, or a fork of this one
+            verb = "writes into" if is_write else "reads"
+            one = self._ranges[hold.handle][0]
+            self._tell(hold.handle, one, address, verb, op_line(self._thread), is_in_handler=True)
+
+    def _tell(self, number: int, one: Uncleaned, at: int, verb: str, line: str, *, is_in_handler: bool) -> None:
+        _, start, size = self._ranges[number]
+        for other, (found, *_) in enumerate(self._ranges):
+            if found.block == one.block:
+                self._pages.drop(other)
+        is_write = "into" in verb
+        phy_addr = at - self._from_physical
+        block = f"{one.block:#x}+{one.block_bytes:#x}"
+        since = f"since the flush at {one.flushed_at}" if one.flushed_at else "and has never flushed the block"
+        what = (
+            "when the cache writes them back, they replace what the op writes there"
+            if is_write
+            else "what memory held before is read"
+        )
+        here = self._call.place("written" if is_write else "read", line, phy_addr, 1)
+        self._call.find(
+            "unclean-use",
+            f"{self._call.who} {verb} {one.what} at {line}, byte {phy_addr - one.block} of the cached block {block}. "
+            f"The CPU has changed {start:#x}+{size:#x} there {since}: {what}. Call hbSysFlushMem "
+            f"with HB_SYS_MEM_CACHE_CLEAN after writing, before the task is submitted.{self._call.submitted}",
+            here._replace(block=one.block, block_bytes=one.block_bytes),
+            self._call.task_place(),
+            Place(
+                "changed since",
+                one.flushed_at or None,
+                client=runtime.context.client_id,
+                phy_addr=start,
+                size_bytes=size,
+                block=one.block,
+            ),
+            is_in_handler=is_in_handler,
+        )
