@@ -13,7 +13,7 @@ import contextlib
 import sys
 import threading
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, SupportsIndex, cast
 
 from arm_client.cabi.call_site import call_site
 from arm_client.strict.addresses import double_free, late_flush, refused_block, virtual_words
@@ -53,7 +53,7 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
@@ -79,6 +79,32 @@ class _Entry:
         self.handle = 0
         self.is_over = False
         self.thread = threading.get_ident()
+
+
+class FreeSlots(list[int]):
+    """The free slots of this process, of which a thread keeps some for its next tasks, the innermost last."""
+
+    def __init__(self, slots: list[int]) -> None:
+        super().__init__(slots)
+        self._of_thread = threading.local()
+
+    @contextlib.contextmanager
+    def kept(self, slot: int) -> Iterator[int]:
+        """Have this thread's next ``pop`` return a slot; one that no ``pop`` has returned is free again. Yields it."""
+        kept: list[int] = self._of_thread.__dict__.setdefault("slots", [])
+        if slot >= 0:
+            kept.append(slot)
+        try:
+            yield slot
+        finally:
+            if slot in kept:
+                kept.remove(slot)
+                self.append(slot)
+
+    def pop(self, index: SupportsIndex = -1, /) -> int:
+        """As ``list.pop``; what this thread keeps comes first."""
+        kept: list[int] = self._of_thread.__dict__.get("slots", [])
+        return kept.pop() if kept else super().pop(index)
 
 
 class CheckedTasks(TaskSlots):
@@ -143,7 +169,6 @@ class TaskChecker:
         self._entries: list[_Entry] = []
         self._advised: set[str] = set()  # lines
         self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
-        self._submitting = threading.RLock()  # what is noted for a task and its submission are one
         self._cores_look = Check.COHERENCE in checks and link.is_watched  # whether an op uses what was not cleaned
         self._all_cores = (1 << link.core_count) - 1
         how, seed = settings.seeded("HBRT_EVICTION")
@@ -156,6 +181,7 @@ class TaskChecker:
         if Check.MEMORY in checks:
             blocks.on_double_free = lambda gone, freed_at: tell(link, double_free(gone, freed_at))
             blocks.on_late_flush = lambda gone: tell(link, late_flush(gone))
+        self._tasks.free = self._slots = FreeSlots(self._tasks.free)
         self._tasks.checker = self
 
     def submit(self, submit: Callable[..., int], *given: int) -> int:
@@ -167,8 +193,10 @@ class TaskChecker:
         if entry is None:
             return submit(*given)
         try:
-            with self._submitting if self._is_for_core(entry) else contextlib.nullcontext():
-                handle = self._submit(submit, entry, given)
+            with self._slots.kept(self._tasks.reserve()) as slot:
+                if slot >= 0:
+                    self._note(slot, entry)
+                handle = submit(*given)
         except BaseException:
             self._forget(entry)
             raise
@@ -178,23 +206,13 @@ class TaskChecker:
             entry.handle = handle
         return handle
 
-    def _submit(self, submit: Callable[..., int], entry: _Entry, given: tuple[int, ...]) -> int:
-        """Submit a task, and note in its slot what a core wants to know of it."""
-        mailbox, site, free = self._link.mailbox, call_site(), self._tasks.free
-        likely = free[-1] if free else -1  # the slot that it will have, unless another thread comes in between
-        footprint, is_for_core = entry.footprint, self._is_for_core(entry)
-        if likely >= 0:
-            mailbox.note_site(likely, site)
-            if is_for_core:
-                found = uncleaned_of(footprint, self._block_of)
-                mailbox.note_uncleaned(likely, key_of(self._link.client_id, footprint), found)
-        handle = submit(*given)
-        if handle >= 0 and handle & SLOT_MASK != likely:
-            mailbox.note_site(handle & SLOT_MASK, site)
-            if is_for_core:  # it may run already, and not know
-                with contextlib.suppress(MistakeError):
-                    self._check_cache(footprint)
-        return handle
+    def _note(self, slot: int, entry: _Entry) -> None:
+        """Note in a task's slot what a core wants to know of it."""
+        mailbox, footprint = self._link.mailbox, entry.footprint
+        mailbox.note_site(slot, call_site())
+        if self._is_for_core(entry):
+            found = uncleaned_of(footprint, self._block_of)
+            mailbox.note_uncleaned(slot, key_of(self._link.client_id, footprint), found)
 
     def _is_for_core(self, entry: _Entry) -> bool:
         """Whether the core that runs a task sees what the task uses of memory that was not cleaned."""
