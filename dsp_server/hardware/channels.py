@@ -5,7 +5,8 @@ bank 1) share one. Those of a frame share one, which its author knows. On one ch
 those of the copies before it, and a wait for it covers them. Between channels only a wait sets an order: the bytes of
 a copy move at any time from its issue to the wait that covers it.
 
-Source: Halide, the Xtensa runtime, for copies that take a channel, https://github.com/halide/Halide/tree/main/src/runtime
+Source: Halide, the Xtensa runtime, for copies that take a channel,
+https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp
 Emulator: which copies share a channel is not public; this is the least that a program can count on where copies of
 either way, and of ping and pong, may have channels of their own.
 """

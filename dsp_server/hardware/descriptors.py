@@ -10,7 +10,8 @@ loop of polls ends.
 
 Source: DSP development guide (J5 OE), 10.2.3.3.6 PINGPONG DMA, for the calls' shapes and in-order polling,
 https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html;
-Halide, the Xtensa runtime, https://github.com/halide/Halide/tree/main/src/runtime
+Halide, the Xtensa runtime,
+https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp
 Emulator: error codes, queue depth, costs and the moment at which bytes move are its choice. A transfer across
 the border of DRAM0 and DRAM1, an error on the chip, cannot be expressed: each bank is a buffer of its own.
 """

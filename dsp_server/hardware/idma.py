@@ -4,7 +4,8 @@ The engine is `descriptors.py`, the rules of a transfer `transfers.py`, the fram
 names act on `current()`, return a negative code where C would, and leave a sentence for `idma_last_error`.
 Methods of `Idma`, and `ping_pong`, raise instead.
 
-Source: Halide, the Xtensa runtime, for the calls and IDMA_OK, https://github.com/halide/Halide/tree/main/src/runtime;
+Source: Halide, the Xtensa runtime, for the calls and IDMA_OK,
+https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp;
 DSP development guide (J5 OE), 10.2.3.3.6 PINGPONG DMA,
 https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
 Emulator: the negative codes.

@@ -66,8 +66,8 @@ def hbDNNResize(
         0; HB_DNN_INVALID_ARGUMENT with the limit that is broken: docs/dnn-tensors.md lists them;
         HB_DNN_TASK_NUM_EXCEED_LIMIT: 32 resize tasks are alive; HB_DNN_API_USE_ERROR: *task is one that lives.
 
-    Source: RDK DNN API manual (rdk_doc), hbDNNResize of the X3,
-    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/dnn_infer
+    Source: RDK DNN API manual (rdk_doc), 4.2.6 hbDNNResize of the X3,
+    https://d-robotics.github.io/rdk_doc/en/Algorithm_Application/cdev_dnn_api/dnn_resize
     Emulator: rounding and edges, as of hbDNNRoiInfer.
     """
     out = out_behind(task, hbDNNTaskHandle_t, "task")

@@ -101,7 +101,7 @@ def normalise(pixels: Bytes, image: ImageSpec, target: NDArray[Any]) -> None:
     A byte has 256 values: each channel's are computed once, and looked up.
 
     Source: RDK toolchain manual (rdk_doc), HzPreprocess,
-    https://github.com/D-Robotics/rdk_doc/blob/main/docs/07_Advanced_development/04_toolchain_development/intermediate/ptq_process.md
+    https://github.com/D-Robotics/rdk_doc/blob/main/docs/07_Advanced_development/04_toolchain_development/intermediate/ptq_process.md#pre_process
     """
     channels = pixels.shape[2]
     is_planes = image.train_layout == hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW

@@ -5,7 +5,7 @@
  * With IDMA_USE_MULTICHANNEL defined before this header is included, each call takes the channel as its first argument.
  *
  * Source: Halide, the Xtensa runtime, and ExecuTorch, the Cadence kernels, for the calls' shapes and the constants' names,
- * https://github.com/halide/Halide/tree/main/src/runtime, https://github.com/pytorch/executorch/tree/main/backends/cadence;
+ * https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp, https://github.com/pytorch/executorch/tree/main/backends/cadence;
  * DSP development guide (J5 OE), 10.2.3.3.6, for IDMA_COPY. Emulator: values, and that the set-up calls only check.
  */
 #ifndef HBRT_XTENSA_IDMA_H
