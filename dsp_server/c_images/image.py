@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from dsp_server import runtime
-from dsp_server.c_images import symbolize
+from dsp_server.c_images import sanitizers, symbolize
 from dsp_server.c_images.runtime_calls import Runtime
 from dsp_server.errors import ImageError
 from dsp_server.hardware.tcm import TcmError
@@ -25,8 +25,15 @@ def run_image(snapshot: str, origin: str) -> None:
     """
     if not _runtime:
         _runtime.append(Runtime())
-        if runtime.context.trace_fd >= 0:
-            _runtime[0].watch(symbolize.command())
+    libraries = sanitizers.libraries(Path(snapshot).read_bytes())
+    if missing := sanitizers.missing(libraries):
+        raise ImageError(
+            f"The image {origin} is built with a sanitizer, whose library a process must begin with: start this one "
+            f"with LD_PRELOAD={missing}."
+        )
+    if runtime.context.trace_fd >= 0:
+        sanitizers.report_to(runtime.context.trace_fd, libraries)
+        _runtime[0].watch(symbolize.command(), is_sanitized=bool(sanitizers.first(libraries)))
     try:
         image = ctypes.CDLL(snapshot, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:

@@ -117,10 +117,15 @@ class Runtime:
         if self._library.hbrt_dsp_install(ctypes.byref(self._table), int(runtime.context.trace_fd >= 0)):
             raise RuntimeError(f"{path} is of another version of hbrt: build it again (in a clone: make native).")
 
-    def watch(self, command: list[str]) -> None:
-        """Write the frames of C functions that crash to the core's trace, by a command."""
+    def watch(self, command: list[str], *, is_sanitized: bool) -> None:
+        """Write the frames of C functions that crash or hang to the core's trace, by a command.
+
+        Args:
+            command: What writes them.
+            is_sanitized: Whether a sanitizer reports crashes; then hangs only are this one's.
+        """
         self._command = (_text * (len(command) + 1))(*(part.encode() for part in command), None)
-        self._library.hbrt_dsp_watch(runtime.context.trace_fd, self._command)
+        self._library.hbrt_dsp_watch(runtime.context.trace_fd, self._command, int(is_sanitized))
 
     def main(self, function: int, name: str) -> int:
         """Call an image's ``main()``; raises what a call of it raised."""

@@ -10,9 +10,9 @@ import signal
 import socket
 import time
 from collections import deque
-from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
+from dsp_server.c_images.sanitizers import environment_of
 from dsp_server.lifecycle.fault_trace import op_lines
 from dsp_server.lifecycle.fork_core import fork_core, is_young
 from dsp_server.lifecycle.life import STOP_GRACE_SECONDS
@@ -251,8 +251,10 @@ def spawn(
         _, *sources, log, null = opened
         places = [null, log, log, *sources]
         arguments = [str(index), str(len(doorbells)), str(os.getpid()), str(image.snapshot), str(image.origin)]
-        start = fork_core if is_young() else partial(start_interpreter, "dsp_server.core.process")
-        pid = start(places, arguments)
+        if is_young() and not image.sanitizers:
+            pid = fork_core(places, arguments)
+        else:
+            pid = start_interpreter("dsp_server.core.process", places, arguments, environment_of(image.sanitizers))
     except BaseException:
         ours.close()
         os.close(trace_fd)

@@ -9,6 +9,7 @@ _CALLERS = tuple(
     f'  File "{_SIDE / name}", line '
     for name in ("core/loop.py", "core/image_loader.py", "detectors/run.py", "c_images/runtime_calls.py")
 )
+_RUN_IN_C = " in hbrt_dsp_run "  # a sanitizer's frame: that function of native/dsp/image.c calls those of images
 
 
 def op_lines(trace: str) -> str:
@@ -19,10 +20,13 @@ def op_lines(trace: str) -> str:
     kept: list[str] = []
     is_below, has_frames = False, False
     for line in trace.splitlines():
-        is_frame = line.startswith("  File ")
+        if line.startswith("SUMMARY: "):  # of a sanitizer: what follows is its memory's layout
+            kept.append(line)
+            break
+        is_frame = line.startswith(("  File ", "    #"))
         if not is_frame:
             is_below = has_frames = False
-        elif line.startswith(_CALLERS) and has_frames:
+        elif (line.startswith(_CALLERS) and has_frames) or _RUN_IN_C in line:
             is_below = True
         if not is_below:
             kept.append(line)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from dsp_server.c_images import elf
+from dsp_server.c_images import elf, sanitizers
 from dsp_server.c_images.elf import is_elf
 from dsp_server.errors import ImageError
 from hbrt.board import private_files
@@ -24,6 +24,7 @@ class Image(NamedTuple):
     origin: Path
     snapshot: Path
     taken_at: float  # wall-clock seconds, before the file was read
+    sanitizers: tuple[str, ...] = ()  # libraries that a core's process must begin with
 
 
 class Snapshots:
@@ -56,7 +57,7 @@ class Snapshots:
                 why, Status.HB_SYS_NOT_RUNNING
             ) from None  # not the image's fault: a full disk, for example
         self._kept.add(path)
-        return Image(origin, path, taken_at)
+        return Image(origin, path, taken_at, sanitizers.first(sanitizers.libraries(source)))
 
     def keep(self, images: set[Image]) -> None:
         """Remove the copies of all other images."""

@@ -169,10 +169,25 @@ static void on_signal(int number, siginfo_t *info, void *context) {
   if (info->si_code <= 0 || number == SIGABRT) raise(number);
 }
 
+/* UBSan calls this at each of its reports, which it writes to standard error as well. */
+EXPORT void __ubsan_on_report(void) {
+  const char *kind, *message = NULL, *file;
+  unsigned line, column;
+  char *memory, headline[MOST_TEXT] = "UBSan: ";
+  void *library = dlopen("libubsan.so.1", RTLD_LAZY | RTLD_NOLOAD);
+  void (*get)(const char **, const char **, const char **, unsigned *, unsigned *, char **) = NULL;
+  if (library != NULL) *(void **)&get = dlsym(library, "__ubsan_get_current_report_data");
+  if (trace_fd < 0 || get == NULL) return;
+  get(&kind, &message, &file, &line, &column, &memory);
+  append(headline, message != NULL ? message : "undefined behaviour");
+  append(headline, ", in an image's C code (most recent call first):\n");
+  write_frames(headline, NULL);
+}
+
 /* Watch this thread for signals that an image's functions raise.
  *
- * fd: gets the text. command: what writes it, NULL at the end; stays valid. */
-EXPORT void hbrt_dsp_watch(int32_t fd, const char *const *command) {
+ * fd: gets the text. command: what writes it, NULL at the end; stays valid. hangs_only: a sanitizer tells crashes. */
+EXPORT void hbrt_dsp_watch(int32_t fd, const char *const *command, int32_t hangs_only) {
   struct stack warm = {.count = MOST_DEPTH};
   _Unwind_Backtrace(collect, &warm); /* the first call may allocate */
   trace_fd = fd;
@@ -184,5 +199,5 @@ EXPORT void hbrt_dsp_watch(int32_t fd, const char *const *command) {
   struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK};
   action.sa_sigaction = on_signal;
   for (size_t at = 0; at < sizeof signals / sizeof *signals; at++)
-    if (fd >= 0) sigaction(signals[at], &action, &before[signals[at]]);
+    if (signals[at] == SIGUSR2 || !hangs_only) sigaction(signals[at], &action, &before[signals[at]]);
 }
