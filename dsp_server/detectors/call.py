@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from dsp_server import runtime
 from hbrt.ddr import faults
 from hbrt.findings.checks import Check
-from hbrt.findings.record import Place
+from hbrt.findings.record import KINDS, Place, Severity
 
 if TYPE_CHECKING:
     from dsp_server.hardware.cycles import CycleCounter
@@ -102,7 +102,7 @@ class Call:
         if self.mistake:  # the op is ending: what it leaves undone follows from that
             return
         runtime.find(kind, sentence, *places)
-        if not self.checks & Check.FAIL_FAST:
+        if not self.checks & Check.FAIL_FAST or KINDS[kind].severity is Severity.ADVICE:
             return
         self.mistake = sentence
         if not is_in_handler:

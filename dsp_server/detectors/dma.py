@@ -4,6 +4,9 @@ A copy is under way from its issue until a wait covers it (see hardware/channels
 destination are closed, and those of its source can be read only. A fault is the proof of the mistake: it is named, the
 pages are opened as they are, and the op goes on with what is there, as on the chip. Two copies that meet are told by
 their ranges. The copies of a frame are not watched: the frame waits for them itself.
+
+With the check ``advice`` the other tiles of a bank are closed too, while a copy that uses the bank has not reached its
+modelled end: an access to one is a bank conflict, which is told once a call. A frame says itself where it computes.
 """
 
 from __future__ import annotations
@@ -24,9 +27,11 @@ from dsp_server.hardware.buffers import address_of, caller_line
 from dsp_server.hardware.channels import ChannelIdma
 from dsp_server.hardware.transfers import UnknownHandle
 from hbrt import settings
+from hbrt.findings.checks import Check
 
 if TYPE_CHECKING:
     from dsp_server.detectors.call import Call
+    from dsp_server.hardware.buffers import BufferLike
     from dsp_server.hardware.descriptors import Descriptor
     from dsp_server.hardware.transfers import Shape
     from hbrt.findings.record import Place
@@ -53,6 +58,8 @@ class WatchedIdma(ChannelIdma):
         self._call: Call | None = None
         self._copies: dict[int, Copy] = {}  # under way, by handle; none of a frame
         self._pages = Pages(self._touch)
+        self._beside = Pages(self._touch_beside)  # other tiles in the banks of copies under way
+        self._looks_for_conflicts = False
         self._thread = 0  # the one that runs the op
 
     @property
@@ -65,12 +72,14 @@ class WatchedIdma(ChannelIdma):
         self._call, self._counter, self._thread = call, call.counter, threading.get_ident()
         self.last_handle = self.last_before_task = max(self.last_handle, call.idma.last_handle)
         self.last_error = ""
+        self._looks_for_conflicts = bool(call.checks & Check.ADVICE)
 
     def end(self) -> None:
         """The op has returned: what it left is the core's to sweep."""
         self._call = None
         self._copies.clear()
         self._pages.drop_all()
+        self._beside.drop_all()
 
     def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
         """As ChannelIdma has it, and closes the bytes to the op.
@@ -90,7 +99,52 @@ class WatchedIdma(ChannelIdma):
             self._pages.hold(handle, to, NO_ACCESS)
         if self._can_close(from_):
             self._pages.hold(handle, from_, READ_ONLY)
+        if self._looks_for_conflicts:
+            self._close_beside(handle, dst, src)
         return handle
+
+    def note_compute(self, *buffers: BufferLike) -> None:
+        """As Idma has it, for frames; with the check ``advice`` a conflict is told."""
+        before = self.tcm.bank_conflicts.copy()
+        super().note_compute(*buffers)
+        conflicts = [bank for bank in (0, 1) if self.tcm.bank_conflicts[bank] > before[bank]]
+        if conflicts and self._looks_for_conflicts and self._call is not None:
+            self._tell_conflict(self._call, conflicts[0], "its frame computes", op_line(self._thread), None)
+
+    def _close_beside(self, handle: int, *views: memoryview) -> None:
+        """Close the other tiles of the banks that a copy uses."""
+        own = {address_of(view) for view in views}
+        for bank in {self.tcm.bank_at(address) for address in own} - {None}:
+            for tile, view in self.tcm.tiles_in(bank or 0):
+                start = address_of(view)
+                is_own = any(start <= address < start + tile.size_bytes for address in own)
+                if not is_own and self.tcm.is_paged(start):
+                    self._beside.hold(handle, Span(start, tile.size_bytes), NO_ACCESS)
+
+    def _touch_beside(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
+        """Name a conflict, unless the modelled time has passed the copy's end."""
+        copy, call, end_cycle = self._copies.get(hold.handle), self._call, self._ends.get(hold.handle)
+        self._beside.drop(hold.handle)
+        if call is None or copy is None or end_cycle is None or descriptors.current() is not self:
+            return
+        bank, line = self.tcm.bank_at(address), op_line(self._thread)
+        if bank is not None and call.counter.cycles < end_cycle:
+            access = f"it {_ACCESS[is_write]} {self._name(address)}"
+            self._tell_conflict(call, bank, access, line, copy)
+
+    def _tell_conflict(self, call: Call, bank: int, does: str, line: str, copy: Copy | None) -> None:
+        self._looks_for_conflicts = False
+        self._beside.drop_all()
+        which = "a copy uses it" if copy is None else f"another tile of it is in use: {self._told(copy)}"
+        places = () if copy is None else (self._place(call, "copy started", copy.where, copy.dst),)
+        call.find(
+            "bank-conflict",
+            f"{call.who}: at {line} {does} in TCM bank {bank} while {which}. A bank serves one access at a time, so "
+            "the core waits for iDMA. Give ping and pong a bank each (XV_MEM_BANK_COLOR_0 and XV_MEM_BANK_COLOR_1).",
+            call.place("computed", line),
+            *places,
+            is_in_handler=True,
+        )
 
     def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
         """Name what the op does with a byte of a copy under way, and let it."""
@@ -141,6 +195,7 @@ class WatchedIdma(ChannelIdma):
     def _before_free(self, view: memoryview) -> None:
         """Name the copies that use a tile which the op frees; its pages are open from now on."""
         tile = Span(address_of(view), view.nbytes)
+        self._beside.drop_at(tile)
         for copy in list(self._copies.values()):
             used = next((one for one in (copy.src, copy.dst) if one.first_common(tile) is not None), None)
             if used is None:
@@ -183,12 +238,14 @@ class WatchedIdma(ChannelIdma):
         for one in copies:
             if self._copies.pop(one.handle, None) is not None:
                 self._pages.drop(one.handle)
+                self._beside.drop(one.handle)
 
     def _move(self, descriptor: Descriptor) -> None:
-        if not self._pages:
+        if not self._pages and not self._beside:
             super()._move(descriptor)
             return
-        with self._pages.lifted(*(Span(address_of(view), view.nbytes) for view in (descriptor.dst, descriptor.src))):
+        spans = [Span(address_of(view), view.nbytes) for view in (descriptor.dst, descriptor.src)]
+        with self._pages.lifted(*spans), self._beside.lifted(*spans):
             super()._move(descriptor)
 
     def _told(self, copy: Copy) -> str:

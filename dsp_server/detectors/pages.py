@@ -88,6 +88,12 @@ class Pages:
             for hold in mine:
                 hold.lift()
 
+    def drop_at(self, span: Span) -> None:
+        """End what is held of the pages of a span."""
+        for hold in [one for one in self._holds if one.start < span.end and span.start < one.end]:
+            self._holds.remove(hold)
+            hold.lift()
+
     def drop_all(self) -> None:
         """End all holds."""
         for handle in {hold.handle for hold in self._holds}:

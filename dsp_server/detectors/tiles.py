@@ -69,6 +69,10 @@ class PagedTileManager(TileManager):
         self._banks = (PagedBank(pool_bytes[0]), PagedBank(pool_bytes[1]))
         self._before_free = before_free
 
+    def tiles_in(self, bank: int) -> list[tuple[Tile, memoryview]]:
+        """The live tiles of a bank, with their bytes."""
+        return list(self._banks[bank].live.values())
+
     def core_address(self, address: int) -> int | None:
         """Where a byte of TCM lies on the core; None for an address of this process that is not in TCM."""
         for base, bank in zip(TCM_BASES, self._banks, strict=True):

@@ -38,6 +38,7 @@ class Kind(NamedTuple):
 
 
 KINDS: Final = {
+    "bank-conflict": Kind(Severity.ADVICE),
     "claim-lock": Kind(Severity.ERROR, is_programs=False),
     "defect": Kind(Severity.ERROR, is_programs=False),
     "dma-busy": Kind(Severity.ERROR),

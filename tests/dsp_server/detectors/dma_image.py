@@ -25,6 +25,7 @@ from dsp_server import (
     xvAllocateBuffer,
     xvFreeBuffer,
 )
+from dsp_server.hardware.cycles import current
 from hbrt.ddr.layout import BEAT_SECONDS
 
 KIB = 1024
@@ -238,6 +239,34 @@ def poll_codes(src: memoryview, dst: memoryview, tm: TileManager) -> int:
     return 0
 
 
+def one_bank(src: memoryview, dst: memoryview, tm: TileManager) -> int:
+    """A frame whose ping and pong lie in one bank."""
+    tiles: list[Any] = [xvAllocateBuffer(tm, 1024, XV_MEM_BANK_COLOR_0, 64) for _ in range(2)]
+    code = hb_dsp_ping_pong_frame(dst, src, tiles, tiles, len(src) // 4, lambda *_: None, 0, 0)
+    for tile in tiles:
+        xvFreeBuffer(tm, tile)
+    return code
+
+
+def by_hand(src: memoryview, dst: memoryview, tm: TileManager, cycles: int) -> int:
+    """Work in a tile while a copy fills another one of its bank, so many modelled cycles later."""
+    with tm.tile(1024, XV_MEM_BANK_COLOR_0) as ping, tm.tile(1024, XV_MEM_BANK_COLOR_0) as pong:
+        arrives = idma_copy_desc(pong, src, 1024)
+        current().charge(cycles)
+        ping[:] = bytes(1024)
+        wait(arrives)
+        wait(idma_copy_desc(dst, pong, 1024))
+    return 0
+
+
+def at_once(src: memoryview, dst: memoryview, tm: TileManager) -> int:
+    return by_hand(src, dst, tm, 0)
+
+
+def afterwards(src: memoryview, dst: memoryview, tm: TileManager) -> int:
+    return by_hand(src, dst, tm, 100_000)
+
+
 def die(src: memoryview, dst: memoryview, tm: TileManager) -> int:
     """A real fault."""
     return len(ctypes.string_at(8))
@@ -253,7 +282,7 @@ def main() -> None:
 
             run.__name__ = op.__name__
             hb_dsp_register_fn(0x1100 + 2 * cmd + is_right, run)
-    for cmd, whole in enumerate((careful, frames, die, poll_codes), 0x1200):
+    for cmd, whole in enumerate((careful, frames, die, poll_codes, one_bank, at_once, afterwards), 0x1200):
         hb_dsp_register_fn(cmd, whole)
     HB_DSP_REGISTER_NN_ALL()
     hb_dsp_start()

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 IMAGE = Path(__file__).parent / "dma_image.py"
 LINES = IMAGE.read_text(encoding="utf-8").splitlines()
 BYTES = 8192
-FIRST, CAREFUL, FRAMES, DIE, POLL_CODES = 0x1100, 0x1200, 0x1201, 0x1202, 0x1203
+FIRST, CAREFUL, FRAMES, DIE, POLL_CODES, ONE_BANK, AT_ONCE, AFTERWARDS = 0x1100, *range(0x1200, 0x1207)
 SOFTMAX = 0x400
 
 # Op, then what is found: kind, what its first two places are.
@@ -184,6 +184,30 @@ def test_a_core_whose_op_polls_an_error_code_goes_on_beating(make: Callable[...,
     ended = time.monotonic()
     while (age_s := board.status()["cores"][0]["beat_age_s"]) >= time.monotonic() - ended:
         assert time.monotonic() - ended < PATIENCE_S, f"no beat after the call, the last {age_s} s ago"
+
+
+@pytest.mark.parametrize(("cmd", "told"), [(ONE_BANK, "a frame"), (AT_ONCE, "a tile"), (AFTERWARDS, ""), (FRAMES, "")])
+def test_a_bank_conflict_is_an_advice_which_ends_no_op(make: Callable[..., Running], cmd: int, told: str) -> None:
+    running = make("dma,advice,fail-fast")
+    board = running.attach()
+    src, dst = call(board, cmd)
+    assert src[:1024] == dst[:1024]
+    found = found_of(running, board)
+    assert [(one["kind"], one["severity"], one["count"]) for one in found] == [("bank-conflict", "advice", 1)] * bool(
+        told
+    )
+    for one in found:
+        what = "its frame computes in TCM bank 0" if told == "a frame" else "of the tile of 1024 bytes at 0x3ffc0000"
+        assert what in one["text"]
+        assert "dma_image.py:" in one["places"][0]["site"]
+
+
+def test_a_bank_conflict_is_not_told_without_the_check_advice(make: Callable[..., Running]) -> None:
+    running = make("dma")
+    board = running.attach()
+    call(board, AT_ONCE)
+    call(board, ONE_BANK)
+    assert found_of(running, board) == []
 
 
 INLINE = """
