@@ -17,7 +17,7 @@ from hbrt.cli.tables import Column, duration, numbers, show_json, show_table
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
-from hbrt.findings.record import finding_of
+from hbrt.findings.record import finding_of, place_in_hex
 from hbrt.findings.sarif import sarif_of
 from hbrt.findings.text import counted, stamped_line_of
 from hbrt.settings import format_size
@@ -80,7 +80,7 @@ def command(
     if as_sarif:
         show_json(sarif_of(map(finding_of, status.get("findings", ())), str(Path.cwd())))
     elif as_json:
-        show_json(status["clients"] if only_clients else status)
+        show_json(status["clients"] if only_clients else {**status, **_findings_in_hex(status)})
     elif isinstance(board, BoardPaths) and status["pid"] is None:
         click.echo(why_not_running(board))
     elif only_clients:
@@ -131,6 +131,14 @@ def _without_daemon(ctx: click.Context, board: BoardPaths) -> dict[str, Any]:
         "clients": [],
         "left": left,
     }
+
+
+def _findings_in_hex(status: dict[str, Any]) -> dict[str, Any]:
+    """The findings of a board, with addresses as the sentences have them; nothing of a board that does not run."""
+    if "findings" not in status:
+        return {}
+    found = status["findings"]
+    return {"findings": [{**one, "places": [place_in_hex(place) for place in one["places"]]} for one in found]}
 
 
 def _image_line(cores: list[dict[str, Any]]) -> str:

@@ -74,6 +74,9 @@ KINDS: Final = {
 }
 
 
+_ADDRESSES: Final = frozenset({"phy_addr", "block"})
+
+
 class Place(NamedTuple):
     """One side of a finding.
 
@@ -193,3 +196,8 @@ def finding_of(data: dict[str, Any]) -> Finding:
     except (KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{data!r:.200} is no finding: {error!r}.") from None
     return one
+
+
+def place_in_hex(place: dict[str, Any]) -> dict[str, Any]:
+    """A place as ``Place.as_dict`` makes it, with its addresses as the sentences have them: "0x8221c000"."""
+    return {name: f"{value:#x}" if name in _ADDRESSES else value for name, value in place.items()}

@@ -12,11 +12,10 @@ from typing import Any
 from urllib.parse import quote
 
 from hbrt import __version__
-from hbrt.findings.record import KINDS, Finding, Place, Severity
+from hbrt.findings.record import KINDS, Finding, Place, Severity, place_in_hex
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
-_ADDRESSES = ("phy_addr", "block")
 
 
 def sarif_of(findings: Iterable[Finding], root: str = "") -> dict[str, Any]:
@@ -51,7 +50,7 @@ def _result(found: Finding, root: str) -> dict[str, Any]:
         **({"relatedLocations": related} if related else {}),
         "partialFingerprints": {"hbrt/v1": found.fingerprint},
         "occurrenceCount": found.times,
-        "properties": {"places": [_in_hex(place) for place in found.places]},
+        "properties": {"places": [place_in_hex(place.as_dict()) for place in found.places]},
     }
 
 
@@ -66,7 +65,3 @@ def _location(place: Place, root: str) -> dict[str, Any] | None:
     else:
         artifact = {"uri": path.as_uri() if path.is_absolute() else quote(file)}
     return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": int(line)}}}
-
-
-def _in_hex(place: Place) -> dict[str, Any]:
-    return {name: f"{value:#x}" if name in _ADDRESSES else value for name, value in place.as_dict().items()}

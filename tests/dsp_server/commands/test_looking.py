@@ -97,7 +97,7 @@ def test_status_shows_what_hangs(shell: Shell) -> None:
 
 
 def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
-    with holding_memory(running) as (pid, _):
+    with holding_memory(running) as (pid, addresses):
         status = running.status()
         assert status["state"] == "running"
         assert [core["state"] for core in status["cores"]] == ["running", "running"]
@@ -110,7 +110,8 @@ def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
     shown = running.good("status")
     assert "No program is attached." in shown
     assert "leak: " in shown
-    assert any(found["kind"] == "leak" and str(pid) in found["text"] for found in running.status()["findings"])
+    (leak,) = [one for one in running.status()["findings"] if one["kind"] == "leak" and str(pid) in one["text"]]
+    assert {place["phy_addr"] for place in leak["places"]} == set(addresses)  # as the sentence has them
 
 
 def test_a_core_that_died_is_shown_with_its_end(shell: Shell) -> None:
