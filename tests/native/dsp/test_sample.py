@@ -1,0 +1,27 @@
+"""The sample image: softmax in C++ by intrinsics, with every check on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from arm_client import nn
+from arm_client.client import private_board
+from tests.native.dsp.conftest import WARNINGS
+
+Build = Callable[..., Path]
+SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "dsp" / "softmax_image.cc"
+
+
+@pytest.mark.parametrize("check", [None, "all"])
+def test_softmax_of_the_sample_is_that_of_float64(build: Build, check: str | None) -> None:
+    with private_board(build(SAMPLE, *WARNINGS), cores=1, check=check) as board:
+        assert board.ops()[0x400] == "hb_dsp_softmax"
+        for count in (1, 16, 17, 12_288, 12_289, 100_000):
+            x = np.random.default_rng(count).standard_normal((2, count)).astype(np.float32) * 8
+            power = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
+            assert np.abs(nn.softmax(board, x) - power / power.sum(1, keepdims=True)).max() < 2e-7, count
+        assert not board.status()["findings"]
