@@ -11,6 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from arm_client.cabi.call_site import tell_callers
 from arm_client.cabi.last_error import RequestRefusedError
 from arm_client.session import farewell
 from arm_client.session.callbacks import Notifier
@@ -88,6 +89,8 @@ class Session:
                 from arm_client.strict.checker import TaskChecker
 
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
+            if self.checks:
+                tell_callers()
             if self.checks or settings.flag("HBRT_ISOLATE"):
                 self.blocks.isolate()
             if inline is not None:

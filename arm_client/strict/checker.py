@@ -47,6 +47,7 @@ from arm_client.strict.uncleaned import key_of, reach_of, uncleaned_of
 from hbrt import settings
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.findings.checks import Check
+from hbrt.findings.record import lines_of
 from hbrt.mailbox.handle import SLOT_MASK
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
@@ -233,7 +234,7 @@ class TaskChecker:
 
     def _advise(self, mistake: Mistake) -> None:
         """Tell an advice, once a line."""
-        site = call_site()
+        (site, *_) = lines_of(call_site())
         if site not in self._advised:
             self._advised.add(site)
             tell(self._link, mistake)

@@ -17,7 +17,7 @@ from hbrt.cli.tables import Column, duration, numbers, show_json, show_table
 from hbrt.control.ask import ask
 from hbrt.control.daemon import why_not_running
 from hbrt.errors import NotRunningError, RefusedError
-from hbrt.findings.record import finding_of, place_in_hex
+from hbrt.findings.record import Finding, finding_of, merged, place_in_hex
 from hbrt.findings.sarif import sarif_of
 from hbrt.findings.text import counted, stamped_line_of
 from hbrt.settings import format_size
@@ -78,7 +78,7 @@ def command(
     """
     status = _await_healthy(ctx, board, timeout) if wait_healthy else _look(ctx, board)
     if as_sarif:
-        show_json(sarif_of(map(finding_of, status.get("findings", ())), str(Path.cwd())))
+        show_json(sarif_of(_findings(status), str(Path.cwd())))
     elif as_json:
         show_json(status["clients"] if only_clients else {**status, **_findings_in_hex(status)})
     elif isinstance(board, BoardPaths) and status["pid"] is None:
@@ -182,8 +182,13 @@ def _show(status: dict[str, Any]) -> None:
     click.echo()
     if not status["findings"]:
         click.echo("No findings.")
-    for found in status["findings"]:
-        click.echo(stamped_line_of(finding_of(found)))
+    for found in _findings(status):
+        click.echo(stamped_line_of(found))
+
+
+def _findings(status: dict[str, Any]) -> list[Finding]:
+    """Each mistake once, however often its program was run."""
+    return merged(map(finding_of, status.get("findings", ())))
 
 
 def _show_problems(status: dict[str, Any]) -> None:

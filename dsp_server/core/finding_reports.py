@@ -20,6 +20,10 @@ class FindingReports:
         self._send = send
         self._seen: dict[tuple[int, str], tuple[int, int]] = {}  # how often, and how many of these were not sent
 
+    def forget(self, client: int) -> None:
+        """A program has gone, or begins: the next one with its id has mistakes of its own."""
+        self._seen = {key: counts for key, counts in self._seen.items() if key[0] != client}
+
     def report(self, found: Finding) -> None:
         """Send a finding, or count it for later."""
         key = (found.client, found.fingerprint)

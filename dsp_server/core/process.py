@@ -142,6 +142,7 @@ class CoreProcess:
     def _forget(self, client: int) -> None:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
             memory.known.forget()  # another program may get its addresses
+        self._reports.forget(client)
         doorbell = self.client_doorbells.pop(client, None)
         if doorbell is not None:
             with doorbells_in_use:

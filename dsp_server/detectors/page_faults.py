@@ -16,6 +16,7 @@ from itertools import pairwise
 from types import FrameType
 from typing import TypeAlias
 
+from dsp_server.hardware import descriptors
 from hbrt.ddr.faults import on_fault
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.ddr.private_pages import mprotect
@@ -98,7 +99,10 @@ def whole_pages(start: int, end: int) -> tuple[int, int]:
 
 
 def op_line(thread: int) -> str:
-    """``file:line`` of the op that a thread runs; this may be called out of a fault in another one."""
+    """``file:line`` of the op that a thread runs, or that issued the copy which a wait of it moves.
+
+    This may be called out of a fault in another thread.
+    """
     frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 - there is no public way
     while frame is not None:
         name = frame.f_globals.get("__name__", "")
@@ -106,6 +110,8 @@ def op_line(thread: int) -> str:
             from dsp_server.c_images.image import c_line  # which is loaded by then
 
             return c_line() if thread == threading.get_ident() else ""
+        if name == descriptors.__name__ and (issued := descriptors.line_of_copy(frame)):
+            return issued
         if name.partition(".")[0] not in _NOT_OPS and not name.startswith(_NOT_OP_MODULES):
             return f"{frame.f_code.co_filename}:{frame.f_lineno}"
         frame = frame.f_back

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from dsp_server.hardware import cycles
@@ -211,7 +212,7 @@ class Idma:
             self._complete_through(handle)
             return
         for _ in range(at + 1):
-            _, dst, src, _, shape, _, _ = queue.popleft()
+            _, dst, src, _, shape, _, where = queue.popleft()  # noqa: RUF059 - line_of_copy looks at it
             if shape is None:
                 dst[:] = src
             else:
@@ -322,6 +323,14 @@ class Idma:
                 descriptor.dst[:] = descriptor.src
             else:
                 move_rows(descriptor.dst, descriptor.src, descriptor.shape)
+
+
+def line_of_copy(frame: FrameType) -> str:
+    """``file:line`` that issued the copy whose bytes a frame of this module moves; empty for another frame."""
+    if frame.f_code is Idma.wait.__code__:
+        return str(frame.f_locals.get("where", ""))
+    descriptor = frame.f_locals.get("descriptor") if frame.f_code is Idma._move.__code__ else None  # noqa: SLF001
+    return descriptor.where if isinstance(descriptor, Descriptor) else ""
 
 
 _current = Idma()

@@ -32,6 +32,7 @@ from hbrt.ddr.layout import (
     read_header,
 )
 from hbrt.ddr.private_pages import PrivatePages
+from hbrt.findings.record import site_bytes
 from hbrt.findings.text import counted
 from hbrt.status import Status
 
@@ -303,7 +304,7 @@ class DdrTables:
         phy_addr, size_bytes, _, _ = BLOCK.unpack_from(self._ddr.map, record)
         self._mark(phy_addr, reserved_bytes, BLOCK_FREED | block_id)
         BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, client_id, 0)
-        site = freed_at.encode()[-BLOCK_FREED_AT_BYTES:].ljust(BLOCK_FREED_AT_BYTES, b"\0")
+        site = site_bytes(freed_at, BLOCK_FREED_AT_BYTES).ljust(BLOCK_FREED_AT_BYTES, b"\0")
         self._ddr.map[record + BLOCK_FREED_AT : record + BLOCK_FREED_AT + BLOCK_FREED_AT_BYTES] = site
 
     def set_owner(self, block_id: int, owner: int, sharers: tuple[int, ...]) -> None:

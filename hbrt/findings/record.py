@@ -74,7 +74,29 @@ KINDS: Final = {
 }
 
 
+<<<<<<< HEAD
 _ADDRESSES: Final = frozenset({"phy_addr", "block"})
+=======
+CALLED_FROM: Final = " (called from "
+"""In the site of a place, before the lines that led there."""
+
+
+def lines_of(site: str) -> list[str]:
+    """The lines of a site, each ``file:line``, its own first and then those that led there."""
+    main, _, callers = site.partition(CALLED_FROM)
+    directory, slash, _ = main.rpartition("/")
+    found = [one for one in callers.removesuffix(")").split(", ") if one]
+    return [main, *(one if "/" in one or one.startswith("<") else f"{directory}{slash}{one}" for one in found)]
+
+
+def site_bytes(site: str, most: int) -> bytes:
+    """A site as UTF-8 of at most so many bytes: without the lines that led there, the outermost first, then its end."""
+    raw = site.encode("utf-8", "replace")
+    while len(raw) > most and CALLED_FROM.encode() in raw:
+        shorter, comma, _ = raw.rpartition(b", ")
+        raw = shorter + b")" if comma and CALLED_FROM.encode() in shorter else raw.partition(CALLED_FROM.encode())[0]
+    return raw[-most:]
+>>>>>>> 59b3c4b (A finding has the lines that led to it, a copy of unwritten bytes its own line, and status lists a mistake once however often its program ran)
 
 
 class Place(NamedTuple):
@@ -82,7 +104,7 @@ class Place(NamedTuple):
 
     Attributes:
         what: Its part: "allocated", "op", "submitted".
-        site: ``file:line`` of the code.
+        site: ``file:line`` of the code, and under checks the lines that led there; see ``lines_of``.
         client: Id of the program's lease.
         core: Index of the core.
         cmd: Command number.

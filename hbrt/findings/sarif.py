@@ -6,13 +6,17 @@ https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import quote
 
 from hbrt import __version__
+<<<<<<< HEAD
 from hbrt.findings.record import KINDS, Finding, Place, Severity, place_in_hex
+=======
+from hbrt.findings.record import KINDS, Finding, Place, Severity, lines_of
+>>>>>>> 59b3c4b (A finding has the lines that led to it, a copy of unwritten bytes its own line, and status lists a mistake once however often its program ran)
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
@@ -39,8 +43,8 @@ def sarif_of(findings: Iterable[Finding], root: str = "") -> dict[str, Any]:
 
 
 def _result(found: Finding, root: str) -> dict[str, Any]:
-    sites = [(place, where) for place in found.places if (where := _location(place, root)) is not None]
-    related = [{"id": at, "message": {"text": place.what}, **where} for at, (place, where) in enumerate(sites[1:], 1)]
+    sites = [(what, where) for what, line in _lines(found) if (where := _location(line, root)) is not None]
+    related = [{"id": at, "message": {"text": what}, **where} for at, (what, where) in enumerate(sites[1:], 1)]
     return {
         "ruleId": found.kind,
         "ruleIndex": list(KINDS).index(found.kind),
@@ -54,9 +58,18 @@ def _result(found: Finding, root: str) -> dict[str, Any]:
     }
 
 
-def _location(place: Place, root: str) -> dict[str, Any] | None:
-    """The line of a place; None where none is known, or the program came from no file."""
-    file, _, line = (place.site or "").rpartition(":")
+def _lines(found: Finding) -> Iterator[tuple[str, str]]:
+    """The lines of a finding, and what is there."""
+    for place in found.places:
+        own, *callers = lines_of(place.site or "")
+        yield place.what, own
+        for caller in callers:
+            yield f"{place.what}, called from", caller
+
+
+def _location(site: str, root: str) -> dict[str, Any] | None:
+    """A line; None where none is known, or the program came from no file."""
+    file, _, line = site.rpartition(":")
     if not file or file.startswith("<") or not line.isdecimal() or not int(line):
         return None
     path = PurePosixPath(file)

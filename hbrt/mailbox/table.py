@@ -18,6 +18,7 @@ from typing import NamedTuple, Protocol
 
 from hbrt.ddr.claim_lock import ClaimLock
 from hbrt.ddr.layout import SLOT_SITE, SLOT_SITE_BYTES, SLOT_TEXT, SLOT_TEXT_BYTES, Layout
+from hbrt.findings.record import site_bytes
 from hbrt.mailbox.uncleaned import KEY, Uncleaned, message, of_message
 
 
@@ -167,9 +168,7 @@ class Mailbox:
     def note_site(self, slot: int, site: str) -> None:
         """Note ``file:line`` of what is about to submit a task in a slot; of a long one the end."""
         at = self.layout.record(slot) + SLOT_SITE
-        self.map[at : at + SLOT_SITE_BYTES] = site.encode("utf-8", "replace")[-SLOT_SITE_BYTES:].ljust(
-            SLOT_SITE_BYTES, b"\0"
-        )
+        self.map[at : at + SLOT_SITE_BYTES] = site_bytes(site, SLOT_SITE_BYTES).ljust(SLOT_SITE_BYTES, b"\0")
 
     def site(self, slot: int) -> str:
         """What ``note_site`` noted; empty for a program without checks."""

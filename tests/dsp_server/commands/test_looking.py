@@ -96,6 +96,19 @@ def test_status_shows_what_hangs(shell: Shell) -> None:
     assert "\nRunning longest: slow (0x1000) on core 0, of client 1, for " in shown
 
 
+def test_status_lists_a_mistake_once_however_often_its_program_was_run(running: Shell) -> None:
+    running.good("status")
+    source = "import arm_client as hb\nhb.hbSysAllocMem(hb.hbSysMem(), 77)\n"
+    before = len(running.status()["findings"])
+    for _ in range(3):
+        command = [sys.executable, "-c", source]
+        subprocess.run(command, env=running.environment, check=True, capture_output=True, timeout=PATIENCE_S)
+    listed = [line for line in running.good("status").splitlines() if "(77 bytes) not freed" in line]
+    assert len(listed) == 1
+    assert listed[0].endswith("(found 3 times; this is the last)")
+    assert len(running.status()["findings"]) == before + 3  # each program's own
+
+
 def test_status_shows_cores_clients_and_findings(running: Shell) -> None:
     with holding_memory(running) as (pid, addresses):
         status = running.status()

@@ -17,9 +17,11 @@ from dsp_server import (
     hb_dsp_mem_unmap,
     hb_dsp_register_fn,
     hb_dsp_start,
+    idma_copy_desc,
+    idma_desc_done,
 )
 
-COPY, SCRIBBLE, OVER, UNDER, FETCH, STORE, BEHIND, IN_PLACE = range(0x1000, 0x1008)
+COPY, SCRIBBLE, OVER, UNDER, FETCH, STORE, BEHIND, IN_PLACE, DMA = range(0x1000, 0x1009)
 
 
 def copy(input: memoryview, output: memoryview, tm: TileManager) -> int:
@@ -85,10 +87,22 @@ def in_place(input: memoryview, output: memoryview, tm: TileManager) -> int:
     return 0
 
 
+def dma(input: memoryview, output: memoryview, tm: TileManager) -> int:
+    """Copy the input by the engine."""
+    with tm.tile(len(input)) as tile:
+        first = idma_copy_desc(tile, input, len(input))  # copies
+        while idma_desc_done(first) != 1:
+            pass
+        second = idma_copy_desc(output, tile, len(input))
+        while idma_desc_done(second) != 1:
+            pass
+    return 0
+
+
 def main() -> None:
     hb_dsp_env_init()
     HB_DSP_REGISTER_NN_ALL()
     HB_DSP_REGISTER_CV_ALL()
-    for cmd, op in enumerate((copy, scribble, over, under, fetch, store, behind, in_place), COPY):
+    for cmd, op in enumerate((copy, scribble, over, under, fetch, store, behind, in_place, dma), COPY):
         hb_dsp_register_fn(cmd, op)
     hb_dsp_start()

@@ -21,7 +21,7 @@ from hbrt.findings.record import Finding
 from tests.watched import findings_of, program_with, shared_board
 
 IMAGE = Path(__file__).parent / "memory_image.py"
-COPY, SCRIBBLE, OVER, UNDER, FETCH, STORE, BEHIND, IN_PLACE = range(0x1000, 0x1008)
+COPY, SCRIBBLE, OVER, UNDER, FETCH, STORE, BEHIND, IN_PLACE, DMA = range(0x1000, 0x1009)
 
 
 @pytest.fixture(scope="module")
@@ -99,8 +99,22 @@ def test_reads_of_what_nobody_wrote(program: Program) -> None:
     source = program.mem(64)
     assert program.call(COPY, source, out) == 0
     found = program.named("unwritten-read")
-    assert f"reads at {IMAGE}:27 byte 0 of the block {source.phyAddr:#x}+0x40, its input block" in found.text
+    assert f"reads at {IMAGE}:29 byte 0 of the block {source.phyAddr:#x}+0x40, its input block" in found.text
     assert found.places[0].op == "copy"
+
+
+@pytest.mark.parametrize("check", ["memory", "memory,dma"])
+def test_a_copy_of_what_nobody_wrote_is_named_by_its_own_line(paths: BoardPaths, check: str) -> None:
+    lines = IMAGE.read_text().splitlines()
+    (line,) = (number for number, text in enumerate(lines, 1) if text.endswith("# copies"))
+    with program_with(paths, check) as board:
+        program = Program(board)
+        source, out = program.mem(64), program.mem(64)
+        assert program.call(DMA, source, out) == 0
+        found = program.named("unwritten-read")
+        assert found.places[0].site == f"{IMAGE}:{line}"
+        for block in program.blocks:
+            assert hb.hbSysFreeMem(block) == 0
 
 
 def test_second_half_was_never_written(program: Program) -> None:
@@ -136,7 +150,7 @@ def test_writes_into_the_input(program: Program) -> None:
     assert program.found() == []
     assert program.call(SCRIBBLE, block, out) == 0
     found = program.named("input-written")
-    assert f"writes at {IMAGE}:33 into its input: byte 5 of the block {block.phyAddr:#x}+0x40" in found.text
+    assert f"writes at {IMAGE}:35 into its input: byte 5 of the block {block.phyAddr:#x}+0x40" in found.text
     assert block.view()[5] == 1  # as on a board
 
 
@@ -186,9 +200,10 @@ def test_maps_what_it_may_not_use(program: Program, case: str) -> None:
     assert program.call(FETCH, params, out) != 0
     expected = {"freed": "use-after-free", "beyond": "out-of-block", "virtual": "virtual-address"}
     found = program.named(expected[case])
-    assert f"{IMAGE}:62" in found.text
+    assert f"{IMAGE}:64" in found.text
     if case == "freed":
-        assert re.search(rf"allocated at {re.escape(__file__)}:\d+ and freed at {re.escape(__file__)}:\d+", found.text)
+        here = re.escape(__file__)
+        assert re.search(rf"allocated at {here}:\d+ \(called from \S+\) and freed at {here}:\d+", found.text)
         assert {place.what for place in found.places} == {"mapped", "freed", "allocated", "submitted"}
 
 
