@@ -74,9 +74,7 @@ KINDS: Final = {
 }
 
 
-<<<<<<< HEAD
 _ADDRESSES: Final = frozenset({"phy_addr", "block"})
-=======
 CALLED_FROM: Final = " (called from "
 """In the site of a place, before the lines that led there."""
 
@@ -96,7 +94,6 @@ def site_bytes(site: str, most: int) -> bytes:
         shorter, comma, _ = raw.rpartition(b", ")
         raw = shorter + b")" if comma and CALLED_FROM.encode() in shorter else raw.partition(CALLED_FROM.encode())[0]
     return raw[-most:]
->>>>>>> 59b3c4b (A finding has the lines that led to it, a copy of unwritten bytes its own line, and status lists a mistake once however often its program ran)
 
 
 class Place(NamedTuple):

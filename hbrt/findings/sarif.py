@@ -12,11 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 from hbrt import __version__
-<<<<<<< HEAD
-from hbrt.findings.record import KINDS, Finding, Place, Severity, place_in_hex
-=======
-from hbrt.findings.record import KINDS, Finding, Place, Severity, lines_of
->>>>>>> 59b3c4b (A finding has the lines that led to it, a copy of unwritten bytes its own line, and status lists a mistake once however often its program ran)
+from hbrt.findings.record import KINDS, Finding, Severity, lines_of, place_in_hex
 
 _SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 _LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.ADVICE: "note"}
