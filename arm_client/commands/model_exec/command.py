@@ -61,7 +61,11 @@ def _print_version(ctx: click.Context, _option: click.Parameter, value: Any) -> 
         ctx.exit()
 
 
-@click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    cls=_Group,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: hrt_model_exec infer --model_file model.onnx --input_file input.bin",
+)
 @click.option(
     "-v",
     "--version",
@@ -79,7 +83,7 @@ def group() -> None:
     """
 
 
-@group.command("model_info", cls=FlagCommand)
+@group.command("model_info", cls=FlagCommand, epilog="Example: hrt_model_exec model_info --model_file model.onnx")
 @model_file
 @model_name
 @json_option
@@ -97,7 +101,9 @@ def model_info(model_file: str, model_name: str, *, as_json: bool) -> None:
         click.echo(text_of(model))
 
 
-@group.command(cls=FlagCommand)
+@group.command(
+    cls=FlagCommand, epilog="Example: hrt_model_exec infer --model_file model.onnx --input_file a.jpg --enable_dump"
+)
 @model_file
 @model_name
 @core_id
@@ -160,7 +166,7 @@ def infer(**flags: Any) -> None:
         click.echo(run.text_of(document))
 
 
-@group.command(cls=FlagCommand)
+@group.command(cls=FlagCommand, epilog="Example: hrt_model_exec perf --model_file model.onnx --thread_num 4")
 @model_file
 @model_name
 @core_id

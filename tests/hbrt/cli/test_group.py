@@ -17,6 +17,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from arm_client.commands.model_exec.command import group as model_exec
 from hbrt import __version__
 from hbrt.cli.group import ENTRY_POINTS, VERBS, group
 from tests.limits import PATIENCE_S
@@ -128,9 +129,10 @@ def _commands(command: click.Command, words: list[str]) -> Iterator[tuple[list[s
             yield from _commands(child, [*words, name])
 
 
-def test_every_help_has_an_example_that_is_well_formed() -> None:
-    for words, command in _commands(group, ["hbrt"]):
-        shown = CliRunner().invoke(group, [*words[1:], "--help"], prog_name="hbrt").output
+@pytest.mark.parametrize(("tool", "root"), [("hbrt", group), ("hrt_model_exec", model_exec)])
+def test_every_help_has_an_example_that_is_well_formed(tool: str, root: click.Group) -> None:
+    for words, command in _commands(root, [tool]):
+        shown = CliRunner().invoke(root, [*words[1:], "--help"], prog_name=tool).output
         _, mark, example = shown.partition("Example: ")
         assert mark, words
         typed = shlex.split(example.splitlines()[0].partition(" >> ")[0])
