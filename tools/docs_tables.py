@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -17,9 +18,8 @@ _PART = re.compile(r"(<!-- generated: (?P<name>[a-z-]+) -->\n).*?(<!-- end: (?P=
 
 def parts() -> dict[str, Callable[[], str]]:
     """Every generated part by name."""
-    from tools import docs_choices, docs_codes, docs_control, docs_defects, docs_dnn, docs_exec, docs_ivp, docs_layout
-
-    modules = docs_choices, docs_codes, docs_control, docs_defects, docs_dnn, docs_exec, docs_ivp, docs_layout
+    names = ("choices", "codes", "control", "defects", "dnn", "exec", "folders", "ivp", "layout")
+    modules = [import_module(f"tools.docs_{name}") for name in names]
     return {name: part for module in modules for name, part in module.PARTS.items()}
 
 
