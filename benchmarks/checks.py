@@ -1,15 +1,20 @@
 """What a check costs an op: boards with one check each, and one without, take turns in every round.
 
     python -m benchmarks.checks [--rounds N] [--calls N] [--json FILE]
+    python -m benchmarks.checks --clean 1000000
 
 Rows are the packaged NN ops, whose frames move the tiles; one on cached memory, of which the CPU writes and reads every
 byte and which it flushes; and an op that starts and waits for each copy itself.
+
+With ``--clean`` nothing is measured: the same ops are called so many times under all checks, and each finding is one
+too many.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,10 +30,13 @@ from benchmarks._measure import Rounds, machine, p50_us, private_directory, rais
 from benchmarks._report import Goal
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths
+from hbrt.findings.record import finding_of
+from hbrt.findings.text import counted, line_of
 from hbrt.nn_types import hbDSPDequantizeParam, hbDSPQuantizeParam, hbDSPSoftmaxParam
 
 IMAGE = Path(__file__).with_name("_checks_image.py")
 OFF = "off"
+ALL_CHECKS = "all"
 CHECKS = (OFF, "dma", "memory", "coherence")
 LIMITS = {"dma": 3.0, "memory": 3.0, "coherence": 10.0}
 """Of the packaged ops, in times without a check."""
@@ -106,6 +114,21 @@ def measure(rounds: int, times: int) -> dict[str, dict[str, Rounds]]:
     return {op: {check: Rounds(tuple(one)) for check, one in by_check.items()} for op, by_check in found.items()}
 
 
+def clean(count: int, actions: Callable[[Board, int], dict[str, Callable[[], object]]] = calls) -> list[str]:
+    """Call ops in turns under all checks, so many times; returns what was found, which for correct ops is nothing.
+
+    Args:
+        count: Calls in all.
+        actions: Makes the calls, by name, from a board and a number of elements.
+    """
+    with private_directory() as directory, ExitStack() as stack:
+        board = start(ALL_CHECKS, directory, stack)
+        ops = list(actions(board, COUNTS[0]).values())
+        for number in range(count):
+            ops[number % len(ops)]()
+        return [line_of(finding_of(one)) for one in board.status()["findings"]]
+
+
 def judge(found: dict[str, dict[str, Rounds]]) -> list[Goal]:
     """Compare, round by round."""
     verdict = []
@@ -124,9 +147,22 @@ def judge(found: dict[str, dict[str, Rounds]]) -> list[Goal]:
     "--calls", "times", type=click.IntRange(min=1), default=20, show_default=True, help="Of an op in a round."
 )
 @click.option("--json", "json_file", type=click.Path(path_type=Path), help="Also write all values into this file.")
-def main(rounds: int, times: int, json_file: Path | None) -> None:
-    """Measure what the checks cost."""
+@click.option(
+    "--clean", "clean_calls", type=click.IntRange(min=1), help="Calls under all checks, without a measurement."
+)
+def main(rounds: int, times: int, json_file: Path | None, clean_calls: int | None) -> None:
+    """Measure what the checks cost, or see that they find nothing in correct calls."""
     raise_on_sigterm()
+    if clean_calls is not None:
+        begin = time.monotonic()
+        told = clean(clean_calls)
+        took = f"{time.monotonic() - begin:.0f} s"
+        click.echo(
+            "\n".join(
+                [*told, f"{clean_calls:,} correct calls under all checks: {counted(len(told), 'finding')}, in {took}."]
+            )
+        )
+        raise SystemExit(bool(told))
     found = measure(rounds, times)
     rows = []
     for op, by_check in found.items():
