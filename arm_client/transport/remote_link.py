@@ -27,7 +27,7 @@ from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
 from hbrt.errors import BoardError
-from hbrt.findings.checks import OF_CORES
+from hbrt.findings.checks import without_cores
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
 from hbrt.protocol.frames import Message
@@ -86,13 +86,17 @@ class RemoteLink(Link):
 
     def watch_tasks(self, checks: int) -> int:
         """As ``Link.watch_tasks``; only who starts the board has its cores watch."""
-        if checks & OF_CORES:
+        if checks:
             from arm_client.cabi.say import warn
 
+            less = without_cores(checks)
+            its_cores = f" Its cores do not watch this program: {less}." if less else ""
+            how = " Who starts the board there with 'hbrt start --check ...' has its cores watch." if less else ""
             warn(
-                "Board %s is on another machine, whose cores do not watch this program. Start it there with "
-                "'hbrt start --check ...'.",
+                "Board %s is on another machine. A stray pointer of this program is not noticed.%s%s",
                 self.paths.name,
+                its_cores,
+                how,
             )
         return checks
 

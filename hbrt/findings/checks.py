@@ -41,3 +41,16 @@ def checks_of(words: Collection[str]) -> Check:
     for word in words:
         found |= _WORDS.get(word, Check(0))
     return found
+
+
+_WITHOUT_CORES = {
+    Check.MEMORY: "memory looks at the blocks of tasks and at what is freed, not into ops",
+    Check.COHERENCE: "coherence names bytes that miss a CLEAN when a task is submitted, whether an op uses them or not",
+    Check.DMA: "dma looks at nothing",
+    Check.FAIL_FAST: "fail-fast ends no op",
+}
+
+
+def without_cores(checks: int) -> str:
+    """Clauses on what checks see where the cores do not watch a program; empty for those that see the same."""
+    return "; ".join(clause for check, clause in _WITHOUT_CORES.items() if check & checks)

@@ -229,6 +229,39 @@ def test_strict_memory_needs_its_flushes(monkeypatch: pytest.MonkeyPatch, relay:
         gc.collect()
 
 
+@pytest.mark.parametrize(
+    ("check", "said", "kinds"),
+    [
+        (
+            "all",
+            ["memory looks at", "not into ops; coherence names", "; dma looks at nothing. Who starts"],
+            ["missing-clean"],
+        ),
+        ("coherence", ["this program: coherence names bytes that miss a CLEAN when a task is"], ["missing-clean"]),
+        ("layout", [], []),
+    ],
+)
+def test_what_a_check_does_not_see_from_afar_is_said(
+    check: str, said: list[str], kinds: list[str], relay: RemoteRelay, caplog: pytest.LogCaptureFixture
+) -> None:
+    board = hb.connect(relay.address, check=check)
+    try:
+        sentence = caplog.messages[0]
+        assert (
+            f"Board {relay.address} is on another machine. A stray pointer of this program is not noticed." in sentence
+        )
+        assert ("Its cores do not watch" in sentence) == bool(said)
+        assert all(part in sentence for part in said)
+        source, result = board.alloc(16, cached=True), board.alloc(16)
+        source.view()[:] = b"x" * 16
+        board.call(0x1000, source, result)
+        assert [
+            kind for kind in ("missing-clean", "unclean-use") if any(kind in line for line in caplog.messages)
+        ] == kinds
+    finally:
+        board.close()
+
+
 def test_times_are_of_this_machines_clock(far: Chip) -> None:
     before = time.monotonic_ns()
     task = far.board.submit(hb.HB_DSP_RPC_CMD_PING)
