@@ -44,7 +44,7 @@ def read_side(what: str, include: Sequence[Path], define: Sequence[str]) -> Side
     try:
         if where.lower().endswith(C_SUFFIXES):
             return Side(what, _read_c(Path(where), name, include, define))
-        found = load_named(what, "class")
+        found = load_named(what, "class", is_declared=True)
         if isinstance(found, type) and issubclass(found, ctypes.Structure | ctypes.Union):
             return Side(what, of_class(found, declared_at(found)))
         if isinstance(found, np.dtype):

@@ -220,7 +220,8 @@ def check_layout(
     """Show how a parameter structure lies in memory, and what the ARM and the DSP read differently in it.
 
     A and B are each FILE.h:STRUCT (also .c, .hpp, .cc, .cpp), FILE.py:CLASS or MODULE:CLASS; a class is a
-    ctypes.Structure or a numpy dtype. Two are compared field by field. The exit code is 1 for an error: a difference, a
+    ctypes.Structure or a numpy dtype. Of a FILE.py only the declarations that the class needs are run, so it may be a
+    program. Two are compared field by field. The exit code is 1 for an error: a difference, a
     pointer, a long. Holes, enums, bools and bit fields are warnings.
     """
     from arm_client.commands.op import check_layout as layout

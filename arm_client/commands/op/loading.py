@@ -10,17 +10,21 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from arm_client.commands.op.declarations import needed_for
+
 
 class BadNameError(ValueError):
     """What was given as MODULE:NAME names nothing that will do; the message says what is wrong."""
 
 
-def load_named(what: str, noun: str) -> Any:
+def load_named(what: str, noun: str, *, is_declared: bool = False) -> Any:
     """What is named as ``module:name`` or ``file.py:name``; modules are looked for here first.
 
     Args:
         what: The name.
         noun: What it is to be, as "function", for the messages.
+        is_declared: Whether a declaration is wanted: of a file only what that needs is run, and nothing of what a
+            program does. A file that brings the name about in another way is run as a whole.
 
     Raises:
         BadNameError: no such module, file or name; an import that fails says how.
@@ -31,7 +35,7 @@ def load_named(what: str, noun: str) -> Any:
     try:
         if where.endswith(".py"):
             sys.path.insert(0, str(Path(where).resolve().parent))
-            module = _module_in(where)
+            module = _module_in(where, name if is_declared else None)
         else:
             sys.path.insert(0, str(Path.cwd()))
             module = importlib.import_module(where)
@@ -44,13 +48,17 @@ def load_named(what: str, noun: str) -> Any:
     return getattr(module, name)
 
 
-def _module_in(file: str) -> ModuleType:
+def _module_in(file: str, declared: str | None) -> ModuleType:
     spec = importlib.util.spec_from_file_location(Path(file).stem, file)
     if spec is None or spec.loader is None:
         raise ImportError("it is no Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules.setdefault(module.__name__, module)  # the source of its classes is found there
-    spec.loader.exec_module(module)
+    needed = needed_for(declared, Path(file).read_text(encoding="utf-8"), file) if declared is not None else None
+    if needed is None:
+        spec.loader.exec_module(module)
+    else:
+        exec(compile(needed, file, "exec", dont_inherit=True), vars(module))  # noqa: S102 - the user names the file
     return module
 
 

@@ -62,6 +62,13 @@ def test_one_structure_is_shown_with_its_hole(shell: Shell, files: Path) -> None
     assert text.endswith("param.py:ImageParam: 24 bytes, aligned to 8. No errors, 1 warning.")
 
 
+def test_a_program_is_not_run(shell: Shell, files: Path) -> None:
+    main = "import sys\nfrom arm_client import connect\nboard = connect(sys.argv[1])\nprint('runs')\nsys.exit(5)\n"
+    (files / "program.py").write_text(f"{PYTHON}{main}")
+    shown = shell.good("op", "check-layout", "program.py:Closed").replace("program.py", "param.py")
+    assert shown == shell.good("op", "check-layout", "param.py:Closed")
+
+
 def test_a_hole_fails_with_strict_alone(shell: Shell, files: Path) -> None:
     both = ("op", "check-layout", "param.py:ImageParam", "param.h:image_param_t")
     assert shell.good(*both).splitlines()[-1] == "No errors, 1 warning."
