@@ -96,7 +96,7 @@ class Mapping(NamedTuple):
 
 
 class MapWatcher(Protocol):
-    """What hears of each mapping of the op that runs, under the check memory."""
+    """What is called at each mapping of the op that runs, under the check memory."""
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
         """A range was mapped."""

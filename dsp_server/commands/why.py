@@ -35,7 +35,7 @@ def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
     A program that waits tells its line, an op its line and its stack. The board is looked at twice: what differs is
     still moving, and does not hang.
 
-    TASK is a number that this verb shows, or a task handle; without it, everybody that waits is told of. The exit code
+    TASK is a number that this verb shows, or a task handle; without it, all waits are shown. The exit code
     is 0, whatever hangs: 'hbrt status' tells scripts.
     """
     wanted = None if task is None else _slot(task)

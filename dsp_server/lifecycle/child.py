@@ -73,10 +73,10 @@ class CoreChild:
 
     def forget_client(self, client_id: int) -> None:
         """Make the process close a client's doorbell, or cancel the message if it is still unsent."""
-        told = [message for message in self._unsent if message.client_id == client_id]
-        for message in told:
+        unsent = [message for message in self._unsent if message.client_id == client_id]
+        for message in unsent:
             self._unsent.remove(message)
-        if not told:
+        if not unsent:
             self.send(event="gone", client=client_id)
 
     def _send(self, message: _Unsent) -> None:

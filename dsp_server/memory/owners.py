@@ -93,7 +93,9 @@ class Memory:
             ""
         )  # why an allocation of a size by a client is injected to fail
         self.settle: Callable[[], None] = lambda: None  # takes the findings that cores have sent
-        self._told_overruns: set[tuple[int, str]] = set()  # by ops: owner of the block, and the line that allocated it
+        self._reported_overruns: set[tuple[int, str]] = (
+            set()
+        )  # by ops: owner of the block, and the line that allocated it
         self._blocks: dict[int, _LiveBlock] = {}
         self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
         self._freed: dict[int, _LiveBlock] = {}  # the latest last
@@ -195,7 +197,9 @@ class Memory:
                 life.owner, life.last_owner, life.freed_at = NOBODY, client, "its program's end"
             life.sharers = [sharer for sharer in life.sharers if sharer != client]
             self._drop_hold(life, client)
-        self._told_overruns = {told for told in self._told_overruns if told[0] != client}  # its id is another's next
+        self._reported_overruns = {
+            one for one in self._reported_overruns if one[0] != client
+        }  # its id is another's next
         return count, size_bytes
 
     def reclaim(self) -> None:
@@ -241,7 +245,7 @@ class Memory:
         life = next((self._blocks[place.block] for place in found.places if place.block in self._blocks), None)
         if life is None:
             return found
-        self._told_overruns.add((life.owner or life.last_owner, life.site))
+        self._reported_overruns.add((life.owner or life.last_owner, life.site))
         text = f"{found.text} The block was allocated at {life.site}." if life.site else found.text
         return found._replace(text=text, places=(*found.places, life.place()))
 
@@ -329,7 +333,7 @@ class Memory:
         over = self._tables.first_nonzero(end, block.reserved_bytes - block.size_bytes + self._guard_bytes(block))
         if over is not None:
             self.settle()
-        if over is not None and (life.last_owner, life.site) not in self._told_overruns:
+        if over is not None and (life.last_owner, life.site) not in self._reported_overruns:
             self._find(
                 "overrun",
                 f"The block {block.phy_addr:#x}+{block.size_bytes:#x} of {self._named(block.owner)} was written past "

@@ -32,7 +32,7 @@ def kernel() -> Iterator[Check]:
     usable, present = len(os.sched_getaffinity(0)), os.cpu_count() or 1
     cpus = f"{usable} of {present} may be used"
     if usable == 1:
-        advice = "A board works on one CPU: its processes then take turns, and nobody looks before it sleeps."
+        advice = "A board works on one CPU: its processes then take turns, and none polls before it sleeps."
         yield Check("CPUs", Level.WARN, cpus, advice)
     else:
         yield Check("CPUs", Level.OK, cpus)
