@@ -1,7 +1,7 @@
 """Loops over arrays that numba compiles when it is installed, and keeps on disk, so that no start pays for it again.
 
 A kernel is an ordinary function in a subset of Python; it may call other kernels of its own file (numba compiles a
-caller anew only when the caller's file has changed). Whoever uses one has a way without it: `compiled()` is None when
+caller anew only when the caller's file has changed). Each user of one has a way without it: `compiled()` is None when
 numba is missing (install `hbrt[pointcloud]`) or turned off by its own setting NUMBA_DISABLE_JIT=1. Nothing is imported
 or compiled before the first call of `compiled()`. Kernels keep IEEE arithmetic: no fast maths, no threads.
 

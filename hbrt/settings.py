@@ -229,7 +229,7 @@ def seeded(name: str) -> tuple[str, int]:
 
 
 def check(*names: str) -> None:
-    """Look at settings that somebody will read later, and perhaps in another process, where nobody could be told well.
+    """Check settings that are read later, perhaps in another process, which has no good place for a message.
 
     Args:
         names: Which; all when none is named.

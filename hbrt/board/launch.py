@@ -31,7 +31,7 @@ FEWEST_FDS = 128  # of each process: a daemon with two cores takes about 110 whi
 
 
 class DaemonConfig(NamedTuple):
-    """What a daemon is told when it starts."""
+    """The configuration that a daemon starts with."""
 
     directory: str
     image: str | None = None
@@ -56,7 +56,7 @@ def launch(config: DaemonConfig, *, has_console: bool = False) -> Launched:
     """Start a daemon, detached from this terminal and session, and wait until its board is running.
 
     Args:
-        config: What it is told.
+        config: Its configuration.
         has_console: Whether what ops say and what the board finds goes to this process's standard error, too.
 
     Raises:
@@ -123,7 +123,7 @@ def _standard_error() -> int:
 
 
 def check_descriptors() -> None:
-    """Say at once that a board cannot run with so few descriptors: what fails first would be told otherwise.
+    """Say at once that a board cannot run with so few descriptors: the first failure would have another message.
 
     Raises:
         BoardError: the limit of this process is below what a daemon with two cores and a program needs.
@@ -168,7 +168,7 @@ def await_running(pid: int, ready_fd: int, config: DaemonConfig) -> tuple[str, .
     Args:
         pid: The daemon, a child of this process. It is ended when it does not come to run, or this wait is interrupted.
         ready_fd: Gets one JSON line from it.
-        config: What it was told.
+        config: Its configuration.
 
     Returns:
         Names of files that a dead daemon had left, and this one removed.

@@ -217,7 +217,7 @@ def be_program(command: click.Command, name: str) -> NoReturn:
     try:
         command.main(args=sys.argv[1:], prog_name=name)
     except SystemExit:
-        if sys.stdout is not stdout:  # click replaces it when whoever read the help has left, and says 1
+        if sys.stdout is not stdout:  # click replaces it when the reader of the help has left, and returns 1
             sys.exit(Exit.UNREAD)
         raise
     except Exception as error:  # noqa: BLE001 - of an option's default: the command itself has its mapped exits

@@ -1,7 +1,7 @@
 """A fault as text, as data, and as a counter that says when it is due. Pure.
 
-``kill-core core=1 call=3`` kills core 1 in its third call from now on. Calls are counted by whoever carries the fault
-out: each core its own ops, the daemon allocations. ``chance=0.1 seed=7`` draws at each call instead, repeatably.
+``kill-core core=1 call=3`` kills core 1 in its third call from now on. Each core counts its own
+ops, the daemon allocations. ``chance=0.1 seed=7`` draws at each call instead, repeatably.
 """
 
 from __future__ import annotations

@@ -177,7 +177,7 @@ def unpack_map(raw: bytes, most_bytes: int) -> dict[str, Any]:
 
 
 def _map(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """A map whose keys are told apart: two readers of one message may take different ones of two that are the same."""
+    """A map whose keys differ: two readers of one message may take different ones of two that are the same."""
     made = dict(pairs)
     if len(made) < len(pairs):
         keys = [key for key, _ in pairs]

@@ -11,7 +11,7 @@ Rules
 
 Two sockets
     All talk goes over a ROUTER, but SUBMIT, which goes to a PULL: one frame to receive, without the sender's name
-    before it. The sender is told by a ticket, a random number that its WELCOME gave it.
+    before it. The sender is known by a ticket, a random number that its WELCOME gave it.
 
 Talk
     HELLO shows who the sender is (a client of the board, by a proof of its lease); WELCOME or REFUSED answers it.

@@ -3,7 +3,7 @@
 Rules
     A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
     of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
-    Nothing is ever evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol, and is let go.
+    Nothing is ever evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol; its connection closes.
 
 Talk
     HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.protocol.control``), PULL and CHECK
@@ -16,7 +16,7 @@ Talk
     grow by steps that nobody can guess, so that an ACK shows that its frame was read.
     SUBMIT comes after the bytes that the task reads, END after those that it wrote. DATA and END say the last PUSH that
     was taken in before they were made: see ``hbrt.remote.shadow.merge``.
-    BEAT comes every BEAT_SECONDS. GONE says that the relay lets go, and why; BYE that the program does.
+    BEAT comes every BEAT_SECONDS. GONE says that the relay ends the session, and why; BYE that the program does.
 """
 
 from __future__ import annotations

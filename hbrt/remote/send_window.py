@@ -26,7 +26,7 @@ class SendWindow:
         self.waiting_bytes = 0  # of frames that are made and have not left
 
     def next_number(self) -> int:
-        """A number for DATA or REPLY: larger than all before, and known to nobody who has not read its frame."""
+        """A number for DATA or REPLY: larger than all before, and known only to a reader of its frame."""
         self._last_number += 1 + secrets.randbits(_STEP_BITS)
         return self._last_number
 

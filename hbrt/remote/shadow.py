@@ -56,7 +56,7 @@ def changed_runs(now: Bytes, base: Bytes) -> list[tuple[int, int]]:
 
 def take(now: Bytes, base: Bytes) -> tuple[Change, Bits]:
     """What changed since the base, which then knows it. Returns the change and the bits of its bytes."""
-    snapshot = now.copy()  # whoever writes meanwhile is found by the next look
+    snapshot = now.copy()  # the next look finds what is written meanwhile
     mask = snapshot != base
     base[:] = snapshot
     count, size = int(np.count_nonzero(mask)), len(mask)
