@@ -136,7 +136,7 @@ class Board:
         timeout: float | None = None,
         keep: object = None,
     ) -> Any:
-        """Submit and wait; returns ``output``. On TimeoutError the task is let go. Arguments as for ``submit``.
+        """Submit and wait; returns ``output``. On TimeoutError the task is released. Arguments as for ``submit``.
 
         Args:
             cmd: As for ``submit``, like all that is not named here.

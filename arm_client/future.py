@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class Task(concurrent.futures.Future[Any]):
     """One submitted task. ``result()`` returns the output that was given to ``submit``.
 
-    The thread that asks for the result waits for the task itself; only who wants to be called back (a callback,
-    as_completed, wrap_future) costs a thread of the runtime. Its slot is released when the result is taken.
+    The thread that asks for the result waits for the task itself; only a callback,
+    as_completed and wrap_future cost a thread of the runtime. Its slot is released when the result is taken.
     """
 
     def __init__(self, session: Session, handle: int, cmd: int, output: Any, keep: object, submit_ns: int) -> None:

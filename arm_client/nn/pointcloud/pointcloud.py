@@ -268,7 +268,7 @@ class _Run:
 
     @contextmanager
     def tasks(self) -> Iterator[list[PendingCall]]:
-        """A list of tasks under way; what is left in it when something fails is let go."""
+        """A list of tasks under way; what is left in it when something fails is released."""
         tasks: list[PendingCall] = []
         try:
             yield tasks
