@@ -3,7 +3,7 @@
 Rules
     A frame is one msgpack list ``[version, kind, field, ...]`` of at most MAX_FRAME_BYTES. Each kind has a fixed list
     of fields, which a receiver checks before it looks at them; each side accepts the kinds of the other side alone.
-    Nothing is ever evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol; its connection closes.
+    Nothing is evaluated or unpickled. ``MalformedMessageError``: the peer broke the protocol; its connection closes.
 
 Talk
     HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.protocol.control``), PULL and CHECK
