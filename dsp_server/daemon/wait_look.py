@@ -69,9 +69,13 @@ class WaitLook:
 
     def begin(self, done: Callable[[dict[str, Any]], None]) -> None:
         """Ask everybody; ``done`` gets the records as plain data."""
-        for core in self._lifecycle.cores:  # first: an op that is a client itself is to be seen where it waits
-            if core.child is not None and not core.is_stopped and self._runs_op(core):
-                core.child.ask_stack()
+        running = [
+            core.child
+            for core in self._lifecycle.cores
+            if core.child is not None and not core.is_stopped and self._runs_op(core)
+        ]
+        for child in running:  # first: an op that is a client itself is to be seen where it waits
+            child.ask_stack()
         asked = [one for one in self._present() if self._clients.has_unfinished_tasks(one)]
         for client in asked:
             client.wait_report = None
@@ -81,7 +85,8 @@ class WaitLook:
 
         def look() -> None:
             age_s = time.monotonic() - begin
-            if age_s < ANSWER_SECONDS and (age_s < TRACE_SECONDS or not all(map(self._has_told, asked))):
+            has_all = all(map(self._has_told, asked)) and all(child.has_stack for child in running)
+            if age_s < ANSWER_SECONDS and (age_s < TRACE_SECONDS or not has_all):
                 self._loop.later(POLL_SECONDS, look)
             else:
                 done(self._records().as_dict())

@@ -129,11 +129,29 @@ class CoreChild:
         self.signal(signal.SIGTERM)
         self.timer = self._loop.later(STOP_GRACE_SECONDS, self._on_grace_over)
 
+    @property
+    def has_stack(self) -> bool:
+        """Whether the process has written its stack since it was asked; an op in C takes longer than one in Python."""
+        return self.pidfd < 0 or os.fstat(self._trace_fd).st_size > 0
+
     def ask_stack(self) -> None:
         """Make the process write the stack of its op, for ``stack``; not while the watchdog has asked for it."""
         if self.overdue is None:
-            self._empty_trace()
-            self.signal(TRACE_SIGNAL)
+            self._write_stack()
+
+    def begin_end(self, task: tuple[int, int, int], polled: tuple[int, int]) -> None:
+        """Note the task that is over its limit, for which the process is to end, and make it write the op's stack.
+
+        Args:
+            task: Slot, sequence, limit in ns.
+            polled: iDMA handle that the task polls, and how many descriptors are outstanding.
+        """
+        self.overdue, self.polled = task, polled
+        self._write_stack()
+
+    def _write_stack(self) -> None:
+        self._empty_trace()
+        self.signal(TRACE_SIGNAL)
 
     def stack(self) -> tuple[Frame, ...]:
         """The stack of the op, the innermost frame first; empty when the process has not answered ``ask_stack``."""

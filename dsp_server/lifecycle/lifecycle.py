@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 from dsp_server.clients import Clients
 from dsp_server.lifecycle import actions, events
-from dsp_server.lifecycle.child import TRACE_SIGNAL, CoreChild
+from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.decide import decide, refusal
 from dsp_server.lifecycle.life import new_board
@@ -26,6 +26,7 @@ from hbrt.status import Status
 
 STALL_SECONDS = 5.0  # limit without an op and a heartbeat, unless the time limit of ops is shorter
 TRACE_SECONDS = 0.05
+MOST_TRACE_SECONDS = 2.0  # for an op in C, whose lines another process looks up
 LOCK_SECONDS = 0.1  # until a retry of work that needs the claim lock
 Done: TypeAlias = Callable[[Status, str], None]
 
@@ -244,14 +245,18 @@ class Lifecycle:
     def _trace(self, do: actions.Trace) -> None:
         slot, sequence, _ = do.task
 
+        begin = time.monotonic()
+
         def check_again() -> None:
-            self.handle(events.Traced(do.process, still_hangs=self._reaper.is_running(slot, sequence)))
+            child = self.processes.children.get(do.process)
+            if child is None or child.has_stack or time.monotonic() - begin > MOST_TRACE_SECONDS:
+                self.handle(events.Traced(do.process, still_hangs=self._reaper.is_running(slot, sequence)))
+            else:
+                self._loop.later(TRACE_SECONDS, check_again)
 
         def trace(child: CoreChild) -> None:
-            child.overdue = do.task
             seen = self.cores[child.index].last_progress()
-            child.polled = seen.dma_handle, seen.dma_outstanding
-            child.signal(TRACE_SIGNAL)
+            child.begin_end(do.task, (seen.dma_handle, seen.dma_outstanding))
 
         self._with_child(do.process, trace)
         self._loop.later(TRACE_SECONDS, check_again)

@@ -13,6 +13,7 @@ import pytest
 from arm_client import nn
 from arm_client.client import Board, private_board
 from arm_client.errors import CoreLostError, HbrtError
+from hbrt.status import Status
 from tests.native.dsp.conftest import IMAGES, WARNINGS
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     Build = Callable[..., Any]
 
-TWICE, MISBEHAVE, BOX = 0x1000, 0x1001, 0x1002
+TWICE, MISBEHAVE, BOX, LIMITED = 0x1000, 0x1001, 0x1002, 0x1003
 SOURCE = IMAGES / "ops.c"
 _ENUM = re.search(r"enum \{ (ASIDE.*?) \}", SOURCE.read_text())
 WAYS = _ENUM[1].split(", ") if _ENUM else []
@@ -30,8 +31,8 @@ def params(board: Board, source: Any, *, is_32bit: bool) -> Any:
     return board.from_array(np.frombuffer(struct.pack("<iiQ", source.size, is_32bit, source.phy_addr), np.uint8))
 
 
-def misbehave(board: Board, way: str, output: Buffer | None = None) -> None:
-    board.call(MISBEHAVE, board.from_array(np.array([WAYS.index(way), 0], np.int32)), output)
+def misbehave(board: Board, way: str, output: Buffer | None = None, cmd: int = MISBEHAVE) -> None:
+    board.call(cmd, board.from_array(np.array([WAYS.index(way), 0], np.int32)), output)
 
 
 @pytest.mark.parametrize("is_32bit", [False, True])
@@ -80,6 +81,15 @@ def test_op_that_crashes_costs_its_task_and_names_its_line(board: Board, way: st
     assert f'"{SOURCE}", line {line_of(line)} in ' in "".join(frames[:2]), lost.value
     assert "in misbehave" in frames[-1] or way == "STACK", lost.value
     misbehave(board, "ASIDE")  # the core is back
+
+
+def test_op_that_does_not_end_is_ended_and_its_line_named(board: Board) -> None:
+    with pytest.raises(HbrtError, match=r"outlived its time limit of 300 ms; core 0 was ended") as ended:
+        misbehave(board, "LOOP", cmd=LIMITED)
+    assert ended.value.status == Status.HB_DSP_WATCHDOG
+    assert f"It was at {SOURCE}:{line_of('for (;;) pause();')} in way." in str(ended.value)
+    assert "in misbehave" in str(ended.value)
+    misbehave(board, "ASIDE", cmd=LIMITED)
 
 
 def test_value_of_an_op_is_its_tasks(board: Board) -> None:

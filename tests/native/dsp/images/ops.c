@@ -129,7 +129,8 @@ int main() {
   hb_dsp_register_fn(0x1000, twice, 0);
   hb_dsp_register_fn(0x1001, &misbehave, 0);
   hb_dsp_register_fn(0x1002, box, 0);
-  DSP_INFO("image of %d ops", 3);
+  hb_dsp_register_fn(0x1003, misbehave, 300000);
+  DSP_INFO("image of %d ops", 4);
   hb_dsp_start();
   return -1;
 }
