@@ -49,6 +49,7 @@ class _Host(ctypes.Structure):
         ("is_embedded", ctypes.c_int32),
         ("is_over", ctypes.c_int32),
         ("forking", ctypes.c_uint64),
+        ("is_interrupted", ctypes.c_int32),
         ("find", ctypes.CFUNCTYPE(None, ctypes.c_int32)),
         ("end", ctypes.CFUNCTYPE(None)),
     )
@@ -58,6 +59,7 @@ _kept: list[Any] = []  # what C has addresses of
 _texts: dict[str, ctypes.c_char_p] = {}
 _last = threading.local()
 _told: set[tuple[str, int, str]] = set()
+_ending: list[bool] = []
 _pointers: dict[type, Any] = {
     ctypes.POINTER(kind): kind for kind in (hbSysMem, hbDSPTask_t, hbDSPRpcCtrlParam)
 }  # the calls are quickest with the structures themselves
@@ -86,6 +88,7 @@ def connect(address: int) -> None:
     call_sites.install(host.site)
     if host.is_embedded:
         arguments.NULL = "NULL"
+        os.environ.pop("PYTHONHOME", None)  # another Python's: this one has ignored it, and what it starts must
         _take_arguments()
         os.register_at_fork(
             before=lambda: setattr(host, "forking", threading.get_ident()),
@@ -107,6 +110,7 @@ def _take_arguments() -> None:
 
 def _end() -> None:
     """End as Python does, but for the interpreter: threads of the program may run on."""
+    _ending.append(True)
     try:
         atexit._run_exitfuncs()  # noqa: SLF001 - sessions close in these
         for stream in (sys.stdout, sys.stderr):
@@ -124,7 +128,7 @@ def _find(host: _Host, at: int) -> None:
         kinds = parameters_of(entry.parameters.decode())
         result = result_of(entry.result.decode())
         call: Callable[..., Any] = last_error if name == "hbrt_last_error" else getattr(arm_client, name)
-        serve = _text_function(name, call) if result is ctypes.c_void_p else _status_function(name, call, kinds)
+        serve = _text_function(name, call) if result is ctypes.c_void_p else _status_function(host, name, call, kinds)
         made = ctypes.CFUNCTYPE(result, *kinds)(serve)
         _kept.append(made)
         entry.function = ctypes.cast(made, ctypes.c_void_p).value
@@ -132,7 +136,7 @@ def _find(host: _Host, at: int) -> None:
         _say(f"{name} cannot be used: {type(error).__name__}: {error}")
 
 
-def _status_function(name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
+def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
     """A C name as C calls it: pointers as what Python's call takes, NULL as None, nothing raised."""
     converts = [_conversion(kind) for kind in kinds]
 
@@ -140,9 +144,7 @@ def _status_function(name: str, call: Callable[..., int], kinds: list[Any]) -> C
         try:
             status = int(call(*[convert(one) for convert, one in zip(converts, given, strict=True)]))
         except KeyboardInterrupt:  # of a Python program that this library is loaded in: it gets it when C is left
-            import _thread
-
-            _thread.interrupt_main()
+            host.is_interrupted = 1
             return int(Status.HB_SYS_NOT_RUNNING)
         except BaseException:  # noqa: BLE001 - ctypes would answer 0
             _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
@@ -183,7 +185,8 @@ def _text_function(name: str, call: Callable[..., str]) -> Callable[..., int | N
 def _tell(name: str, status: int) -> None:
     """Say why a call was refused, once a line of the program: C has a number alone. An op's own value is its affair."""
     status_name = name_of(status)
-    if name.startswith("hbDNN") or status_name == str(status):  # the models' log has its own sentences
+    # The models' log has its own sentences; and threads that call on while the process ends need none.
+    if name.startswith("hbDNN") or status_name == str(status) or _ending:
         return
     site = call_site.call_site()
     if (site, status, name) in _told:

@@ -49,6 +49,7 @@ def arm_flags() -> Flags:
             "-lhbrt",
             "-Wl,--pop-state",
             "-pthread",
+            "-lm",
         ),
     )
 

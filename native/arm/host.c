@@ -31,6 +31,7 @@ static struct {
   int32_t is_embedded;           /* this library started Python */
   _Atomic int32_t is_over;       /* nobody may enter any more */
   _Atomic uint64_t forking;      /* pthread_self() of a thread whose fork Python itself looks after */
+  _Atomic int32_t is_interrupted; /* Ctrl-C came to a Python program while it was in here */
   void (*find)(int32_t entry);   /* from Python: sets the function of an entry */
   void (*end)(void);             /* from Python: what it does when the process ends */
 } host = {.version = LAYOUT_VERSION};
@@ -43,6 +44,7 @@ static struct {
   void *(*this_thread_state)(void);
   void *(*save_thread)(void);
   int (*run)(const char *);
+  void (*set_interrupt)(void);
   void (*before_fork)(void);
   void (*after_fork_in_parent)(void);
   void (*after_fork_in_child)(void);
@@ -58,6 +60,7 @@ static const struct {
     {"PyGILState_GetThisThreadState", (void **)&python.this_thread_state},
     {"PyEval_SaveThread", (void **)&python.save_thread},
     {"PyRun_SimpleString", (void **)&python.run},
+    {"PyErr_SetInterrupt", (void **)&python.set_interrupt},
     {"PyOS_BeforeFork", (void **)&python.before_fork},
     {"PyOS_AfterFork_Parent", (void **)&python.after_fork_in_parent},
     {"PyOS_AfterFork_Child", (void **)&python.after_fork_in_child},
@@ -65,9 +68,8 @@ static const struct {
 
 static pthread_mutex_t starting = PTHREAD_MUTEX_INITIALIZER;
 static _Atomic int state; /* 0 not tried, 1 ready, -1 failed */
-static pthread_key_t thread_end;
 static __thread bool is_known;  /* Python keeps a thread state for this thread */
-static __thread bool is_in_fork;
+static __thread enum { HOLDS_NOTHING, HOLDS_START, HOLDS_PYTHON } in_fork;
 static __thread int gil_before_fork;
 static __thread void *call_site;
 static __thread char site_text[PATH_MAX + 32];
@@ -184,7 +186,7 @@ static bool initialize(void *library, const char *executable) {
     if (!set_text || !set_number || !start || !error || !free_config) return false;
     void *config = create();
     const char *why = NULL;
-    bool is_good = config && !set_text(config, "program_name", executable) && !set_number(config, "use_environment", 1) &&
+    bool is_good = config && !set_text(config, "program_name", executable) && !set_number(config, "use_environment", !getenv("PYTHONHOME")) &&
                    !set_number(config, "user_site_directory", 1) && !set_number(config, "install_signal_handlers", 0) &&
                    !start(config);
     if (!is_good && config && error(config, &why) && why) say("Python does not start: ", why);
@@ -194,6 +196,8 @@ static bool initialize(void *library, const char *executable) {
   void (*set_program_name)(const wchar_t *) = (void (*)(const wchar_t *))dlsym(library, "Py_SetProgramName");
   void (*start)(int) = (void (*)(int))dlsym(library, "Py_InitializeEx");
   if (!set_program_name || !start) return false;
+  int *ignores_environment = dlsym(library, "Py_IgnoreEnvironmentFlag");
+  if (ignores_environment && getenv("PYTHONHOME")) *ignores_environment = 1; /* another Python's, which would end us */
   set_program_name(name);
   start(0);
   return python.is_initialized() != 0;
@@ -225,6 +229,10 @@ static bool start_python(void) {
   return true;
 }
 
+/* glibc's: before the keys of pthread go, Python's own among them. Where it is missing, a thread's state stays. */
+extern int __cxa_thread_atexit_impl(void (*)(void *), void *, void *) __attribute__((weak));
+extern void *__dso_handle;
+
 /** A thread that Python has kept a state for ends. */
 static void forget_thread(void *unused) {
   (void)unused;
@@ -234,23 +242,24 @@ static void forget_thread(void *unused) {
   python.gil_release(GIL_UNLOCKED);
 }
 
+/** Of a fork by C. Python's own (os.fork) does all this itself, and says so before. */
 static void before_fork(void) {
   if (atomic_load(&host.forking) == (uint64_t)pthread_self()) return;
   pthread_mutex_lock(&starting);
-  is_in_fork = atomic_load(&state) == 1 && host.is_embedded;
-  if (!is_in_fork) return;
+  in_fork = HOLDS_START;
+  if (atomic_load(&state) != 1) return;
   gil_before_fork = python.gil_ensure();
   python.before_fork();
+  in_fork = HOLDS_PYTHON;
 }
 
 static void after_fork(void (*python_does)(void)) {
-  if (atomic_load(&host.forking) == (uint64_t)pthread_self()) return;
-  if (is_in_fork) {
+  if (in_fork == HOLDS_PYTHON) {
     python_does();
     python.gil_release(gil_before_fork);
   }
-  is_in_fork = false;
-  pthread_mutex_unlock(&starting);
+  if (in_fork) pthread_mutex_unlock(&starting);
+  in_fork = HOLDS_NOTHING;
 }
 
 static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent); }
@@ -286,14 +295,24 @@ static bool connect(void) {
   return is_good;
 }
 
+/** Signals that Python takes for itself while it is loaded. */
+static const int TAKEN[] = {SIGINT, SIGPIPE, SIGXFSZ};
+enum { TAKEN_COUNT = sizeof TAKEN / sizeof *TAKEN };
+
+static bool start_here(void) {
+  struct sigaction programs[TAKEN_COUNT];
+  for (int at = 0; at < TAKEN_COUNT; at++) sigaction(TAKEN[at], NULL, &programs[at]);
+  bool is_good = start_python() && connect();
+  for (int at = 0; at < TAKEN_COUNT; at++) sigaction(TAKEN[at], &programs[at], NULL);
+  return is_good && pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+}
+
 static bool start(void) {
   host.entry_count = hbrt_entry_count;
   host.entries = hbrt_entries;
   host.site = site;
   bool is_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
-  if (!is_python && !start_python()) return false;
-  if (!connect() || pthread_key_create(&thread_end, forget_thread)) return false;
-  return !host.is_embedded || pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child) == 0;
+  return is_python ? connect() : start_here();
 }
 
 /** Python keeps a state for a thread of C, or it would make one for each call, and lose what it keeps by thread. */
@@ -302,7 +321,7 @@ static void introduce_thread(void) {
   if (python.this_thread_state()) return; /* a thread of Python's */
   python.gil_ensure();
   python.save_thread();
-  pthread_setspecific(thread_end, &thread_end);
+  if (__cxa_thread_atexit_impl) __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle);
 }
 
 /** Sockets of Python's would end a program whose board has died: Python itself ignores that signal, the program may not. */
@@ -325,6 +344,7 @@ static void unblock_pipe(void) {
 
 void hbrt_leave(const struct hbrt_call *call) {
   call_site = call->site;
+  if (atomic_load(&host.is_interrupted) && atomic_exchange(&host.is_interrupted, 0)) python.set_interrupt();
   if (call->is_pipe_blocked) {
     int kept = errno;
     unblock_pipe();

@@ -1,7 +1,16 @@
 """Programs in C and C++ on private boards: what they print, what is said of their mistakes, how they end."""
 
-import numpy as np
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
 
+import numpy as np
+import pytest
+
+from hbrt.native.files import library
+from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import Compile, Run
 
 
@@ -14,8 +23,11 @@ def rows_of(text: str) -> list[list[float]]:
     return [[float(one) for one in line.split()] for line in text.splitlines()]
 
 
-def test_the_sample_prints_the_row(compiled: Compile, run: Run) -> None:
-    answer = run(compiled("softmax.c", "-std=c11"))
+@pytest.mark.parametrize("mode", ["direct", "relay"])
+def test_the_sample_prints_the_row(compiled: Compile, run: Run, mode: str) -> None:
+    answer = run(
+        compiled("softmax.c", "-std=c11"), HB_DSP_RPC_MODE=mode, HBRT_CHECK="all", PYTHONHOME="/another/python"
+    )
     assert (answer.returncode, answer.stderr) == (0, "")
     assert np.allclose(rows_of(answer.stdout), [softmax(0, 1, 2, 3)], atol=2e-7)
 
@@ -25,3 +37,133 @@ def test_the_guides_program_prints_its_rows(compiled: Compile, run: Run) -> None
     assert (answer.returncode, answer.stderr) == (0, "")
     expected = [softmax(0, 1, 2, 3), softmax(3, 2, 1, 0), softmax(-50, 0, 50, 50)]
     assert np.allclose(rows_of(answer.stdout), expected, atol=2e-7)
+
+
+def test_null_and_nonsense_are_refused_in_every_argument(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("nulls.c"), HBRT_DDR="64M")
+    assert (answer.returncode, answer.stdout) == (0, "0 taken\n")
+    said = answer.stderr.splitlines()
+    assert any(
+        "nulls.c:28: hbSysAllocMem: The block of hbSysAllocMem is NULL; pass an hbSysMem" in line for line in said
+    )
+    assert any("[DNN] ERROR: packed is NULL" in line for line in said)
+    assert "Traceback" not in answer.stderr
+    assert "leak" not in answer.stderr
+
+
+def test_threads_call_at_once_and_callbacks_call_too(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("threads.c"))
+    assert (answer.returncode, answer.stdout) == (0, "0 failures, 8 callbacks, 50 sentences\n"), answer.stderr
+    assert answer.stderr.count("hbSysFlushMem") == len(answer.stderr.splitlines()) == 1  # told once a line
+
+
+def test_children_of_fork_have_what_they_make_and_the_parent_goes_on(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("forks.c"))
+    assert (answer.returncode, answer.stdout) == (0, "0 bad\n"), answer.stderr
+    assert answer.stderr.count("HB_DSP_FORKED") == len(answer.stderr.splitlines()) == 6
+
+
+@pytest.mark.parametrize(("way", "code"), [("none", 0), ("thread", 5), ("twice", 0)])
+def test_a_program_that_ends_well_is_told_nothing(compiled: Compile, run: Run, way: str, code: int) -> None:
+    answer = run(compiled("ends.cc"), way, HBRT_CHECK="fail")
+    assert (answer.returncode, answer.stderr) == (code, "")
+
+
+def test_a_program_may_end_while_its_threads_call(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("ends.cc"), "busy")
+    assert answer.returncode == 0, answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_leak_is_told_with_its_line_and_may_fail_the_program(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("ends.cc"), "leak", HBRT_CHECK="fail")
+    assert answer.returncode == 1
+    assert "1 blocks (4096 bytes) not freed. Allocated at" in answer.stderr
+    assert "ends.cc:24" in answer.stderr
+
+
+def test_without_debugging_information_a_line_is_an_address(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("ends.cc", "-g0"), "leak")
+    assert "Allocated at ends-" in answer.stderr
+    assert "+0x" in answer.stderr
+
+
+@pytest.mark.parametrize(
+    ("python", "sentence"),
+    [
+        ("/no/such/python3.11", "/no/such/python3.11 is not there any more: run 'hbrt cc'"),
+        ("/bin/sh", "the shared library of Python cannot be loaded; install it"),
+    ],
+)
+def test_a_program_whose_python_is_missing_says_so(compiled: Compile, run: Run, python: str, sentence: str) -> None:
+    answer = run(compiled("softmax.c", "-std=c11"), HBRT_PYTHON=python)
+    assert answer.returncode == 1
+    assert f"hbrt: {sentence}" in answer.stderr
+
+
+def test_ctrl_c_ends_a_program_that_waits(compiled: Compile, board_home: Path) -> None:
+    program = subprocess.Popen(
+        [compiled("waits.c")],
+        env={"HBRT_HOME": str(board_home), "PATH": "/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - pytest may ignore it
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == "ready\n"
+    program.send_signal(signal.SIGINT)
+    _, said = program.communicate(timeout=PATIENCE_S)
+    assert program.returncode == -signal.SIGINT
+    assert "Traceback" not in said
+
+
+def test_a_board_that_is_killed_is_a_status(compiled: Compile, board_home: Path) -> None:
+    """Not a SIGPIPE, which ends a program of C that does not ignore it."""
+    with subprocess.Popen(
+        [compiled("waits.c")],
+        env={"HBRT_HOME": str(board_home), "PATH": "/usr/bin:/bin"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as program:
+        assert program.stdout is not None
+        assert program.stdout.readline() == "ready\n"
+        children = Path(f"/proc/{program.pid}/task/{program.pid}/children").read_text().split()
+        for child in children:
+            if "hbrt" in Path(f"/proc/{child}/cmdline").read_text():
+                subprocess.run(["kill", "-9", child], check=True)
+        out, said = program.communicate(timeout=PATIENCE_S)
+    assert (program.returncode, out) == (3, "-6000273\n"), said
+    assert "HB_DSP_BOARD_LOST" in said
+
+
+IN_PYTHON = """
+    import ctypes, os, sys, threading
+    library = ctypes.CDLL(sys.argv[1])
+    import arm_client as hb
+
+    a, b = hb.hbSysMem(), hb.hbSysMem()
+    assert library.hbSysAllocMem(ctypes.byref(a), 100) == hb.hbSysAllocMem(b, 100) == 0
+    assert hb.hbSysFreeMem(a) == library.hbSysFreeMem(ctypes.byref(b)) == 0
+    assert library.hbSysFreeMem(ctypes.byref(b)) == hb.HB_SYS_NOT_ALLOCATED
+    assert "Free a block once" in hb.last_error()
+    thread = threading.Thread(target=lambda: library.hbSysAllocMem(ctypes.byref(a), 10))
+    thread.start()
+    thread.join()
+    assert hb.hbSysFreeMem(a) == 0
+    child = os.fork()
+    if not child:
+        assert library.hbSysAllocMem(ctypes.byref(a), 10) == library.hbSysFreeMem(ctypes.byref(a)) == 0
+        sys.exit(5)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 5
+"""
+
+
+def test_a_python_program_may_load_the_library_beside_the_client(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    del compiled  # skips where nothing is built
+    program = tmp_path / "both.py"
+    program.write_text(textwrap.dedent(IN_PYTHON))
+    answer = run(Path(sys.executable), program, library("libhbrt.so"))
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr.count("both.py:9: hbSysFreeMem") == len(answer.stderr.splitlines()) == 1

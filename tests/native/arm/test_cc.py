@@ -1,0 +1,113 @@
+"""hbrt cc: what it hands to the compiler, what it refuses, what other build tools read of it."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of
+from tests.limits import PATIENCE_S
+from tests.native.arm.conftest import Compile, Run, cc
+
+FLAGS = Flags(("-Iheaders",), ("-lhbrt",))
+
+
+def test_the_first_source_names_the_program_unless_the_user_does() -> None:
+    assert command_line(["cc"], FLAGS, ["-O2", "a/main.c", "b.c"]) == [
+        *("cc", "-g", "-Iheaders", "-O2", "a/main.c", "b.c", "-o", "main", "-lhbrt")
+    ]
+    assert command_line(["cc"], FLAGS, ["main.c", "-ofirst"])[-2:] == ["-ofirst", "-lhbrt"]
+    assert "-o" not in command_line(["cc"], FLAGS, ["main.o"])
+
+
+def test_what_does_not_link_gets_no_library() -> None:
+    assert command_line(["cc"], FLAGS, ["-c", "main.c"]) == ["cc", "-g", "-Iheaders", "-c", "main.c"]
+
+
+def test_c_among_cplusplus_stays_c() -> None:
+    line = command_line(["c++"], FLAGS, ["main.cc", "part.c"])
+    assert line[3:8] == ["main.cc", "-x", "c", "part.c", "-x"]
+
+
+def test_sanitizers_are_the_compilers() -> None:
+    line = command_line(["cc"], FLAGS, ["main.c"], "address,undefined")
+    assert {"-fsanitize=address,undefined", "-fno-omit-frame-pointer"} <= set(line)
+
+
+def test_the_compiler_is_that_of_the_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CC", raising=False)
+    monkeypatch.delenv("CXX", raising=False)
+    assert compiler_of(["a.c"], ["gcc", "clang", "g++"]) == ["gcc"]
+    assert compiler_of(["a.c", "b.cpp"], ["gcc", "clang", "clang++"]) == ["clang++"]
+    with pytest.raises(FileNotFoundError, match=r"No compiler of C\+\+ is here.*CXX"):
+        compiler_of(["b.cpp"], ["gcc"])
+    monkeypatch.setenv("CC", "ccache gcc-12")
+    assert compiler_of(["a.c"], []) == ["ccache", "gcc-12"]
+
+
+def test_what_cannot_be_compiled_is_refused(compiled: Compile, tmp_path: Path) -> None:
+    del compiled
+    answer = cc("no-such-file.c", cwd=tmp_path)
+    assert (answer.returncode, "There is no file no-such-file.c." in answer.stderr) == (2, True)
+    (tmp_path / "bad.c").write_text("int main(void) { return hbSysAllocMem(; }\n")
+    answer = cc("bad.c", cwd=tmp_path)
+    assert (answer.returncode, "bad.c:1" in answer.stderr) == (1, True)
+
+
+def test_several_files_of_both_languages_make_one_program(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    part = tmp_path / "part.c"
+    part.write_text(
+        '#include "hb_sys.h"\nint part(void) { int *new = 0; hbSysMem m; return hbSysAllocMem(&m, 0) + !!new; }\n'
+    )
+    main = tmp_path / "main.cc"
+    main.write_text(
+        '#include <dnn/hb_sys.h>\nextern "C" int part();\nint main() { return part() != HB_SYS_INVALID_ARGUMENT; }\n'
+    )
+    assert run(compiled(str(main), str(part))).returncode == 0
+
+
+def test_flags_build_a_program_without_hbrt(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    del compiled
+    source = tmp_path / "main.c"
+    source.write_text(
+        '#include "hb_sys.h"\nint main(void) { return hbSysAllocMem(0, 1) != HB_SYS_INVALID_ARGUMENT; }\n'
+    )
+    flags = cc("--print-flags", cwd=tmp_path).stdout.split()
+    subprocess.run(["cc", source, "-o", tmp_path / "plain", *flags], check=True, timeout=PATIENCE_S)
+    assert run(tmp_path / "plain").returncode == 0
+    assert flags == [*arm_flags().compile, *arm_flags().link]
+
+
+@pytest.mark.skipif(shutil.which("pkg-config") is None, reason="no pkg-config is here")
+def test_pkg_config_knows_hbrt(compiled: Compile, tmp_path: Path) -> None:
+    del compiled
+    folder = cc("--pkg-config-dir", cwd=tmp_path).stdout.strip()
+    answer = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "hbrt"],
+        env={"PKG_CONFIG_PATH": folder, "PATH": "/usr/bin:/bin"},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert set(arm_flags().compile) <= set(answer.stdout.split())
+    assert "-lhbrt" in answer.stdout
+    assert folder.startswith(sys.prefix)
+
+
+@pytest.mark.skipif(shutil.which("cmake") is None, reason="no CMake is here")
+def test_cmake_finds_hbrt(compiled: Compile, run: Run, tmp_path: Path) -> None:
+    del compiled
+    folder = cc("--cmake-dir", cwd=tmp_path).stdout.strip()
+    (tmp_path / "main.c").write_text(
+        '#include "dnn/hb_sys.h"\nint main(void) { return hbSysAllocMem(0, 1) != HB_SYS_INVALID_ARGUMENT; }\n'
+    )
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.13)\nproject(user C)\nfind_package(hbrt REQUIRED)\n"
+        "add_executable(user main.c)\ntarget_link_libraries(user hbrt::hbrt)\n"
+    )
+    build = tmp_path / "build"
+    for line in (["cmake", "-B", str(build), f"-Dhbrt_DIR={folder}", str(tmp_path)], ["cmake", "--build", str(build)]):
+        subprocess.run(line, check=True, capture_output=True, timeout=PATIENCE_S)
+    assert run(build / "user").returncode == 0
