@@ -37,6 +37,9 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("HBRT_AUTOSTART", "bool", "1", "start a private board when no daemon runs"),
     Setting("HBRT_INLINE", "bool", "0", "be the core of a private board: ops run in this process, for a debugger"),
+    Setting(
+        "HBRT_NATIVE", "choice:auto|0|1", "auto", "the mailbox in C: use it where it was built, never, or else end"
+    ),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores", 1),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),

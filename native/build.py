@@ -26,7 +26,7 @@ LIBRARIES: dict[str, tuple[tuple[str, ...], str, tuple[str, ...]]] = {
     "libhbrt.so": (("arm", "mailbox"), "include/arm", ("-ldl",)),
     "libhbrt_dsp.so": (("dsp", "mailbox"), "include/dsp", ("-ldl",)),
 }
-MODULE = "_mailbox"
+MODULE = "hbrt.native._mailbox"
 
 
 def compiler() -> list[str] | None:
@@ -69,13 +69,14 @@ def build_library(cc: list[str], name: str) -> None:
 def build_module() -> None:
     """Build the module by which Python reaches the mailbox (cffi's API mode)."""
     suffix = ".abi3.so" if sys.implementation.name == "cpython" else sysconfig.get_config_var("EXT_SUFFIX")
-    target = TARGET / f"{MODULE}{suffix}"
+    target = TARGET / f"{MODULE.rpartition('.')[2]}{suffix}"
     if is_newer(target, *inputs()):
         return
     from cffi import FFI  # where there is no compiler, it need not be there
 
     ffi = FFI()
-    ffi.cdef((NATIVE / "mailbox" / "mailbox.cdef").read_text())
+    header = (NATIVE / "mailbox" / "mailbox.h").read_text()
+    ffi.cdef("".join(line for line in header.splitlines(keepends=True) if not line.startswith("#")))
     ffi.set_source(
         MODULE,
         '#include "mailbox.h"',

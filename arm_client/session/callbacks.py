@@ -5,7 +5,6 @@ Every callback is called exactly once: when its task ends, when it is released b
 
 from __future__ import annotations
 
-import os
 import threading
 import traceback
 from collections.abc import Callable
@@ -87,12 +86,12 @@ class Notifier:
     def _wake(self) -> None:
         self._is_changed = True
         self._work.set()
-        os.eventfd_write(self._link.doorbell, 1)
+        self._tasks.waiters.nudge()
 
     def _run(self) -> None:
         while not self._is_closing:
             if self.watched or self._due:
-                self._tasks.waiters.sleep_until(self._has_something)
+                self._tasks.waiters.sleep_until_any(self.watched, self._has_something)
             else:
                 self._work.wait(_IDLE_SECONDS)
                 self._work.clear()

@@ -46,6 +46,7 @@ from arm_client.strict.structures import StructureWatch
 from arm_client.strict.uncleaned import key_of, reach_of, uncleaned_of
 from hbrt import settings
 from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import DirectTasks
 from hbrt.findings.checks import Check
 from hbrt.findings.record import lines_of
 from hbrt.mailbox.handle import SLOT_MASK
@@ -147,7 +148,11 @@ class CheckedTasks(TaskSlots):
 
 
 def checked(kind: type[TaskSlots]) -> type[TaskSlots]:
-    """A class of tasks that are checked: a process that checks nothing does not even ask whether it does."""
+    """A class of tasks that are checked: a process that checks nothing does not even ask whether it does.
+
+    They are queued in Python, whose steps the checks stand between.
+    """
+    kind = DirectTasks if issubclass(kind, DirectTasks) else kind
     return type(kind.__name__, (CheckedTasks, kind), {})
 
 

@@ -12,6 +12,7 @@ from hbrt.attach.link import Link, LocalLink
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardRef, RemoteBoard
+from hbrt.native.mailbox import native
 
 Kind: TypeAlias = type[TaskSlots]
 
@@ -63,7 +64,11 @@ def _local_tasks(*, is_inline: bool) -> Kind:
 
         return InlineTasks
     if not settings.is_relayed():
-        return DirectTasks
+        if native()[0] is None:
+            return DirectTasks
+        from hbrt.attach.native_tasks import NativeTasks
+
+        return NativeTasks
     from arm_client.transport.relay_tasks import RelayTasks
 
     return RelayTasks

@@ -9,6 +9,7 @@ import click
 from hbrt import __version__
 from hbrt.cli.options import json_option
 from hbrt.ddr.layout import LAYOUT_VERSION
+from hbrt.native.mailbox import native
 from hbrt.protocol.control import VERSION
 from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
 
@@ -25,6 +26,7 @@ def command(*, as_json: bool) -> None:
         "dsp_runtime_api": api,
         "memory_layout": LAYOUT_VERSION,
         "control_protocol": VERSION,
+        "mailbox": native()[1],
         "python": platform.python_version(),
     }
     if as_json:
@@ -34,5 +36,6 @@ def command(*, as_json: bool) -> None:
         return
     click.echo(f"hbrt {__version__}, an emulator of the DSP runtime API {api} (J5)")
     click.echo(
-        f"memory layout {LAYOUT_VERSION}, control protocol {facts['control_protocol']}, Python {facts['python']}"
+        f"memory layout {LAYOUT_VERSION}, control protocol {VERSION}, mailbox {facts['mailbox']}, "
+        f"Python {facts['python']}"
     )

@@ -78,7 +78,7 @@ _RUNNING = int(State.RUNNING)
 _DONE = int(State.DONE)
 _SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
 _FREE = frozenset({ASLEEP, LOOKING})
-_COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
+COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
 
 
 class Core:
@@ -158,7 +158,7 @@ class Core:
         self._deferred_since_ns = 0
         self._is_rescan_due = False
         self._unrung: set[int] = set()  # owners that seemed awake when one of their tasks ended
-        counters = _COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
+        counters = COUNTERS.unpack_from(ddr.map, self._record + CORE_TASKS)
         self._tasks, self._busy_ns, self.engines.counter.cycles = counters
 
     def serve(self) -> None:
@@ -170,16 +170,21 @@ class Core:
         Heartbeat(self._ddr_bytes, self._record, on_beat, self._urgent_doorbell, self._interrupt).start()
         self._announce_all()
         while not self.is_stopping:
-            slot = self._claim()
-            if slot < 0:
-                if self._deferred:
-                    self._flush_deferred()
-                self._wait()
-            else:
+            slot = self._next()
+            if slot >= 0:
                 self._run(slot)
         self._count()  # the next process of this core continues the counters
 
     # -- wait
+
+    def _next(self) -> int:
+        """Claim a task; where there is none, wait for one and return -1."""
+        slot = self._claim()
+        if slot < 0:
+            if self._deferred:
+                self._flush_deferred()
+            self._wait()
+        return slot
 
     def _wait(self) -> None:
         """Poll for a while, then sleep until the doorbell rings."""
@@ -195,6 +200,10 @@ class Core:
                 if fd == self._control_fd:
                     self._listen()
         mm[self._activity] = LOOKING
+        self._announce_again()
+
+    def _announce_again(self) -> None:
+        """Announce all READY tasks when a heartbeat has found that a hint was lost."""
         if self._is_rescan_due:
             self._is_rescan_due = False
             self._announce_all()
@@ -230,7 +239,7 @@ class Core:
 
     def _free_stuck_ring(self) -> None:
         """Empty the full doorbells of clients: a ring of a full one would block this core for ever."""
-        ended = self._tasks if self._map[self._activity] == LOOKING else -1
+        ended = self._ended() if self._map[self._activity] == LOOKING else -1
         if ended >= 0 and ended == self._ended_at_last_beat:
             with doorbells_in_use:
                 for doorbell in list(self._client_doorbells.values()):
@@ -238,15 +247,22 @@ class Core:
                         empty(doorbell)
         self._ended_at_last_beat = ended
 
+    def _ended(self) -> int:
+        """How many tasks this core has ended."""
+        return int(self._tasks)
+
     def _count(self) -> None:
         spent = self.engines.counter.cycles + self._nested_cycles
-        _COUNTERS.pack_into(self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, spent)
+        COUNTERS.pack_into(self._map, self._record + CORE_TASKS, self._tasks, self._busy_ns, spent)
 
     def _unannounced(self) -> list[int]:
         """Slots that are READY for this core and not in its queue yet."""
-        known = {slot for _, slot in self._queue.copy()}
+        known = self._queued()
         ready = (slot for slot in self.mailbox.slots_in(State.READY) if slot not in known)
         return [slot for slot in ready if may_run(self.index, self.mailbox.request(slot).core_mask)]
+
+    def _queued(self) -> set[int]:
+        return {slot for _, slot in self._queue.copy()}
 
     def _announce_all(self) -> None:
         """Announce all READY tasks by their state bytes: a lost announce byte never loses a task."""
@@ -264,7 +280,7 @@ class Core:
         mm, queue, lock = self._map, self._queue, self._claim_lock
         self._collect()
         while queue and queue[0][0][0] <= worst:
-            (priority, _, sequence), slot = heappop(queue)
+            (_, _, sequence), slot = heappop(queue)
             at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
             if mm[at] != _READY:
                 continue  # another core was first: not worth the lock
@@ -275,12 +291,10 @@ class Core:
             found, mask = _SEQUENCE_AND_MASK.unpack_from(mm, record)
             if mm[at] == _READY and found == sequence and may_run(self.index, mask):
                 # The mark comes before the state: a reader that finds RUNNING finds the core too.
-                self._claim_ns = monotonic_ns()
-                CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, self._claim_ns)
+                CLAIM.pack_into(mm, record + ANSWER_OFFSET, self.index, 0, 0, 0, monotonic_ns())
                 mm[at] = _RUNNING
                 lock.release(lock.handle)
                 mm[self._activity] = RUNNING
-                self._priority = -priority
                 if self._others:
                     self._chain()
                 return slot
@@ -311,6 +325,11 @@ class Core:
                 else:
                     queue.append(entry)
             at = mm.find(ANNOUNCED, at + 1, end)
+
+    def _best_priority(self) -> int:
+        """Priority of the best announced task; -1 for none."""
+        self._collect()
+        return -self._queue[0][0][0] if self._queue else -1
 
     def _chain(self) -> None:
         """Ring a sleeping core for a task that this one, now busy, leaves READY."""
@@ -343,7 +362,7 @@ class Core:
 
     def run_now(self, slot: int) -> None:
         """Run the task in a slot that nobody else may claim: for a core that its submitter is (see inline.py)."""
-        self._claim_ns = monotonic_ns()
+        CLAIM.pack_into(self._map, self._layout.record(slot) + ANSWER_OFFSET, self.index, 0, 0, 0, monotonic_ns())
         self._run(slot)
 
     def _run(self, slot: int) -> None:
@@ -351,7 +370,8 @@ class Core:
         mm = self._map
         record = self._records + slot * SLOT_RECORD_BYTES
         context = self._context
-        cmd, owner, context.client_id = context.task = RUN.unpack_from(mm, record)
+        cmd, self._priority, owner, context.client_id, self._claim_ns = RUN.unpack_from(mm, record)
+        context.task = cmd, owner, context.client_id
         context.map_failure = ""
         tile_manager, counter, idma = self.engines
         cycles_before = counter.cycles
@@ -422,8 +442,7 @@ class Core:
         """
         # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
         while self._own[0] and self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
-            self._collect()
-            if not self._queue or -self._queue[0][0][0] != PRIORITY_PREEMPT:
+            if self._best_priority() != PRIORITY_PREEMPT:
                 return
             if not self._run_nested():
                 return  # no claim: the next heartbeat rescans
@@ -493,6 +512,9 @@ class Core:
             self._asleep[asleep] = 0  # rung: no other core needs to ring it before its next sleep
             doorbell = self._client_doorbells.get(owner)
             ring(self._late_doorbell(owner) if doorbell is None else doorbell)
+
+    def forget_client(self, client: int) -> None:
+        """A client has gone, or its id is another's: its doorbell is about to be closed."""
 
     def _defer_wakeup(self, owner: int, now_ns: int) -> None:
         """Defer a ring: on a single CPU, the woken caller would stop this core in the middle of its queue."""

@@ -19,6 +19,7 @@ from dsp_server.core.finding_reports import FindingReports
 from dsp_server.core.heartbeat import doorbells_in_use
 from dsp_server.core.image_loader import load_and_run
 from dsp_server.core.loop import Core
+from dsp_server.core.native_core import core_class
 from dsp_server.errors import ImageError
 from dsp_server.process.process_title import set_title
 from hbrt.board.forked import end_with
@@ -76,7 +77,7 @@ class CoreProcess:
             self.listen(wait=True)
         if not self._is_stopping:
             faults = FaultLog(lambda text: runtime.write_log(f"ERROR {text}"))
-            self.core = Core(
+            self.core = core_class()(
                 self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells, faults
             )
             self.core.is_stopping = self._is_stopping
@@ -143,6 +144,8 @@ class CoreProcess:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
             memory.known.forget()  # another program may get its addresses
         self._reports.forget(client)
+        if self.core is not None:
+            self.core.forget_client(client)
         doorbell = self.client_doorbells.pop(client, None)
         if doorbell is not None:
             with doorbells_in_use:

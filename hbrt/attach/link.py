@@ -23,6 +23,8 @@ from hbrt.protocol import control as wire
 from hbrt.status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from hbrt.findings.record import Place
 
 ATTACH_SECONDS = 10.0
@@ -38,6 +40,7 @@ class Link(Protocol):
     is_watched: bool = True  # whether cores can watch this program's tasks
     is_parting: bool = False  # requests are still answered, though every call is refused
     fault: int  # 0 while the board is there; afterwards the status that every call answers with
+    on_fault: Callable[[], None] | None = None  # called when ``fault`` is set in the process that attached
     paths: BoardRef
     client_id: int
     first_slots: list[int]
@@ -125,6 +128,8 @@ class Link(Protocol):
     def detach(self) -> None:
         """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when nobody waits any more."""
         self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
+        if self.on_fault is not None:
+            self.on_fault()
 
     def close(self) -> None:
         """Detach: the lease closes, the daemon takes back what this process held."""
@@ -230,6 +235,8 @@ class LocalLink(Link):
     def lose(self) -> None:
         """As ``Link.lose``."""
         self.fault = self.fault or Status.HB_DSP_BOARD_LOST
+        if self.on_fault is not None:
+            self.on_fault()
 
     def is_lost(self) -> bool:
         """As ``Link.is_lost``."""
@@ -247,6 +254,7 @@ class LocalLink(Link):
         """As ``Link.close``."""
         self.is_parting = False
         self.detach()
+        self.on_fault = None  # no circle keeps what this attachment opened
         self.requests.close()
         self._close_descriptors()
 

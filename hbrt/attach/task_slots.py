@@ -36,6 +36,8 @@ from hbrt.mailbox.table import (
 from hbrt.status import Status
 
 if TYPE_CHECKING:
+    from collections.abc import MutableSequence
+
     from hbrt.attach.link import Link
 
 SLOTS_AT_ONCE = 64
@@ -60,11 +62,8 @@ class TaskSlots(ABC):
         layout = link.ddr.layout
         self.states = layout.states
         self.records = layout.records
-        self.free = list(reversed(link.first_slots))
-        self.handles = [0] * SLOT_COUNT  # present handle of each slot, 0 when none
         # By the clock, so that a handle of an earlier attachment, or of another process, is not taken for one of these.
-        self._first_serial = self._serial = monotonic_ns() // 1000 & (1 << SERIAL_BITS - 1) - 1
-        self._sequence = 0
+        self._first_serial = monotonic_ns() // 1000 & (1 << SERIAL_BITS - 1) - 1
         # Released while queued or running: emptied when they have ended. The thread that takes a slot out owns it.
         self._dropped: dict[int, None] = {}
         self._abandoned: deque[tuple[int, object]] = deque()
@@ -74,7 +73,19 @@ class TaskSlots(ABC):
         self.known: dict[int, int] = {0: 0}
         self.targets = wake_targets.targets(layout, link.core_doorbells, link.urgent_bells)
         self._handle_base = make(link.client_id, 0, 0)
-        self.waiters = Waiters(link, self.handles, polls=spins)
+        self.handles: MutableSequence[int] | memoryview[int]  # present handle of each slot, 0 when none
+        self.free: list[int]
+        self.waiters: Waiters
+        self._serial: int
+        self._prepare(spins=spins)
+
+    def _prepare(self, *, spins: bool) -> None:
+        """Make what submitting and waiting need."""
+        self.handles = [0] * SLOT_COUNT
+        self.free = list(reversed(self.link.first_slots))
+        self._serial = self._first_serial
+        self._sequence = 0
+        self.waiters = Waiters(self.link, self.handles, polls=spins)
 
     # -- what the modes do ----------------------------------------------------------------------------------------
 
@@ -243,16 +254,20 @@ class TaskSlots(ABC):
             if timeout_ms <= 0 and not waiters.polls
             else waiters.wait_for(slot, handle, timeout_ms)
         ):
-            if self.link.fault:
-                return self.refuse(self.link.fault, self.link.why_faulty())
-            why = self.mailbox.claim_lock.why_held()
-            text = f"The task did not end within {timeout_ms:g} ms; it goes on. {why}".rstrip()
-            return self.refuse(Status.HB_DSP_TIMEOUT, text)
+            return self._why_not_ended(timeout_ms)
         if handles[slot] != handle:
             return self.refuse_handle(handle)  # another thread released it meanwhile; the slot may be in use again
-        if mm[at] == _DONE:
-            return 0
-        result: int = RESULT.unpack_from(mm, self.records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
+        return 0 if mm[at] == _DONE else self._why_failed(slot)
+
+    def _why_not_ended(self, timeout_ms: float) -> int:
+        if self.link.fault:
+            return self.refuse(self.link.fault, self.link.why_faulty())
+        why = self.mailbox.claim_lock.why_held()
+        text = f"The task did not end within {timeout_ms:g} ms; it goes on. {why}".rstrip()
+        return self.refuse(Status.HB_DSP_TIMEOUT, text)
+
+    def _why_failed(self, slot: int) -> int:
+        result: int = RESULT.unpack_from(self.map, self.records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET)[1]
         return self.refuse(result, self.mailbox.text(slot))
 
     def finish(self, handle: int) -> int:
@@ -352,18 +367,25 @@ class TaskSlots(ABC):
 
     def close(self) -> None:
         """Let every waiting thread go with the link's fault, then close what this object opened."""
-        self.handles[:] = [0] * SLOT_COUNT
+        self._forget_all()
         self.waiters.close()
+
+    def _last_serial(self) -> int:
+        return self._serial
+
+    def _forget_all(self) -> None:
+        for slot in range(SLOT_COUNT):
+            self.handles[slot] = 0
 
     def abandon_in_child(self) -> None:
         """In a fork's child: the tasks are the parent's; every handle is refused with the link's fault."""
-        self.handles[:] = [0] * SLOT_COUNT
+        self._forget_all()
         self._abandoned.clear()
         self._lock = threading.RLock()
 
     def refuse_handle(self, handle: int) -> int:
         """Refuse a handle that names no live task, and say what it is."""
-        kind = kind_of(handle, self.client_id, range(self._first_serial + 1, self._serial + 1))
+        kind = kind_of(handle, self.client_id, range(self._first_serial + 1, self._last_serial() + 1))
         if kind is Kind.NONE:
             return self.refuse(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")
         if self.link.fault in {Status.HB_DSP_FORKED, Status.HB_DSP_NOT_RUNNING}:

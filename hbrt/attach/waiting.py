@@ -16,7 +16,7 @@ from __future__ import annotations
 import select
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from os import eventfd_read, eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
@@ -54,7 +54,7 @@ class Waiters:
         polls: Whether to poll before sleeping.
     """
 
-    def __init__(self, link: Link, handles: list[int], *, polls: bool) -> None:
+    def __init__(self, link: Link, handles: Sequence[int] | memoryview[int], *, polls: bool) -> None:
         layout = link.ddr.layout
         self._link = link
         self._map = link.mailbox.map
@@ -86,6 +86,14 @@ class Waiters:
         if self.choice.polls and not self._followers and self._spinner.spin(ready):
             return True
         return self._sleep(ready, _deadline(timeout_ms))
+
+    def sleep_until_any(self, handles: Iterable[int], ready: Callable[[], bool]) -> None:  # noqa: ARG002 - C needs them
+        """Sleep until ``ready``, or until the board is gone; it changes by ends of these tasks and by ``nudge``."""
+        self.sleep_until(ready)
+
+    def nudge(self) -> None:
+        """Have every thread in ``sleep_until_any`` look again."""
+        eventfd_write(self._link.doorbell, 1)
 
     def wake(self) -> None:
         """Have this process's own waiters look: a task has ended, or its handle gone, without a core's doing."""

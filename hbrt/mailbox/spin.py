@@ -67,12 +67,10 @@ class Spinner:
             ready: What to poll.
             budget_ns: For how long; 0 takes the habit's.
         """
-        if not self.budget_ns:
+        budget_ns = self.begin(budget_ns)
+        if not budget_ns:
             return False
-        if self._skip:
-            self._skip -= 1
-            return False
-        deadline = monotonic_ns() + (budget_ns or self.budget_ns)
+        deadline = monotonic_ns() + budget_ns
         while True:
             for _ in range(POLLS_PER_YIELD):
                 if ready():
@@ -82,6 +80,22 @@ class Spinner:
             os.sched_yield()
         self._note_vain(has_lost_cpu=monotonic_ns() > deadline + LOST_CPU_NS)
         return False
+
+    def begin(self, budget_ns: int = 0) -> int:
+        """For how many ns the next wait polls, 0 for not at all; ``note`` follows. For who polls elsewhere, as in C."""
+        if self.budget_ns and not self._skip:
+            return budget_ns or self.budget_ns
+        self._skip -= self._skip > 0
+        return 0
+
+    def note(self, polled: int) -> None:
+        """Take how polling in C went: HBRT_POLL_* of native/mailbox/mailbox.h."""
+        if polled:
+            has_lost_cpu = polled > 2
+            if polled & 1:
+                self._note_paid(has_lost_cpu=has_lost_cpu)
+            else:
+                self._note_vain(has_lost_cpu=has_lost_cpu)
 
     def _note_paid(self, *, has_lost_cpu: bool) -> bool:
         if has_lost_cpu:

@@ -84,7 +84,8 @@ REQUEST = struct.Struct("<QqIHHIIQQQQ")
 # REQUEST as an owner packs it: fields no wider than what they may hold, so that packing is the check.
 SUBMISSION = struct.Struct("<QqHxxBxHIIQQQQ")
 SUBMITTED = struct.Struct("<Q")  # of REQUEST: the sequence, which is when
-RUN = struct.Struct("<16xI4xII")  # of REQUEST: command, owner, client
+# Of REQUEST and CLAIM: command, priority, owner, client, and when the core claimed it.
+RUN = struct.Struct("<16xIHxxII48xQ")
 REQUEST_CMD_AT = 16  # command, then all that is the same when the same call is made again
 REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op
 # Written by the core: core, result, text bytes, reserved, claim/start/done ns, modelled cycles.

@@ -1,10 +1,128 @@
-/* The mailbox of a board in C: docs/mailbox.md has the layout and the rules. */
+/* The mailbox of a board in C: the fast twin of hbrt/mailbox and hbrt/attach, for Python, for C programs and for cores.
+ *
+ * docs/mailbox.md has the layout and the rules; the Python modules are the readable reference. What is rare is not here:
+ * a function answers HBRT_ASK, and its caller takes the way of the reference, which has the checks and the sentences.
+ *
+ * Nothing here has global state, takes a lock of Python's, or is called again by a signal's handler in its middle (Python
+ * runs handlers between bytecodes). A blocking call returns HBRT_INTERRUPTED after a signal.
+ */
 #ifndef HBRT_MAILBOX_H
 #define HBRT_MAILBOX_H
 
 #include <stdint.h>
 
+/* Answers that are no handle, slot or state. */
+enum {
+    HBRT_ASK = 0,           /* the reference knows what to do or say */
+    HBRT_NO_SLOT = -1,      /* lease more */
+    HBRT_TIMEOUT = -2,
+    HBRT_INTERRUPTED = -3,  /* a signal came: its handler runs, then wait again */
+    HBRT_GONE = -4,         /* the board, or this attachment, has gone */
+    HBRT_ASKED = -5,        /* the daemon asks where this process waits */
+    HBRT_NOTHING = -6,      /* no task, no change */
+    HBRT_LOCKED = -7,       /* the claim lock is held by somebody else */
+    HBRT_CONTROL = -8,      /* the supervisor has sent a message */
+    HBRT_UNRUNG = -9,       /* answered; the owner seems awake and was not rung */
+    HBRT_DEFERRED = -10,    /* answered; the owner sleeps, and is to be rung after the queue */
+    HBRT_UNKNOWN_OWNER = -11,  /* answered; the owner sleeps, and its doorbell is not known */
+};
+
+/* How polling went, for the habit of whoever polls. */
+enum { HBRT_POLL_NONE, HBRT_POLL_PAID, HBRT_POLL_VAIN, HBRT_POLL_PAID_LOST_CPU, HBRT_POLL_VAIN_LOST_CPU };
+
 /* Layout version of the DDR file that this code speaks. */
 uint32_t hbrt_layout_version(void);
+
+/* -- the side that submits ------------------------------------------------------------------------------------------ */
+
+typedef struct hbrt_client hbrt_client;
+
+/* A client of the board whose DDR file is mapped at `map`; NULL for another layout version, or without memory.
+ * `urgent_bells` has one bell a core, or is NULL. The first serial is `first_serial` + 1. */
+hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, uint32_t client_id, int doorbell, const int *core_doorbells,
+                             const int *urgent_bells, uint64_t first_serial);
+void hbrt_client_free(hbrt_client *client);
+
+/* Handle of each slot's live task, 0 for none; slot_count entries. */
+uint64_t *hbrt_client_handles(hbrt_client *client);
+uint64_t hbrt_client_serial(hbrt_client *client);
+
+/* From now on, every call answers HBRT_GONE or HBRT_ASK, and who waits returns. */
+void hbrt_client_leave(hbrt_client *client);
+/* Threads that wait. */
+uint32_t hbrt_client_waiting(hbrt_client *client);
+
+/* Slots that no task uses: give some, take one (or HBRT_NO_SLOT), count them. */
+void hbrt_slots_give(hbrt_client *client, const uint32_t *slots, uint32_t count);
+int64_t hbrt_slot_take(hbrt_client *client);
+uint32_t hbrt_slot_count(hbrt_client *client);
+
+/* Queue a task. Returns its handle (> 0); minus the handle when every core that may run it is offline; HBRT_ASK;
+ * HBRT_NO_SLOT. `is_checked`: the caller has checked the two blocks. */
+int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes, int is_checked);
+
+/* Handle of this thread's newest task, if it asks for these and is live, else HBRT_ASK: for a caller that a signal's
+ * handler has interrupted before it had the handle. */
+int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy);
+
+/* Wait until a task has ended, or its handle is another's.
+ *
+ * timeout_ns: < 0 waits for ever. poll_ns: poll so long before sleeping; `polled` gets how that went.
+ * Returns the state of the task's slot; HBRT_ASK when the handle is not a live one; HBRT_TIMEOUT, _INTERRUPTED, _GONE,
+ * _ASKED. */
+int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled);
+
+/* hbrt_wait without a limit, then hbrt_release of a task that succeeded; returns as hbrt_wait. */
+int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled);
+
+/* Wait until one of the tasks has ended or its handle is another's, or hbrt_nudge was called more often than `seen`.
+ * Returns 1; HBRT_TIMEOUT, _INTERRUPTED, _GONE or _ASKED. */
+int hbrt_wait_any(hbrt_client *client, const uint64_t *handles, uint32_t count, uint32_t seen, int64_t timeout_ns);
+uint32_t hbrt_nudges(hbrt_client *client);
+void hbrt_nudge(hbrt_client *client);
+/* Have all waiters look: a task has ended, or its handle gone, without a core's doing. */
+void hbrt_wake(hbrt_client *client);
+
+/* Release a task that has ended: 1; HBRT_ASK for one that has not, or a handle that is not live. */
+int hbrt_release(hbrt_client *client, int64_t handle);
+/* Take a handle out of the table: 1, or HBRT_ASK when it is not a live one. */
+int hbrt_forget(hbrt_client *client, int64_t handle);
+
+/* -- the side that runs --------------------------------------------------------------------------------------------- */
+
+typedef struct hbrt_core hbrt_core;
+
+/* Core `index`; `epoll_fd` watches its doorbell (edge-triggered) and `control_fd`. `is_alone`: one CPU for everybody. */
+hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, uint32_t index, const int *core_doorbells, int epoll_fd,
+                         int control_fd, int is_alone);
+void hbrt_core_free(hbrt_core *core);
+
+/* The doorbell of a client, -1 when it has gone. */
+void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell);
+
+/* Claim the best task that is READY for this core, of at least this priority: its slot, HBRT_NOTHING, or HBRT_LOCKED.
+ * The claim's time stands in its record. */
+int hbrt_core_claim(hbrt_core *core, int32_t least_priority);
+
+/* Publish an answer whose record is written, or with `result` 0 write it too; count the task. Returns 1; HBRT_UNRUNG, _DEFERRED or
+ * _UNKNOWN_OWNER. `is_nested`: inside an interrupted op, so that this core is not free. */
+int hbrt_core_answer(hbrt_core *core, uint32_t slot, int result, uint64_t start_ns, uint64_t done_ns, uint64_t cycles,
+                     int is_nested);
+
+/* Poll until a task is announced, or so long: HBRT_POLL_*. */
+int hbrt_core_poll(hbrt_core *core, int64_t poll_ns);
+/* Sleep until a task is announced: 1; HBRT_CONTROL or HBRT_INTERRUPTED. */
+int hbrt_core_sleep(hbrt_core *core);
+
+/* hbrt_core_claim; where there is nothing, hbrt_core_sleep, and hbrt_core_claim again. */
+int hbrt_core_next(hbrt_core *core);
+
+/* How many tasks are queued here; whether a slot is; the priority of the first, -1 for none. */
+uint32_t hbrt_core_queued(hbrt_core *core);
+int hbrt_core_is_queued(hbrt_core *core, uint32_t slot);
+int32_t hbrt_core_first_priority(hbrt_core *core);
+/* Whether the owner of the latest answer says that polling costs it more. */
+int hbrt_core_owner_sleeps(hbrt_core *core);
 
 #endif

@@ -39,6 +39,7 @@ def environment(request: pytest.FixtureRequest) -> Iterator[pytest.MonkeyPatch]:
     """No spinning: who waits sleeps, so that every point is come by each time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HBRT_SPIN_US", "0")
+        patch.setenv("HBRT_NATIVE", "0")  # the points are lines of Python
         patch.setenv(tracer.DIRECTORY, "")
         if request.config.getoption("--faults", "cover") == "all":
             patch.setenv(tracer.EVERYWHERE, "1")

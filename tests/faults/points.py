@@ -64,7 +64,7 @@ POINTS = [
     Point("core", "C06", "claim: the slot is marked", _CLAIM, "mm[at] = _RUNNING", "done", has_lock=True),
     Point("core", "C07", "claim: RUNNING, the lock still held", _CLAIM, "lock.release(", "lost", has_lock=True),
     Point("core", "C08", "claim: RUNNING, the lock let go", _CLAIM, "mm[self._activity] = RUNNING", "lost"),
-    Point("core", "C09", "run: the record is about to be read", _RUN, "cmd, owner, context.client_id", "lost"),
+    Point("core", "C09", "run: the record is about to be read", _RUN, "cmd, self._priority, owner", "lost"),
     Point("core", "C10", "run: the op is about to start", _RUN, "function(*views, tile_m", "lost"),
     Point("core", "C11", "op: it has started", _OP, "input[0] = 1", "lost"),
     Point("core", "C12", "op: it has done its work", _OP, "return 0", "lost"),

@@ -35,7 +35,8 @@ def live(board: str, voice: socket.socket) -> None:
     tasks.release(handle)
     blocks.free(other.phy_addr)
     blocks.free(block.phy_addr)
-    tasks.free.clear()
+    while tasks.free:
+        tasks.free.pop()
     tasks.release(tasks.submit(ops.GATED, 0, 1, 0, 0, 0, 0, 0))
     session.close()
     voice.send(json.dumps({"status": status}).encode())

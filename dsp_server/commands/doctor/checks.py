@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hbrt import settings
+from hbrt.native.mailbox import NativeMissingError, native
 
 OLDEST_PYTHON = (3, 11)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)")
@@ -62,6 +63,7 @@ def installation() -> Iterator[Check]:
         else Check("machine", Level.FAIL, machine, "The emulator runs on Linux, x86-64 and arm64.")
     )
     yield from _packages()
+    yield _mailbox()
     yield _program()
 
 
@@ -130,6 +132,17 @@ def package(name: str, floor: str) -> Check:
 
 def _numbers(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
+
+
+def _mailbox() -> Check:
+    try:
+        module, why = native()
+    except (NativeMissingError, settings.BadSettingError) as error:
+        return Check("mailbox", Level.FAIL, "it cannot be chosen", str(error))
+    if module is not None or settings.is_given("HBRT_NATIVE"):
+        return Check("mailbox", Level.OK, why)
+    advice = "A call takes about twice as long. Install a C compiler, then hbrt anew (in a clone: make native)."
+    return Check("mailbox", Level.WARN, why, advice)
 
 
 def _program() -> Check:

@@ -266,7 +266,8 @@ def test_slots_that_were_granted_to_an_interrupted_request_go_to_the_next_one(
     monkeypatch.setattr(slots, "SLOTS_AT_ONCE", SLOTS)
     tasks, spare, is_over = board.session.tasks, board.session.link.spare_slots, False
     for at in range(1, MOST_PLACES):
-        tasks.free.clear()
+        while tasks.free:
+            tasks.free.pop()
         spare.clear()
         before = board.status()["slots"]["leased"]
         is_over = not is_interrupted(at, lambda: tasks.free.append(tasks.lease_more()))

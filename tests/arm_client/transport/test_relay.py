@@ -22,7 +22,10 @@ from arm_client.client import Board
 from arm_client.errors import BoardLostError
 from arm_client.session.session import Session
 from arm_client.transport import relay_tasks
+from arm_client.transport.relay_tasks import RelayTasks
 from hbrt import settings
+from hbrt.attach.task_slots import TaskSlots
+from hbrt.attach.tasks import DirectTasks
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
@@ -124,7 +127,8 @@ def kill(chip: Chip, number: int = signal.SIGKILL) -> int:
 
 @both_modes
 def test_the_mode_says_who_carries_tasks(mode: str, chip: Chip) -> None:
-    assert type(chip.board.session.tasks).__name__ == {"direct": "DirectTasks", "relay": "RelayTasks"}[mode]
+    kinds: dict[str, type[TaskSlots]] = {"direct": DirectTasks, "relay": RelayTasks}
+    assert isinstance(chip.board.session.tasks, kinds[mode])
     assert chip.outcome(hb.HB_DSP_RPC_CMD_PING) == (0, "")
     held = Hold(chip).await_running()
     (me,) = (client for client in chip.board.status()["clients"] if client["pid"] == os.getpid())

@@ -19,6 +19,7 @@ from hbrt.ddr.layout import CLIENT_ASLEEP, CORE_ACTIVITY, CORE_TASKS, PAGE_BYTES
 from hbrt.mailbox.schedule import ASLEEP, LOOKING, RUNNING
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.status import Status
+from tests.mailboxes import CORES
 
 if TYPE_CHECKING:
     from tests.dsp_server.conftest import Running
@@ -52,7 +53,7 @@ def leaves_tcm(input: memoryview, output: memoryview, tm: object) -> int:
 class Bench:
     """A core of two on a real DDR file, a client, and its block of 256 bytes."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: type[Core]) -> None:
         self.ddr = Ddr.create(8 * PAGE_BYTES, 2)
         self.mailbox = Mailbox(self.ddr)
         self.block = self.ddr.layout.phy_base
@@ -62,7 +63,7 @@ class Bench:
         self.control, self.peer = socket.socketpair()
         for cmd, op in ((GOOD, good), (BAD, bad), (RAISES, raises), (LEAVES_TCM, leaves_tcm)):
             runtime.context.registry.register(cmd, op)
-        self.core = Core(
+        self.core = kind(
             0,
             self.ddr,
             self.bells[:2],
@@ -124,11 +125,11 @@ class Bench:
         self.ddr.close()
 
 
-@pytest.fixture
-def bench(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
+@pytest.fixture(params=CORES)
+def bench(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
     monkeypatch.setattr(runtime, "context", runtime.CoreContext())
     counter, idma = cycles.current(), descriptors.current()
-    bench = Bench()
+    bench = Bench(request.param)
     yield bench
     bench.close()
     cycles.install(counter)
@@ -180,7 +181,7 @@ def test_only_an_urgent_task_interrupts(bench: Bench) -> None:
     bench.submit(2, priority=254)
     bench.core._collect()
     bench.set_state(1, State.CANCELLED)
-    assert bench.core._claim(-255) == -1
+    assert bench.core._claim(-255) < 0
     assert bench.claim_all() == [2]
 
 

@@ -20,6 +20,7 @@ from hbrt.mailbox.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, co
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
+from tests.mailboxes import TASKS
 
 OFFLINE = 3
 ACTIVITIES = (ASLEEP, LOOKING, RUNNING, OFFLINE)
@@ -67,9 +68,10 @@ def link(request: pytest.FixtureRequest) -> Iterator[FakeLink]:
     link.close()
 
 
+@pytest.mark.parametrize("kind", TASKS)
 @pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
-def test_submitter_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
-    tasks = DirectTasks(link)  # type: ignore[arg-type]
+def test_submitter_rings_as_the_schedule_says(link: FakeLink, kind: type[DirectTasks], priority: int) -> None:
+    tasks = kind(link)  # type: ignore[arg-type]
     cores = link.core_count
     states = link.ddr.layout.states
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):

@@ -173,11 +173,12 @@ def test_partial_views_of_a_record_read_the_same_fields() -> None:
     raw = mailbox.REQUEST.pack(*values)
     request = mailbox.Request(*values)
     assert mailbox.ORDER.unpack_from(raw) == values[: len(mailbox.ORDER.unpack_from(raw))]
-    assert mailbox.RUN.unpack_from(raw) == (request.cmd, request.owner, request.client)
     assert int.from_bytes(raw[mailbox.REQUEST_CLIENT_AT : mailbox.REQUEST_CLIENT_AT + 4], "little") == request.client
     answer = mailbox.ANSWER.pack(1, -2, 3, 0, LARGE, LARGE + 1, LARGE + 2, LARGE + 3)
     assert mailbox.RESULT.unpack_from(answer) == (1, -2, 3)
     assert mailbox.CLAIM.unpack_from(answer) == (1, -2, 3, 0, LARGE)
+    record = raw.ljust(mailbox.ANSWER_OFFSET, b"\0") + answer
+    assert mailbox.RUN.unpack_from(record) == (request.cmd, request.priority, request.owner, request.client, LARGE)
 
 
 CORE_FIELDS = {

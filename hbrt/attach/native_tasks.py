@@ -1,0 +1,313 @@
+"""Tasks that this process queues by the mailbox in C: what is frequent is one call into C, the rest is DirectTasks'."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from hbrt.attach.completion_time import LEAST_NS, poll_window
+from hbrt.attach.tasks import DirectTasks
+from hbrt.attach.waiting import LEAST_DOZE_NS, MOST_WAIT_MS, PARTING_SECONDS, Waiters
+from hbrt.board.forked import mark, notice
+from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
+from hbrt.native.mailbox import native
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+
+_DONE, _RUNNING = int(FIRST_END), int(State.RUNNING)
+_EVER = -1
+# Answers of native/mailbox/mailbox.h.
+_ASK, _NO_SLOT, _TIMEOUT, _INTERRUPTED, _, _ASKED = range(0, -6, -1)
+
+
+class _FreeSlots(list[int]):
+    """The slots that no task uses: those here, which no signal's handler can come between, and those in C."""
+
+    def __init__(self, client: Any, lib: Any) -> None:
+        super().__init__()
+        self._client, self._lib = client, lib
+
+    def __len__(self) -> int:
+        count: int = self._lib.hbrt_slot_count(self._client)
+        return super().__len__() + count
+
+    def pop(self) -> int:  # type: ignore[override]  # of the last one
+        try:
+            return super().pop()
+        except IndexError:
+            slot: int = self._lib.hbrt_slot_take(self._client)
+            if slot < 0:
+                raise
+            return slot
+
+
+class NativeWaiters(Waiters):
+    """Threads that wait in C. When to poll is the same choice; sleeping, leading and following are in C."""
+
+    def __init__(self, link: Link, handles: Any, *, polls: bool, client: Any) -> None:
+        super().__init__(link, handles, polls=polls)
+        module, _ = native()
+        assert module is not None  # noqa: S101 - who makes this object has asked
+        self._ffi, self._lib, self._client = module.ffi, module.lib, client
+        self._c_wait = module.lib.hbrt_wait
+        self.polled = module.ffi.new("int *")
+        self.only_sleeps = False  # for ever, and the lease is watched
+        link.on_fault = self.leave
+
+    def wake(self) -> None:
+        """As ``Waiters.wake``."""
+        self._lib.hbrt_wake(self._client)
+
+    def nudge(self) -> None:
+        """As ``Waiters.nudge``."""
+        self._lib.hbrt_nudge(self._client)
+
+    def leave(self) -> None:
+        """Let every waiting thread go."""
+        self._lib.hbrt_client_leave(self._client)
+
+    def close(self) -> None:
+        """As ``Waiters.close``."""
+        self.leave()
+        deadline = time.monotonic() + PARTING_SECONDS
+        while self._lib.hbrt_client_waiting(self._client) and time.monotonic() < deadline:
+            self.leave()
+            time.sleep(0.0002)
+        self._epoll.close()
+
+    def wait_for(self, slot: int, handle: int, timeout_ms: float) -> bool:
+        """As ``Waiters.wait_for``."""
+        return self.state_at_end(slot, handle, timeout_ms) >= 0
+
+    def sleep_alone(self, slot: int, handle: int) -> bool:  # noqa: ARG002 - the handle has the slot
+        """As ``Waiters.sleep_alone``."""
+        return self._in_c(handle, _EVER, 0) >= 0
+
+    def sleep_until_any(self, handles: Iterable[int], ready: Callable[[], bool]) -> None:
+        """As ``Waiters.sleep_until_any``."""
+        lib, client = self._lib, self._client
+        while True:
+            seen, watched = lib.hbrt_nudges(client), list(handles)
+            if ready():
+                return
+            self._see_lease()
+            found = lib.hbrt_wait_any(client, watched, len(watched), seen, _EVER)
+            if found == _ASKED:
+                self._tell()
+            elif found != _INTERRUPTED:
+                return
+
+    def state_at_end(self, slot: int, handle: int, timeout_ms: float) -> int:
+        """Wait until a task has ended: the state of its slot, or an answer below 1 of ``hbrt_wait``."""
+        choice = self.choice
+        timeout_ns = int(timeout_ms * 1e6) if 0 < timeout_ms <= MOST_WAIT_MS else _EVER
+        polls = choice.polls
+        state = self._in_c_around(slot, handle, timeout_ns) if polls else self._in_c(handle, timeout_ns, 0)
+        if self.polls and state >= _DONE:
+            if choice.measures:
+                self.measure(slot)
+            else:
+                choice.skip()
+        return state
+
+    def _in_c(self, handle: int, timeout_ns: int, poll_ns: int) -> int:
+        """Wait in C, and go on after a signal's handler, or a question of the daemon."""
+        self._see_lease()
+        end_ns = time.monotonic_ns() + timeout_ns if timeout_ns >= 0 else 0
+        while True:
+            found: int = self._c_wait(self._client, handle, timeout_ns, poll_ns, self.polled)
+            if found == _ASKED:
+                self._tell()
+            elif found != _INTERRUPTED:
+                return found
+            if timeout_ns >= 0:
+                timeout_ns = max(end_ns - time.monotonic_ns(), 0)
+
+    def _in_c_around(self, slot: int, handle: int, timeout_ns: int) -> int:
+        """Poll for the end of a task, or for a longer one around the time when it is expected; then sleep."""
+        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
+        call = mm[record + REQUEST_CMD_AT : record + REQUEST.size]
+        expected_ns, begin_ns = self._times.of(call), time.monotonic_ns()
+        if not expected_ns:
+            found = self._in_c(handle, timeout_ns, self._spinner.begin())
+            self._spinner.note(self.polled[0])
+        else:
+            found = self._doze(slot, handle, expected_ns, timeout_ns)
+        if found == _DONE and (expected_ns or time.monotonic_ns() - begin_ns > LEAST_NS):
+            _, _, _, _, claim_ns, _, done_ns, _ = ANSWER.unpack_from(mm, record + ANSWER_OFFSET)
+            self._times.note(call, done_ns - claim_ns)
+        return found
+
+    def _doze(self, slot: int, handle: int, expected_ns: int, timeout_ns: int) -> int:
+        """Sleep until a task is about to end, then poll, then sleep."""
+        mm, record = self._map, self._records + slot * SLOT_RECORD_BYTES
+        sleep_ns, poll_ns = poll_window(expected_ns)
+        if mm[self._states + slot] == _RUNNING:
+            sleep_ns -= time.monotonic_ns() - CLAIM.unpack_from(mm, record + ANSWER_OFFSET)[4]
+        if 0 <= timeout_ns < sleep_ns + poll_ns:
+            return self._in_c(handle, timeout_ns, 0)
+        if sleep_ns >= LEAST_DOZE_NS:
+            found = self._in_c(handle, sleep_ns, 0)
+            if found != _TIMEOUT:
+                return found
+            timeout_ns -= sleep_ns if timeout_ns >= 0 else 0
+        # One that no core has claimed by now ends much later.
+        polls_now = mm[self._states + slot] >= _RUNNING
+        found = self._in_c(handle, timeout_ns, self._late.begin(poll_ns) if polls_now else 0)
+        if polls_now:
+            self._late.note(self.polled[0])
+        return found
+
+    def _see_lease(self) -> None:
+        if not self._is_lease_watched:
+            self._link.watch_lease()
+            self._is_lease_watched = True
+            self.only_sleeps = not self.polls
+
+
+class NativeTasks(DirectTasks):
+    """The tasks of this process on one board, queued by this process itself, in C."""
+
+    waiters: NativeWaiters
+
+    def __init__(self, link: Link, *, spins: bool = True) -> None:
+        module, _ = native()
+        assert module is not None  # noqa: S101 - who chooses this class has asked
+        self._ffi, self._lib = module.ffi, module.lib
+        self._place = ctypes.c_char.from_buffer(link.ddr.map)  # keeps the mapping while C may use it
+        super().__init__(link, spins=spins)
+
+    def _prepare(self, *, spins: bool) -> None:
+        """As ``TaskSlots._prepare``: what lies in C."""
+        ffi, lib, link = self._ffi, self._lib, self.link
+        layout = link.ddr.layout
+        client = lib.hbrt_client_new(
+            ffi.cast("void *", ctypes.addressof(self._place)),
+            layout.file_bytes,
+            link.client_id,
+            link.doorbell,
+            link.core_doorbells,
+            link.urgent_bells or ffi.NULL,
+            self._first_serial,
+        )
+        if client == ffi.NULL:
+            raise MemoryError("The mailbox in C has no memory for this attachment.")
+        self._client = ffi.gc(client, lib.hbrt_client_free)
+        self._c_submit, self._c_wait, self._c_release = lib.hbrt_submit, lib.hbrt_wait, lib.hbrt_release
+        self._c_finish = lib.hbrt_finish
+        held = ffi.buffer(lib.hbrt_client_handles(client), SLOT_COUNT * 8)
+        self.handles = memoryview(held).cast("B").cast("Q")  # a thread of Python's sees what C writes
+        self.free = _FreeSlots(self._client, lib)
+        lib.hbrt_slots_give(client, link.first_slots[::-1], len(link.first_slots))
+        self.waiters = NativeWaiters(link, self.handles, polls=spins, client=self._client)
+
+    def _last_serial(self) -> int:
+        serial: int = self._lib.hbrt_client_serial(self._client)
+        return serial
+
+    def submit(
+        self,
+        cmd: int,
+        priority: int,
+        core_mask: int,
+        custom_id: int,
+        input_phy: int,
+        input_bytes: int,
+        output_phy: int,
+        output_bytes: int,
+        /,
+    ) -> int:
+        """Queue a task; as ``TaskSlots.submit``."""
+        if self.link.fault or not mark[0]:
+            found = self.refusal(cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes)
+            if found is not None:
+                return self.refuse(*found)
+        try:
+            handle: int = self._c_submit(
+                self._client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes, 0
+            )
+            if handle > 0:
+                return handle
+        except OverflowError:
+            return self.refuse_unpacked(
+                cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
+            )
+        except BaseException:
+            # A signal's handler has raised: nobody will ever know this handle.
+            self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
+            raise
+        return self._submit_rarely(
+            handle, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
+        )
+
+    def _submit_rarely(self, answer: int, *given: int) -> int:
+        """Go on with a task that C did not queue, or that no core serves."""
+        if answer == _ASK and (found := self.refusal(*given)) is not None:
+            return self.refuse(*found)
+        while answer in {_ASK, _NO_SLOT}:
+            if answer == _NO_SLOT:
+                slot = self.lease_more()
+                if slot < 0:
+                    return slot
+                self._lib.hbrt_slots_give(self._client, (slot,), 1)
+            answer = self._c_submit(self._client, *given, 1)
+            if answer == _ASK:
+                return self.refuse_unpacked(*given)
+        return answer if answer > 0 else self._take_back(-answer & SLOT_COUNT - 1, -answer)
+
+    def wait(self, handle: int, timeout_ms: float) -> int:
+        """As ``TaskSlots.wait``."""
+        if not mark[0]:
+            notice()
+        waiters = self.waiters
+        try:
+            if timeout_ms <= 0 and waiters.only_sleeps:  # the shortest way
+                state = self._c_wait(self._client, handle, _EVER, 0, waiters.polled)
+                if state == _DONE:
+                    return 0
+            else:
+                state = _INTERRUPTED
+            if state == _INTERRUPTED:
+                state = waiters.state_at_end(handle & SLOT_COUNT - 1, handle, timeout_ms)
+        except OverflowError:
+            return self.refuse_handle(handle)
+        return self._status_of(state, handle, timeout_ms)
+
+    def _status_of(self, state: int, handle: int, timeout_ms: float) -> int:
+        if state == _DONE:
+            return 0
+        if state > _DONE:
+            return self._why_failed(handle & SLOT_COUNT - 1)
+        return self.refuse_handle(handle) if state == _ASK else self._why_not_ended(timeout_ms)
+
+    def finish(self, handle: int) -> int:
+        """As ``TaskSlots.finish``."""
+        waiters = self.waiters
+        if mark[0] and waiters.only_sleeps:
+            state = self._c_finish(self._client, handle, 0, waiters.polled)
+            if state == _DONE:
+                return 0
+            if state > _DONE:
+                return self._why_failed(handle & SLOT_COUNT - 1)
+        return self.wait(handle, 0) or self.release(handle)
+
+    def release(self, handle: int) -> int:
+        """As ``TaskSlots.release``."""
+        if mark[0]:
+            try:
+                if self._c_release(self._client, handle) > 0:
+                    return 0
+            except OverflowError:
+                return self.refuse_handle(handle)
+        return super().release(handle)
+
+    def _forget(self, slot: int, handle: int) -> bool:  # noqa: ARG002 - the handle has the slot
+        try:
+            found: int = self._lib.hbrt_forget(self._client, handle)
+        except OverflowError:
+            return False
+        return found > 0

@@ -1,0 +1,442 @@
+/* The side that submits: hbrt/attach/tasks.py and hbrt/attach/waiting.py are its readable twins. */
+#define _GNU_SOURCE
+#include "mailbox.h"
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "layout.h"
+
+enum { POLLS_PER_YIELD = 200 };
+
+/* A thread that waits: for one of some tasks to end, or for a nudge. */
+typedef struct waiter {
+    const uint64_t *handles;
+    uint32_t count, seen; /* of hbrt_nudge calls */
+    int for_nudges;
+    uint32_t bell; /* futex: 1 when it is to look */
+    struct waiter *next, *previous;
+} waiter;
+
+struct hbrt_client {
+    hbrt_file file;
+    uint32_t id;
+    int doorbell, has_urgent_bells;
+    int core_doorbells[HBRT_MAX_CORES], urgent_bells[HBRT_MAX_CORES];
+    hbrt_client_record *record;
+    uint64_t *handles; /* of each slot's live task */
+    pthread_mutex_t lock;
+    /* Under the lock. */
+    uint32_t *free_slots, free_count;
+    uint64_t serial, sequence;
+    int has_leader; /* one of the threads that wait sleeps on the doorbell, and wakes the others */
+    waiter followers; /* the list's head */
+    /* Read without it. */
+    uint32_t follower_count, waiting, nudges;
+    int has_left;
+};
+
+static _Thread_local struct {
+    hbrt_client *client;
+    uint64_t handle;
+} newest;
+
+uint32_t hbrt_layout_version(void) { return HBRT_LAYOUT_VERSION; }
+
+hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, uint32_t client_id, int doorbell, const int *core_doorbells,
+                             const int *urgent_bells, uint64_t first_serial) {
+    hbrt_client *client = calloc(1, sizeof *client);
+    if (client == NULL) return NULL;
+    if (client_id < HBRT_CLIENTS && hbrt_file_open(&client->file, map, map_bytes)) {
+        uint32_t slots = client->file.at.slot_count, cores = client->file.at.core_count;
+        client->handles = calloc(slots, sizeof *client->handles);
+        client->free_slots = calloc(slots, sizeof *client->free_slots);
+        client->id = client_id;
+        client->record = hbrt_client_at(&client->file, client_id);
+        client->doorbell = doorbell;
+        client->serial = first_serial;
+        memcpy(client->core_doorbells, core_doorbells, cores * sizeof *core_doorbells);
+        client->has_urgent_bells = urgent_bells != NULL;
+        if (urgent_bells != NULL) memcpy(client->urgent_bells, urgent_bells, cores * sizeof *urgent_bells);
+        pthread_mutex_init(&client->lock, NULL);
+        client->followers.next = client->followers.previous = &client->followers;
+        if (client->handles != NULL && client->free_slots != NULL) return client;
+    }
+    hbrt_client_free(client);
+    return NULL;
+}
+
+void hbrt_client_free(hbrt_client *client) {
+    if (newest.client == client) newest.client = NULL;
+    free(client->handles);
+    free(client->free_slots);
+    free(client);
+}
+
+uint64_t *hbrt_client_handles(hbrt_client *client) { return client->handles; }
+
+uint64_t hbrt_client_serial(hbrt_client *client) { return __atomic_load_n(&client->serial, __ATOMIC_RELAXED); }
+
+uint32_t hbrt_client_waiting(hbrt_client *client) { return __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE); }
+
+/* -- slots ---------------------------------------------------------------------------------------------------------- */
+
+void hbrt_slots_give(hbrt_client *client, const uint32_t *slots, uint32_t count) {
+    uint32_t most = client->file.at.slot_count;
+    pthread_mutex_lock(&client->lock);
+    for (uint32_t n = 0; n < count; n++)
+        if (slots[n] < most && client->free_count < most) client->free_slots[client->free_count++] = slots[n];
+    pthread_mutex_unlock(&client->lock);
+}
+
+int64_t hbrt_slot_take(hbrt_client *client) {
+    pthread_mutex_lock(&client->lock);
+    int64_t slot = client->free_count ? (int64_t)client->free_slots[--client->free_count] : HBRT_NO_SLOT;
+    pthread_mutex_unlock(&client->lock);
+    return slot;
+}
+
+uint32_t hbrt_slot_count(hbrt_client *client) {
+    pthread_mutex_lock(&client->lock);
+    uint32_t count = client->free_count;
+    pthread_mutex_unlock(&client->lock);
+    return count;
+}
+
+static uint64_t live(const hbrt_client *client, uint32_t slot) {
+    return __atomic_load_n(&client->handles[slot], __ATOMIC_ACQUIRE);
+}
+
+static uint32_t slot_of(const hbrt_client *client, int64_t handle) {
+    return (uint32_t)handle & ((1u << HBRT_SLOT_BITS) - 1) & (client->file.at.slot_count - 1);
+}
+
+/* -- submit --------------------------------------------------------------------------------------------------------- */
+
+/* Whether a range lies in one live block that this client may use; what is not so, the reference says why. */
+static int is_usable(const hbrt_client *client, uint64_t phy, uint64_t bytes) {
+    const hbrt_header *at = &client->file.at;
+    if (phy == 0 && bytes == 0) return 1;
+    uint64_t start = at->ddr_base + at->heap;
+    if (bytes == 0 || phy % HBRT_RPC_ALIGNMENT || phy < start || bytes > at->heap_bytes ||
+        phy - start > at->heap_bytes - bytes)
+        return 0;
+    const uint32_t *pages = (const uint32_t *)(const void *)(client->file.map + at->pages);
+    uint32_t block = __atomic_load_n(&pages[(phy - start) >> HBRT_PAGE_SHIFT], __ATOMIC_ACQUIRE);
+    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->heap - at->blocks) / at->block_record_bytes) return 0;
+    const hbrt_block_record *record =
+        (const hbrt_block_record *)(const void *)(client->file.map + at->blocks + (uint64_t)block * at->block_record_bytes);
+    if (phy < record->phy_addr || phy - record->phy_addr > record->size_bytes ||
+        bytes > record->size_bytes - (phy - record->phy_addr))
+        return 0;
+    if (record->owner == client->id) return 1;
+    for (uint32_t n = 0; n < HBRT_MAX_SHARERS; n++)
+        if (record->sharers[n] == client->id) return 1;
+    return 0;
+}
+
+static void ring(int doorbell) {
+    static const uint64_t once = 1;
+    /* A full counter: somebody has filled it; the beat of who sleeps there finds the task. */
+    while (write(doorbell, &once, sizeof once) < 0 && errno == EINTR) {
+    }
+}
+
+/* Ring the core that a task which has just become READY needs; 0 when every core that may run it is offline. */
+static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
+    uint32_t cores = client->file.at.core_count, wanted = 0, offline = 0;
+    int bell = -1;
+    for (uint32_t core = 0; core < cores; core++) {
+        if (!hbrt_may_run(core, mask)) continue;
+        wanted++;
+        switch (hbrt_load(&hbrt_core_at(&client->file, core)->activity)) {
+        case HBRT_CORE_LOOKING: return 1;
+        case HBRT_CORE_ASLEEP:
+            if (bell < 0) bell = client->core_doorbells[core];
+            break;
+        case HBRT_CORE_OFFLINE: offline++; break;
+        default: break;
+        }
+    }
+    if (bell >= 0) {
+        ring(bell);
+    } else if (offline == wanted) {
+        return 0;
+    } else if (is_urgent && client->has_urgent_bells) {
+        for (uint32_t core = 0; core < cores; core++)
+            if (hbrt_may_run(core, mask)) ring(client->urgent_bells[core]);
+    }
+    return 1;
+}
+
+int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                    int is_checked) {
+    hbrt_file *file = &client->file;
+    if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE)) return HBRT_ASK;
+    if (cmd < 0 || cmd > 0xffff || priority < 0 || priority > HBRT_PREEMPT || core_mask < 0 ||
+        core_mask >> file->at.core_count)
+        return HBRT_ASK;
+    if (!is_checked && !(is_usable(client, input_phy, input_bytes) && is_usable(client, output_phy, output_bytes)))
+        return HBRT_ASK;
+
+    pthread_mutex_lock(&client->lock);
+    if (client->free_count == 0) {
+        pthread_mutex_unlock(&client->lock);
+        return HBRT_NO_SLOT;
+    }
+    uint32_t slot = client->free_slots[--client->free_count];
+    uint64_t serial = client->serial + 1, sequence = hbrt_now_ns();
+    __atomic_store_n(&client->serial, serial, __ATOMIC_RELAXED);
+    if (sequence <= client->sequence) sequence = client->sequence + 1;
+    client->sequence = sequence;
+    pthread_mutex_unlock(&client->lock);
+
+    uint64_t handle = (((uint64_t)client->id << HBRT_SERIAL_BITS | serial) << HBRT_SLOT_BITS) | slot;
+    hbrt_slot_record *record = hbrt_record(file, slot);
+    HBRT_PUT(record->sequence, sequence);
+    HBRT_PUT(record->custom_id, custom_id);
+    record->cmd = (uint32_t)cmd;
+    HBRT_PUT(record->priority, (uint16_t)priority);
+    HBRT_PUT(record->core_mask, (uint16_t)core_mask);
+    record->owner = record->client = client->id;
+    record->input_phy = input_phy;
+    record->input_bytes = input_bytes;
+    record->output_phy = output_phy;
+    record->output_bytes = output_bytes;
+    __atomic_store_n(&client->handles[slot], handle, __ATOMIC_RELEASE);
+    newest.client = client;
+    newest.handle = handle;
+    hbrt_store(file->states + slot, HBRT_READY); /* the record is complete: pairs with the claim */
+    for (uint32_t core = 0; core < file->at.core_count; core++)
+        if (hbrt_may_run(core, (uint32_t)core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
+    hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
+    return ring_core(client, (uint32_t)core_mask, priority == HBRT_PREEMPT) ? (int64_t)handle : -(int64_t)handle;
+}
+
+int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy) {
+    if (newest.client != client) return HBRT_ASK;
+    uint32_t slot = slot_of(client, (int64_t)newest.handle);
+    const hbrt_slot_record *record = hbrt_record(&client->file, slot);
+    int is_it = live(client, slot) == newest.handle && record->cmd == (uint64_t)cmd &&
+                record->input_phy == input_phy && record->output_phy == output_phy;
+    return is_it ? (int64_t)newest.handle : HBRT_ASK;
+}
+
+/* -- release -------------------------------------------------------------------------------------------------------- */
+
+int hbrt_forget(hbrt_client *client, int64_t handle) {
+    uint32_t slot = slot_of(client, handle);
+    uint64_t expected = (uint64_t)handle;
+    return handle > 0 && __atomic_compare_exchange_n(&client->handles[slot], &expected, 0, 0, __ATOMIC_ACQ_REL,
+                                                     __ATOMIC_ACQUIRE)
+               ? 1
+               : HBRT_ASK;
+}
+
+int hbrt_release(hbrt_client *client, int64_t handle) {
+    uint32_t slot = slot_of(client, handle);
+    if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE) || live(client, slot) != (uint64_t)handle ||
+        hbrt_load(client->file.states + slot) < HBRT_DONE || hbrt_forget(client, handle) != 1)
+        return HBRT_ASK;
+    hbrt_store(client->file.states + slot, HBRT_EMPTY);
+    hbrt_slots_give(client, &slot, 1);
+    return 1;
+}
+
+/* -- wait ----------------------------------------------------------------------------------------------------------- */
+
+static void futex_wake(uint32_t *word) { syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0); }
+
+static int has_ended(const hbrt_client *client, uint64_t handle) {
+    uint32_t slot = slot_of(client, (int64_t)handle);
+    return hbrt_load(client->file.states + slot) >= HBRT_DONE || live(client, slot) != handle;
+}
+
+static int is_due(const hbrt_client *client, const waiter *me) {
+    if (me->for_nudges && __atomic_load_n(&client->nudges, __ATOMIC_ACQUIRE) != me->seen) return 1;
+    for (uint32_t n = 0; n < me->count; n++)
+        if (has_ended(client, me->handles[n])) return 1;
+    return 0;
+}
+
+static void wake_follower(waiter *who) {
+    __atomic_store_n(&who->bell, 1, __ATOMIC_RELEASE);
+    futex_wake(&who->bell);
+}
+
+/* Wake the followers that are due, or all. */
+static void wake_followers(hbrt_client *client, int all) {
+    pthread_mutex_lock(&client->lock);
+    for (waiter *who = client->followers.next; who != &client->followers; who = who->next)
+        if (all || is_due(client, who)) wake_follower(who);
+    pthread_mutex_unlock(&client->lock);
+}
+
+/* Wait until readable: 1; 0 when the time is over, -1 after a signal. */
+static int await_doorbell(int doorbell, int64_t deadline_ns) {
+    uint64_t rings;
+    if (deadline_ns >= 0) {
+        int64_t left = deadline_ns - (int64_t)hbrt_now_ns();
+        if (left <= 0) return 0;
+        struct timespec patience = {left / 1000000000, left % 1000000000};
+        struct pollfd bell = {doorbell, POLLIN, 0};
+        int ready = ppoll(&bell, 1, &patience, NULL);
+        if (ready <= 0) return ready < 0 ? -1 : 0;
+    }
+    return read(doorbell, &rings, sizeof rings) < 0 && errno == EINTR ? -1 : 1;
+}
+
+/* Sleep on the doorbell, for this thread and for the followers. */
+static int lead(hbrt_client *client, const waiter *me, int64_t deadline_ns) {
+    int answer;
+    for (;;) {
+        hbrt_store(&client->record->asleep, 1);
+        hbrt_full_fence(); /* the flag before the states: pairs with the fence of a core that has answered */
+        if (__atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE)) wake_followers(client, 0);
+        if (is_due(client, me)) {
+            answer = 1;
+            break;
+        }
+        if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE)) {
+            answer = HBRT_GONE;
+            break;
+        }
+        if (hbrt_load(&client->record->asked)) {
+            answer = HBRT_ASKED;
+            break;
+        }
+        int rung = await_doorbell(client->doorbell, deadline_ns);
+        if (rung > 0) continue;
+        answer = rung < 0 ? HBRT_INTERRUPTED : HBRT_TIMEOUT;
+        break;
+    }
+    hbrt_store(&client->record->asleep, 0);
+    return answer;
+}
+
+/* Sleep until a leader wakes this thread. The caller holds the lock, and has it again afterwards. */
+static int follow(hbrt_client *client, waiter *me, int64_t deadline_ns) {
+    me->bell = 0;
+    me->next = &client->followers;
+    me->previous = client->followers.previous;
+    me->previous->next = client->followers.previous = me;
+    __atomic_add_fetch(&client->follower_count, 1, __ATOMIC_SEQ_CST);
+    pthread_mutex_unlock(&client->lock);
+    int answer = HBRT_ASK;
+    hbrt_full_fence(); /* in the list before the states: pairs with the leader's look at the list */
+    while (!__atomic_load_n(&me->bell, __ATOMIC_ACQUIRE) && !is_due(client, me)) {
+        struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
+        /* FUTEX_WAIT_BITSET takes a point in time, of CLOCK_MONOTONIC. */
+        long slept = syscall(SYS_futex, &me->bell, FUTEX_WAIT_BITSET_PRIVATE, 0, deadline_ns < 0 ? NULL : &until, NULL,
+                             FUTEX_BITSET_MATCH_ANY);
+        if (slept < 0 && errno == EINTR) answer = HBRT_INTERRUPTED;
+        if (slept < 0 && errno == ETIMEDOUT) answer = HBRT_TIMEOUT;
+        if (answer != HBRT_ASK) break;
+    }
+    pthread_mutex_lock(&client->lock);
+    me->previous->next = me->next;
+    me->next->previous = me->previous;
+    __atomic_sub_fetch(&client->follower_count, 1, __ATOMIC_SEQ_CST);
+    return answer;
+}
+
+static int sleep_until_due(hbrt_client *client, waiter *me, int64_t deadline_ns) {
+    int answer = HBRT_ASK;
+    __atomic_add_fetch(&client->waiting, 1, __ATOMIC_ACQ_REL);
+    pthread_mutex_lock(&client->lock);
+    while (answer == HBRT_ASK) {
+        if (is_due(client, me)) {
+            answer = 1;
+        } else if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE)) {
+            answer = HBRT_GONE;
+        } else if (client->has_leader) {
+            answer = follow(client, me, deadline_ns);
+        } else {
+            client->has_leader = 1;
+            pthread_mutex_unlock(&client->lock);
+            answer = lead(client, me, deadline_ns);
+            pthread_mutex_lock(&client->lock);
+            client->has_leader = 0;
+        }
+    }
+    /* Who leaves passes the lead on: its own, or one that it was handed and does not need any more. */
+    if (!client->has_leader && client->followers.next != &client->followers) wake_follower(client->followers.next);
+    pthread_mutex_unlock(&client->lock);
+    __atomic_sub_fetch(&client->waiting, 1, __ATOMIC_ACQ_REL);
+    return answer;
+}
+
+/* Poll; 1 when due. */
+static int poll_until_due(hbrt_client *client, const waiter *me, int64_t poll_ns, int *polled) {
+    int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns, now_ns;
+    int due = 0;
+    do {
+        for (int n = 0; n < POLLS_PER_YIELD && !(due = is_due(client, me)); n++) hbrt_relax();
+        if (!due) sched_yield();
+        now_ns = (int64_t)hbrt_now_ns();
+    } while (!due && now_ns < end_ns);
+    *polled = hbrt_polled(due, now_ns - end_ns);
+    return due;
+}
+
+static int64_t deadline_of(int64_t timeout_ns) {
+    return timeout_ns < 0 ? -1 : (int64_t)hbrt_now_ns() + timeout_ns;
+}
+
+int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
+    uint32_t slot = slot_of(client, handle);
+    uint64_t wanted = (uint64_t)handle;
+    *polled = HBRT_POLL_NONE;
+    if (handle <= 0 || live(client, slot) != wanted) return HBRT_ASK;
+    uint8_t state = hbrt_load(client->file.states + slot);
+    if (state < HBRT_DONE) {
+        waiter me = {.handles = &wanted, .count = 1};
+        int is_alone = __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE) == 0; /* others need the CPU, or the lead */
+        if (!(poll_ns > 0 && is_alone && poll_until_due(client, &me, poll_ns, polled))) {
+            int answer = sleep_until_due(client, &me, deadline_of(timeout_ns));
+            if (answer != 1) return answer;
+        }
+        state = hbrt_load(client->file.states + slot);
+    }
+    return live(client, slot) == wanted ? state : HBRT_ASK;
+}
+
+int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled) {
+    int state = hbrt_wait(client, handle, -1, poll_ns, polled);
+    if (state == HBRT_DONE && hbrt_release(client, handle) != 1) return HBRT_ASK;
+    return state;
+}
+
+int hbrt_wait_any(hbrt_client *client, const uint64_t *handles, uint32_t count, uint32_t seen, int64_t timeout_ns) {
+    waiter me = {.handles = handles, .count = count, .seen = seen, .for_nudges = 1};
+    return sleep_until_due(client, &me, deadline_of(timeout_ns));
+}
+
+uint32_t hbrt_nudges(hbrt_client *client) { return __atomic_load_n(&client->nudges, __ATOMIC_ACQUIRE); }
+
+void hbrt_nudge(hbrt_client *client) {
+    __atomic_add_fetch(&client->nudges, 1, __ATOMIC_SEQ_CST);
+    hbrt_wake(client);
+}
+
+void hbrt_wake(hbrt_client *client) {
+    pthread_mutex_lock(&client->lock);
+    int has_leader = client->has_leader;
+    pthread_mutex_unlock(&client->lock);
+    if (has_leader) ring(client->doorbell);
+    else if (__atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE)) wake_followers(client, 1);
+}
+
+void hbrt_client_leave(hbrt_client *client) {
+    __atomic_store_n(&client->has_left, 1, __ATOMIC_SEQ_CST);
+    wake_followers(client, 1);
+    if (hbrt_client_waiting(client)) ring(client->doorbell);
+}

@@ -1,0 +1,29 @@
+/* Time, and a pause between two polls. */
+#ifndef HBRT_CLOCK_H
+#define HBRT_CLOCK_H
+
+#include "mailbox.h"
+
+#include <stdint.h>
+#include <time.h>
+
+static inline uint64_t hbrt_now_ns(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+/* How polling went: HBRT_POLL_*. It lost its CPU when it came back so much later than it wanted. */
+static inline int hbrt_polled(int has_paid, int64_t late_ns) {
+    return (has_paid ? HBRT_POLL_PAID : HBRT_POLL_VAIN) + (late_ns > 600000 ? 2 : 0);
+}
+
+static inline void hbrt_relax(void) {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+#endif

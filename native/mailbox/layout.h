@@ -1,0 +1,118 @@
+/* The DDR file of a board, as docs/mailbox.md has it; little-endian. */
+#ifndef HBRT_LAYOUT_H
+#define HBRT_LAYOUT_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+
+#define HBRT_LAYOUT_VERSION 3u
+#define HBRT_PAGE_SHIFT 12
+#define HBRT_MAX_CORES 8
+#define HBRT_CLIENTS 1024
+#define HBRT_BLOCK_FREED 0x80000000u
+#define HBRT_MAX_SHARERS 20
+#define HBRT_RPC_ALIGNMENT 8
+#define HBRT_SLOT_BITS 12
+#define HBRT_SERIAL_BITS 40
+#define HBRT_CLAIM_LOCK 3072
+#define HBRT_PREEMPT 255
+
+enum { HBRT_EMPTY, HBRT_SENT, HBRT_READY, HBRT_RUNNING, HBRT_DONE, HBRT_FAILED };
+enum { HBRT_CORE_ASLEEP, HBRT_CORE_LOOKING, HBRT_CORE_RUNNING, HBRT_CORE_OFFLINE, HBRT_CORE_STALLED };
+
+typedef struct {
+    char magic[8];
+    uint32_t version, header_bytes;
+    uint64_t ddr_base, file_bytes, heap, heap_bytes;
+    uint64_t cores;
+    uint32_t core_record_bytes, core_count;
+    uint64_t clients;
+    uint32_t client_record_bytes, client_count;
+    uint64_t records;
+    uint32_t slot_record_bytes, slot_count;
+    uint64_t states, announce, pages, blocks;
+    uint32_t block_record_bytes;
+} hbrt_header;
+
+typedef struct {
+    uint8_t activity, state, reserved[6];
+    uint64_t epoch, heartbeat_ns, tasks, busy_ns, cycles;
+} hbrt_core_record;
+
+typedef struct {
+    uint8_t asleep, sleeps, checks, asked;
+    uint32_t pid;
+} hbrt_client_record;
+
+typedef struct {
+    uint64_t sequence;
+    int64_t custom_id;
+    uint32_t cmd;
+    uint16_t priority, core_mask;
+    uint32_t owner, client;
+    uint64_t input_phy, input_bytes, output_phy, output_bytes;
+    /* From here on, the core's. */
+    int32_t core, result;
+    uint32_t text_bytes, reserved;
+    uint64_t claim_ns, start_ns, done_ns, cycles;
+} hbrt_slot_record;
+
+typedef struct {
+    uint64_t phy_addr, size_bytes;
+    uint32_t owner;
+    uint16_t sharer_count, sharers[HBRT_MAX_SHARERS];
+} hbrt_block_record;
+
+/* Where the parts of one mapped file are. */
+typedef struct {
+    uint8_t *map;
+    hbrt_header at;
+    uint8_t *states;
+    pthread_mutex_t *claim_lock;
+} hbrt_file;
+
+_Static_assert(sizeof(pthread_mutex_t) <= 64, "the claim lock has 64 bytes");
+
+static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes) {
+    if (map_bytes < 4096) return 0;
+    file->map = map;
+    memcpy(&file->at, map, sizeof file->at);
+    const hbrt_header *at = &file->at;
+    if (memcmp(at->magic, "HBRTDDR", 8) != 0 || at->version != HBRT_LAYOUT_VERSION || at->file_bytes > map_bytes ||
+        at->core_count > HBRT_MAX_CORES || at->client_count != HBRT_CLIENTS || at->slot_count > 1u << HBRT_SLOT_BITS)
+        return 0;
+    file->states = file->map + at->states;
+    file->claim_lock = (pthread_mutex_t *)(void *)(file->map + HBRT_CLAIM_LOCK);
+    return 1;
+}
+
+static inline hbrt_slot_record *hbrt_record(const hbrt_file *file, uint32_t slot) {
+    return (hbrt_slot_record *)(void *)(file->map + file->at.records + (uint64_t)slot * file->at.slot_record_bytes);
+}
+
+static inline hbrt_core_record *hbrt_core_at(const hbrt_file *file, uint32_t core) {
+    return (hbrt_core_record *)(void *)(file->map + file->at.cores + (uint64_t)core * file->at.core_record_bytes);
+}
+
+static inline hbrt_client_record *hbrt_client_at(const hbrt_file *file, uint32_t client) {
+    return (hbrt_client_record *)(void *)(file->map + file->at.clients +
+                                          (uint64_t)client * file->at.client_record_bytes);
+}
+
+static inline uint8_t *hbrt_announced(const hbrt_file *file, uint32_t core) {
+    return file->map + file->at.announce + (uint64_t)core * file->at.slot_count;
+}
+
+static inline int hbrt_may_run(uint32_t core, uint32_t mask) { return mask == 0 || (mask >> core & 1u); }
+
+/* Accesses to bytes that other processes write. */
+static inline uint8_t hbrt_load(const uint8_t *byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }
+static inline void hbrt_store(uint8_t *byte, uint8_t value) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); }
+/* Fields of a record that its owner may write anew while a core still looks at them, for its claim to find out. */
+#define HBRT_PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
+#define HBRT_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
+/* My writes before my later reads, for everybody: between "my flag is set" and "do I have to". */
+static inline void hbrt_full_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+#endif

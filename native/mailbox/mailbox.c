@@ -1,3 +1,0 @@
-#include "mailbox.h"
-
-uint32_t hbrt_layout_version(void) { return 3; }

@@ -1,0 +1,133 @@
+/* Two clients of three threads each, and two cores, on a table in memory of their own: for the sanitizers. */
+#define _GNU_SOURCE
+#include "layout.h"
+#include "mailbox.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { CORES = 2, CLIENTS = 2, THREADS = 3, CALLS = 1500, SLOTS = 4096, HEAP_PAGES = 16 };
+
+static hbrt_file file;
+static hbrt_client *clients[CLIENTS];
+static int core_bells[CORES], client_bells[CLIENTS], stop;
+
+static void *make_table(uint64_t *bytes) {
+    hbrt_header at = {.magic = "HBRTDDR", .version = HBRT_LAYOUT_VERSION, .ddr_base = 0x80000000, .core_count = CORES};
+    at.cores = 4096;
+    at.core_record_bytes = 256;
+    at.clients = at.cores + 4096;
+    at.client_record_bytes = 64;
+    at.client_count = HBRT_CLIENTS;
+    at.states = at.clients + HBRT_CLIENTS * 64;
+    at.slot_count = SLOTS;
+    at.announce = at.states + SLOTS;
+    at.records = at.announce + HBRT_MAX_CORES * SLOTS;
+    at.slot_record_bytes = 256;
+    at.pages = at.records + SLOTS * 256;
+    at.blocks = at.pages + 4096;
+    at.block_record_bytes = 64;
+    at.heap = at.blocks + 4096;
+    at.heap_bytes = HEAP_PAGES * 4096;
+    *bytes = at.file_bytes = at.heap + at.heap_bytes;
+    uint8_t *map = aligned_alloc(4096, (*bytes + 4095) & ~4095ull);
+    assert(map != NULL);
+    memset(map, 0, *bytes);
+    memcpy(map, &at, sizeof at);
+    pthread_mutexattr_t shared;
+    pthread_mutexattr_init(&shared);
+    pthread_mutexattr_settype(&shared, PTHREAD_MUTEX_RECURSIVE);
+    pthread_mutex_init((pthread_mutex_t *)(void *)(map + HBRT_CLAIM_LOCK), &shared);
+    return map;
+}
+
+static void *core_main(void *given) {
+    uint32_t index = (uint32_t)(uintptr_t)given;
+    int epoll = epoll_create1(0);
+    struct epoll_event on = {.events = EPOLLIN | EPOLLET, .data.fd = core_bells[index]};
+    epoll_ctl(epoll, EPOLL_CTL_ADD, core_bells[index], &on);
+    hbrt_core *core = hbrt_core_new(file.map, file.at.file_bytes, index, core_bells, epoll, -1, 0);
+    assert(core != NULL);
+    for (uint32_t client = 0; client < CLIENTS; client++) hbrt_core_client(core, client + 1, client_bells[client]);
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        int slot = hbrt_core_next(core);
+        if (slot == HBRT_LOCKED || slot < 0) continue;
+        hbrt_slot_record *record = hbrt_record(&file, (uint32_t)slot);
+        int fails = record->cmd == 0x1001;
+        if (fails) record->result = -42;
+        hbrt_core_answer(core, (uint32_t)slot, fails ? -42 : 0, 1, 2, record->cmd, 0);
+    }
+    hbrt_core_free(core);
+    close(epoll);
+    return NULL;
+}
+
+static void *client_main(void *given) {
+    uint32_t number = (uint32_t)(uintptr_t)given;
+    hbrt_client *client = clients[number / THREADS];
+    int polled;
+    for (int call = 0; call < CALLS; call++) {
+        int fails = call % 7 == 3;
+        int64_t handle = hbrt_submit(client, 0x1000 + fails, call % 256, call % 4, call % 3, 0, 0, 0, 0, 0);
+        assert(handle > 0);
+        int64_t patience_ns = call % 5 == 0 ? 1000 : -1;
+        int state;
+        while ((state = hbrt_wait(client, handle, patience_ns, call % 11 == 0 ? 20000 : 0, &polled)) == HBRT_TIMEOUT) {
+        }
+        assert(state == (fails ? HBRT_FAILED : HBRT_DONE));
+        assert(hbrt_release(client, handle) == 1);
+        assert(hbrt_release(client, handle) == HBRT_ASK);
+        assert(hbrt_wait(client, handle, -1, 0, &polled) == HBRT_ASK);
+    }
+    return NULL;
+}
+
+/* Waits for nudges alone, beside those that wait for tasks. */
+static void *nudged_main(void *given) {
+    hbrt_client *client = given;
+    uint32_t seen = 0;
+    while (hbrt_wait_any(client, NULL, 0, seen, -1) == 1) seen = hbrt_nudges(client);
+    return NULL;
+}
+
+int main(void) {
+    uint64_t bytes;
+    void *map = make_table(&bytes);
+    pthread_t cores[CORES], users[CLIENTS * THREADS], nudged;
+    assert(hbrt_file_open(&file, map, bytes));
+    for (uintptr_t core = 0; core < CORES; core++) core_bells[core] = eventfd(0, EFD_NONBLOCK);
+    for (uint32_t client = 0; client < CLIENTS; client++) {
+        client_bells[client] = eventfd(0, 0);
+        clients[client] = hbrt_client_new(map, bytes, client + 1, client_bells[client], core_bells, NULL, 100);
+        assert(clients[client] != NULL);
+        for (uint32_t n = 0; n < THREADS; n++) hbrt_slots_give(clients[client], (uint32_t[]){client * 64 + n}, 1);
+    }
+    for (uintptr_t core = 0; core < CORES; core++) pthread_create(&cores[core], NULL, core_main, (void *)core);
+    pthread_create(&nudged, NULL, nudged_main, clients[0]);
+    for (uintptr_t user = 0; user < CLIENTS * THREADS; user++)
+        pthread_create(&users[user], NULL, client_main, (void *)user);
+    for (int n = 0; n < 1000; n++) hbrt_nudge(clients[0]);
+    for (int user = 0; user < CLIENTS * THREADS; user++) pthread_join(users[user], NULL);
+    assert(hbrt_slot_count(clients[0]) == THREADS);
+    hbrt_client_leave(clients[0]);
+    pthread_join(nudged, NULL);
+    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
+    uint64_t tasks = 0;
+    for (int core = 0; core < CORES; core++) eventfd_write(core_bells[core], 1);
+    for (int core = 0; core < CORES; core++) pthread_join(cores[core], NULL);
+    for (uint32_t core = 0; core < CORES; core++) tasks += hbrt_core_at(&file, core)->tasks;
+    assert(tasks == CLIENTS * THREADS * CALLS);
+    for (int client = 0; client < CLIENTS; client++) hbrt_client_free(clients[client]);
+    /* What is not a board's file is refused. */
+    memset(map, 'x', 8);
+    assert(hbrt_client_new(map, bytes, 1, 0, core_bells, NULL, 0) == NULL);
+    assert(hbrt_core_new(map, bytes, 0, core_bells, 0, 0, 0) == NULL);
+    assert(hbrt_core_new(map, 100, 0, core_bells, 0, 0, 0) == NULL);
+    free(map);
+    puts("good");
+    return 0;
+}
