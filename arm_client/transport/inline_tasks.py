@@ -6,7 +6,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from arm_client.transport.forwarded_tasks import ForwardedTasks
-from hbrt.ddr.layout import MAX_CORES, SLOT_RECORD_BYTES
+from hbrt.ddr.layout import SLOT_RECORD_BYTES
+from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import SUBMISSION, Request, State
 
 if TYPE_CHECKING:
@@ -15,9 +16,6 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
     from hbrt.findings.record import Finding
     from hbrt.mailbox.wake_targets import Targets
-
-NO_CORE = 1 << MAX_CORES
-"""Core mask of a task that no core of the board's may claim."""
 
 
 class InlineTasks(ForwardedTasks):
@@ -52,7 +50,7 @@ class InlineTasks(ForwardedTasks):
         Raises:
             KeyboardInterrupt, SystemExit, BdbQuit: of the op.
         """
-        task = Request(*SUBMISSION.unpack(request))._replace(core_mask=NO_CORE)
+        task = Request(*SUBMISSION.unpack(request))._replace(core_mask=OF_ITS_OWNER)
         SUBMISSION.pack_into(self.map, self.records + slot * SLOT_RECORD_BYTES, *task)
         self.handles[slot] = handle
         self.map[self.states + slot] = State.READY  # to the daemon it waits, so that no watchdog ends it

@@ -23,7 +23,7 @@ from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_ASLEEP
 from hbrt.ddr.lock_holder import holder
-from hbrt.mailbox.schedule import task_key
+from hbrt.mailbox.schedule import OF_ITS_OWNER, task_key
 from hbrt.mailbox.table import Mailbox, State
 from hbrt.protocol.stacks import waits_of
 
@@ -150,7 +150,7 @@ class WaitLook:
                 Task(
                     slot,
                     request.sequence,
-                    _UNFINISHED[state],
+                    "inline" if request.core_mask == OF_ITS_OWNER else _UNFINISHED[state],
                     child.op_of(request.cmd) if child else f"command {request.cmd:#x}",
                     request.owner,
                     request.core_mask,

@@ -172,6 +172,8 @@ def path_from(node: Node, graph: Graph, hangs: frozenset[Node]) -> list[Node]:
 
 
 def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
+    if task.state == "inline":
+        return ()
     if task.state == "sent":
         return (Node(Kind.RELAY),)
     if task.state == "running":

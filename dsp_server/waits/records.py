@@ -37,7 +37,7 @@ class Task(NamedTuple):
     Attributes:
         task: Its slot: the lower bits of its handle.
         sequence: Which task in the slot.
-        state: "sent", "ready" or "running".
+        state: "sent", "ready", "running", or "inline": its program runs it itself.
         op: Such as "softmax, command 0x400".
         owner: Id of its program.
         core_mask: Which cores may run it, 0 for any.

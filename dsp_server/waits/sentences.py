@@ -159,10 +159,15 @@ def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, i
 def _chain(before: Look, now: Look, program: Program | None, task: Task, more: int, path: list[Node]) -> Chain:
     index = now.board
     others = f" and {more} more" if more else ""
-    if program is not None:
+    owner = index.programs.get(task.owner)
+    if task.state == "inline" and owner is not None:
+        text = (
+            f"{_who(owner, task)} runs {_task(task)} itself, in the thread that called, for {span(task.age_s)}{others}"
+        )
+        steps = [Step(Node(Kind.PROGRAM, owner.id), f"{text}: a debugger shows its line")]
+    elif program is not None:
         steps = [Step(Node(Kind.PROGRAM, program.id), f"{_who(program, task)} waits for {_task(task)}{others}")]
     else:
-        owner = index.programs.get(task.owner)
         who = f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait" if owner else "no program waits"
         steps = [Step(path[0], f"{who} for {_task(task)}{others}")]
     for at, node in enumerate(path):

@@ -25,12 +25,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, TypeAlias
 
-from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_STALLED
+from hbrt.ddr.layout import ACTIVITY_ASLEEP, ACTIVITY_LOOKING, ACTIVITY_RUNNING, ACTIVITY_STALLED, MAX_CORES
 from hbrt.mailbox import table
 
 TaskKey: TypeAlias = tuple[int, int, int]
 Entry: TypeAlias = tuple[TaskKey, int]
 
+OF_ITS_OWNER: Final = 1 << MAX_CORES
+"""Core mask of a task that no core may claim: its program runs it itself."""
 ANY_CORE: Final = 0
 PRIORITY_PREEMPT: Final = table.PRIORITY_PREEMPT
 

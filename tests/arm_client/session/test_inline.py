@@ -15,6 +15,10 @@ import arm_client as hb
 from arm_client import connect, nn
 from arm_client.client import Board, private_board
 from arm_client.errors import OpFailedError
+from dsp_server.waits.records import records_of
+from dsp_server.waits.sentences import Chain, Verdict, chains, look_of
+from hbrt.board.paths import BoardPaths
+from hbrt.control.ask import ask
 from hbrt.errors import BoardError, WrongUseError
 from tests.limits import PATIENCE_S
 
@@ -25,6 +29,11 @@ from dsp_server import HB_DSP_REGISTER_NN_ALL, hb_dsp_env_init, hb_dsp_register_
 from dsp_server import idma_copy_desc, idma_desc_done
 
 THREADS = []
+HOOKS = []
+
+def hooked(input, output, tm):
+    HOOKS.pop()()
+    return 0
 
 def double(input, output, tm):
     THREADS.append(threading.get_ident())
@@ -49,6 +58,7 @@ def main():
     HB_DSP_REGISTER_NN_ALL()
     hb_dsp_register_fn(0x1000, double, 0)
     hb_dsp_register_fn(0x1001, stop_here, 0)
+    hb_dsp_register_fn(0x1002, hooked, 0)
     hb_dsp_start()
 """
 
@@ -113,6 +123,24 @@ def test_cores_of_the_board_leave_its_tasks_alone(image: Path) -> None:
         for _ in range(2000):
             board.call(0x1000, x, x)
         assert board.status()["cores"][0]["tasks"] == 0
+
+
+def test_an_op_that_runs_is_shown_as_its_program_s_own(image: Path) -> None:
+    with private_board(image, inline=True) as board:
+        block = board.alloc(8)
+        seen: list[Chain] = []
+
+        def look() -> None:
+            now = look_of(records_of(ask(BoardPaths(board.path), "why")))
+            seen.extend(chains(now, now))
+
+        sys.modules["hbrt_image"].HOOKS.append(look)
+        board.call(0x1002, block, block)
+        (chain,) = seen
+        assert chain.verdict is Verdict.WAITS
+        assert f"(process {os.getpid()}, " in chain.text
+        assert " runs task " in chain.text
+        assert "itself, in the thread that called, for " in chain.text
 
 
 @pytest.mark.dsp_board(inline=True)

@@ -128,6 +128,12 @@ def test_a_core_in_a_long_call_of_c_does_not_hang_at_once(
     assert (f"it has not beaten for {span(silent_s)}, since it is in C code" in chain.text) != is_stopped
 
 
+def test_a_program_that_runs_its_op_itself_does_not_hang() -> None:
+    (chain,) = told(board(program(3), task(19, 3, state="inline"), core(0, stack=())))
+    assert (chain.verdict, chain.steps[0].node) == (Verdict.WAITS, Node(Kind.PROGRAM, 3))
+    assert "runs task 19 (op) itself, in the thread that called, for 5.0 s: a debugger shows its line." in chain.text
+
+
 def test_a_task_that_nobody_waits_for_is_told_of_once() -> None:
     queue = [task(slot, 3 + slot % 2) for slot in range(20, 26)]
     found = told(
