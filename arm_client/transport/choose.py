@@ -12,7 +12,7 @@ from hbrt.attach.link import Link, LocalLink
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.attach.tasks import DirectTasks
 from hbrt.board.paths import BoardRef, RemoteBoard
-from hbrt.native.mailbox import native
+from hbrt.mailbox.native import native
 
 Kind: TypeAlias = type[TaskSlots]
 

@@ -9,7 +9,7 @@ import click
 from hbrt import __version__
 from hbrt.cli.options import json_option
 from hbrt.ddr.layout import LAYOUT_VERSION
-from hbrt.native.mailbox import native
+from hbrt.mailbox.native import native
 from hbrt.protocol.control import VERSION
 from hbrt.types import HB_DSP_VERSION_MAJOR, HB_DSP_VERSION_MINOR, HB_DSP_VERSION_PATCH
 

@@ -9,8 +9,8 @@ from dsp_server.core.loop import COUNTERS, Core
 from dsp_server.core.op_output import with_what_it_said
 from hbrt.ddr.layout import CORE_TASKS
 from hbrt.mailbox.doorbell import ring
+from hbrt.mailbox.native import native
 from hbrt.mailbox.table import Answer
-from hbrt.native.mailbox import native
 
 if TYPE_CHECKING:
     from hbrt.ddr.file import Ddr

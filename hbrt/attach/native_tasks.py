@@ -12,8 +12,8 @@ from hbrt.attach.tasks import DirectTasks
 from hbrt.attach.waiting import LEAST_DOZE_NS, MOST_WAIT_MS, PARTING_SECONDS, Waiters
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.mailbox.native import native
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
-from hbrt.native.mailbox import native
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link

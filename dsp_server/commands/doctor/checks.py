@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hbrt import settings
-from hbrt.native.mailbox import NativeMissingError, native
+from hbrt.mailbox.native import NativeMissingError, native
 
 OLDEST_PYTHON = (3, 11)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)")

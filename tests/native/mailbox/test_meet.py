@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hbrt.native.mailbox import native
+from hbrt.mailbox.native import native
 from tests.limits import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(native()[0] is None, reason="the mailbox in C is not built here")
