@@ -7,10 +7,11 @@ from pathlib import Path
 
 import click
 
-from hbrt.cc.toolchain import arm_flags, command_line, compiler_of, sources_in
+from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, sources_in
 from hbrt.cli.exits import Exit
+from hbrt.native.image_flags import image_flags
 
-_OURS = {"--print-flags": 0, "--pkg-config-dir": 0, "--cmake-dir": 0, "--sanitize": 1, "-h": 0, "--help": 0}
+_OURS = {"--dsp": 0, "--print-flags": 0, "--pkg-config-dir": 0, "--cmake-dir": 0, "--sanitize": 1, "-h": 0, "--help": 0}
 
 
 class CompilerCommand(click.Command):
@@ -34,10 +35,11 @@ class CompilerCommand(click.Command):
 
 @click.command(
     cls=CompilerCommand,
-    short_help="Compile an ARM program in C or C++.",
+    short_help="Compile an ARM program, or an image, in C or C++.",
     options_metavar="[-o OUT]",
     epilog="Example: hbrt cc -O2 main.c && ./main",
 )
+@click.option("--dsp", "is_image", is_flag=True, help="Make an image for hbrt start --image: a shared library.")
 @click.option("--sanitize", metavar="LIST", default="", help="Sanitizers, such as address,undefined.")
 @click.option("--print-flags", is_flag=True, help="Print the flags for a compiler's line, behind its files.")
 @click.option("--pkg-config-dir", is_flag=True, help="Write hbrt.pc, and print its folder for PKG_CONFIG_PATH.")
@@ -49,13 +51,14 @@ def command(
     arguments: tuple[str, ...],
     sanitize: str,
     *,
+    is_image: bool,
     print_flags: bool,
     pkg_config_dir: bool,
     cmake_dir: bool,
 ) -> None:
     """Compile and link an ARM program in C or C++ ($CC, $CXX); it runs with no environment variable.
 
-    All other arguments are the compiler's. Without -o the program has its first file's name.
+    All other arguments are the compiler's. Without -o the program has its first file's name, an image with .so behind.
     """
     if pkg_config_dir or cmake_dir:
         from hbrt.cc.packages import write_packages
@@ -63,25 +66,33 @@ def command(
         folder = write_packages()
         click.echo(folder / "cmake" / "hbrt" if cmake_dir else folder / "pkgconfig")
         return
-    flags = arm_flags()
+    sources = sources_in(arguments)
+    flags = Flags(*image_flags(sources)) if is_image else arm_flags()
     if print_flags:
         click.echo(" ".join([*flags.compile, *flags.link]))
         return
-    if all(one.startswith("-") for one in arguments):
-        if arguments and arguments[0].startswith("--") and arguments[0] != "--version":
-            raise click.NoSuchOption(arguments[0])
-        if not arguments:
-            raise click.UsageError("No file is named; write hbrt cc main.c.")
-    for one in sources_in(arguments):
-        if not Path(one).is_file():
-            raise click.UsageError(f"There is no file {one}.")
+    _check(arguments, sources)
     from hbrt.native.record import remember_python
 
     remember_python()
-    line = command_line(compiler_of(sources_in(arguments)), flags, arguments, sanitize)
+    if is_image:  # a finding then names a file that is found from everywhere
+        arguments = tuple(str(Path(one).absolute()) if one in sources else one for one in arguments)
+    line = command_line(compiler_of(sources), flags, arguments, sanitize, ".so" if is_image else "")
     try:
         done = subprocess.run(line, check=False)
     except FileNotFoundError:
         raise FileNotFoundError(f"The compiler {line[0]} is not there: name another in CC or CXX.") from None
     if done.returncode:
         ctx.exit(Exit.FAILED)
+
+
+def _check(arguments: tuple[str, ...], sources: list[str]) -> None:
+    """Refuse what names no file that is there."""
+    if all(one.startswith("-") for one in arguments):
+        if arguments and arguments[0].startswith("--") and arguments[0] != "--version":
+            raise click.NoSuchOption(arguments[0])
+        if not arguments:
+            raise click.UsageError("No file is named; write hbrt cc main.c.")
+    for one in sources:
+        if not Path(one).is_file():
+            raise click.UsageError(f"There is no file {one}.")

@@ -84,7 +84,9 @@ def compiler_of(sources: Iterable[str], found: Sequence[str] | None = None) -> l
     return there[:1]
 
 
-def command_line(compiler: Sequence[str], flags: Flags, arguments: Sequence[str], sanitize: str = "") -> list[str]:
+def command_line(
+    compiler: Sequence[str], flags: Flags, arguments: Sequence[str], sanitize: str = "", suffix: str = ""
+) -> list[str]:
     """The whole command: sources of C among those of C++ stay C; the output's name is the first source's by default."""
     sources = sources_in(arguments)
     is_mixed = any(map(is_cpp, sources))
@@ -96,6 +98,6 @@ def command_line(compiler: Sequence[str], flags: Flags, arguments: Sequence[str]
             given.append(one)
     links = not NO_LINK.intersection(arguments)
     has_name = any(one.startswith("-o") for one in arguments)
-    name = ["-o", Path(sources[0]).stem] if links and sources and not has_name else []
+    name = ["-o", Path(sources[0]).stem + suffix] if links and sources and not has_name else []
     checks = [f"-fsanitize={sanitize}", *SANITIZER] if sanitize else []
     return [*compiler, "-g", *flags.compile, *checks, *given, *name, *(flags.link if links else ())]

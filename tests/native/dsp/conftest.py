@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from arm_client.client import Board
-from hbrt.native.image_flags import compile_flags, is_cpp, link_flags
+from hbrt.native.image_flags import is_cpp
 
 IMAGES = Path(__file__).parent / "images"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -20,7 +21,7 @@ Build = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """``build(source, *flags)``: the path of the image that a source, a path or text of C, makes."""
+    """``build(source, *flags)``: the image that ``hbrt cc --dsp`` makes of a source, a path or text of C."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler is here")
     made: dict[tuple[str | Path, ...], Path] = {}
@@ -31,9 +32,8 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
             path = source if isinstance(source, Path) else folder / f"image{suffix}"
             if isinstance(source, str):
                 path.write_text(source)
-            sources = [str(path)]
-            standard = "-std=gnu++17" if is_cpp(sources[0]) else "-std=gnu11"
-            command = ["cc", standard, *compile_flags(sources), *sources, *link_flags(sources), *flags]
+            standard = "-std=gnu++17" if is_cpp(str(path)) else "-std=gnu11"
+            command = [sys.executable, "-m", "hbrt", "cc", "--dsp", standard, str(path), *flags]
             subprocess.run([*command, "-o", str(folder / "image.so")], check=True)
             made[source, *flags] = folder / "image.so"
         return made[source, *flags]
