@@ -11,8 +11,8 @@ from types import ModuleType
 
 from dsp_server import runtime
 from dsp_server.c_images.elf import MAGIC, is_elf
-from dsp_server.core.image_modules import import_from_text
 from dsp_server.errors import ImageError
+from dsp_server.process.image_modules import import_from_text
 from hbrt.findings.record import Place
 
 MODULE_NAME = "hbrt_image"
