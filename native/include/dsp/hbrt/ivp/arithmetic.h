@@ -35,8 +35,8 @@ HBRT_IVP V neg(const V &a) {
   return from_native<V>(-bits_of(a));
 }
 /* The sum where it fits; the bound that it crossed elsewhere. Signed lanes. */
-template <class V>
-HBRT_IVP V saturated(const V &wrapped, const V &a, decltype(lanes(std::declval<const V &>()) < lanes(std::declval<const V &>())) overflow) {
+template <class V, class M>
+HBRT_IVP V saturated(const V &wrapped, const V &a, const M &overflow) {
   using L = typename V::lane_type;
   const auto bound = (lanes(a) >> (8 * sizeof(L) - 1)) ^ static_cast<L>(std::make_unsigned_t<L>(~0u) >> 1);
   return from_native<V>((bound & overflow) | (lanes(wrapped) & ~overflow));
@@ -281,6 +281,7 @@ HBRT_OF_INTEGERS(HBRT_NOT, NOT, )
 //! IVP_GEU{INTEGERS}(a, b) | a >= b of unsigned lanes | halide, tflm
 //! IVP_EQ{INTEGERS}(a, b) | a == b | halide, tflm
 //! IVP_NEQ{INTEGERS}(a, b) | a != b | halide, tflm
+//! IVP_EQU{2NX8U,NX16U,N_2X32U}(a, b) | a == b | halide
 #define HBRT_COMPARE(NAME, SUFFIX, V, OP) \
   HBRT_IVP hbrt_ivp::vbool<V::size> IVP_##NAME##SUFFIX(const V &a, const V &b) { return a OP b; }
 HBRT_OF_SIGNED(HBRT_COMPARE, LT, <)
@@ -293,6 +294,7 @@ HBRT_OF_U_NAMES(HBRT_COMPARE, GTU, >)
 HBRT_OF_U_NAMES(HBRT_COMPARE, GEU, >=)
 HBRT_OF_INTEGERS(HBRT_COMPARE, EQ, ==)
 HBRT_OF_INTEGERS(HBRT_COMPARE, NEQ, !=)
+HBRT_OF_UNSIGNED(HBRT_COMPARE, EQU, ==)
 
 //! family: Vector booleans
 //! IVP_AND{B2N,BN,BN_2}(a, b) | a and b | halide, tflm
@@ -370,6 +372,54 @@ HBRT_BIT(2NX8, xb_vec2Nx8)
 HBRT_BIT(NX16, xb_vecNx16)
 HBRT_BIT(N_2X32, xb_vecN_2x32v)
 
+namespace hbrt_ivp::rule {
+
+/* Towards zero. By 0 the quotient has all bits set and the remainder is the dividend; a quotient that is too large wraps. */
+template <class L>
+HBRT_IVP void divide(L a, L b, L &quotient, L &remainder) {
+  if (b == 0) {
+    quotient = static_cast<L>(-1);
+    remainder = a;
+    return;
+  }
+  const int64_t wide_quotient = static_cast<int64_t>(a) / static_cast<int64_t>(b);
+  quotient = static_cast<L>(wide_quotient);
+  remainder = static_cast<L>(static_cast<int64_t>(a) - wide_quotient * static_cast<int64_t>(b));
+}
+
+}  // namespace hbrt_ivp::rule
+
+//! family: Integer division
+//! Towards zero. By 0 the quotient has all bits set and the remainder is the dividend (assumed).
+//! IVP_DIVN_2X32X16{,U}(&quotient, &remainder, a, b, part) | 32 bits by the even (part 0) or odd (part 1) lanes of 16 bits | halide, tflm
+//! IVP_QUONX16{,U}(a, b) | the quotient of 16 bits | tflm
+//! IVP_REMNX16{,U}(a, b) | the remainder of 16 bits | assumed
+#define HBRT_DIVIDE(U, V, H)                                                                                       \
+  template <class Q, class R>                                                                                      \
+  HBRT_IVP void IVP_DIVN_2X32X16##U(Q &quotient, R &remainder, const V &a, const H &b, int part) {                 \
+    HBRT_CYCLES_COUNT(DIVIDE);                                                                                     \
+    V q, r;                                                                                                        \
+    for (int i = 0; i < V::size; ++i)                                                                              \
+      hbrt_ivp::rule::divide<V::lane_type>(a.lane[i], b.lane[2 * i + (part & 1)], q.lane[i], r.lane[i]);           \
+    quotient = q;                                                                                                  \
+    remainder = r;                                                                                                 \
+  }                                                                                                                \
+  HBRT_IVP H IVP_QUONX16##U(const H &a, const H &b) {                                                              \
+    HBRT_CYCLES_COUNT(DIVIDE);                                                                                     \
+    H q, r;                                                                                                        \
+    for (int i = 0; i < H::size; ++i) hbrt_ivp::rule::divide(a.lane[i], b.lane[i], q.lane[i], r.lane[i]);          \
+    return q;                                                                                                      \
+  }                                                                                                                \
+  HBRT_IVP H IVP_REMNX16##U(const H &a, const H &b) {                                                              \
+    HBRT_CYCLES_COUNT(DIVIDE);                                                                                     \
+    H q, r;                                                                                                        \
+    for (int i = 0; i < H::size; ++i) hbrt_ivp::rule::divide(a.lane[i], b.lane[i], q.lane[i], r.lane[i]);          \
+    return r;                                                                                                      \
+  }
+HBRT_DIVIDE(, xb_vecN_2x32v, xb_vecNx16)
+HBRT_DIVIDE(U, xb_vecN_2x32Uv, xb_vecNx16U)
+
+#undef HBRT_DIVIDE
 #undef HBRT_BIT
 #undef HBRT_HALVES
 #undef HBRT_BOOLEANS

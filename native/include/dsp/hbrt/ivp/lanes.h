@@ -22,11 +22,6 @@
 
 #define HBRT_IVP inline __attribute__((always_inline))
 
-#if defined(__GNUC__) && !defined(__clang__)
-/* A note about how vectors were passed before GCC 4.6, which concerns nobody here. */
-#pragma GCC diagnostic ignored "-Wpsabi"
-#endif
-
 namespace hbrt_ivp {
 
 template <class T, class = void>
@@ -158,19 +153,18 @@ struct vbool {
   HBRT_IVP vbool &operator^=(vbool b) { return *this = *this ^ b; }
 };
 
-/* All bits of a lane for each bit of the boolean, as signed lanes of L's width. */
-template <class L, int N>
-HBRT_IVP auto mask_of(vbool<N> b) {
+/* Signed lanes of L's width: all bits of a lane are set where the boolean is. */
+template <class L, int N, class M = std::conditional_t<sizeof(L) == 1, int8_t, std::conditional_t<sizeof(L) == 2, int16_t, int32_t>>>
+HBRT_IVP vec<M, N> mask_of(vbool<N> b) {
   using bytes = typename native<int8_t, N>::type;
-  using M = std::conditional_t<sizeof(L) == 1, int8_t, std::conditional_t<sizeof(L) == 2, int16_t, int32_t>>;
   uint64_t spread[N / 8];
   for (int j = 0; j < N / 8; ++j)
     spread[j] = (static_cast<uint64_t>(b.bits) >> (8 * j) & 0xff) * 0x0101010101010101u & 0x8040201008040201u;
   bytes of_bits;
   std::memcpy(&of_bits, spread, sizeof of_bits);
   const bytes mask = of_bits != 0;
-  if constexpr (sizeof(L) == 1) return mask;
-  else return __builtin_convertvector(mask, typename native<M, N>::type);
+  if constexpr (sizeof(L) == 1) return from_native<vec<M, N>>(mask);
+  else return from_native<vec<M, N>>(__builtin_convertvector(mask, typename native<M, N>::type));
 }
 
 /* The boolean of a comparison: bit i of it is set where lane i of the mask is all ones. */
@@ -190,13 +184,10 @@ HBRT_IVP vbool<N> vbool_of(const M &mask) {
 /* Lanes of `yes` where the boolean is set, of `no` elsewhere. */
 template <class L, int N>
 HBRT_IVP vec<L, N> blend(vbool<N> b, const vec<L, N> &yes, const vec<L, N> &no) {
-  const auto mask = mask_of<L, N>(b);
-  using U = typename native<std::make_unsigned_t<std::conditional_t<std::is_floating_point_v<L>, int32_t, L>>, N>::type;
-  U m, y, n;
-  std::memcpy(&m, &mask, sizeof m);
-  std::memcpy(&y, yes.lane, sizeof y);
-  std::memcpy(&n, no.lane, sizeof n);
-  return from_native<vec<L, N>>((y & m) | (n & ~m));
+  const auto where = mask_of<L, N>(b);
+  using M = std::remove_cv_t<decltype(where)>;
+  const M y = recast<M>(yes), n = recast<M>(no);
+  return recast<vec<L, N>>(from_native<M>((lanes(y) & lanes(where)) | (lanes(n) & ~lanes(where))));
 }
 
 }  // namespace hbrt_ivp

@@ -156,6 +156,7 @@ inline void flush(valign &align, void *address) {
 //! IVP_LA{FORMATS}_XP(&v, &align, &p, step) | loads `v` from `p`, then moves `p` by `step` bytes | tflm
 //! IVP_LAV{FORMATS}_XP(&v, &align, &p, bytes) | loads the first `bytes` bytes, at least 0 and at most a vector, and moves `p` behind them; lanes beyond are 0 | guide, tflm; the zeros are assumed
 //! IVP_LA{FORMATS}_PPXU(&align, &p, step) | moves `p` by `step` bytes and primes there | tflm; the order is assumed
+//! IVP_LAV{FORMATS}_PP(p) | another name of IVP_LA..._PP | tflm
 //! IVP_SV{FORMATS}_{I,X}(v, p, offset) | stores `v` at `p` + `offset` bytes, aligned to its size | halide, tflm
 //! IVP_SV{FORMATS}_{IP,XP}(v, &p, step) | stores `v` at `p`, then moves `p` by `step` bytes | tflm
 //! IVP_SV{FORMATS}{T,F}_{I,X}(v, p, offset, b) | stores the lanes where `b` is set (T) or clear (F) | tflm
@@ -163,6 +164,7 @@ inline void flush(valign &align, void *address) {
 //! IVP_SA{FORMATS}_IP(v, &align, &p) | stores `v` at `p`, which may have any address, and moves `p` behind it; bytes of a line that is not full wait in `align` | guide, halide
 //! IVP_SAV{FORMATS}_XP(v, &align, &p, bytes) | stores the first `bytes` bytes, at least 0 and at most a vector, and moves `p` behind them | guide, tflm
 //! IVP_SAPOS{FORMATS}_FP(&align, p) | writes what waits in `align`, which lies before `p` | guide, halide
+//! IVP_SAPOS{FORMATS}_FPXP(&align, &p, step) | the same, and moves `p` by `step` bytes | tflm
 //! IVP_SA{FORMATS}POS_FP(&align, p) | an older name of IVP_SAPOS | tflm
 //! IVP_SAV{FORMATS}POS_FP(&align, p) | an older name of IVP_SAPOS | tflm
 #define HBRT_LOADS_AND_STORES(SUFFIX, V, M, S)                                                                             \
@@ -259,6 +261,12 @@ inline void flush(valign &align, void *address) {
     HBRT_CYCLES_COUNT(STORE);                                                                                         \
     hbrt_ivp::flush(align, p);                                                                                        \
   }                                                                                                                   \
+  template <class P>                                                                                                  \
+  HBRT_IVP void IVP_SAPOS##SUFFIX##_FPXP(valign &align, P &p, intptr_t step) {                                        \
+    IVP_SAPOS##SUFFIX##_FP(align, p);                                                                                 \
+    hbrt_ivp::advance(p, step);                                                                                       \
+  }                                                                                                                   \
+  HBRT_IVP valign IVP_LAV##SUFFIX##_PP(const void *p) { return IVP_LA##SUFFIX##_PP(p); }                              \
   HBRT_IVP void IVP_SA##SUFFIX##POS_FP(valign &align, void *p) { IVP_SAPOS##SUFFIX##_FP(align, p); }                            \
   HBRT_IVP void IVP_SAV##SUFFIX##POS_FP(valign &align, void *p) { IVP_SAPOS##SUFFIX##_FP(align, p); }
 

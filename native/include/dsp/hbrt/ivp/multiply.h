@@ -218,6 +218,7 @@ HBRT_SCALAR_PAIR(UU, xb_vecNx16U, uint16_t)
 HBRT_SCALAR_PAIR(US, xb_vecNx16U, int16_t)
 HBRT_SCALAR_PAIR(SU, xb_vecNx16, uint16_t)
 
+//! IVP_MULI2NX8X16(a, odd, even) | lanes of 8 bits times lanes of 16: lane 2 i by even[i], lane 2 i + 1 by odd[i] | tflm
 #define HBRT_BY_16(SIGNS, V)                                                                                            \
   HBRT_IVP void IVP_MUL##SIGNS##A2N8XR16(xb_vec2Nx24 &w, const V &a, int64_t r) {                                       \
     using K = hbrt_ivp::vec<int16_t, 64>;                                                                               \
@@ -232,6 +233,16 @@ HBRT_SCALAR_PAIR(SU, xb_vecNx16, uint16_t)
   }
 HBRT_BY_16(, xb_vec2Nx8)
 HBRT_BY_16(US, xb_vec2Nx8U)
+
+HBRT_IVP xb_vec2Nx24 IVP_MULI2NX8X16(const xb_vec2Nx8 &a, const xb_vecNx16 &odd, const xb_vecNx16 &even) {
+  HBRT_CYCLES_COUNT(MUL);
+  hbrt_ivp::vec<int16_t, 64> factors;
+  for (int i = 0; i < 32; ++i) {
+    factors.lane[2 * i] = even.lane[i];
+    factors.lane[2 * i + 1] = odd.lane[i];
+  }
+  return hbrt_ivp::rule::multiply<xb_vec2Nx24>(a, factors);
+}
 
 //! family: Sums in wide registers
 //! IVP_ADDW{2NX8,NX16}(a, b) | a + b | halide, tflm

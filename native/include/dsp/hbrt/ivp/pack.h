@@ -113,7 +113,7 @@ HBRT_PACK_OUT(PACKQNX48, xb_vecNx48, xb_vecNx16, pack<xb_vecNx16 HBRT_COMMA true
 //! family: Conversions of wide registers
 //! IVP_CVT32S2NX24{LL,LH,HL,HH}(w) | lanes 0 to 15, 16 to 31, 32 to 47 or 48 to 63, with their sign | halide, tflm
 //! IVP_CVT16S2NX24{L,H}(w) | the lower or upper half of the lanes in 16 bits, saturates | halide, tflm; saturation is assumed
-//! IVP_CVT16U2NX24{L,H}(w) | the same, saturates to unsigned | halide, tflm; saturation is assumed
+//! IVP_CVT16U2NX24{L,H}(w) | the same, the low 16 bits | halide, tflm
 //! IVP_CVT32SNX48{L,H}(w) | the lower or upper half of the lanes in 32 bits, saturates | halide, tflm; saturation is assumed
 //! IVP_CVT32UNX48{L,H}(w) | the same, the low 32 bits | halide, tflm
 //! IVP_CVT64SNX48{LL,LH,HL,HH}(w) | eight lanes with their sign, as pairs of 32 bits: lanes 0 to 7, 8 to 15, 16 to 23 or 24 to 31 | tflm
@@ -124,6 +124,8 @@ HBRT_PACK_OUT(PACKQNX48, xb_vecNx48, xb_vecNx16, pack<xb_vecNx16 HBRT_COMMA true
 //! IVP_CVT24S2NX16(high, low) | 64 lanes of two vectors, with their sign | halide, tflm
 //! IVP_CVT24UNX32L(high, low) | 32 lanes of two vectors in the lower half, the low 24 bits, 0 in the upper one | halide, tflm
 //! IVP_CVT24UNX32H(&w, high, low) | the same into the upper half | halide, tflm
+//! IVP_UNPK{S,U}2NX8_{0,1}(v) | the even or odd lanes in 16 bits, with or without their sign | tflm
+//! IVP_UNPK{S,U}NX16_{L,H}(v) | the lower or upper half of the lanes in 32 bits, with or without their sign | tflm
 //! IVP_MOV2NX24_FROMNX48(w) | the bits of 32 lanes of 48 as 64 of 24: the low half of each in an even lane | tflm
 //! IVP_MOVNX48_FROM2NX24(w) | the bits of 64 lanes of 24 as 32 of 48 | tflm
 //! IVP_ZERO{2NX24,NX48,N_2X64W}() | a wide register of zeros | halide, tflm
@@ -134,8 +136,8 @@ HBRT_CVT(CVT32S2NX24HL, xb_vec2Nx24, xb_vecN_2x32v, 32, false)
 HBRT_CVT(CVT32S2NX24HH, xb_vec2Nx24, xb_vecN_2x32v, 48, false)
 HBRT_CVT(CVT16S2NX24L, xb_vec2Nx24, xb_vecNx16, 0, true)
 HBRT_CVT(CVT16S2NX24H, xb_vec2Nx24, xb_vecNx16, 32, true)
-HBRT_CVT(CVT16U2NX24L, xb_vec2Nx24, xb_vecNx16U, 0, true)
-HBRT_CVT(CVT16U2NX24H, xb_vec2Nx24, xb_vecNx16U, 32, true)
+HBRT_CVT(CVT16U2NX24L, xb_vec2Nx24, xb_vecNx16U, 0, false)
+HBRT_CVT(CVT16U2NX24H, xb_vec2Nx24, xb_vecNx16U, 32, false)
 HBRT_CVT(CVT32SNX48L, xb_vecNx48, xb_vecN_2x32v, 0, true)
 HBRT_CVT(CVT32SNX48H, xb_vecNx48, xb_vecN_2x32v, 16, true)
 HBRT_CVT(CVT32UNX48L, xb_vecNx48, xb_vecN_2x32Uv, 0, false)
@@ -190,6 +192,21 @@ HBRT_IVP xb_vecNx48 IVP_MOVNX48_FROM2NX24(const xb_vec2Nx24 &w) {
   for (int i = 0; i < r.size; ++i) r.lane[i] = static_cast<int64_t>(w.value(2 * i + 1)) * (1 << 24) + (w.value(2 * i) & 0xffffff);
   return r;
 }
+#define HBRT_UNPACK(NAME, R, V, LANE)                                                                     \
+  HBRT_IVP R IVP_UNPK##NAME(const V &v) {                                                                 \
+    HBRT_CYCLES_COUNT(ALU);                                                                               \
+    R r;                                                                                                  \
+    for (int i = 0; i < R::size; ++i) r.lane[i] = static_cast<R::lane_type>(v.lane[LANE]);                \
+    return r;                                                                                             \
+  }
+HBRT_UNPACK(S2NX8_0, xb_vecNx16, xb_vec2Nx8, 2 * i)
+HBRT_UNPACK(S2NX8_1, xb_vecNx16, xb_vec2Nx8, 2 * i + 1)
+HBRT_UNPACK(U2NX8_0, xb_vecNx16U, xb_vec2Nx8U, 2 * i)
+HBRT_UNPACK(U2NX8_1, xb_vecNx16U, xb_vec2Nx8U, 2 * i + 1)
+HBRT_UNPACK(SNX16_L, xb_vecN_2x32v, xb_vecNx16, i)
+HBRT_UNPACK(SNX16_H, xb_vecN_2x32v, xb_vecNx16, 16 + i)
+HBRT_UNPACK(UNX16_L, xb_vecN_2x32Uv, xb_vecNx16U, i)
+HBRT_UNPACK(UNX16_H, xb_vecN_2x32Uv, xb_vecNx16U, 16 + i)
 #define HBRT_ZERO(SUFFIX, W)                     \
   HBRT_IVP W IVP_ZERO##SUFFIX() {                \
     HBRT_CYCLES_COUNT(MOVE);                \
@@ -200,6 +217,7 @@ HBRT_ZERO(NX48, xb_vecNx48)
 HBRT_ZERO(N_2X64W, xb_vecN_2x64w)
 
 #undef HBRT_ZERO
+#undef HBRT_UNPACK
 #undef HBRT_WIDEN
 #undef HBRT_CVT64
 #undef HBRT_CVT

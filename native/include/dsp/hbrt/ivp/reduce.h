@@ -20,7 +20,8 @@ HBRT_IVP float total_f(const xb_vecN_2xf32 &v) {
   return static_cast<float>(sum);
 }
 template <class V, V (*PICK)(const V &, const V &)>
-HBRT_IVP typename V::lane_type fold(V v) {
+HBRT_IVP typename V::lane_type fold(const V &all) {
+  V v = all;
   for (int half = V::size / 2; half > 0; half /= 2) {
     V other;
     for (int i = 0; i < V::size; ++i) other.lane[i] = v.lane[(i + half) & (V::size - 1)];

@@ -39,6 +39,7 @@
 #include <hbrt/ivp/select.h>
 #include <hbrt/ivp/move.h>
 #include <hbrt/ivp/reduce.h>
+#include <hbrt/ivp/gather.h>
 #include <hbrt/ivp/names.h>
 
 #else

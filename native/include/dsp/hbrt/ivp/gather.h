@@ -1,0 +1,96 @@
+/* Elements from and to addresses of their own. */
+#ifndef HBRT_IVP_GATHER_H
+#define HBRT_IVP_GATHER_H
+
+#include <hbrt/ivp/memory.h>
+
+namespace hbrt_ivp {
+
+/* Elements M at base + offset bytes, where the boolean is set; 0 elsewhere. */
+template <class M, class O>
+HBRT_IVP xb_gsr gathered(const void *base, const O &offsets, vbool<O::size> where) {
+  xb_gsr r;
+  std::memset(&r, 0, sizeof r);
+  for (int i = 0; i < O::size; ++i)
+    if (where[i]) std::memcpy(&r.lane[i], at(base, static_cast<intptr_t>(offsets.lane[i])), sizeof(M));
+  return r;
+}
+template <class V, class M>
+HBRT_IVP V taken(const xb_gsr &from) {
+  V r;
+  for (int i = 0; i < V::size; ++i) {
+    M element;
+    std::memcpy(&element, &from.lane[i], sizeof element);
+    r.lane[i] = static_cast<typename V::lane_type>(element);
+  }
+  return r;
+}
+/* Lanes from FROM on to base + offset bytes, where the boolean is set, the highest lane last. */
+template <class M, int FROM, class V, class O>
+HBRT_IVP void scattered(const V &v, void *base, const O &offsets, vbool<O::size> where) {
+  for (int i = 0; i < O::size; ++i) {
+    const M element = static_cast<M>(v.lane[FROM + i]);
+    if (where[i]) std::memcpy(at(base, static_cast<intptr_t>(offsets.lane[i])), &element, sizeof element);
+  }
+}
+template <int N>
+inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0ull)};
+
+}  // namespace hbrt_ivp
+
+//! family: Gathers and scatters
+//! Offsets are unsigned and in bytes (Halide). The first half of a gather reads, the second one takes what was read.
+//! each: GATHERS = NX8S,NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32
+//! IVP_GATHERA{GATHERS}(base, offsets) | reads the element at `base` + offset of each lane into a gather register | halide
+//! IVP_GATHERA{GATHERS}T(base, offsets, where) | the same in the lanes where the boolean is set, 0 elsewhere; other addresses are not read | tflm; the 0 is assumed
+//! IVP_GATHERD{GATHERS}(gsr) | the vector that was read; 8 bits become 16 with (S) or without (U) a sign | halide
+//! IVP_GATHER{GATHERS}(base, offsets) | both halves | tflm
+//! IVP_GATHER{GATHERS}T(base, offsets, where) | both halves, in the lanes where the boolean is set | tflm
+//! IVP_SCATTER{GATHERS}(v, base, offsets) | writes each lane to `base` + its offset, its low bits where it is wider; where offsets are equal the highest lane stays | tflm; the order is assumed
+//! IVP_SCATTER{GATHERS}T(v, base, offsets, where) | the same for the lanes where the boolean is set | tflm
+//! IVP_SCATTER{2NX8,2NX8U}_{L,H}(v, base, offsets) | the lower or upper 32 lanes of 8 bits | tflm; the halves are from the name
+//! IVP_SCATTER{2NX8,2NX8U}T_{L,H}(v, base, offsets, where) | the same for the lanes where the boolean is set | tflm
+//! IVP_SCATTERW() | waits for scatters; here they are done | tflm
+#define HBRT_GATHER(SUFFIX, V, M, O)                                                                                 \
+  HBRT_IVP xb_gsr IVP_GATHERA##SUFFIX##T(const void *base, const O &offsets, hbrt_ivp::vbool<O::size> where) {       \
+    HBRT_CYCLES_COUNT(GATHER);                                                                                       \
+    return hbrt_ivp::gathered<M>(base, offsets, where);                                                              \
+  }                                                                                                                  \
+  HBRT_IVP xb_gsr IVP_GATHERA##SUFFIX(const void *base, const O &offsets) {                                          \
+    return IVP_GATHERA##SUFFIX##T(base, offsets, hbrt_ivp::all_lanes<O::size>);                                      \
+  }                                                                                                                  \
+  HBRT_IVP V IVP_GATHERD##SUFFIX(const xb_gsr &gsr) {                                                                \
+    HBRT_CYCLES_COUNT(MOVE);                                                                                         \
+    return hbrt_ivp::taken<V, M>(gsr);                                                                               \
+  }                                                                                                                  \
+  HBRT_IVP V IVP_GATHER##SUFFIX(const void *base, const O &offsets) {                                                \
+    return IVP_GATHERD##SUFFIX(IVP_GATHERA##SUFFIX(base, offsets));                                                  \
+  }                                                                                                                  \
+  HBRT_IVP V IVP_GATHER##SUFFIX##T(const void *base, const O &offsets, hbrt_ivp::vbool<O::size> where) {             \
+    return IVP_GATHERD##SUFFIX(IVP_GATHERA##SUFFIX##T(base, offsets, where));                                        \
+  }                                                                                                                  \
+  HBRT_SCATTER(SUFFIX, , V, M, 0, O)
+#define HBRT_SCATTER(SUFFIX, HALF, V, M, FROM, O)                                                                    \
+  HBRT_IVP void IVP_SCATTER##SUFFIX##T##HALF(const V &v, void *base, const O &offsets, hbrt_ivp::vbool<O::size> where) { \
+    HBRT_CYCLES_COUNT(GATHER);                                                                                       \
+    hbrt_ivp::scattered<M, FROM>(v, base, offsets, where);                                                           \
+  }                                                                                                                  \
+  HBRT_IVP void IVP_SCATTER##SUFFIX##HALF(const V &v, void *base, const O &offsets) {                                \
+    IVP_SCATTER##SUFFIX##T##HALF(v, base, offsets, hbrt_ivp::all_lanes<O::size>);                                    \
+  }
+HBRT_GATHER(NX8S, xb_vecNx16, int8_t, xb_vecNx16U)
+HBRT_GATHER(NX8U, xb_vecNx16U, uint8_t, xb_vecNx16U)
+HBRT_GATHER(NX16, xb_vecNx16, int16_t, xb_vecNx16U)
+HBRT_GATHER(NX16U, xb_vecNx16U, uint16_t, xb_vecNx16U)
+HBRT_GATHER(N_2X32, xb_vecN_2x32v, int32_t, xb_vecN_2x32Uv)
+HBRT_GATHER(N_2X32U, xb_vecN_2x32Uv, uint32_t, xb_vecN_2x32Uv)
+HBRT_GATHER(N_2XF32, xb_vecN_2xf32, float, xb_vecN_2x32Uv)
+HBRT_SCATTER(2NX8, _L, xb_vec2Nx8, int8_t, 0, xb_vecNx16U)
+HBRT_SCATTER(2NX8, _H, xb_vec2Nx8, int8_t, 32, xb_vecNx16U)
+HBRT_SCATTER(2NX8U, _L, xb_vec2Nx8U, uint8_t, 0, xb_vecNx16U)
+HBRT_SCATTER(2NX8U, _H, xb_vec2Nx8U, uint8_t, 32, xb_vecNx16U)
+HBRT_IVP void IVP_SCATTERW() { HBRT_CYCLES_COUNT(STORE); }
+
+#undef HBRT_SCATTER
+#undef HBRT_GATHER
+#endif /* HBRT_IVP_GATHER_H */
