@@ -56,7 +56,7 @@ VERBS: dict[str, Verb] = {
         "Run samples and compare their results, or run a program under checks.",
     ),
     "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
-    "cc": Verb("hbrt.cc.command:command", "Compile an ARM program in C or C++."),
+    "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
     "doctor": Verb("dsp_server.commands.doctor.command:command", "Check the installation and what dead boards left."),
     "completion": Verb("hbrt.cli.completion:command", "Print what makes a shell complete hbrt's verbs and options."),
