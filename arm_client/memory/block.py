@@ -5,13 +5,17 @@ from __future__ import annotations
 import ctypes
 import mmap
 import weakref
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from hbrt.ddr.layout import PAGE_BYTES
-from hbrt.ddr.private_pages import AnyBytes
+from hbrt.ddr.private_pages import AnyBytes, mprotect
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+MARGIN_BYTES: Final = 1 << 16
+"""Emulator: so much on both sides of an image cannot be touched."""
 
 
 class BlockUser(Protocol):
@@ -77,8 +81,8 @@ class Block:
         self.registrations = 0
         self.base = ddr[:size_bytes]  # the DDR's bytes of this block
         self.behind = ddr[size_bytes:]  # those that nobody may write
-        self.image_map = mmap.mmap(-1, len(ddr)) if image else None
-        whole = memoryview(self.image_map) if self.image_map is not None else None
+        self.image_map = _closed_around(len(ddr)) if image else None
+        whole = memoryview(self.image_map)[MARGIN_BYTES:-MARGIN_BYTES] if self.image_map is not None else None
         self.image = whole[:size_bytes] if whole is not None else None
         self.spilt = whole[size_bytes:] if whole is not None else None  # what a program writes past the image's end
         self.flushed = memoryview(mmap.mmap(-1, size_bytes)) if image else None  # the image as flushes left it
@@ -138,6 +142,15 @@ class Block:
         """DDR to CPU image."""
         if self.image is not None and self.flushed is not None:
             self.image[start:end] = self.flushed[start:end] = self.base[start:end]
+
+
+def _closed_around(size_bytes: int) -> mmap.mmap:
+    """Pages for an image, between pages that fault: else a pointer that runs out of it meets another mapping."""
+    pages = mmap.mmap(-1, size_bytes + 2 * MARGIN_BYTES)
+    start = address_of(memoryview(pages))
+    for margin in (start, start + MARGIN_BYTES + -(-size_bytes // PAGE_BYTES) * PAGE_BYTES):
+        mprotect(margin, MARGIN_BYTES, 0)  # where the kernel has no mapping left, less is noticed
+    return pages
 
 
 def address_of(view: memoryview) -> int:

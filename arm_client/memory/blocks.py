@@ -26,6 +26,7 @@ from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from arm_client.memory.beside import Beside
     from hbrt.attach.link import Link
     from hbrt.attach.task_slots import TaskSlots
 
@@ -42,6 +43,7 @@ class Blocks:
         self._blocks: dict[int, Block] = {}  # no lock: a signal's handler would wait for the one that it interrupted
         self._abandoned: deque[Block] = deque()
         self.freed = Freed(link)
+        self._beside: Beside | None = None
         self.is_strict = is_strict
         # Set by strict mode: called when a range of a cached block was flushed.
         self.on_flush: Callable[[Block, int, int], None] | None = None
@@ -424,4 +426,8 @@ class Blocks:
         block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
         block.allocated_at = site
         self._blocks[phy_addr] = block
+        if block.image is not None and self._beside is None:
+            from arm_client.memory.beside import Beside
+
+            self._beside = Beside(self._link, self.cached)
         return block

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from arm_client.cabi.call_site import call_site
 from arm_client.memory import fault_sentence
+from arm_client.memory.block import MARGIN_BYTES
 from hbrt.findings.record import Place
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Freed:
         if block.image_map is None:
             self._ddr.private.forbid(start, start + len(block.base) + len(block.behind))
         else:
-            self._ddr.private.empty(block.image_map, block.address)
+            self._ddr.private.empty(block.image_map, block.address - MARGIN_BYTES)
         while len(self._blocks) > MOST_BLOCKS:
             oldest = next(iter(self._blocks))
             self._forget(oldest)

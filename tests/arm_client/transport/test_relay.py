@@ -47,6 +47,7 @@ OTHERS = {
     "memory/test_views.py",
     "session/test_few_descriptors.py",
     "session/test_inline.py",
+    "memory/test_beside.py",
     "session/test_callers.py",
     "session/test_say.py",
     "strict/test_structures.py",

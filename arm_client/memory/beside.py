@@ -1,0 +1,61 @@
+"""A pointer that runs out of cached memory with an image of its own: what is beside the image faults, with a sentence.
+
+Uncached memory needs none of this: an address beside it is one of the DDR's, which isolation closes.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from arm_client.cabi.call_site import call_site
+from arm_client.memory import fault_sentence
+from arm_client.memory.block import MARGIN_BYTES, Block
+from hbrt.findings.record import Place
+
+if TYPE_CHECKING:
+    from hbrt.attach.link import Link
+
+
+class Beside:
+    """What lies beside the images of one attachment.
+
+    Args:
+        link: The attachment.
+        cached: Blocks with an image; a method, whose object it does not keep alive.
+    """
+
+    def __init__(self, link: Link, cached: Callable[[], list[Block]]) -> None:
+        self._link = link
+        self._cached = weakref.WeakMethod(cached)
+        _all.add(self)
+        fault_sentence.install(_stray_access)
+
+    def tell(self, address: int) -> str:
+        """Sentence for a fault at an address; empty when it is beside no image."""
+        cached = self._cached()
+        for block in cached() if cached is not None else ():
+            at, end = address - block.address, len(block.base) + len(block.behind)
+            if -MARGIN_BYTES <= at < 0 or block.size_bytes <= at < end + MARGIN_BYTES:
+                return self._note(block, at)
+        return ""
+
+    def _note(self, block: Block, at: int) -> str:
+        site = call_site()
+        which = f"{-at} in front of" if at < 0 else f"{at - block.size_bytes + 1} behind"
+        return fault_sentence.note(
+            self._link,
+            "stray-access",
+            f"{site}: a stray access touches byte {which} the cached block {block.phy_addr:#x}+{block.size_bytes:#x}, "
+            f"allocated at {block.allocated_at}. Look at the offset that the program computes.",
+            Place("touched", site, phy_addr=block.phy_addr + at, size_bytes=1),
+            Place("allocated", block.allocated_at, block=block.phy_addr, block_bytes=block.size_bytes),
+        )
+
+
+_all: weakref.WeakSet[Beside] = weakref.WeakSet()
+
+
+def _stray_access(address: int) -> str:
+    return next((found for one in list(_all) if (found := one.tell(address))), "")
