@@ -126,6 +126,8 @@ def problem_of(words: list[str]) -> str:
             return "there is no such verb"
         command = found
     known = {option for parameter in command.params for option in parameter.opts} | {"--help", "-h"}
+    if any(parameter.type is click.UNPROCESSED for parameter in command.params):
+        return ""  # it hands other options on
     unknown = [word for word in rest if word.startswith("-") and word not in known]
     return f"{command.name} has no {unknown[0]}" if unknown else ""
 
@@ -147,10 +149,12 @@ def test_names_of_the_vendor_that_are_written_exist(page: Path) -> None:
     """Names in the vendor's spelling: a typo in a page is as bad as one in the code."""
     known = set(arm_client.__all__) | set(dsp_server.__all__) | set(Status.__members__)
     known |= {setting.name for setting in settings.TABLE}
-    known |= {"hbSys", "hbDSP", "hbDNN", "HB_DNN_", "HB_SYS_", "HB_DSP_", "hb_dsp_"}
+    known |= {"hb_dsp_tm", "hbSys", "hbDSP", "hbDNN", "HB_DNN_", "HB_SYS_", "HB_DSP_", "hb_dsp_"}
     shared = [*(REPOSITORY / "hbrt").glob("*types.py"), *(REPOSITORY / "hbrt" / "cv").glob("*.py")]
     elsewhere = {name for file in shared for name in definitions(file)}
     elsewhere |= set(definitions(REPOSITORY / "dsp_server" / "ops" / "nn" / "softmax.py"))
+    headers = (REPOSITORY / "native" / "include").rglob("*.h")
+    elsewhere |= {name for header in headers for name in re.findall(r"\b\w+\b", header.read_text(encoding="utf-8"))}
     code = " ".join(_CODE.findall(text_of(page)))
     named = set(re.findall(r"\b(?:hbSys|hbDSP|HB_SYS_|HB_DSP_|HB_ERR_|hb_dsp_|xv|XV|idma_|xos_)\w*", code))
     assert {name for name in named - known - elsewhere if "QUANTI" not in name} == set()
