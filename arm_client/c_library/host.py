@@ -22,6 +22,7 @@ from arm_client.c_library import call_sites
 from arm_client.c_library.prototypes import parameters_of, result_of
 from arm_client.cabi import arguments, call_site
 from arm_client.cabi.last_error import last_error
+from arm_client.session.process import process
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
@@ -52,6 +53,8 @@ class _Host(ctypes.Structure):
         ("is_interrupted", ctypes.c_int32),
         ("find", ctypes.CFUNCTYPE(None, ctypes.c_int32)),
         ("end", ctypes.CFUNCTYPE(None)),
+        ("lent", ctypes.POINTER(ctypes.c_void_p)),
+        ("watch_releases", ctypes.CFUNCTYPE(None)),
     )
 
 
@@ -96,6 +99,7 @@ def connect(address: int) -> None:
             after_in_child=lambda: setattr(host, "forking", 0),
         )
     else:
+        os.register_at_fork(after_in_child=lambda: host.lent.__setitem__(0, 0))  # the attachment is the parent's
         atexit.register(setattr, host, "is_over", 1)  # what C has addresses of goes with the interpreter
 
 
@@ -128,12 +132,31 @@ def _find(host: _Host, at: int) -> None:
         kinds = parameters_of(entry.parameters.decode())
         result = result_of(entry.result.decode())
         call: Callable[..., Any] = last_error if name == "hbrt_last_error" else getattr(arm_client, name)
+        if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb"}:
+            call = _lending(host, call)
         serve = _text_function(name, call) if result is ctypes.c_void_p else _status_function(host, name, call, kinds)
         made = ctypes.CFUNCTYPE(result, *kinds)(serve)
         _kept.append(made)
         entry.function = ctypes.cast(made, ctypes.c_void_p).value
     except BaseException as error:  # noqa: BLE001 - ctypes would lose it
         _say(f"{name} cannot be used: {type(error).__name__}: {error}")
+
+
+def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
+    """``call``, after which the library may make the most frequent calls by itself, while nothing stands between."""
+
+    def made(*given: Any) -> int:
+        status = call(*given)
+        tasks = process.default.tasks if process.default is not None else None
+        if process.default is not None and process.default.notifier.watched:
+            host.watch_releases()
+        address = tasks.lend() if tasks is not None else 0
+        if address != (host.lent[0] or 0):
+            _kept.append(tasks)  # a thread may be in a call that uses it, and more
+            host.lent[0] = address
+        return status
+
+    return made
 
 
 def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:

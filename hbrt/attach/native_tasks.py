@@ -13,6 +13,8 @@ from hbrt.attach.waiting import LEAST_DOZE_NS, MOST_WAIT_MS, PARTING_SECONDS, Wa
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox.native import native
+from hbrt.mailbox.spin import Spinner
+from hbrt.mailbox.submission import UNSERVED
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
 
 if TYPE_CHECKING:
@@ -94,7 +96,7 @@ class NativeWaiters(Waiters):
             seen, watched = lib.hbrt_nudges(client), list(handles)
             if ready():
                 return
-            self._see_lease()
+            self.see_lease()
             found = lib.hbrt_wait_any(client, watched, len(watched), seen, _EVER)
             if found == _ASKED:
                 self._tell()
@@ -116,7 +118,7 @@ class NativeWaiters(Waiters):
 
     def _in_c(self, handle: int, timeout_ns: int, poll_ns: int) -> int:
         """Wait in C, and go on after a signal's handler, or a question of the daemon."""
-        self._see_lease()
+        self.see_lease()
         end_ns = time.monotonic_ns() + timeout_ns if timeout_ns >= 0 else 0
         while True:
             found: int = self._c_wait(self._client, handle, timeout_ns, poll_ns, self.polled)
@@ -162,7 +164,8 @@ class NativeWaiters(Waiters):
             self._late.note(self.polled[0])
         return found
 
-    def _see_lease(self) -> None:
+    def see_lease(self) -> None:
+        """Have waiters woken when the board goes."""
         if not self._is_lease_watched:
             self._link.watch_lease()
             self._is_lease_watched = True
@@ -204,6 +207,12 @@ class NativeTasks(DirectTasks):
         self.free = _FreeSlots(self._client, lib)
         lib.hbrt_slots_give(client, link.first_slots[::-1], len(link.first_slots))
         self.waiters = NativeWaiters(link, self.handles, polls=spins, client=self._client)
+
+    def lend(self) -> int:
+        """As ``TaskSlots.lend``; who borrows polls by a habit of its own."""
+        self._lib.hbrt_client_polls(self._client, Spinner().budget_ns)
+        self.waiters.see_lease()
+        return int(self._ffi.cast("uintptr_t", self._client))
 
     def _last_serial(self) -> int:
         serial: int = self._lib.hbrt_client_serial(self._client)
@@ -257,7 +266,7 @@ class NativeTasks(DirectTasks):
             answer = self._c_submit(self._client, *given, 1)
             if answer == _ASK:
                 return self.refuse_unpacked(*given)
-        return answer if answer > 0 else self._take_back(-answer & SLOT_COUNT - 1, -answer)
+        return answer if answer > 0 else self.refuse(*UNSERVED)
 
     def wait(self, handle: int, timeout_ms: float) -> int:
         """As ``TaskSlots.wait``."""

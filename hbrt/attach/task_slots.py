@@ -155,6 +155,10 @@ class TaskSlots(ABC):
         found = self.refusal(*given)
         return self.refuse(*found or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot."))
 
+    def lend(self) -> int:
+        """Address of the attachment in C, for callers in C that queue and wait by themselves; 0 where it may not be."""
+        return 0
+
     # -- slots --------------------------------------------------------------------------------------------------
 
     def reserve(self) -> int:

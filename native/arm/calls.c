@@ -1,10 +1,11 @@
-/** Every function of the library: a jump into Python by way of host.c. */
+/** Every function of the library: a jump into Python by way of host.c, which three of them mostly do without. */
 #include "calls.h"
 
 #include "dnn/hb_dnn.h"
 #include "dnn/hb_dnn_ext.h"
 #include "dnn/hb_sys.h"
 #include "dsp/hb_dsp.h"
+#include "fast.h"
 #include "hbrt.h"
 #include "host.h"
 
@@ -12,18 +13,29 @@
 #define ENTRY(result, name, refusal, parameters, arguments) {#name, #result, #parameters, 0},
 #define FUNCTION(result, name, refusal, parameters, arguments)                                                        \
   __attribute__((visibility("default"))) result name parameters {                                                     \
-    struct hbrt_call call;                                                                                            \
-    result(*function) parameters =                                                                                    \
-        (result(*) parameters)hbrt_enter(&call, NUMBER_##name, __builtin_return_address(0));                          \
-    if (!function) return refusal;                                                                                    \
-    result answer = function arguments;                                                                               \
-    hbrt_leave(&call);                                                                                                \
-    return answer;                                                                                                    \
+    BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
   }
+#define FAST_FUNCTION(result, name, refusal, parameters, arguments)                                                   \
+  __attribute__((visibility("default"))) result name parameters {                                                     \
+    if (FAST_##name arguments) return 0;                                                                              \
+    BY_PYTHON(result, name, refusal, parameters, arguments)                                                           \
+  }
+#define BY_PYTHON(result, name, refusal, parameters, arguments)                                                       \
+  struct hbrt_call call;                                                                                              \
+  result(*function) parameters =                                                                                      \
+      (result(*) parameters)hbrt_enter(&call, NUMBER_##name, __builtin_return_address(0));                            \
+  if (!function) return refusal;                                                                                      \
+  result answer = function arguments;                                                                                 \
+  hbrt_leave(&call);                                                                                                  \
+  return answer;
+#define FAST_hbDSPRpc hbrt_fast_rpc
+#define FAST_hbDSPWaitTaskDone hbrt_fast_wait
+#define FAST_hbDSPReleaseTask hbrt_fast_release
 
 enum { HBRT_CALLS(NUMBER) ENTRY_COUNT };
 
 struct hbrt_entry hbrt_entries[] = {HBRT_CALLS(ENTRY)};
 const int32_t hbrt_entry_count = ENTRY_COUNT;
 
-HBRT_CALLS(FUNCTION)
+HBRT_OTHER_CALLS(FUNCTION)
+HBRT_FAST_CALLS(FAST_FUNCTION)

@@ -4,7 +4,17 @@
  * calls.c makes them of this list, the compiler holds it to the headers, and Python reads the parameters' types from
  * its text: base types, stars and const, no more.
  */
-#define HBRT_CALLS(CALL)                                                                                             \
+#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_OTHER_CALLS(CALL)
+
+/** Those that fast.c tries first. */
+#define HBRT_FAST_CALLS(CALL)                                                                                        \
+  CALL(int32_t, hbDSPRpc, HB_DSP_NOT_RUNNING,                                                                        \
+       (hbDSPTask_t * task, hbSysMem * input, hbSysMem * output, hbDSPRpcCtrlParam * rpcCtrlParam),                  \
+       (task, input, output, rpcCtrlParam))                                                                          \
+  CALL(int32_t, hbDSPWaitTaskDone, HB_DSP_NOT_RUNNING, (hbDSPTask_t task, int32_t timeout), (task, timeout))         \
+  CALL(int32_t, hbDSPReleaseTask, HB_DSP_NOT_RUNNING, (hbDSPTask_t task), (task))
+
+#define HBRT_OTHER_CALLS(CALL)                                                                                       \
   CALL(int32_t, hbSysAllocMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem, uint32_t size), (mem, size))                     \
   CALL(int32_t, hbSysAllocCachedMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem, uint32_t size), (mem, size))               \
   CALL(int32_t, hbSysFlushMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem, int32_t flag), (mem, flag))                      \
@@ -15,11 +25,6 @@
   CALL(int32_t, hbSysUnregisterMem, HB_SYS_NOT_RUNNING, (hbSysMem * mem), (mem))                                     \
   CALL(const char *, hbDSPGetVersion, "", (void), ())                                                                \
   CALL(const char *, hbDSPGetErrorDesc, "", (int32_t code), (code))                                                  \
-  CALL(int32_t, hbDSPRpc, HB_DSP_NOT_RUNNING,                                                                        \
-       (hbDSPTask_t * task, hbSysMem * input, hbSysMem * output, hbDSPRpcCtrlParam * rpcCtrlParam),                  \
-       (task, input, output, rpcCtrlParam))                                                                          \
-  CALL(int32_t, hbDSPWaitTaskDone, HB_DSP_NOT_RUNNING, (hbDSPTask_t task, int32_t timeout), (task, timeout))         \
-  CALL(int32_t, hbDSPReleaseTask, HB_DSP_NOT_RUNNING, (hbDSPTask_t task), (task))                                    \
   CALL(int32_t, hbDSPSetTaskDoneCb, HB_DSP_NOT_RUNNING,                                                              \
        (hbDSPTask_t task, hbDSPTaskDoneCb callback, void *userdata), (task, callback, userdata))                     \
   CALL(const char *, hbDNNGetVersion, "", (void), ())                                                                \

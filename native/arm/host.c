@@ -7,6 +7,8 @@
 #define _GNU_SOURCE
 #include "host.h"
 
+#include "fast.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -34,6 +36,8 @@ static struct {
   _Atomic int32_t is_interrupted; /* Ctrl-C came to a Python program while it was in here */
   void (*find)(int32_t entry);   /* from Python: sets the function of an entry */
   void (*end)(void);             /* from Python: what it does when the process ends */
+  void *lent;                    /* address of hbrt_lent */
+  void (*watch_releases)(void);  /* for Python */
 } host = {.version = LAYOUT_VERSION};
 
 /** The functions of Python that are called here. */
@@ -264,7 +268,10 @@ static void after_fork(void (*python_does)(void)) {
 
 static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent); }
 
-static void after_fork_in_child(void) { after_fork(python.after_fork_in_child); }
+static void after_fork_in_child(void) {
+  atomic_store(&hbrt_lent, NULL); /* the parent's */
+  after_fork(python.after_fork_in_child);
+}
 
 /** The process ends: detach, and have findings and leaks said. Python itself is left as it is, for threads that run. */
 static void end(void) {
@@ -311,6 +318,8 @@ static bool start(void) {
   host.entry_count = hbrt_entry_count;
   host.entries = hbrt_entries;
   host.site = site;
+  host.lent = &hbrt_lent;
+  host.watch_releases = hbrt_watch_releases;
   bool is_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
   return is_python ? connect() : start_here();
 }

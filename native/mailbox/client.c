@@ -25,6 +25,13 @@ typedef struct waiter {
     struct waiter *next, *previous;
 } waiter;
 
+/* Spinner of hbrt/mailbox/spin.py: who polled in vain skips the next waits, more and more of them. */
+typedef struct {
+    int64_t budget_ns;
+    uint32_t level, skip, paid, steady;
+} habit;
+enum { MOST_SKIPPED_IN_VAIN = 6, MOST_SKIPPED_CPU_LOST = 12, STEADY = 2, STEADY_CPU_LOST = 64 };
+
 struct hbrt_client {
     hbrt_file file;
     uint32_t id;
@@ -38,6 +45,7 @@ struct hbrt_client {
     uint64_t serial, sequence;
     int has_leader; /* one of the threads that wait sleeps on the doorbell, and wakes the others */
     waiter followers; /* the list's head */
+    habit polling;
     /* Read without it. */
     uint32_t follower_count, waiting, nudges;
     int has_left;
@@ -176,6 +184,23 @@ static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
     return 1;
 }
 
+/* Cancel a task that no core will claim; 0 when one has, or the claim lock cannot be had. */
+static int take_back(hbrt_client *client, uint32_t slot) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_nsec += 100000000; /* it is held for microseconds, by a process that may have to wait for a CPU meanwhile */
+    until.tv_sec += until.tv_nsec / 1000000000;
+    until.tv_nsec %= 1000000000;
+    pthread_mutex_t *claim_lock = client->file.claim_lock;
+    int code = pthread_mutex_timedlock(claim_lock, &until);
+    if (code == EOWNERDEAD) code = pthread_mutex_consistent(claim_lock);
+    if (code != 0) return 0;
+    int is_ready = hbrt_load(client->file.states + slot) == HBRT_READY;
+    if (is_ready) hbrt_store(client->file.states + slot, HBRT_CANCELLED);
+    pthread_mutex_unlock(claim_lock);
+    return is_ready;
+}
+
 int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
                     int is_checked) {
@@ -218,7 +243,9 @@ int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t 
     for (uint32_t core = 0; core < file->at.core_count; core++)
         if (hbrt_may_run(core, (uint32_t)core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
     hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
-    return ring_core(client, (uint32_t)core_mask, priority == HBRT_PREEMPT) ? (int64_t)handle : -(int64_t)handle;
+    if (ring_core(client, (uint32_t)core_mask, priority == HBRT_PREEMPT) || !take_back(client, slot)) return (int64_t)handle;
+    hbrt_release(client, (int64_t)handle);
+    return HBRT_UNSERVED;
 }
 
 int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy) {
@@ -391,6 +418,34 @@ static int64_t deadline_of(int64_t timeout_ns) {
     return timeout_ns < 0 ? -1 : (int64_t)hbrt_now_ns() + timeout_ns;
 }
 
+void hbrt_client_polls(hbrt_client *client, int64_t budget_ns) { client->polling.budget_ns = budget_ns; }
+
+static int64_t begin_polling(hbrt_client *client) {
+    habit *mine = &client->polling;
+    if (mine->budget_ns <= 0) return 0;
+    pthread_mutex_lock(&client->lock);
+    int64_t poll_ns = mine->skip ? 0 : mine->budget_ns;
+    mine->skip -= mine->skip > 0;
+    pthread_mutex_unlock(&client->lock);
+    return poll_ns;
+}
+
+static void note_polling(hbrt_client *client, int polled) {
+    habit *mine = &client->polling;
+    int has_lost_cpu = polled > HBRT_POLL_VAIN;
+    pthread_mutex_lock(&client->lock);
+    if (polled != HBRT_POLL_PAID) {
+        if (has_lost_cpu || mine->level <= MOST_SKIPPED_IN_VAIN) mine->steady = has_lost_cpu ? STEADY_CPU_LOST : STEADY;
+        mine->skip = (1u << mine->level) - 1;
+        mine->level += mine->level < (has_lost_cpu ? MOST_SKIPPED_CPU_LOST : MOST_SKIPPED_IN_VAIN);
+        mine->paid = 0;
+    } else if (mine->level && ++mine->paid >= mine->steady) {
+        mine->level--;
+        mine->paid = 0;
+    }
+    pthread_mutex_unlock(&client->lock);
+}
+
 int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
     uint32_t slot = slot_of(client, handle);
     uint64_t wanted = (uint64_t)handle;
@@ -400,7 +455,11 @@ int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t p
     if (state < HBRT_DONE) {
         waiter me = {.handles = &wanted, .count = 1};
         int is_alone = __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE) == 0; /* others need the CPU, or the lead */
-        if (!(poll_ns > 0 && is_alone && poll_until_due(client, &me, poll_ns, polled))) {
+        int by_habit = poll_ns < 0;
+        if (by_habit) poll_ns = is_alone ? begin_polling(client) : 0;
+        int has_ended = poll_ns > 0 && is_alone && poll_until_due(client, &me, poll_ns, polled);
+        if (by_habit && *polled) note_polling(client, *polled);
+        if (!has_ended) {
             int answer = sleep_until_due(client, &me, deadline_of(timeout_ns));
             if (answer != 1) return answer;
         }

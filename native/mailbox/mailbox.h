@@ -25,7 +25,11 @@ enum {
     HBRT_UNRUNG = -9,       /* answered; the owner seems awake and was not rung */
     HBRT_DEFERRED = -10,    /* answered; the owner sleeps, and is to be rung after the queue */
     HBRT_UNKNOWN_OWNER = -11,  /* answered; the owner sleeps, and its doorbell is not known */
+    HBRT_UNSERVED = -12,    /* every core that may run the task is offline; nothing was queued */
 };
+
+/* The state of a slot whose task has succeeded; larger ones are other ends. */
+enum { HBRT_STATE_DONE = 4 };
 
 /* How polling went, for the habit of whoever polls. */
 enum { HBRT_POLL_NONE, HBRT_POLL_PAID, HBRT_POLL_VAIN, HBRT_POLL_PAID_LOST_CPU, HBRT_POLL_VAIN_LOST_CPU };
@@ -47,6 +51,9 @@ void hbrt_client_free(hbrt_client *client);
 uint64_t *hbrt_client_handles(hbrt_client *client);
 uint64_t hbrt_client_serial(hbrt_client *client);
 
+/* For waits that poll by habit: for how long at the most, 0 for never. */
+void hbrt_client_polls(hbrt_client *client, int64_t budget_ns);
+
 /* From now on, every call answers HBRT_GONE or HBRT_ASK, and who waits returns. */
 void hbrt_client_leave(hbrt_client *client);
 /* Threads that wait. */
@@ -57,8 +64,8 @@ void hbrt_slots_give(hbrt_client *client, const uint32_t *slots, uint32_t count)
 int64_t hbrt_slot_take(hbrt_client *client);
 uint32_t hbrt_slot_count(hbrt_client *client);
 
-/* Queue a task. Returns its handle (> 0); minus the handle when every core that may run it is offline; HBRT_ASK;
- * HBRT_NO_SLOT. `is_checked`: the caller has checked the two blocks. */
+/* Queue a task. Returns its handle (> 0); HBRT_ASK, HBRT_NO_SLOT or HBRT_UNSERVED. `is_checked`: the caller has checked
+ * the two blocks. */
 int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes, int is_checked);
 
@@ -68,7 +75,8 @@ int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64
 
 /* Wait until a task has ended, or its handle is another's.
  *
- * timeout_ns: < 0 waits for ever. poll_ns: poll so long before sleeping; `polled` gets how that went.
+ * timeout_ns: < 0 waits for ever. poll_ns: poll so long before sleeping, < 0 as the habit has it (hbrt_client_polls);
+ * `polled` gets how that went.
  * Returns the state of the task's slot; HBRT_ASK when the handle is not a live one; HBRT_TIMEOUT, _INTERRUPTED, _GONE,
  * _ASKED. */
 int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled);

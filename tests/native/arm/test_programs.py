@@ -78,7 +78,7 @@ def test_a_program_may_end_while_its_threads_call(compiled: Compile, run: Run) -
 def test_a_leak_is_told_with_its_line_and_may_fail_the_program(compiled: Compile, run: Run) -> None:
     answer = run(compiled("ends.cc"), "leak", HBRT_CHECK="fail")
     assert answer.returncode == 1
-    assert "1 blocks (4096 bytes) not freed. Allocated at" in answer.stderr
+    assert "1 block (4096 bytes) not freed. Allocated at" in answer.stderr
     assert "ends.cc:24" in answer.stderr
 
 
