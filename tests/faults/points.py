@@ -107,7 +107,7 @@ POINTS = [
     Point("client", "W02", "wait: said so, about to look once more", _SLEEP, "if mm[at] < _DONE:"),
     Point("client", "W03", "wait: about to sleep", _SLEEP, "eventfd_read(doorbell)"),
     Point("client", "W04", "wait: woken", _SLEEP, "if self._followers:"),
-    Point("client", "W05", "wait: about to read the result", _AWAIT, "if mm[at] == _DONE:"),
+    Point("client", "W05", "wait: about to read the result", _AWAIT, "return 0 if mm[at] == _DONE"),
     Point("client", "R01", "release: about to let the handle go", _FORGET, "self.handles[slot] = 0"),
     Point("client", "R02", "release: about to empty the slot", _RELEASE, "mm[at] = _EMPTY"),
     Point("client", "R03", "release: EMPTY", _RELEASE, "self.free.append(slot)"),
