@@ -26,6 +26,7 @@ help:
 	@echo "make demo | test | lint | native | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
 
 demo: $(VENV)/.installed-base
+	@$(BIN)/python native/build.py
 	@$(BIN)/hbrt run nn
 
 # There is no limit for all tests together: on a slow or busy machine they take what they take, and each has its own.

@@ -7,6 +7,7 @@ from types import ModuleType
 
 from hbrt import settings
 from hbrt.ddr.layout import LAYOUT_VERSION
+from hbrt.native.files import is_stale
 
 
 class NativeMissingError(ImportError):
@@ -25,9 +26,12 @@ def native() -> tuple[ModuleType | None, str]:
     try:
         module = import_module("hbrt.native._mailbox")
         spoken = module.lib.hbrt_layout_version()
-        if spoken == LAYOUT_VERSION:
+        if is_stale(str(module.__file__)):
+            why = "it is older than its sources"
+        elif spoken != LAYOUT_VERSION:
+            why = f"it was built for layout version {spoken}, and this is version {LAYOUT_VERSION}"
+        else:
             return module, "in C"
-        why = f"it was built for layout version {spoken}, and this is version {LAYOUT_VERSION}"
     except ImportError as error:
         why = f"it does not load ({error})"
     if wanted == "1":

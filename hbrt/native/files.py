@@ -30,3 +30,9 @@ def library(name: str) -> Path:
             "(in a clone: make native)."
         )
     return path
+
+
+def is_stale(built: str) -> bool:
+    """Whether a clone's sources in C are newer than what was built of them: a pull may bring other functions."""
+    sources = (_HERE.parent.parent / "native" / "mailbox").glob("*.[ch]")
+    return max((path.stat().st_mtime for path in sources), default=0.0) > Path(built).stat().st_mtime
