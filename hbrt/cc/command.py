@@ -11,7 +11,16 @@ from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, sourc
 from hbrt.cli.exits import Exit
 from hbrt.native.image_flags import image_flags
 
-_OURS = {"--dsp": 0, "--print-flags": 0, "--pkg-config-dir": 0, "--cmake-dir": 0, "--sanitize": 1, "-h": 0, "--help": 0}
+_OURS = {
+    "--dsp": 0,
+    "--sim": 0,
+    "--print-flags": 0,
+    "--pkg-config-dir": 0,
+    "--cmake-dir": 0,
+    "--sanitize": 1,
+    "-h": 0,
+    "--help": 0,
+}
 
 
 class CompilerCommand(click.Command):
@@ -40,6 +49,7 @@ class CompilerCommand(click.Command):
     epilog="Example: hbrt cc -O2 main.c && ./main",
 )
 @click.option("--dsp", "is_image", is_flag=True, help="Make an image for hbrt start --image: a shared library.")
+@click.option("--sim", "is_sim", is_flag=True, help="With --dsp, make a program that measures ops without a board.")
 @click.option("--sanitize", metavar="LIST", default="", help="Sanitizers, such as address,undefined.")
 @click.option("--print-flags", is_flag=True, help="Print the flags for a compiler's line, behind its files.")
 @click.option("--pkg-config-dir", is_flag=True, help="Write hbrt.pc, and print its folder for PKG_CONFIG_PATH.")
@@ -52,6 +62,7 @@ def command(
     sanitize: str,
     *,
     is_image: bool,
+    is_sim: bool,
     print_flags: bool,
     pkg_config_dir: bool,
     cmake_dir: bool,
@@ -67,7 +78,9 @@ def command(
         click.echo(folder / "cmake" / "hbrt" if cmake_dir else folder / "pkgconfig")
         return
     sources = sources_in(arguments)
-    flags = Flags(*image_flags(sources)) if is_image else arm_flags()
+    if is_sim and not is_image:
+        raise click.UsageError("--sim goes with --dsp: it makes a program of DSP code.")
+    flags = Flags(*image_flags(sources, is_program=is_sim)) if is_image else arm_flags()
     if print_flags:
         click.echo(" ".join([*flags.compile, *flags.link]))
         return
@@ -77,7 +90,7 @@ def command(
     remember_python()
     if is_image:  # a finding then names a file that is found from everywhere
         arguments = tuple(str(Path(one).absolute()) if one in sources else one for one in arguments)
-    line = command_line(compiler_of(sources), flags, arguments, sanitize, ".so" if is_image else "")
+    line = command_line(compiler_of(sources), flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
     try:
         done = subprocess.run(line, check=False)
     except FileNotFoundError:

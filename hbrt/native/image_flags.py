@@ -23,7 +23,7 @@ _COMPILE: Final = (
 _CASTS_IN_C: Final = ("-Wno-pointer-to-int-cast", "-Wno-int-to-pointer-cast")
 _CASTS_IN_CPP: Final = ("-fpermissive", "-Wno-int-to-pointer-cast")
 # The image's functions come before those of the process with the same name; what is missing is said by the linker.
-_LINK: Final = ("-shared", "-Wl,-Bsymbolic", "-Wl,--no-undefined")
+_LINK: Final = ("-Wl,-Bsymbolic", "-Wl,--no-undefined")
 
 
 def is_cpp(source: str) -> bool:
@@ -31,15 +31,18 @@ def is_cpp(source: str) -> bool:
     return Path(source).suffix in CPP_SUFFIXES
 
 
-def image_flags(sources: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def image_flags(sources: Sequence[str], *, is_program: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Flags for the compiler, and for the linker; these come behind the files.
 
     Args:
         sources: Files: C++ allows a cast that loses bits of an address in another way than C.
+        is_program: Whether to make a program of its own, with no core around it.
 
     Raises:
         NotBuiltError: the runtime's library is not built.
     """
     path = library("libhbrt_dsp.so")
     casts = _CASTS_IN_CPP if any(map(is_cpp, sources)) else _CASTS_IN_C
-    return (*_COMPILE, *casts, f"-I{include_dir('dsp')}"), (*_LINK, str(path), f"-Wl,-rpath,{path.parent}", "-lm")
+    kind = () if is_program else ("-shared",)
+    link = (*kind, *_LINK, str(path), f"-Wl,-rpath,{path.parent}", "-lm")
+    return (*_COMPILE, *casts, f"-I{include_dir('dsp')}"), link

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -10,10 +13,12 @@ import pytest
 
 from arm_client import nn
 from arm_client.client import private_board
+from tests.limits import PATIENCE_S
 from tests.native.dsp.conftest import WARNINGS
 
 Build = Callable[..., Path]
-SAMPLE = Path(__file__).resolve().parents[3] / "samples" / "dsp" / "softmax_image.cc"
+SAMPLES = Path(__file__).resolve().parents[3] / "samples"
+SAMPLE = SAMPLES / "dsp" / "softmax_image.cc"
 
 
 @pytest.mark.parametrize("check", [None, "all"])
@@ -25,3 +30,15 @@ def test_softmax_of_the_sample_is_that_of_float64(build: Build, check: str | Non
             power = np.exp(x.astype(np.float64) - x.max(1, keepdims=True))
             assert np.abs(nn.softmax(board, x) - power / power.sum(1, keepdims=True)).max() < 2e-7, count
         assert not board.status()["findings"]
+
+
+def test_program_in_c_calls_the_image_in_cpp(build: Build, tmp_path: Path) -> None:
+    program = tmp_path / "softmax"
+    compile_it = [sys.executable, "-m", "hbrt", "cc", str(SAMPLES / "c" / "softmax.c"), "-o", str(program)]
+    subprocess.run(compile_it, check=True, timeout=PATIENCE_S)
+    with private_board(build(SAMPLE, *WARNINGS), cores=1) as board:
+        environment = {**os.environ, "HBRT_BOARD": str(board.path)}
+        ran = subprocess.run([program], env=environment, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+        assert board.status()["cores"][0]["tasks"] == 1
+    power = np.exp(np.arange(4.0) - 3)
+    np.testing.assert_allclose([float(word) for word in ran.stdout.split()], power / power.sum(), atol=2e-7)
