@@ -292,14 +292,22 @@ static void scatter_halves() {
   const xb_vec2Nx8 v = pattern_of<xb_vec2Nx8>(1);
   xb_vecNx16U offsets;
   for (int i = 0; i < 32; ++i) offsets.lane[i] = static_cast<uint16_t>(31 - i);
-  const vboolN odd{0xaaaaaaaau};
+  const vbool2N odd{0xaaaaaaaaaaaaaaaaull};
   int8_t low[32], high[32], some[32] = {}, others[32] = {};
   IVP_SCATTER2NX8_L(v, low, offsets);
   IVP_SCATTER2NX8_H(v, high, offsets);
+  const xb_vec2Nx8 again = IVP_GATHERD2NX8_L(IVP_GATHERANX8S(low, offsets));
+  xb_vec2Nx8U back = IVP_GATHERD2NX8U_L(IVP_GATHERANX8U(low, offsets));
+  IVP_GATHERD2NX8U_H(back, IVP_GATHERANX8U(high, offsets));
+  xb_vec2Nx8 signed_back = again;
+  IVP_GATHERD2NX8_H(signed_back, IVP_GATHERANX8S(high, offsets));
+  CHECK(std::memcmp(signed_back.lane, back.lane, 64) == 0, "IVP_GATHERD2NX8_H");
   IVP_SCATTER2NX8UT_L(v, some, offsets, odd);
   IVP_SCATTER2NX8T_H(v, others, offsets, odd);
   for (int i = 0; i < 32; ++i) {
     CHECK(low[31 - i] == v.lane[i] && high[31 - i] == v.lane[32 + i], "IVP_SCATTER2NX8 lane %d", i);
+    CHECK(back.lane[i] == static_cast<uint8_t>(v.lane[i]) && back.lane[32 + i] == static_cast<uint8_t>(v.lane[32 + i]), "IVP_GATHERD2NX8 lane %d", i);
+    CHECK(again.lane[i] == v.lane[i] && again.lane[32 + i] == 0, "IVP_GATHERD2NX8_L lane %d", i);
     CHECK(some[31 - i] == (i % 2 ? v.lane[i] : 0) && others[31 - i] == (i % 2 ? v.lane[32 + i] : 0), "IVP_SCATTER2NX8T lane %d", i);
   }
 }

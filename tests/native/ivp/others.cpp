@@ -1,5 +1,6 @@
 // Patterns, operators, conversions and what else has no table: one function for each thing that a test asks.
 #include <xtensa/tie/xt_ivpn.h>
+#include <xtensa/tie/xt_misc.h>
 
 // Bytes of two vectors, `high` behind `low`, through one pattern. what: 0 a select, 1 the high result of a dual select,
 // 2 its low one. lanes: which of the seven types.
@@ -133,6 +134,9 @@ extern "C" const char *language() {
   CHECK(some.bits == 0x4000021bu);
   some = xb_vecNx16U(1) >= IVP_SEQNX16U();
   CHECK(some.bits == 3);
+  const xb_vecNx8 in_memory = -7;
+  a = in_memory;
+  ALL(a, -7)
   union {
     xb_vecNx16 vector;
     int16_t lane[32];
@@ -144,7 +148,7 @@ extern "C" const char *language() {
   ALL(copied - IVP_SEQNX16(), 0)
   unsigned long long bits = 0xffffffff55555555ull;
   CHECK((*((vbool2N *)&bits)).bits == bits && sizeof(vboolN) == 4 && sizeof(vboolN_2) == 2);
-  ALL(xb_vecNx16_rtor_xb_vecNx16U(a), 65533)
+  ALL(xb_vecNx16_rtor_xb_vecNx16U(a), 65529)
   ALL(xb_vecN_2x32Uv_rtor_xb_vecN_2x32v(UINT32_MAX), -1)
   CHECK(xb_int16U_rtor_uint16(65535) == 65535);
   return nullptr;
@@ -175,5 +179,30 @@ extern "C" const char *lanes_and_scalars() {
   ALL(IVP_MOV2NX8U_FROMN_2XF32(f), i % 4 == 3 ? 0x3f : i % 4 == 2 ? 0xc0 : 0)
   ALL(IVP_MOVN_2XF32_FROM2NX8(IVP_MOV2NX8_FROMN_2XF32(f)), 1.5f)
   ALL(IVP_MOVN_2XF32_FROMNX16U(IVP_MOVNX16U_FROMN_2XF32(f)), 1.5f)
+  return nullptr;
+}
+
+// Scalar instructions of <xtensa/tie/xt_misc.h>.
+extern "C" const char *scalar_instructions() {
+  int result = 5;
+  XT_MOVLTZ(result, 1, 0);
+  XT_MOVEQZ(result, 2, 1);
+  XT_MOVGEZ(result, 3, -1);
+  XT_MOVNEZ(result, 4, 0);
+  CHECK(result == 5);
+  XT_MOVLTZ(result, 1, -1);
+  CHECK(result == 1);
+  XT_MOVEQZ(result, 2, 0);
+  CHECK(result == 2);
+  XT_MOVGEZ(result, 3, 0);
+  CHECK(result == 3);
+  XT_MOVNEZ(result, 4, -9);
+  CHECK(result == 4);
+  CHECK(XT_MIN(-1, 2) == -1 && XT_MAX(-1, 2) == 2 && XT_MINU(-1, 2) == 2 && XT_MAXU(-1, 2) == UINT32_MAX);
+  CHECK(XT_NSAU(0) == 32 && XT_NSAU(1) == 31 && XT_NSAU(-1) == 0 && XT_NSA(0) == 31 && XT_NSA(-1) == 31 && XT_NSA(1) == 30);
+  CHECK(XT_SEXT(0x80, 7) == -128 && XT_SEXT(0x17f, 7) == 127 && XT_SEXT(0x8000, 15) == -32768);
+  CHECK(XT_CLAMPS(300, 7) == 127 && XT_CLAMPS(-300, 7) == -128 && XT_CLAMPS(5, 7) == 5);
+  CHECK(XT_SALT(-1, 0) == 1 && XT_SALT(0, 0) == 0 && XT_SALTU(-1, 0) == 0 && XT_SALTU(0, -1) == 1 && XT_ABS(-3) == 3);
+  XT_MEMW();
   return nullptr;
 }

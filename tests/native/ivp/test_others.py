@@ -22,7 +22,8 @@ BYTES = np.arange(128, dtype=np.uint8) * 3 + 1
 @pytest.fixture(scope="module")
 def library(load: Load) -> ctypes.CDLL:
     library = load("others", "-Wno-psabi")
-    library.language.restype = library.lanes_and_scalars.restype = ctypes.c_char_p
+    for name in ("language", "lanes_and_scalars", "scalar_instructions"):
+        getattr(library, name).restype = ctypes.c_char_p
     library.sum_f32.restype = ctypes.c_float
     return library
 
@@ -130,6 +131,10 @@ def test_scalars_operators_and_conversions(library: ctypes.CDLL) -> None:
 
 def test_single_lanes(library: ctypes.CDLL) -> None:
     assert library.lanes_and_scalars() is None
+
+
+def test_scalar_instructions(library: ctypes.CDLL) -> None:
+    assert library.scalar_instructions() is None
 
 
 def test_each_class_of_the_model_is_counted_by_an_intrinsic() -> None:

@@ -52,9 +52,10 @@ extern "C" {
 
 #ifndef HBRT_NO_CYCLES
 /* initial-exec: one load finds it. A library that is loaded late still fits, as the counters take few bytes. */
-extern __thread struct hbrt_cycles hbrt_cycles_now __attribute__((tls_model("initial-exec")));
+#define HBRT_CYCLES_SHARED __attribute__((tls_model("initial-exec"), visibility("default")))
+extern __thread struct hbrt_cycles hbrt_cycles_now HBRT_CYCLES_SHARED;
 #ifdef HBRT_CYCLES_DEFINE
-__thread struct hbrt_cycles hbrt_cycles_now __attribute__((tls_model("initial-exec")));
+__thread struct hbrt_cycles hbrt_cycles_now HBRT_CYCLES_SHARED;
 #endif
 #define HBRT_CYCLES_COUNT(class_) ((void)++hbrt_cycles_now.count[HBRT_CYCLES_##class_])
 #else

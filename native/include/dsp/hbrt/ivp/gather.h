@@ -48,8 +48,10 @@ inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0
 //! IVP_GATHER{GATHERS}T(base, offsets, where) | both halves, in the lanes where the boolean is set | tflm
 //! IVP_SCATTER{GATHERS}(v, base, offsets) | writes each lane to `base` + its offset, its low bits where it is wider; where offsets are equal the highest lane stays | tflm; the order is assumed
 //! IVP_SCATTER{GATHERS}T(v, base, offsets, where) | the same for the lanes where the boolean is set | tflm
+//! IVP_GATHERD{2NX8,2NX8U}_L(gsr) | 32 bytes that IVP_GATHERANX8 has read in the lower 32 lanes of 8 bits, 0 in the upper ones | tflm; the 0 is assumed
+//! IVP_GATHERD{2NX8,2NX8U}_H(&v, gsr) | the same into the upper 32 lanes | tflm
 //! IVP_SCATTER{2NX8,2NX8U}_{L,H}(v, base, offsets) | the lower or upper 32 lanes of 8 bits | tflm; the halves are from the name
-//! IVP_SCATTER{2NX8,2NX8U}T_{L,H}(v, base, offsets, where) | the same for the lanes where the boolean is set | tflm
+//! IVP_SCATTER{2NX8,2NX8U}T_{L,H}(v, base, offsets, where) | the same for the lanes where the boolean of all 64 lanes is set | tflm
 //! IVP_SCATTERW() | waits for scatters; here they are done | tflm
 #define HBRT_GATHER(SUFFIX, V, M, O)                                                                                 \
   HBRT_IVP xb_gsr IVP_GATHERA##SUFFIX##T(const void *base, const O &offsets, hbrt_ivp::vbool<O::size> where) {       \
@@ -71,13 +73,28 @@ inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0
   }                                                                                                                  \
   HBRT_SCATTER(SUFFIX, , V, M, 0, O)
 #define HBRT_SCATTER(SUFFIX, HALF, V, M, FROM, O)                                                                    \
-  HBRT_IVP void IVP_SCATTER##SUFFIX##T##HALF(const V &v, void *base, const O &offsets, hbrt_ivp::vbool<O::size> where) { \
+  HBRT_IVP void IVP_SCATTER##SUFFIX##T##HALF(const V &v, void *base, const O &offsets, hbrt_ivp::vbool<V::size> where) { \
+    using bits_type = hbrt_ivp::vbool<O::size>::bits_type;                                                           \
     HBRT_CYCLES_COUNT(GATHER);                                                                                       \
-    hbrt_ivp::scattered<M, FROM>(v, base, offsets, where);                                                           \
+    hbrt_ivp::scattered<M, FROM>(v, base, offsets, hbrt_ivp::vbool<O::size>{static_cast<bits_type>(where.bits >> FROM)}); \
   }                                                                                                                  \
   HBRT_IVP void IVP_SCATTER##SUFFIX##HALF(const V &v, void *base, const O &offsets) {                                \
-    IVP_SCATTER##SUFFIX##T##HALF(v, base, offsets, hbrt_ivp::all_lanes<O::size>);                                    \
+    IVP_SCATTER##SUFFIX##T##HALF(v, base, offsets, hbrt_ivp::all_lanes<V::size>);                                    \
   }
+#define HBRT_GATHER_HALVES(SUFFIX, V)                                                                                \
+  template <class R>                                                                                                 \
+  HBRT_IVP void IVP_GATHERD##SUFFIX##_H(R &v, const xb_gsr &gsr) {                                                   \
+    HBRT_CYCLES_COUNT(MOVE);                                                                                         \
+    for (int i = 0; i < 32; ++i) v.lane[32 + i] = static_cast<typename R::lane_type>(gsr.lane[i]);                   \
+  }                                                                                                                  \
+  HBRT_IVP V IVP_GATHERD##SUFFIX##_L(const xb_gsr &gsr) {                                                            \
+    HBRT_CYCLES_COUNT(MOVE);                                                                                         \
+    V v(0);                                                                                                          \
+    for (int i = 0; i < 32; ++i) v.lane[i] = static_cast<V::lane_type>(gsr.lane[i]);                                 \
+    return v;                                                                                                        \
+  }
+HBRT_GATHER_HALVES(2NX8, xb_vec2Nx8)
+HBRT_GATHER_HALVES(2NX8U, xb_vec2Nx8U)
 HBRT_GATHER(NX8S, xb_vecNx16, int8_t, xb_vecNx16U)
 HBRT_GATHER(NX8U, xb_vecNx16U, uint8_t, xb_vecNx16U)
 HBRT_GATHER(NX16, xb_vecNx16, int16_t, xb_vecNx16U)
@@ -91,6 +108,7 @@ HBRT_SCATTER(2NX8U, _L, xb_vec2Nx8U, uint8_t, 0, xb_vecNx16U)
 HBRT_SCATTER(2NX8U, _H, xb_vec2Nx8U, uint8_t, 32, xb_vecNx16U)
 HBRT_IVP void IVP_SCATTERW() { HBRT_CYCLES_COUNT(STORE); }
 
+#undef HBRT_GATHER_HALVES
 #undef HBRT_SCATTER
 #undef HBRT_GATHER
 #endif /* HBRT_IVP_GATHER_H */
