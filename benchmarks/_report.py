@@ -124,6 +124,7 @@ def goals(regime: str, results: Results) -> list[Goal]:
         where = f"[{REGIMES[regime]}, {title(name).partition(', ')[2]}]"
         for other, limit, wanted in (
             (UNIT, 0.45, "<= 0.45x"),
+            ("eventfd", 2.0 if regime == "one" else 1.2, "<= 2x" if regime == "one" else "<= 1.2x"),
             (f"{name}-spin0", 1.1, "<= 1.1x"),
             ("iceoryx2", 1.0, "below"),
             ("pipe", 1.0, "below"),
@@ -133,10 +134,12 @@ def goals(regime: str, results: Results) -> list[Goal]:
                 value = mine.ratio_to(theirs).median
                 is_met = value <= limit if wanted.startswith("<=") else value < limit
                 found.append(Goal(f"sync p50 {wanted} {title(other)} {where}", value, limit, is_met))
-        worker = results.get("zmq-worker", Result()).in_flight_per_s
-        if ours.in_flight_per_s and worker:
-            value = Rounds(tuple(ours.in_flight_per_s)).ratio_to(Rounds(tuple(worker))).median
-            found.append(Goal(f"{DEPTH} in flight >= 1.5x {title('zmq-worker')} {where}", value, 1.5, value >= 1.5))
+        for other, least in (("zmq-worker", 1.5), ("hbrt-python", 2.0)):
+            theirs_per_s = results.get(other, Result()).in_flight_per_s
+            if ours.in_flight_per_s and theirs_per_s:
+                value = Rounds(tuple(ours.in_flight_per_s)).ratio_to(Rounds(tuple(theirs_per_s))).median
+                wanted = f"{DEPTH} in flight >= {least:g}x {title(other)} {where}"
+                found.append(Goal(wanted, value, least, value >= least))
         level = results.get(UNIT, Result())
         for count in sorted(ours.clients_per_s.keys() & level.clients_per_s.keys() - {1}):
             per_s = (Rounds(tuple(result.clients_per_s[count])) for result in (ours, level))

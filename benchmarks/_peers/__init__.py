@@ -85,8 +85,11 @@ class Peer:
         return [package for package in self.needs if importlib.util.find_spec(package) is None]
 
 
-def _ours(name: str, title: str, *, cores: int, spin_us: int | None = None, mode: str = "direct") -> Peer:
+def _ours(
+    name: str, title: str, *, cores: int, spin_us: int | None = None, mode: str = "direct", native: str = "auto"
+) -> Peer:
     settings = {"HBRT_HOME": "{directory}", "HBRT_BOARD": "bench", "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
+    settings["HBRT_NATIVE"] = native
     if spin_us is not None:
         settings["HBRT_SPIN_US"] = str(spin_us)
     needs = ("arm_client", "dsp_server", "hbrt")
@@ -98,7 +101,9 @@ PEERS = (
     _ours("hbrt-2", "hbrt, 2 cores", cores=2),
     _ours("hbrt-spin0", "hbrt, 1 core, spin 0", cores=1, spin_us=0),
     _ours("hbrt-2-spin0", "hbrt, 2 cores, spin 0", cores=2, spin_us=0),
+    _ours("hbrt-python", "hbrt, 1 core, in Python", cores=1, native="0"),
     _ours("hbrt-relay", "hbrt, 1 core, by a relay", cores=1, mode="relay"),
+    Peer("eventfd", "bare eventfd echo", "benchmarks._peers.eventfd_echo", ()),
     Peer("zmq-reqrep", "pyzmq REQ/REP", "benchmarks._peers.zmq_reqrep", ("zmq",)),
     Peer("zmq-router", "pyzmq DEALER/ROUTER", "benchmarks._peers.zmq_router", ("zmq",)),
     Peer("zmq-worker", "DEALER/ROUTER + worker", "benchmarks._peers.zmq_worker", ("zmq",), ("broker", "worker")),
