@@ -15,7 +15,7 @@ import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import arm_client
 from arm_client.c_library import call_sites
@@ -131,7 +131,7 @@ def _find(host: _Host, at: int) -> None:
     try:
         kinds = parameters_of(entry.parameters.decode())
         result = result_of(entry.result.decode())
-        call: Callable[..., Any] = last_error if name == "hbrt_last_error" else getattr(arm_client, name)
+        call = _function(name)
         if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb"}:
             call = _lending(host, call)
         serve = _text_function(name, call) if result is ctypes.c_void_p else _status_function(host, name, call, kinds)
@@ -157,6 +157,17 @@ def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
         return status
 
     return made
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """What a C name calls: the client's of that name, but for what the emulator alone has."""
+    if name == "hbrt_last_error":
+        return last_error
+    if name == "hbrt_register_layer":
+        from arm_client.c_library.layers import register
+
+        return register
+    return cast("Callable[..., Any]", getattr(arm_client, name))
 
 
 def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
@@ -209,7 +220,7 @@ def _tell(name: str, status: int) -> None:
     """Say why a call was refused, once a line of the program: C has a number alone. An op's own value is its affair."""
     status_name = name_of(status)
     # The models' log has its own sentences; and threads that call on while the process ends need none.
-    if name.startswith("hbDNN") or status_name == str(status) or _ending:
+    if name.startswith(("hbDNN", "hbrt_register")) or status_name == str(status) or _ending:
         return
     site = call_site.call_site()
     if (site, status, name) in _told:

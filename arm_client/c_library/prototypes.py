@@ -8,6 +8,7 @@ from typing import Any
 
 import hbrt.dnn_types
 import hbrt.types
+from arm_client.c_library.structures import hbrtLayer
 
 _NUMBERS = {
     "int32_t": ctypes.c_int32,
@@ -15,6 +16,7 @@ _NUMBERS = {
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,
 }
+_STRUCTURES = {**vars(hbrt.types), **vars(hbrt.dnn_types), "hbrtLayer": hbrtLayer}
 _PARAMETER = re.compile(r"(?P<const>const )?(?P<base>\w+)(?P<stars>[ *]*) ?\b(?P<name>\w+)")
 
 
@@ -49,7 +51,7 @@ def _pointed(base: str, stars: int, *, is_const: bool) -> Any:
         kind: Any = ctypes.c_char_p if base == "char" else ctypes.c_void_p
         stars -= 1
     else:
-        kind = _NUMBERS.get(base) or getattr(hbrt.types, base, None) or getattr(hbrt.dnn_types, base, None)
+        kind = _NUMBERS.get(base) or _STRUCTURES.get(base)
     if kind is None:
         raise ValueError(f"No type {base!r} is known.")
     for _ in range(stars):

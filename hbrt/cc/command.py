@@ -7,7 +7,15 @@ from pathlib import Path
 
 import click
 
-from hbrt.cc.toolchain import Flags, arm_flags, command_line, compiler_of, sources_in
+from hbrt.cc.toolchain import (
+    SUPPRESSIONS,
+    Flags,
+    arm_flags,
+    command_line,
+    compiler_of,
+    needs_suppressions,
+    sources_in,
+)
 from hbrt.cli.exits import Exit
 from hbrt.native.image_flags import image_flags
 
@@ -92,7 +100,8 @@ def command(
         arguments = tuple(str(Path(one).absolute()) if one in sources else one for one in arguments)
     line = command_line(compiler_of(sources), flags, arguments, sanitize, ".so" if is_image and not is_sim else "")
     try:
-        done = subprocess.run(line, check=False)
+        source = SUPPRESSIONS.encode() if needs_suppressions(flags, arguments, sanitize) else None
+        done = subprocess.run(line, check=False, input=source)
     except FileNotFoundError:
         raise FileNotFoundError(f"The compiler {line[0]} is not there: name another in CC or CXX.") from None
     if done.returncode:

@@ -14,6 +14,13 @@ from hbrt.native.image_flags import CPP_SUFFIXES, is_cpp
 SOURCES = CPP_SUFFIXES | {".c"}
 NO_LINK = frozenset({"-c", "-S", "-E", "-M", "-MM", "-fsyntax-only"})
 SANITIZER = ("-fno-omit-frame-pointer", "-g")
+SUPPRESSIONS = """\
+__attribute__((weak)) const char *__lsan_default_suppressions(void) {
+  return "leak:libpython\\nleak:site-packages\\nleak:lib-dynload\\n";
+}
+__attribute__((weak)) const char *__lsan_default_options(void) { return "print_suppressions=0"; }
+"""
+"""A source for the compiler's standard input: what Python keeps to the end is no leak of the program."""
 _FOLDERS = (
     "",
     "dnn",
@@ -100,4 +107,11 @@ def command_line(
     has_name = any(one.startswith("-o") for one in arguments)
     name = ["-o", Path(sources[0]).stem + suffix] if links and sources and not has_name else []
     checks = [f"-fsanitize={sanitize}", *SANITIZER] if sanitize else []
-    return [*compiler, "-g", *flags.compile, *checks, *given, *name, *(flags.link if links else ())]
+    more = ["-x", "c", "-", "-x", "none"] if needs_suppressions(flags, arguments, sanitize) else []
+    return [*compiler, "-g", *flags.compile, *checks, *given, *more, *name, *(flags.link if links else ())]
+
+
+def needs_suppressions(flags: Flags, arguments: Sequence[str], sanitize: str) -> bool:
+    """Whether the compiler is to have SUPPRESSIONS on its standard input: it makes a program that looks for leaks."""
+    is_program = not {*NO_LINK, "-shared"}.intersection((*arguments, *flags.link))
+    return is_program and bool({"address", "leak"} & set(sanitize.split(",")))

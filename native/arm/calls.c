@@ -4,6 +4,7 @@
 #include "dnn/hb_dnn.h"
 #include "dnn/hb_dnn_ext.h"
 #include "dnn/hb_sys.h"
+#include "dnn/plugin/hbrt_layer.h"
 #include "dsp/hb_dsp.h"
 #include "fast.h"
 #include "hbrt.h"

@@ -74,4 +74,7 @@
   CALL(int32_t, hbDNNReleaseTask, HB_SYS_NOT_RUNNING, (hbDNNTaskHandle_t taskHandle), (taskHandle))                  \
   CALL(int32_t, hbDNNSetTaskDoneCb, HB_SYS_NOT_RUNNING,                                                              \
        (hbDNNTaskHandle_t taskHandle, hbDNNTaskDoneCb callback, void *userdata), (taskHandle, callback, userdata))   \
+  CALL(int32_t, hbrt_register_layer, HB_SYS_NOT_RUNNING,                                                             \
+       (const char *layerType, const hbrtLayer *functions, void *context), (layerType, functions, context))          \
+  CALL(int32_t, hbDNNUnregisterLayerCreator, HB_SYS_NOT_RUNNING, (const char *layerType), (layerType))               \
   CALL(const char *, hbrt_last_error, "", (void), ())

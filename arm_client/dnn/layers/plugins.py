@@ -1,11 +1,13 @@
-"""Plugins: Python files that register layers. HB_DNN_PLUGIN_PATH names them, HB_DNN_ENABLE_DSP=1 turns them on.
+"""Plugins register layers: Python files and libraries that HB_DNN_PLUGIN_PATH names, when HB_DNN_ENABLE_DSP is 1.
 
-A plugin is run once a process, before its first model is loaded, and calls hbDNNRegisterLayerCreator, as the static
-objects of the board's plugin libraries do. The shipped one comes first, so that another may replace its layers.
+A plugin is run once a process, before its first model is loaded, and calls hbDNNRegisterLayerCreator; in a library
+static objects do. The shipped one comes first, so that another may replace its layers. A library for a board's CPU is
+left out.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import sys
@@ -14,7 +16,7 @@ import traceback
 from pathlib import Path
 
 from arm_client.dnn import environment
-from arm_client.dnn.errors import ModelError
+from arm_client.dnn.errors import ModelError, one_line
 from hbrt.status import Status
 
 _VENDORS_NAME = "libhb_dsp_nn_plugin.so"
@@ -67,34 +69,66 @@ def _files(text: str) -> list[Path]:
             continue
         path = Path(entry)
         if path.is_dir():
-            found += sorted(file.resolve() for file in path.glob("*.py") if not file.name.startswith("_"))
-            for library in sorted(path.glob("*.so")):
-                _leave(library)
-            continue
-        if path.suffix == ".so":
-            _leave(path)
-        elif path.is_file():
-            found.append(path.resolve())
+            files = [file for file in path.glob("*.py") if not file.name.startswith("_")] + list(path.glob("*.so"))
+            found += [file.resolve() for file in sorted(files) if not _is_boards(file)]
+        elif path.is_file() or path.name == _VENDORS_NAME:
+            found += [path.resolve()] if not _is_boards(path) else []
         else:
             raise ModelError(
                 Status.HB_DNN_CAN_NOT_OPEN_FILE,
-                f"HB_DNN_PLUGIN_PATH names {entry}, which is no file and no directory; name Python files that register "
-                f"layers, separated by {os.pathsep!r}.",
+                f"HB_DNN_PLUGIN_PATH names {entry}, which is no file and no directory; name Python files, or "
+                f"libraries, that register layers, separated by {os.pathsep!r}.",
             )
     return found
 
 
-def _leave(library: Path) -> None:
-    stands_for = " The shipped plugin stands for it." if library.name == _VENDORS_NAME else ""
-    environment.warn_once(f"The plugin {library} is a library for the board and is left out.{stands_for}")
+def _is_boards(file: Path) -> bool:
+    """Whether a plugin is a library for another CPU than this one, which is left out and said to be."""
+    if file.suffix != ".so":
+        return False
+    machine = _machine_of(file)
+    if machine and machine == _machine_of(Path("/proc/self/exe")):
+        return False
+    stands_for = " The shipped plugin stands for it." if file.name == _VENDORS_NAME else ""
+    environment.warn_once(f"The plugin {file} is a library for the board and is left out.{stands_for}")
+    return True
+
+
+def _machine_of(file: Path) -> bytes:
+    """Class and CPU of an ELF file; empty for any other, and for one that cannot be read."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(20)
+    except OSError:
+        return b""
+    return head[4:6] + head[18:20] if head.startswith(b"\x7fELF") else b""
+
+
+def _load_library(file: Path) -> None:
+    """Load a library, whose static objects register its layers.
+
+    Raises:
+        ModelError: API_USE_ERROR: it cannot be loaded; has the loader's sentence.
+    """
+    try:
+        ctypes.CDLL(str(file))
+    except OSError as error:
+        raise ModelError(
+            Status.HB_DNN_API_USE_ERROR,
+            f"The plugin {file} cannot be loaded: {one_line(error)}. Build it with hbrt cc -shared -fPIC.",
+        ) from None
 
 
 def _run(file: Path, number: int) -> None:
+    if file.suffix == ".so":
+        _load_library(file)
+        return
     name = f"hb_dnn_plugin_{number}_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file)
     if spec is None or spec.loader is None:
         raise ModelError(
-            Status.HB_DNN_CAN_NOT_OPEN_FILE, f"The plugin {file} is no Python file; its name must end in .py."
+            Status.HB_DNN_CAN_NOT_OPEN_FILE,
+            f"The plugin {file} is no Python file; its name must end in .py, or a library's in .so.",
         )
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

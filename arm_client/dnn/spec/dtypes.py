@@ -59,3 +59,15 @@ def carried(onnx_type: int, tensor: str) -> tuple[np.dtype[Any], hbDNNDataType]:
 def onnx_type_of(dtype: np.dtype[Any]) -> int:
     """TensorProto.DataType of a numpy type that ``carried`` gave."""
     return _BY_NUMPY[dtype]
+
+
+def dtype_of(vendors_type: int) -> np.dtype[Any]:
+    """Numpy type of a vendor's type of numbers.
+
+    Raises:
+        ValueError: it is none of numbers.
+    """
+    found = next((dtype for dtype, kind in reversed(_BY_ONNX.values()) if kind == vendors_type), None)
+    if found is None:
+        raise ValueError(f"{vendors_type} is no hbDNNDataType of a tensor of numbers.")
+    return found

@@ -50,7 +50,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         key = (name, *flags)
         if key not in made:
             source = PROGRAMS / name if (PROGRAMS / name).is_file() else SAMPLES / name
-            target = folder / f"{source.stem}-{len(made)}"
+            target = folder / f"{source.stem}-{len(made)}{'.so' if '-shared' in flags else ''}"
             answer = cc(source, "-o", target, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, cwd=folder)
             assert answer.returncode == 0, answer.stderr
             made[key] = target
