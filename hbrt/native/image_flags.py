@@ -13,6 +13,7 @@ CPP_SUFFIXES: Final = frozenset({".cc", ".cpp", ".cxx", ".C", ".c++", ".hh", ".h
 _COMPILE: Final = (
     "-O2",
     "-fPIC",
+    "-ffp-contract=off",  # a product and a sum round twice, on every machine
     "-fno-semantic-interposition",
     "-fno-omit-frame-pointer",
     "-fno-sanitize-recover=all",  # what a sanitizer finds ends the op

@@ -43,8 +43,9 @@ def command() -> None:
     default=Path(),
     help="Where to write; default: here.",
 )
+@click.option("--c", "is_c", is_flag=True, help="Write the image in C.")
 @json_option
-def new(name: str, cmd: int, directory: Path, *, as_json: bool) -> None:
+def new(name: str, cmd: int, directory: Path, *, is_c: bool, as_json: bool) -> None:
     """Write an image with the op NAME, an ARM program that calls it, and a test that compares it with numpy.
 
     All run as written. The op computes y = a * x + b over float32: replace that with yours.
@@ -52,7 +53,7 @@ def new(name: str, cmd: int, directory: Path, *, as_json: bool) -> None:
     from arm_client.commands.op.new import NewOp, OpError, write_op
 
     try:
-        files = write_op(NewOp(name, cmd), directory)
+        files = write_op(NewOp(name, cmd, is_c), directory)
     except OpError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
@@ -60,14 +61,17 @@ def new(name: str, cmd: int, directory: Path, *, as_json: bool) -> None:
 
         show_json({"op": name, "cmd": cmd, "command": f"{cmd:#x}", "files": [str(file) for file in files]})
         return
-    param, image, call, test = (file.name for file in files)
+    param, image, call, test, *header = (file.name for file in files)
+    build = f"  hbrt cc --dsp {image}\n" if is_c else ""
+    param = " and ".join([*header, param])
+    served = f"{name}_image.so" if is_c else image
     where = f" in {directory}" if directory != Path() else ""
     click.echo(
         f"""\
 Wrote {image} (the op), {call} (calls it), {test} (checks it) and {param} (what they share){where}.
 Run them there:
 
-  hbrt start --image {image}
+{build}  hbrt start --image {served}
   python {call}
   pytest {test}
   hbrt stop"""

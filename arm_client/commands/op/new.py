@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import keyword
+import re
 from pathlib import Path
 from string import Template
 from typing import NamedTuple
@@ -11,6 +12,11 @@ from typing import NamedTuple
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
 
 TEMPLATE = Path(__file__).resolve().parent / "template"
+C_KEYWORDS = frozenset({
+    "auto", "bool", "case", "char", "const", "default", "do", "double", "enum", "extern", "false", "float", "goto",
+    "inline", "int", "long", "register", "restrict", "short", "signed", "sizeof", "static", "struct", "switch", "true",
+    "typedef", "typeof", "union", "unsigned", "void", "volatile",
+})  # fmt: skip
 FIRST_CUSTOM = HB_DSP_RPC_CMD_CV_E + 1
 
 
@@ -23,15 +29,18 @@ class NewOp(NamedTuple):
 
     name: str
     cmd: int
+    is_c: bool = False  # whether the image is C; the program and the test are Python either way
 
     @property
     def files(self) -> dict[str, str]:
         """Names of the files, and the template of each."""
+        suffix = "c" if self.is_c else "py"
         return {
             f"{self.name}_param.py": "param.py.in",
-            f"{self.name}_image.py": "image.py.in",
+            f"{self.name}_image.{suffix}": f"image.{suffix}.in",
             f"call_{self.name}.py": "call.py.in",
             f"test_{self.name}.py": "test.py.in",
+            **({f"{self.name}_param.h": "param.h.in"} if self.is_c else {}),
         }
 
     def render(self, template: str) -> str:
@@ -41,6 +50,7 @@ class NewOp(NamedTuple):
             "NAME": self.name.upper(),
             "Param": "".join(part.capitalize() for part in self.name.split("_")) + "Param",
             "cmd": f"{self.cmd:#x}",
+            "image": f"{self.name}_image.{'so' if self.is_c else 'py'}",
         }
         return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(words)
 
@@ -51,7 +61,7 @@ def check_op(op: NewOp) -> None:
     Raises:
         OpError: as said.
     """
-    name, cmd = op
+    name, cmd = op.name, op.cmd
     if not (name.isascii() and name.isidentifier()) or not name[0].isalpha() or keyword.iskeyword(name):
         raise OpError(
             f"{name!r} cannot name an op: it becomes a Python function and part of file names. Use letters, digits and "
@@ -59,7 +69,7 @@ def check_op(op: NewOp) -> None:
         )
     if name.startswith("test"):
         raise OpError(f"{name!r} cannot name an op: pytest takes functions whose names begin with 'test' for tests.")
-    if name in _names_used():
+    if name in _names_used() or (op.is_c and name in C_KEYWORDS | _names_used_in_c()):
         raise OpError(f"{name!r} is a name that the written programs use themselves; choose another one.")
     last = HB_DSP_RPC_CMD_BUTT - 1
     if FIRST_CUSTOM <= cmd <= last:
@@ -87,6 +97,12 @@ def _names_used() -> set[str]:
                 case ast.alias(name=name, asname=asname):
                     names.add(asname or name.partition(".")[0])
     return names - {"q"}
+
+
+def _names_used_in_c() -> set[str]:
+    """Every name in the image in C but the op's own."""
+    code = re.sub(r"/\*.*?\*/", "", NewOp("q", FIRST_CUSTOM, is_c=True).render("image.c.in"), flags=re.DOTALL)
+    return set(re.findall(r"\b[A-Za-z_]\w*", code)) - {"q"}
 
 
 def write_op(op: NewOp, directory: Path) -> list[Path]:

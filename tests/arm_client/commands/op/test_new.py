@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -185,3 +186,22 @@ def test_what_is_written_is_clean(written: Shell) -> None:
             [*ruff, *command, *rules, "."], cwd=written.cwd, capture_output=True, text=True, check=False
         )
         assert answer.returncode == 0, answer.stdout
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
+def test_an_image_in_c_runs_as_written(shell: Shell) -> None:
+    said = shell.good("op", "new", "scale", "--cmd", "0x1000", "--c")
+    assert "Wrote scale_image.c (the op), call_scale.py (calls it), test_scale.py (checks it) and scale_param.h" in said
+    assert "  hbrt cc --dsp scale_image.c\n  hbrt start --image scale_image.so\n" in said
+    shell.good("cc", "--dsp", "-Wall", "-Wextra", "-Werror", "scale_image.c")
+    shell.good("op", "check-layout", "scale_param.py:ScaleParam", "scale_param.h:ScaleParam")
+    answer = run_tests(shell)
+    assert answer.returncode == 0, answer.stdout
+    assert "9 passed" in answer.stdout
+
+
+@pytest.mark.parametrize("name", ["double", "main", "await", "tiles", "hb_dsp_start"])
+def test_a_name_that_the_image_in_c_needs_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(OpError, match=r"is a name that the written programs use|no keyword"):
+        write_op(NewOp(name, 0x1000, is_c=True), tmp_path)
+    assert not list(tmp_path.iterdir())
