@@ -41,6 +41,7 @@ def test_c_sees_types_of_the_same_size_and_the_constants(build: Build) -> None:
         set(re.findall(r"\b(xb_vec\w+|vbool\w+)(?= =|;)", (INCLUDE / "hbrt/ivp/lanes.h").read_text("utf-8")))
     )
     assert len(types) > 15
+    types += ["valign", "xb_gsr"]
     checks = "\n".join(f"int size_{name}[sizeof({name})], align_{name}[_Alignof({name})];" for name in types)
     text = f"#include <xtensa/tie/xt_ivpn.h>\n{checks}\nint pattern = IVP_SELI_32B_ROTATE_RIGHT_8;\n"
     in_c = build("types.s", "-x", "c", "-std=c11", "-S", text=text).read_text(encoding="utf-8")

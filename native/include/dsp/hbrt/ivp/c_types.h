@@ -38,6 +38,12 @@ typedef struct {
   uint16_t bits;
 } vboolN_2;
 
+typedef struct {
+  uint8_t held[64];
+  uint32_t count;
+  char *next;
+} valign;
+
 typedef int8_t xb_int8;
 typedef uint8_t xb_int8U;
 typedef int16_t xb_int16;

@@ -15,10 +15,22 @@ HBRT_IVP L packed(int64_t value, int shift) {
   if (ROUNDS && n > 0) shifted += value >> (n - 1) & 1;
   return SATURATES ? bounded<L>(shifted) : static_cast<L>(shifted);
 }
+/* All lanes by one count, in lanes of the register's own type: a shift past them is one by all bits but the sign. */
 template <class V, bool ROUNDS, bool SATURATES, class W>
 HBRT_IVP V pack(const W &w, int shift) {
+  using L = typename V::lane_type;
+  using X = std::remove_cv_t<std::remove_reference_t<decltype(w.lane[0])>>;
+  using U = std::make_unsigned_t<X>;
+  constexpr int most = 8 * sizeof(X) - 1;
+  constexpr X high = static_cast<X>((1ull << (8 * sizeof(L) - std::is_signed_v<L>)) - 1), low = std::is_signed_v<L> ? -high - 1 : 0;
+  const int n = shift < 0 ? 0 : shift > most ? most : shift, before = n > 0 ? n - 1 : 0;
+  const X half = ROUNDS && n > 0;
   V r;
-  for (int i = 0; i < V::size; ++i) r.lane[i] = packed<typename V::lane_type, ROUNDS, SATURATES>(w.value(i), shift);
+  for (int i = 0; i < V::size; ++i) {
+    const X x = static_cast<X>(static_cast<U>(w.lane[i]) << W::unused) >> W::unused;
+    const X shifted = (x >> n) + (x >> before & half);
+    r.lane[i] = static_cast<L>(!SATURATES ? shifted : shifted < low ? low : shifted > high ? high : shifted);
+  }
   return r;
 }
 template <class V, bool ROUNDS, bool SATURATES, class W, class C>

@@ -19,12 +19,25 @@ HBRT_IVP float total_f(const xb_vecN_2xf32 &v) {
   for (int i = 0; i < v.size; ++i) sum += static_cast<double>(v.lane[i]);
   return static_cast<float>(sum);
 }
-template <class V, V (*PICK)(const V &, const V &)>
-HBRT_IVP typename V::lane_type fold(const V &all) {
-  V v = all;
-  for (int half = V::size / 2; half > 0; half /= 2) {
-    V other;
-    for (int i = 0; i < V::size; ++i) other.lane[i] = v.lane[(i + half) & (V::size - 1)];
+/* The lane that a comparison prefers to all others. */
+template <class V>
+HBRT_IVP typename V::lane_type largest(const V &v) {
+  auto r = v.lane[0];
+  for (int i = 1; i < V::size; ++i) r = v.lane[i] > r ? v.lane[i] : r;
+  return r;
+}
+template <class V>
+HBRT_IVP typename V::lane_type smallest(const V &v) {
+  auto r = v.lane[0];
+  for (int i = 1; i < V::size; ++i) r = v.lane[i] < r ? v.lane[i] : r;
+  return r;
+}
+/* The same of floats, by a rule of two vectors that says what NaN does. */
+template <xb_vecN_2xf32 (*PICK)(const xb_vecN_2xf32 &, const xb_vecN_2xf32 &)>
+HBRT_IVP float fold(const xb_vecN_2xf32 &all) {
+  xb_vecN_2xf32 v = all, other;
+  for (int half = 8; half > 0; half /= 2) {
+    for (int i = 0; i < v.size; ++i) other.lane[i] = v.lane[(i + half) & (v.size - 1)];
     v = PICK(v, other);
   }
   return v.lane[0];
@@ -76,16 +89,16 @@ HBRT_SUM_WHERE(RADDN_2XF32, xb_vecN_2xf32, xtfloat)
 #define HBRT_FOLD(NAME, SUFFIX, V, RULE)                                                    \
   HBRT_IVP V::lane_type IVP_##NAME##SUFFIX(const V &v) {                                    \
     HBRT_CYCLES_COUNT(REDUCE);                                                         \
-    return hbrt_ivp::rule::fold<V, hbrt_ivp::rule::RULE<V>>(v);                        \
+    return hbrt_ivp::rule::RULE(v);                                                    \
   }
-HBRT_OF_SIGNED(HBRT_FOLD, RMAX, max)
-HBRT_OF_SIGNED(HBRT_FOLD, RMIN, min)
-HBRT_OF_U_NAMES(HBRT_FOLD, RMAXU, max)
-HBRT_OF_U_NAMES(HBRT_FOLD, RMINU, min)
-HBRT_FOLD(RMAX, N_2XF32, xb_vecN_2xf32, max_or_nan)
-HBRT_FOLD(RMIN, N_2XF32, xb_vecN_2xf32, min_or_nan)
-HBRT_FOLD(RMAXNUM, N_2XF32, xb_vecN_2xf32, max_number)
-HBRT_FOLD(RMINNUM, N_2XF32, xb_vecN_2xf32, min_number)
+HBRT_OF_SIGNED(HBRT_FOLD, RMAX, largest)
+HBRT_OF_SIGNED(HBRT_FOLD, RMIN, smallest)
+HBRT_OF_U_NAMES(HBRT_FOLD, RMAXU, largest)
+HBRT_OF_U_NAMES(HBRT_FOLD, RMINU, smallest)
+HBRT_FOLD(RMAX, N_2XF32, xb_vecN_2xf32, fold<hbrt_ivp::rule::max_or_nan>)
+HBRT_FOLD(RMIN, N_2XF32, xb_vecN_2xf32, fold<hbrt_ivp::rule::min_or_nan>)
+HBRT_FOLD(RMAXNUM, N_2XF32, xb_vecN_2xf32, fold<hbrt_ivp::rule::max_number>)
+HBRT_FOLD(RMINNUM, N_2XF32, xb_vecN_2xf32, fold<hbrt_ivp::rule::min_number>)
 
 #define HBRT_FOLD_WHERE(NAME, SUFFIX, V, NEUTRAL)                                                                        \
   HBRT_IVP V::lane_type IVP_##NAME##SUFFIX##T(const V &v, hbrt_ivp::vbool<V::size> where) {                              \

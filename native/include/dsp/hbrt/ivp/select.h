@@ -37,15 +37,44 @@ HBRT_IVP int source_of(int kind, int k, int n, int i) {
   }
 }
 
+/* Elements of one size, `low` and `high` behind it in `both`, by turns or by every second one: what the compiler makes
+ * vector instructions of. A group of k elements is one of k times the size. */
+template <class E>
+HBRT_IVP bool by_groups(uint8_t *to, const uint8_t *from, int kind) {
+  constexpr int n = 64 / sizeof(E);
+  E both[2 * n], result[n];
+  std::memcpy(both, from, sizeof both);
+  switch (kind) {
+    case HBRT_INTERLEAVE_LO:
+      for (int i = 0; i < n / 2; ++i) result[2 * i] = both[i], result[2 * i + 1] = both[n + i];
+      break;
+    case HBRT_INTERLEAVE_HI:
+      for (int i = 0; i < n / 2; ++i) result[2 * i] = both[n / 2 + i], result[2 * i + 1] = both[n + n / 2 + i];
+      break;
+    case HBRT_DEINTERLEAVE_EVEN:
+      for (int i = 0; i < n; ++i) result[i] = both[2 * i];
+      break;
+    case HBRT_DEINTERLEAVE_ODD:
+      for (int i = 0; i < n; ++i) result[i] = both[2 * i + 1];
+      break;
+    default: return false;
+  }
+  std::memcpy(to, result, sizeof result);
+  return true;
+}
+
 template <class V>
 HBRT_IVP V select_pattern(const V &high, const V &low, int pattern, int second = 0) {
-  uint8_t from[128];
-  V r;
+  uint8_t from[128], to[64];
   std::memcpy(from, low.lane, 64);
   std::memcpy(from + 64, high.lane, 64);
-  const int kind = (pattern >> 16) + second, unit = pattern >> 8 & 0xff, k = pattern & 0xff, n = 64 / unit;
-  auto *to = reinterpret_cast<uint8_t *>(r.lane);
-  for (int i = 0; i < n; ++i) std::memcpy(to + i * unit, from + (source_of(kind, k, n, i) & (2 * n - 1)) * unit, static_cast<size_t>(unit));
+  const int kind = (pattern >> 16) + second, unit = pattern >> 8 & 0xff, k = pattern & 0xff, n = 64 / unit, group = k * unit;
+  const bool is_done = group == 1 ? by_groups<uint8_t>(to, from, kind) : group == 2 ? by_groups<uint16_t>(to, from, kind)
+                     : group == 4 ? by_groups<uint32_t>(to, from, kind) : group == 8 ? by_groups<uint64_t>(to, from, kind) : false;
+  if (!is_done)
+    for (int i = 0; i < n; ++i) std::memcpy(to + i * unit, from + (source_of(kind, k, n, i) & (2 * n - 1)) * unit, static_cast<size_t>(unit));
+  V r;
+  std::memcpy(r.lane, to, sizeof to);
   return r;
 }
 /* Indices beyond two vectors come round. */

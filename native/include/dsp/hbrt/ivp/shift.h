@@ -32,6 +32,21 @@ HBRT_IVP V left(const V &a, const C &count) {
   }
   return r;
 }
+/* By one count, to the left or to the right: a count within the lane's width shifts all lanes at once. */
+template <class V>
+HBRT_IVP V left_all(const V &a, int count) {
+  using L = typename V::lane_type;
+  if (count < 0 || count >= static_cast<int>(8 * sizeof(L))) return left<true, false>(a, vec<int32_t, V::size>(count));
+  return from_native<V>(bits_of(a) << static_cast<std::make_unsigned_t<L>>(count));
+}
+template <class X, class V>
+HBRT_IVP V right_all(const V &a, int count) {
+  using vector = vec<X, V::size>;
+  const vector x = recast<vector>(a);
+  if (count < 0 || count >= static_cast<int>(8 * sizeof(X)))
+    return recast<V>(left<std::is_unsigned_v<X>, false>(x, vec<int32_t, V::size>(count == INT32_MIN ? INT32_MAX : -count)));
+  return recast<V>(from_native<vector>(lanes(x) >> static_cast<X>(count)));
+}
 template <class C>
 HBRT_IVP C turned(const C &count) {
   C r;
@@ -60,14 +75,10 @@ HBRT_IVP C turned(const C &count) {
     HBRT_CYCLES_COUNT(ALU);                                            \
     return hbrt_ivp::rule::RESULT;                                     \
   }
-#define HBRT_BY_CONSTANT(_, SUFFIX, V, __)                                                                   \
-  HBRT_SHIFT(SLLI, SUFFIX, V, int, left<true HBRT_COMMA false>(a, hbrt_ivp::vec<int32_t, V::size>(count)))   \
-  HBRT_SHIFT(SRLI, SUFFIX, V, int, left<true HBRT_COMMA false>(a, hbrt_ivp::vec<int32_t, V::size>(-count)))  \
-  HBRT_IVP V IVP_SRAI##SUFFIX(const V &a, int count) {                                                       \
-    HBRT_CYCLES_COUNT(ALU);                                                                             \
-    using S = hbrt_ivp::vec<std::make_signed_t<V::lane_type>, V::size>;                                 \
-    return hbrt_ivp::recast<V>(hbrt_ivp::rule::left<false, false>(hbrt_ivp::recast<S>(a), hbrt_ivp::vec<int32_t, V::size>(-count))); \
-  }
+#define HBRT_BY_CONSTANT(_, SUFFIX, V, __)                                             \
+  HBRT_SHIFT(SLLI, SUFFIX, V, int, left_all(a, count))                                 \
+  HBRT_SHIFT(SRLI, SUFFIX, V, int, right_all<std::make_unsigned_t<V::lane_type>>(a, count)) \
+  HBRT_SHIFT(SRAI, SUFFIX, V, int, right_all<std::make_signed_t<V::lane_type>>(a, count))
 #define HBRT_COMMA ,
 HBRT_OF_INTEGERS(HBRT_BY_CONSTANT, _, _)
 
