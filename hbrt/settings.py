@@ -90,6 +90,12 @@ TABLE: tuple[Setting, ...] = (
         "review; {pid} in the name is the id of the first process",
     ),
     Setting(
+        "HBRT_PYTHON",
+        "path",
+        "",
+        "python of the environment that serves a program in C; by default the one that hbrt was installed into",
+    ),
+    Setting(
         "HBRT_ISOLATE",
         "bool",
         "0",

@@ -21,7 +21,7 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 _FENCE = re.compile(r"^(?P<fence>```+)(?P<language>\w*)\n(?P<text>.*?)^(?P=fence)$", re.DOTALL | re.MULTILINE)
-_FILE = re.compile(r"(?:#|/\*|//) ([\w-]+\.(?:py|ini|toml|c|h))(?: \*/)?\n")
+_FILE = re.compile(r"(?:#|/\*|//) ([\w-]+\.(?:py|ini|toml|cc|c|h|txt))(?: \*/)?\n")
 FAILS = "<!-- fails -->"
 SHELL_TO_RUN = "bash"
 OUTPUT = "text"

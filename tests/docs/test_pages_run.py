@@ -13,13 +13,14 @@ from tools.docs_blocks import blocks, run_page
 from tools.docs_tables import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-COMPILED, IMAGES = "compiled-ops.md", "c-images.md"
+COMPILED, IMAGES, PROGRAMS = "compiled-ops.md", "c-images.md", "c-programs.md"
 RUN = (
     "custom-ops.md",
     "debugging.md",
     "detectors.md",
     COMPILED,
     IMAGES,
+    PROGRAMS,
     "porting.md",
     "ci.md",
     "python.md",
@@ -34,7 +35,7 @@ RUN = (
 
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_does_what_it_says(name: str, page_environment: dict[str, str], tmp_path: Path) -> None:
-    if name in {COMPILED, IMAGES} and shutil.which("cc") is None:
+    if name in {COMPILED, IMAGES, PROGRAMS} and shutil.which("cc") is None:
         pytest.skip("no C compiler (cc) on PATH")
     here = tmp_path / "page"
     here.mkdir()
