@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import subprocess
 
+import numpy as np
 import pytest
 
 from tests.limits import PATIENCE_S
-from tests.native.ivp.conftest import INCLUDE, Build
+from tests.native.ivp.conftest import INCLUDE, Build, Load
 from tools.docs_ivp import defines, expanded, headers, read
 
 NAME = re.compile(r"\b(?:IVP_\w+|xb_\w+_rtor_\w+)")
@@ -79,6 +81,18 @@ def test_a_source_without_cycle_counters_needs_no_runtime(build: Build) -> None:
     text = f"#include <xtensa/tie/xt_ivpn.h>\n{main}\n"
     program = build("alone", "-DHBRT_NO_CYCLES", text=text)
     assert subprocess.run([program], check=False, timeout=PATIENCE_S).returncode == 0
+
+
+def test_the_example_of_the_page_halves_any_number_of_values(load: Load) -> None:
+    page = (INCLUDE.parents[2] / "docs" / "ivp.md").read_text("utf-8")
+    example = page[page.index("```cpp\n") + 7 : page.index("\n```", page.index("```cpp\n"))]
+    library = load("example", text=f"{example}\n".replace("void halve", 'extern "C" void halve'))
+    for count in (1, 31, 32, 33, 100):
+        x = np.arange(-count, count, 2, dtype=np.int16) * 3
+        y = np.full(count + 40, 77, np.int16)
+        library.halve(ctypes.c_void_p(y.ctypes.data), ctypes.c_void_p(x.ctypes.data), count)
+        assert (y[:count] == x >> 1).all()
+        assert (y[count:] == 77).all()
 
 
 def test_each_name_is_a_macro_too() -> None:

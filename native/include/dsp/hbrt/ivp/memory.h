@@ -32,7 +32,7 @@ HBRT_IVP char *at(void *base, intptr_t offset) { return static_cast<char *>(base
 /* Moves a pointer of any type by bytes. */
 template <class P>
 HBRT_IVP void advance(P &pointer, intptr_t bytes) {
-  pointer = (P)(reinterpret_cast<uintptr_t>(pointer) + static_cast<uintptr_t>(bytes));
+  pointer = reinterpret_cast<P>(reinterpret_cast<uintptr_t>(pointer) + static_cast<uintptr_t>(bytes));
 }
 
 HBRT_IVP int clamped(intptr_t bytes, int most) { return bytes < 0 ? 0 : bytes > most ? most : static_cast<int>(bytes); }
