@@ -1,7 +1,7 @@
 """The line of a C program that made a call: its address by the debugging information, asked for once an address.
 
-addr2line (of binutils, or LLVM's) reads a program's information once and answers many addresses: one is started for
-each file that calls, at its first call, and ends with the process. Without it, or without ``-g``, a place is
+llvm-symbolizer, or addr2line, reads a program's information once and answers many addresses: one is started for each
+file that calls, at its first call, and ends with the process. Without it, or without ``-g``, a place is
 ``program+0x1234``.
 """
 
@@ -17,7 +17,7 @@ from collections.abc import Callable
 from arm_client.cabi import call_site
 from hbrt.board.forked import in_child
 
-_PROGRAMS = ("addr2line", "llvm-addr2line", "llvm-symbolizer")
+_PROGRAMS = ("llvm-symbolizer", "addr2line")  # binutils' names a wrong file for functions of headers, to 2.40 at least
 _ANSWER_S = 5.0  # of a large program's information on a busy machine; afterwards its places stay addresses
 _MOST_BYTES = 1 << 16
 
@@ -26,7 +26,8 @@ class CallSites:
     """Where C code called, as text.
 
     Args:
-        address: Gives ``path+0x1234`` of the call that this thread is in; empty for none.
+        address: Gives ``path+0x1234`` of the call that this thread is in, or of the fault that it handles; empty for
+            none.
     """
 
     def __init__(self, address: Callable[[], bytes | None]) -> None:
@@ -37,7 +38,7 @@ class CallSites:
         in_child(self._abandon_in_child)
 
     def __call__(self) -> str:
-        """``file.c:12``, or ``program+0x1234``; empty when C has not called in this thread."""
+        """``file.c:12``, or ``program+0x1234``; empty when this thread is not in C code."""
         address = self._address()
         if not address:
             return ""
@@ -62,14 +63,19 @@ class CallSites:
 
 
 class Symbolizer:
-    """addr2line for one program or library."""
+    """llvm-symbolizer or addr2line for one program or library."""
 
     def __init__(self, path: str) -> None:
         self._socket: socket.socket | None = None
         program = next((found for name in _PROGRAMS if (found := shutil.which(name))), None)
         if program is None:
             return
-        options = ["--output-style=GNU", "--obj", path] if "symbolizer" in program else ["-e", path]
+        is_llvms = program.endswith(_PROGRAMS[0])
+        options = (
+            ["--output-style=GNU", "--functions=none", "--no-inlines", "--obj", path] if is_llvms else ["-e", path]
+        )
+        # A sanitizer's library would be loaded into it, too.
+        environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
         ours, theirs = socket.socketpair()  # not pipes: one whose reader has died sends no signal
         try:
             self._process = subprocess.Popen(
@@ -77,6 +83,7 @@ class Symbolizer:
                 stdin=theirs.fileno(),
                 stdout=theirs.fileno(),
                 stderr=subprocess.DEVNULL,
+                env=environment,
                 start_new_session=True,  # Ctrl-C is the program's
             )
         except OSError:
@@ -99,8 +106,8 @@ class Symbolizer:
             answer = b""
         if not answer:  # it has ended
             self._end()
-        line = os.fsdecode(answer).partition("\n")[0].partition(" (")[0]
-        return "" if "?" in line or line.endswith(":0") else line
+        file, _, line = os.fsdecode(answer).partition("\n")[0].partition(" (")[0].rpartition(":")
+        return f"{os.path.normpath(file)}:{line}" if line.isdigit() and int(line) and file != "??" else ""
 
     def abandon_in_child(self) -> None:
         """It is the parent's, which goes on with it."""

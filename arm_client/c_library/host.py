@@ -23,6 +23,7 @@ from arm_client.c_library.prototypes import parameters_of, result_of
 from arm_client.cabi import arguments, call_site
 from arm_client.cabi.last_error import last_error
 from arm_client.session.process import process
+from hbrt.ddr.faults import instruction
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
@@ -46,7 +47,7 @@ class _Host(ctypes.Structure):
         ("version", ctypes.c_uint32),
         ("entry_count", ctypes.c_int32),
         ("entries", ctypes.POINTER(_Entry)),
-        ("site", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("site", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_uint64)),
         ("is_embedded", ctypes.c_int32),
         ("is_over", ctypes.c_int32),
         ("forking", ctypes.c_uint64),
@@ -88,7 +89,7 @@ def connect(address: int) -> None:
     _kept.extend(made)
     for offset, function in zip(functions, made, strict=True):
         ctypes.c_void_p.from_address(address + offset).value = ctypes.cast(function, ctypes.c_void_p).value
-    call_sites.install(host.site)
+    call_sites.install(lambda: host.site(instruction()))
     if host.is_embedded:
         arguments.NULL = "NULL"
         os.environ.pop("PYTHONHOME", None)  # another Python's: this one has ignored it, and what it starts must

@@ -20,7 +20,7 @@ _NO_PROGRAM: Final = (
 LIBRARIES = {"arm_client", "hbrt", "ctypes", "numpy"}
 
 of_c: Callable[[], str] = str
-"""The line of C code that made this thread's call, empty for none: arm_client.c_library sets it."""
+"""The line of C code that made this thread's call, or that faults; empty for none: arm_client.c_library sets it."""
 
 
 _has_callers = False

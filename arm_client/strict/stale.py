@@ -11,6 +11,7 @@ import mmap
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
+from arm_client.cabi import call_site
 from arm_client.strict.report import Mistake
 from hbrt.ddr.faults import no_fault, on_fault
 from hbrt.ddr.layout import PAGE_BYTES
@@ -112,7 +113,9 @@ def _reader(frame: FrameType | None) -> str:
     """``file:line`` of the innermost code that runs; empty when it is the runtime's own."""
     while frame is not None and frame.f_code.co_filename.endswith(("arm_client/strict/stale.py", "hbrt/ddr/faults.py")):
         frame = frame.f_back
-    if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] in _RUNTIME:
+    if frame is None:  # no Python runs below the fault
+        return call_site.of_c()
+    if frame.f_globals.get("__name__", "").partition(".")[0] in _RUNTIME:
         return ""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

@@ -11,6 +11,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <execinfo.h>
 #include <limits.h>
 #include <link.h>
 #include <pthread.h>
@@ -29,7 +30,7 @@ static struct {
   uint32_t version;
   int32_t entry_count;
   struct hbrt_entry *entries;
-  const char *(*site)(void);     /* for Python: where the program made the call of this thread */
+  const char *(*site)(uint64_t); /* for Python: where the program made the call of this thread, or runs */
   int32_t is_embedded;           /* this library started Python */
   _Atomic int32_t is_over;       /* nobody may enter any more */
   _Atomic uint64_t forking;      /* pthread_self() of a thread whose fork Python itself looks after */
@@ -78,11 +79,37 @@ static __thread int gil_before_fork;
 static __thread void *call_site;
 static __thread char site_text[PATH_MAX + 32];
 
-/** `path+0x1234`: the file of the program or library that made this thread's call, and the place in it; "" for none. */
-static const char *site(void) {
+/** Whether an address lies in C's own libraries: what a program calls there is meant to name the program's line. */
+static bool is_c_librarys(void *address) {
+  static const char *const THEIRS[] = {"libc.", "libc-", "libm.", "libstdc++.", "libasan.", "libubsan.", "ld-"};
+  Dl_info found;
+  if (!dladdr(address, &found) || !found.dli_fname) return false;
+  const char *slash = strrchr(found.dli_fname, '/'), *name = slash ? slash + 1 : found.dli_fname;
+  for (size_t at = 0; at < sizeof THEIRS / sizeof *THEIRS; at++)
+    if (strncmp(name, THEIRS[at], strlen(THEIRS[at])) == 0) return true;
+  return false;
+}
+
+/** Behind the instruction of a signal that this thread handles: the program's, when it lies in one of C's libraries. */
+static char *program_at(void *instruction) {
+  void *frames[512];
+  int count = backtrace(frames, sizeof frames / sizeof *frames), at = 0;
+  while (at < count && frames[at] != instruction) at++;
+  if (!is_c_librarys(instruction)) return (char *)instruction + 1;
+  while (at < count && is_c_librarys(frames[at])) at++;
+  return at < count ? frames[at] : (char *)instruction + 1;
+}
+
+/**
+ * `path+0x1234`: the file of the program or library that made this thread's call, and the place in it; "" for none.
+ * Without a call, that of `instruction`, which a signal has come to; 0 for none.
+ */
+static const char *site(uint64_t instruction) {
+  char *behind = call_site;
+  if (!behind && instruction) behind = program_at((void *)(uintptr_t)instruction);
   Dl_info found;
   struct link_map *map = NULL;
-  if (!call_site || !dladdr1((char *)call_site - 1, &found, (void **)&map, RTLD_DL_LINKMAP) || !map) return "";
+  if (!behind || !dladdr1(behind - 1, &found, (void **)&map, RTLD_DL_LINKMAP) || !map) return "";
   char program[PATH_MAX] = "";
   const char *path = map->l_name;
   if (!*path) {
@@ -90,7 +117,7 @@ static const char *site(void) {
     if (length < 0) return "";
     path = program;
   }
-  snprintf(site_text, sizeof site_text, "%s+%#lx", path, (unsigned long)call_site - 1 - map->l_addr);
+  snprintf(site_text, sizeof site_text, "%s+%#lx", path, (unsigned long)behind - 1 - map->l_addr);
   return site_text;
 }
 
@@ -315,6 +342,8 @@ static bool start_here(void) {
 }
 
 static bool start(void) {
+  void *here;
+  backtrace(&here, 1); /* loads what it needs now, not in a signal's handler */
   host.entry_count = hbrt_entry_count;
   host.entries = hbrt_entries;
   host.site = site;

@@ -11,7 +11,7 @@ import pytest
 
 from hbrt.native.files import library
 from tests.limits import PATIENCE_S
-from tests.native.arm.conftest import Compile, Run
+from tests.native.arm.conftest import PROGRAMS, Compile, Run
 
 
 def softmax(*values: float) -> list[float]:
@@ -167,3 +167,23 @@ def test_a_python_program_may_load_the_library_beside_the_client(compiled: Compi
     answer = run(Path(sys.executable), program, library("libhbrt.so"))
     assert answer.returncode == 0, answer.stderr
     assert answer.stderr.count("both.py:9: hbSysFreeMem") == len(answer.stderr.splitlines()) == 1
+
+
+def line_in(program: str, part: str) -> str:
+    """``file:line`` of the first line of a program that has a text."""
+    lines = (PROGRAMS / program).read_text().splitlines()
+    return f"{PROGRAMS / program}:{next(at for at, line in enumerate(lines, 1) if part in line)}"
+
+
+def test_a_stale_read_in_c_is_named(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("stale.c", "-Wno-unused-parameter"), HBRT_CHECK="coherence")
+    assert f"{line_in('stale.c', 'o[1]')} reads byte 4 of the cached block" in answer.stderr
+
+
+def test_a_use_after_free_in_c_is_named_with_its_lines(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("stale.c", "-Wno-unused-parameter"), "past", "late", HBRT_CHECK="memory")
+    assert answer.returncode == -signal.SIGSEGV
+    assert f"use-after-free: {line_in('stale.c', 'input.virAddr)[0]')}: byte 0 of the block" in answer.stderr
+    assert f"allocated at {line_in('row.h', 'hbSysAllocMem(&row->input')}" in answer.stderr
+    assert f"was freed at {line_in('row.h', 'hbSysFreeMem(&row->input')}" in answer.stderr
+    assert "was written past its end: byte 2 behind it" in answer.stderr
