@@ -116,7 +116,7 @@ class CheckedTasks(TaskSlots):
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``, after a check."""
-        submit: Callable[..., int] = super().submit  # type: ignore[safe-super]
+        submit: Callable[..., int] = super().submit
         return submit(*given) if self.checker is None else self.checker.submit(submit, *given)
 
     def wait(self, handle: int, timeout_ms: float) -> int:

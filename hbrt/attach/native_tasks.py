@@ -57,6 +57,7 @@ class NativeWaiters(Waiters):
         self._ffi, self._lib, self._client = module.ffi, module.lib, client
         self._c_wait = module.lib.hbrt_wait
         self.polled = module.ffi.new("int *")
+        self._is_lease_watched = False
         self.only_sleeps = False  # for ever, and the lease is watched
         link.on_fault = self.leave
 
@@ -84,10 +85,6 @@ class NativeWaiters(Waiters):
     def wait_for(self, slot: int, handle: int, timeout_ms: float) -> bool:
         """As ``Waiters.wait_for``."""
         return self.state_at_end(slot, handle, timeout_ms) >= 0
-
-    def sleep_alone(self, slot: int, handle: int) -> bool:  # noqa: ARG002 - the handle has the slot
-        """As ``Waiters.sleep_alone``."""
-        return self._in_c(handle, _EVER, 0) >= 0
 
     def sleep_until_any(self, handles: Iterable[int], ready: Callable[[], bool]) -> None:
         """As ``Waiters.sleep_until_any``."""
@@ -218,40 +215,22 @@ class NativeTasks(DirectTasks):
         serial: int = self._lib.hbrt_client_serial(self._client)
         return serial
 
-    def submit(
-        self,
-        cmd: int,
-        priority: int,
-        core_mask: int,
-        custom_id: int,
-        input_phy: int,
-        input_bytes: int,
-        output_phy: int,
-        output_bytes: int,
-        /,
-    ) -> int:
-        """Queue a task; as ``TaskSlots.submit``."""
-        if self.link.fault or not mark[0]:
-            found = self.refusal(cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes)
-            if found is not None:
-                return self.refuse(*found)
+    def submit(self, *given: int) -> int:
+        """As ``TaskSlots.submit``."""
+        if (self.link.fault or not mark[0]) and (found := self.refusal(*given)) is not None:
+            return self.refuse(*found)
         try:
-            handle: int = self._c_submit(
-                self._client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes, 0
-            )
+            handle: int = self._c_submit(self._client, *given, 0)
             if handle > 0:
                 return handle
         except OverflowError:
-            return self.refuse_unpacked(
-                cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
-            )
+            return self.refuse_unpacked(*given)
         except BaseException:
             # A signal's handler has raised: nobody will ever know this handle.
+            cmd, _, _, _, input_phy, _, output_phy, _ = given
             self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
             raise
-        return self._submit_rarely(
-            handle, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes
-        )
+        return self._submit_rarely(handle, *given)
 
     def _submit_rarely(self, answer: int, *given: int) -> int:
         """Go on with a task that C did not queue, or that no core serves."""

@@ -1,7 +1,7 @@
 """The life of a task on the side of the process that submits it: what direct, relay and remote mode share.
 
 A process leases slots and reserves one for each task. How waiting is done is in hbrt/attach/waiting.py. The modes
-differ in how a task reaches the cores, ``submit``, and in what is done about one that is released early, ``_let_go``.
+differ in how a task reaches the cores, ``_publish``, and in what is done about one that is released early, ``_let_go``.
 
 A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is
 told from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
@@ -9,6 +9,7 @@ told from a foreign one. Calls answer with a status and never raise; ``why`` has
 
 from __future__ import annotations
 
+import struct
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
@@ -21,12 +22,13 @@ from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import submission, wake_targets
 from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, make
-from hbrt.mailbox.submission import Refusal
+from hbrt.mailbox.submission import UNSERVED, Refusal
 from hbrt.mailbox.table import (
     ANSWER_OFFSET,
     FIRST_END,
     RESULT,
     RPC_ALIGNMENT,
+    SUBMISSION,
     Actor,
     Answer,
     Mailbox,
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import MutableSequence
 
     from hbrt.attach.link import Link
+    from hbrt.mailbox.wake_targets import Targets
 
 SLOTS_AT_ONCE = 64
 # Plain integers: comparing with a member of an enum costs a call.
@@ -89,6 +92,20 @@ class TaskSlots(ABC):
 
     # -- what the modes do ----------------------------------------------------------------------------------------
 
+    @abstractmethod
+    def _publish(self, slot: int, handle: int, request: bytes) -> int:
+        """Note the handle of a task in ``handles`` and hand the task over; 0, or a status, and the slot is not in use.
+
+        Args:
+            slot: A reserved slot.
+            handle: The task's handle.
+            request: Its fields, as ``SUBMISSION`` packs them.
+        """
+
+    def _is_served(self, targets: Targets) -> bool:
+        """Whether a core may run a task of these targets."""
+        return wake_targets.is_served(self.map, targets)
+
     def _let_go(self, slot: int, handle: int) -> None:  # noqa: ARG002 - other modes need it
         """Cancel a released task that is queued, or let a running one finish and have its slot back then."""
         self.drop(slot)
@@ -102,31 +119,44 @@ class TaskSlots(ABC):
 
     # -- submit -------------------------------------------------------------------------------------------------
 
-    @abstractmethod
-    def submit(
-        self,
-        cmd: int,
-        priority: int,
-        core_mask: int,
-        custom_id: int,
-        input_phy: int,
-        input_bytes: int,
-        output_phy: int,
-        output_bytes: int,
-        /,
-    ) -> int:
-        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued. All are plain integers.
+    def submit(self, *given: int) -> int:
+        """Queue a task; returns its handle (> 0), or a status (< 0) and nothing was queued.
 
         Args:
-            cmd: Command number, 0..0xffff.
-            priority: 0..255, larger first.
-            core_mask: 0 for any core, or bit i for core i.
-            custom_id: Smaller first among equal priorities.
-            input_phy: Physical address of the input block; 0 with 0 bytes for none.
-            input_bytes: Its size.
-            output_phy: As input_phy, of the output block.
-            output_bytes: Its size.
+            given: Plain integers: command number, 0..0xffff; priority, 0..255, larger first; core mask, 0 for any core,
+                or bit i for core i; customId, smaller first among equal priorities; physical address and size of the
+                input block, zeros for none; those of the output block.
         """
+        cmd, priority, core_mask, custom_id, *blocks = given
+        targets, known, us = self.targets.get(core_mask), self.known, self.client_id
+        if (
+            targets is None
+            or self.link.fault
+            or not mark[0]
+            or known.get(blocks[0], -1) < blocks[1]
+            or known.get(blocks[2], -1) < blocks[3]
+        ):
+            if (found := self.refusal(*given)) is not None:
+                return self.refuse(*found)
+            targets = self.targets[core_mask]
+        if not self._is_served(targets):
+            return self.refuse(*UNSERVED)
+        self._sequence = max(monotonic_ns(), self._sequence + 1)
+        try:
+            request = SUBMISSION.pack(self._sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)
+        except struct.error:
+            return self.refuse_unpacked(*given)
+        slot = self.reserve()
+        if slot < 0:
+            return slot
+        self._serial += 1
+        handle = make(us, self._serial, slot)
+        try:
+            return self._publish(slot, handle, request) or handle
+        except BaseException:
+            if self.handles[slot] == handle:
+                self.release(handle)  # a signal's handler has raised: nobody will ever know this handle
+            raise
 
     def remember_block(self, phy_addr: int, size_bytes: int) -> None:
         """Note a block of this process, so that a submission need not look it up."""
@@ -253,11 +283,7 @@ class TaskSlots(ABC):
         if mm[at] >= _DONE:
             if waiters.choice.measures:
                 waiters.measure(slot)
-        elif not (
-            waiters.sleep_alone(slot, handle)
-            if timeout_ms <= 0 and not waiters.polls
-            else waiters.wait_for(slot, handle, timeout_ms)
-        ):
+        elif not waiters.wait_for(slot, handle, timeout_ms):
             return self._why_not_ended(timeout_ms)
         if handles[slot] != handle:
             return self.refuse_handle(handle)  # another thread released it meanwhile; the slot may be in use again

@@ -17,7 +17,7 @@ import select
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from os import eventfd_read, eventfd_write
+from os import eventfd_write
 from time import monotonic_ns
 from typing import TYPE_CHECKING
 
@@ -69,14 +69,12 @@ class Waiters:
         self._sleeps_at = layout.client(link.client_id) + CLIENT_SLEEPS
         self._map[self._sleeps_at] = polls and not self.polls
         self._fence = Fence()
-        self._fence_in, self._fence_out = self._fence.enter, self._fence.leave
         self._epoll = select.epoll()
         self._poll = self._epoll.poll
         self._is_selectable = self._epoll.fileno() < FD_SETSIZE
         self._epoll.register(link.doorbell, select.EPOLLIN | select.EPOLLET)
         self._lease_fd = link.lease.fileno()
         self._epoll.register(self._lease_fd, select.EPOLLIN)
-        self._is_lease_watched = False
         self._watched: dict[int, Callable[[], None]] = {}
         self._leader: dict[int, object] = {}  # under 0: who leads
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
@@ -134,8 +132,6 @@ class Waiters:
         choice = self.choice
         if choice.polls:
             has_ended = self._poll_for(slot, handle, _deadline(timeout_ms))
-        elif timeout_ms <= 0:
-            has_ended = self.sleep_alone(slot, handle)
         else:
             has_ended = self._sleep(self._end_of(slot, handle), _deadline(timeout_ms))
         if has_ended and self.polls:  # else the board may have gone, and its memory with it
@@ -217,48 +213,6 @@ class Waiters:
             if self._followers and not self._leader:
                 self._hand_over()
 
-    def sleep_alone(self, slot: int, handle: int) -> bool:  # noqa: C901, PLR0912 - the hot path, as in hbrt.attach.tasks
-        """``_sleep`` for one task and no time limit, when nobody else waits: the shortest way to sleep."""
-        mm, asleep_at, doorbell = self._map, self._asleep_at, self._link.doorbell
-        at, handles = self._states + slot, self._handles
-        me, leader = object(), self._leader
-        try:
-            if self._followers or leader.setdefault(0, me) is not me:
-                return self._sleep(self._end_of(slot, handle), None)
-            if not self._is_lease_watched:
-                self._link.watch_lease()
-                self._is_lease_watched = True
-            while mm[at] < _DONE and handles[slot] == handle and not self._link.fault:
-                mm[asleep_at] = 1
-                try:
-                    self._fence_in(False)
-                finally:  # Fence.full, inlined: the hot path
-                    try:  # noqa: SIM105
-                        self._fence_out()
-                    except RuntimeError:
-                        pass
-                if self._followers:
-                    self._wake_followers()  # after the flag: a core that did not see it has ended its task by now
-                if mm[at] < _DONE:
-                    try:
-                        eventfd_read(doorbell)
-                    except InterruptedError:
-                        continue  # a signal, whose handler has run: unlike other calls, this one is not taken up again
-                if mm[at] >= _DONE:
-                    break  # in place of the loop's own look
-                if mm[self._asked_at]:
-                    self._tell()
-        finally:
-            try:
-                if leader[0] is me:
-                    mm[asleep_at] = 0
-                    del leader[0]
-            except KeyError:
-                pass
-            if self._followers and not leader:
-                self._hand_over()
-        return mm[at] >= _DONE or handles[slot] != handle
-
     def _lead(self, ready: Callable[[], bool], deadline: float | None) -> bool:
         mm, asleep_at, link = self._map, self._asleep_at, self._link
         try:
@@ -266,7 +220,7 @@ class Waiters:
                 mm[asleep_at] = 1
                 self._fence.full()
                 if self._followers:
-                    self._wake_followers()  # after the flag, as in sleep_alone
+                    self._wake_followers()  # after the flag: a core that did not see it has ended its task by now
                 if mm[self._asked_at]:
                     self._tell()
                 if (is_ready := ready()) or link.fault:

@@ -63,10 +63,7 @@ def is_served(mm: mmap.mmap, wanted: Targets) -> bool:
 
 
 def ring(mm: mmap.mmap, wanted: Targets) -> Served:
-    """Ring the core that a task which has just become READY needs, if it needs one.
-
-    ``DirectTasks.submit`` has these lines inlined; tests/hbrt/attach/test_ring_rule.py holds both to the schedule.
-    """
+    """Ring the core that a task which has just become READY needs, if it needs one."""
     bell, offline = -1, 0
     for activity, its_bell in wanted.bells:
         doing = mm[activity]

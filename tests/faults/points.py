@@ -41,11 +41,11 @@ _COLLECT, _CLAIM, _RUN, _ANSWER, _WAIT = (
     f"dsp_server.core.loop:Core._{name}" for name in ("collect", "claim", "run", "answer", "wait")
 )
 _OP = "tests.faults.ops:gated"
-_SUBMIT = "hbrt.attach.tasks:DirectTasks.submit"
+_SUBMIT, _PUBLISH = "hbrt.attach.task_slots:TaskSlots.submit", "hbrt.attach.tasks:DirectTasks._publish"
 _AWAIT, _CANCEL, _FORGET, _RELEASE, _MORE = (
     f"hbrt.attach.task_slots:TaskSlots.{name}" for name in ("wait", "_cancel", "_forget", "release", "lease_more")
 )
-_SLEEP = "hbrt.attach.waiting:Waiters.sleep_alone"
+_SLEEP = "hbrt.attach.waiting:Waiters._lead"
 _LINK, _BLOCKS = "hbrt.attach.link:LocalLink", "arm_client.memory.blocks:Blocks"
 _HELLO, _ALLOC, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",
@@ -93,20 +93,20 @@ POINTS = [
     Point("client", "A03", "attach: has its descriptors", f"{_LINK}.__init__", "self.ddr = Ddr("),
     Point("client", "M01", "alloc: about to ask", f"{_BLOCKS}.alloc", "phy_addr = self._link.request("),
     Point("client", "M02", "alloc: has the address", f"{_BLOCKS}.alloc", "block = self._adopt("),
-    Point("client", "S01", "submit: a slot is taken", _SUBMIT, "sequence = monotonic_ns()"),
-    Point("client", "S02", "submit: the record is about to be written", _SUBMIT, "SUBMISSION.pack_into("),
-    Point("client", "S03", "submit: the record is written", _SUBMIT, "] = _READY"),
-    Point("client", "S04", "submit: READY, not announced", _SUBMIT, "for announced in announced_at"),
-    Point("client", "S05", "submit: announced, nobody rung", _SUBMIT, "doorbell, offline = -1, 0"),
-    Point("client", "S06", "submit: about to ring", _SUBMIT, "eventfd_write(doorbell, 1)"),
+    Point("client", "S01", "submit: a slot is taken", _SUBMIT, "self._serial += 1"),
+    Point("client", "S02", "submit: the record is about to be written", _PUBLISH, "] = request"),
+    Point("client", "S03", "submit: the record is written", _PUBLISH, "] = State.READY"),
+    Point("client", "S04", "submit: READY, not announced", _PUBLISH, "for announced in targets"),
+    Point("client", "S05", "submit: announced, nobody rung", _PUBLISH, "served = wake_targets.ring("),
+    Point("client", "S06", "submit: rung", _PUBLISH, "if served is Served.LATER"),
     Point("client", "X01", "cancel: about to take the lock", _CANCEL, "if refusal := lock.try_acquire("),
     Point("client", "X02", "cancel: the lock is taken", _CANCEL, "if mailbox.state(slot)", has_lock=True),
     Point("client", "X03", "cancel: the answer is written", _CANCEL, "mailbox.move(", has_lock=True),
     Point("client", "X04", "cancel: CANCELLED, the lock still held", _CANCEL, "return True", has_lock=True),
     Point("client", "W01", "wait: about to say that it sleeps", _SLEEP, "mm[asleep_at] = 1"),
-    Point("client", "W02", "wait: said so, about to look once more", _SLEEP, "if mm[at] < _DONE:"),
-    Point("client", "W03", "wait: about to sleep", _SLEEP, "eventfd_read(doorbell)"),
-    Point("client", "W04", "wait: woken", _SLEEP, "if self._followers:"),
+    Point("client", "W02", "wait: said so, about to look once more", _SLEEP, "if (is_ready := ready())"),
+    Point("client", "W03", "wait: about to sleep", _SLEEP, "for fd, _ in self._poll("),
+    Point("client", "W04", "wait: woken", _SLEEP, "if fd == self._lease_fd"),
     Point("client", "W05", "wait: about to read the result", _AWAIT, "return 0 if mm[at] == _DONE"),
     Point("client", "R01", "release: about to let the handle go", _FORGET, "self.handles[slot] = 0"),
     Point("client", "R02", "release: about to empty the slot", _RELEASE, "mm[at] = _EMPTY"),

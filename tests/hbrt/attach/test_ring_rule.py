@@ -16,6 +16,7 @@ from dsp_server.relay.dispatch import RelayDispatcher, Result
 from hbrt.attach.tasks import DirectTasks
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
+from hbrt.mailbox import wake_targets
 from hbrt.mailbox.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, cores_to_wake, eligible_cores
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
@@ -102,18 +103,17 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, kind: type[DirectT
 
 def test_interrupted_call_does_not_stop_the_next_one(link: FakeLink, monkeypatch: pytest.MonkeyPatch) -> None:
     tasks = DirectTasks(link)  # type: ignore[arg-type]
-    fence_in = tasks._fence_in
+    link.mailbox.claim_lock.initialise()
 
-    def interrupted(is_patient: bool) -> bool:  # noqa: FBT001 - as of a lock
-        fence_in(is_patient)
+    def interrupted(*_: object) -> None:
         raise KeyboardInterrupt  # as by the handler of a signal that comes now
 
     with monkeypatch.context() as patched:
-        patched.setattr(tasks, "_fence_in", interrupted)
+        patched.setattr(wake_targets, "ring", interrupted)
         with pytest.raises(KeyboardInterrupt):
             tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)
-    assert tasks._fence_in(blocking=False)
-    tasks._fence_out()
+    assert tasks.live_handles() == []
+    assert tasks.release(tasks.submit(0x1000, 0, 0, 0, 0, 0, 0, 0)) == 0
     tasks.close()
 
 
