@@ -82,7 +82,6 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
   struct frame frame;
   volatile int32_t result = 0;
   frame.outer = hbrt_dsp_frame;
-  frame.is_in_runtime = 0;
   if (setjmp(frame.env) == 0) {
     hbrt_dsp_failure[0] = 0;
     hbrt_dsp_frame = &frame;
@@ -123,12 +122,10 @@ static int is_there(const char *function) {
 static const struct hbrt_dsp_calls *enter(void) {
   if (hbrt_dsp_raised) leave_image();
   hbrt_dsp_settle();
-  if (hbrt_dsp_frame != NULL) hbrt_dsp_frame->is_in_runtime++;
   return hbrt_dsp_now;
 }
 
 static void leave(void) {
-  if (hbrt_dsp_frame != NULL) hbrt_dsp_frame->is_in_runtime--;
   if (hbrt_dsp_raised) leave_image();
 }
 

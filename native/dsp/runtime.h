@@ -40,7 +40,6 @@ struct hbrt_dsp_calls {
 /* A function of the image under way: where the runtime goes on when one of its calls ends it. */
 struct frame {
   struct frame *outer;
-  int is_in_runtime;
   jmp_buf env;
 };
 

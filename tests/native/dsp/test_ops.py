@@ -118,6 +118,9 @@ def test_what_an_op_left_is_found_with_its_lines(build: Build) -> None:
     with private_board(build(SOURCE, *WARNINGS), cores=1) as board:
         misbehave(board, "LEAVE", board.alloc(64))
         found = {one["kind"]: one["text"] for one in board.status()["findings"]}
+        misbehave(board, "BY_POINTER")
+        texts = " ".join(one["text"] for one in board.status()["findings"])
+    assert f"from {SOURCE}:{line_of('return allocate(tm')}. Free it" in texts
     assert f"{SOURCE}:{line_of('(tm, 64, XV_MEM_BANK')}" in found["tcm-left"]
     assert f"{SOURCE}:{line_of('IDMA_COPY(handle, output, tile')}" in found["dma-left"]
 

@@ -58,7 +58,7 @@ int box(void *input, void *output, void *tm) {
   return idma_buffer_status();
 }
 
-enum { ASIDE, NO_ADDRESS, ABORT, DIVISION, STACK, LIBC, VALUE, HANDLE, UNCHECKED, LOOP, EXIT, SAY, LEAVE, TILES, FORK, OVERRUN, OWN_INPUT, EARLY };
+enum { ASIDE, NO_ADDRESS, ABORT, DIVISION, STACK, LIBC, VALUE, HANDLE, UNCHECKED, LOOP, EXIT, SAY, LEAVE, TILES, FORK, OVERRUN, OWN_INPUT, EARLY, BY_POINTER };
 
 static int write_at(volatile int *place, int value) { return *place = value; }
 
@@ -112,6 +112,10 @@ static int way(int which, void *input, void *output, xvTileManager *tm) {
       while (idma_desc_done(handle) != 1) {
       }
       return xvFreeBuffer(tm, tile);
+    case BY_POINTER: {
+      void *(*volatile allocate)(xvTileManager *, int32_t, int32_t, int32_t) = xvAllocateBuffer;
+      return allocate(tm, 64, XV_MEM_BANK_COLOR_1, 64) == NULL;
+    }
     default: return 0;
   }
 }
