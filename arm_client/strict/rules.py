@@ -10,7 +10,7 @@ from bisect import bisect_right
 from typing import NamedTuple
 
 from hbrt.ddr.layout import PAGE_BYTES
-from hbrt.mailbox.table import PRIORITY_PREEMPT
+from hbrt.mailbox.table import PRIORITY_URGENT
 from hbrt.protocol.control import POINTS, READS, WRITES
 from hbrt.types import HB_DSP_RPC_CMD_PING
 
@@ -110,7 +110,7 @@ def words(raw: memoryview) -> list[tuple[int, int]]:
 
 def are_never_at_once(new: TaskFootprint, old: TaskFootprint) -> bool:
     """Whether one core runs both tasks, one after the other: a new one that interrupts would begin in the middle."""
-    interrupts = new.priority == PRIORITY_PREEMPT > old.priority
+    interrupts = new.priority >= PRIORITY_URGENT and new.priority > old.priority
     return new.cores == old.cores and new.cores.bit_count() == 1 and not interrupts
 
 

@@ -48,6 +48,7 @@ from hbrt.mailbox.schedule import (
     ASLEEP,
     LOOKING,
     PRIORITY_PREEMPT,
+    PRIORITY_URGENT,
     RUNNING,
     STALLED,
     Entry,
@@ -135,10 +136,11 @@ class Core:
         self._urgent_doorbell = urgent_doorbell
         self._listen = listen
         self._main_thread = 0
-        self._is_in_op = self._is_nested = False
+        self._is_in_op = False
+        self._depth = 0  # how many ops are interrupted
         self._priority = 0  # of the task that runs
         self._nested_cycles = 0
-        self._spare_engines: Engines | None = None  # for the op that interrupts
+        self._spare_engines: list[Engines] = []  # for ops that interrupt, by depth
         self._spinner, self._polls = Spinner(), True
         self._fence = Fence()
         # Its halves, for the hot lines. No signal handler interrupts them: the process's handler returns outside an op.
@@ -304,7 +306,7 @@ class Core:
     def _await_lock(self, refusal: int) -> bool:
         """Take the claim lock; False when this core is stopping, or has waited too long inside another op."""
         try:
-            self._claim_lock.acquire_slowly(refusal, None if self._is_nested else lambda: self.is_stopping)
+            self._claim_lock.acquire_slowly(refusal, None if self._depth else lambda: self.is_stopping)
         except ClaimLockHeldError:
             return False
         return True
@@ -435,31 +437,33 @@ class Core:
         signal.pthread_kill(self._main_thread, PREEMPT_SIGNAL)
 
     def _preempt(self) -> None:
-        """Run a task of priority 255 in the middle of an op of lower priority, which then continues.
+        """Run an urgent task (priority 254 or 255) in the middle of an op of lower priority, which then continues.
 
         A signal calls this between two bytecodes of the main thread; a long call into C ends first. The interrupting op
-        has its own TCM, iDMA engine and cycle counter. The depth is 1: no task interrupts it.
+        has its own TCM, iDMA engine and cycle counter. One of 255 also interrupts one of 254 that interrupts another.
         """
         # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
-        while self._own[0] and self._is_in_op and not self._is_nested and self._priority != PRIORITY_PREEMPT:
-            if self._best_priority() != PRIORITY_PREEMPT:
-                return
-            if not self._run_nested():
-                return  # no claim: the next heartbeat rescans
+        while self._own[0] and self._is_in_op and self._priority < PRIORITY_PREEMPT:
+            least = max(PRIORITY_URGENT, self._priority + 1)
+            if self._best_priority() < least or not self._run_nested(least):
+                return  # with no claim, the next heartbeat rescans
 
-    def _run_nested(self) -> bool:
-        """Run one urgent task inside the running op; False when none could be claimed."""
+    def _run_nested(self, least: int) -> bool:
+        """Run one task of a priority inside the running op; False when none could be claimed."""
         context = self._context
         before = (self._claim_ns, context.task, context.client_id, context.map_failure, self._priority)
         mappings, context.mappings = context.mappings, []
         engines = self.engines
-        self._is_in_op, self._is_nested = False, True
-        spare = self._spare_engines or make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter())
-        self._spare_engines = spare
+        self._is_in_op = False
+        if len(self._spare_engines) == self._depth:
+            spare = make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter())
+            self._spare_engines.append(spare)
+        spare = self._spare_engines[self._depth]
+        self._depth += 1
         cycles_before, busy_ns_before = spare.counter.cycles, self._busy_ns
         self.use_engines(*spare)
         try:
-            slot = self._claim(-PRIORITY_PREEMPT)
+            slot = self._claim(-least)
             if slot >= 0:
                 self._run(slot)
         finally:
@@ -468,7 +472,8 @@ class Core:
             self.use_engines(*engines)
             self._claim_ns, context.task, context.client_id, context.map_failure, self._priority = before
             context.mappings = mappings
-            self._is_in_op, self._is_nested = True, False
+            self._depth -= 1
+            self._is_in_op = True
             self._map[self._activity] = RUNNING
         return slot >= 0
 
@@ -495,7 +500,7 @@ class Core:
         self._tasks += 1
         self._busy_ns += done_ns - start_ns
         # Before the owner wakes: its next submission then finds a core that is LOOKING, and rings nobody.
-        mm[self._activity] = RUNNING if self._is_nested else LOOKING
+        mm[self._activity] = RUNNING if self._depth else LOOKING
         self._fence_in()
         self._fence_out()
         asleep = owner * CLIENT_RECORD_BYTES

@@ -120,7 +120,7 @@ class NativeCore(Core):
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_what_it_said(text))
-        answered = self._c_answer(self._core, slot, result, start_ns, done_ns, spent_cycles, self._is_nested)
+        answered = self._c_answer(self._core, slot, result, start_ns, done_ns, spent_cycles, self._depth > 0)
         if answered > 0:
             return
         if answered == _UNRUNG:

@@ -18,7 +18,7 @@ from hbrt.ddr.layout import (
     SLOT_RECORD_BYTES,
 )
 from hbrt.mailbox.handle import slot_of
-from hbrt.mailbox.schedule import PRIORITY_PREEMPT
+from hbrt.mailbox.schedule import PRIORITY_URGENT
 from hbrt.mailbox.submission import MOST_CMD, MOST_PRIORITY, UNSERVED, number_refusal
 from hbrt.mailbox.table import REQUEST, Actor, Answer, Request, State
 from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
@@ -99,7 +99,7 @@ class RelayDispatcher:
         for announced in wanted.announced:
             mm[announced + slot] = 1
         self._unlock(mutex)  # the unlock is the memory fence too
-        if ring(mm, wanted) is Served.LATER and priority == PRIORITY_PREEMPT:
+        if ring(mm, wanted) is Served.LATER and priority >= PRIORITY_URGENT:
             ring_urgently(wanted)
         return Result.QUEUED
 

@@ -9,7 +9,7 @@ from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.mailbox import wake_targets
 from hbrt.mailbox.submission import UNSERVED
-from hbrt.mailbox.table import ORDER, PRIORITY_PREEMPT, State
+from hbrt.mailbox.table import ORDER, PRIORITY_URGENT, State
 from hbrt.mailbox.wake_targets import Served
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class DirectTasks(TaskSlots):
             mm[announced + slot] = 1
         self._fence.full()
         served = wake_targets.ring(mm, targets)
-        if served is Served.LATER and priority == PRIORITY_PREEMPT:
+        if served is Served.LATER and priority >= PRIORITY_URGENT:
             wake_targets.ring_urgently(targets)
         elif served is Served.NEVER and self._cancel(slot):  # one that has started meanwhile did claim it
             self.release(handle)

@@ -1,7 +1,7 @@
 """The order of tasks and nothing else: who runs next, and whom to wake for it.
 
 Of the tasks that a core may run, the next is the one with
-1. the higher priority (0..255; 255 is PREEMPT: it also interrupts a running op of a lower one, see core.py);
+1. the higher priority (0..255; 254 and 255, PREEMPT, also interrupt a running op of a lower one, see core/loop.py);
 2. then the smaller customId (signed 64-bit);
 3. then the earlier submission (unsigned 64-bit sequence number).
 A core mask has bit i set for core i; mask 0 is ANY. An ANY task goes to whichever core is free first, and
@@ -35,6 +35,7 @@ OF_ITS_OWNER: Final = 1 << MAX_CORES
 """Core mask of a task that no core may claim: its program runs it itself."""
 ANY_CORE: Final = 0
 PRIORITY_PREEMPT: Final = table.PRIORITY_PREEMPT
+PRIORITY_URGENT: Final = table.PRIORITY_URGENT
 
 ASLEEP: Final = ACTIVITY_ASLEEP
 LOOKING: Final = ACTIVITY_LOOKING

@@ -44,6 +44,7 @@ class State(IntEnum):
 FIRST_END = State.DONE
 RPC_ALIGNMENT = 8  # of a block that a task names
 PRIORITY_PREEMPT = 255  # the highest: it interrupts a running op of a lower one
+PRIORITY_URGENT = 254  # it interrupts a running op of a lower one as well
 
 
 class Actor(IntEnum):

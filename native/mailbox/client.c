@@ -243,7 +243,7 @@ int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t 
     for (uint32_t core = 0; core < file->at.core_count; core++)
         if (hbrt_may_run(core, (uint32_t)core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
     hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
-    if (ring_core(client, (uint32_t)core_mask, priority == HBRT_PREEMPT) || !take_back(client, slot)) return (int64_t)handle;
+    if (ring_core(client, (uint32_t)core_mask, priority >= HBRT_URGENT) || !take_back(client, slot)) return (int64_t)handle;
     hbrt_release(client, (int64_t)handle);
     return HBRT_UNSERVED;
 }

@@ -1,4 +1,4 @@
-"""Priority 255 interrupts the op that runs, once deep, and leaves it as it was."""
+"""Priorities 254 and 255 interrupt what is below them, and leave it as it was."""
 
 from __future__ import annotations
 
@@ -51,9 +51,29 @@ def test_255_runs_inside_an_op_and_leaves_it_unharmed(dsp_board: Board) -> None:
 
 
 @image
-def test_254_waits(dsp_board: Board) -> None:
+def test_255_interrupts_254_which_interrupts_what_is_below(dsp_board: Board) -> None:
+    with (
+        long_task(dsp_board, priority=253) as (low, end_low, _),
+        long_task(dsp_board, priority=254) as (middle, end_middle, _),
+        dsp_board.alloc(8) as stamped,
+    ):
+        dsp_board.call(STAMP, None, stamped, priority=255, timeout=PATIENCE_S)
+        same = dsp_board.submit(STAMP, None, stamped, priority=254)
+        with pytest.raises(TimeoutError):
+            same.result(0.2)
+        assert not middle.done()
+        end_middle()
+        middle.result(PATIENCE_S)
+        same.result(PATIENCE_S)  # inside the lowest, as the one before
+        assert not low.done()
+        end_low()
+        low.result(PATIENCE_S)
+
+
+@image
+def test_253_waits(dsp_board: Board) -> None:
     with long_task(dsp_board) as (task, end, output), dsp_board.alloc(8) as stamped:
-        waiting = dsp_board.submit(STAMP, None, stamped, priority=254)
+        waiting = dsp_board.submit(STAMP, None, stamped, priority=253)
         with pytest.raises(TimeoutError):
             waiting.result(0.2)
         end()
