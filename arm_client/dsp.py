@@ -121,9 +121,9 @@ def _rpc_slow(task: Any, input: Any, output: Any, ctrl: Any) -> None:
 def _tell_forgotten_command(cmd: int) -> None:
     """A program that lists commands, or pings, has no input; one that forgot its command would take it for an op."""
     from arm_client.cabi.call_site import call_site
-    from arm_client.cabi.say import warn
+    from arm_client.cabi.say import warn_once
 
-    warn("%s: %s Set ctrl.rpcCmd to the op's command.", call_site(), _NO_OPS[cmd])
+    warn_once(f"{call_site()}: {_NO_OPS[cmd]} Set ctrl.rpcCmd to the op's command.")
 
 
 def hbDSPWaitTaskDone(task: hbDSPTask_t, timeout: int) -> int:
