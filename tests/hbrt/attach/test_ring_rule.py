@@ -17,7 +17,15 @@ from hbrt.attach.tasks import DirectTasks
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, SLOT_COUNT
 from hbrt.mailbox import wake_targets
-from hbrt.mailbox.schedule import ASLEEP, LOOKING, PRIORITY_PREEMPT, RUNNING, cores_to_wake, eligible_cores
+from hbrt.mailbox.schedule import (
+    ASLEEP,
+    LOOKING,
+    PRIORITY_PREEMPT,
+    PRIORITY_URGENT,
+    RUNNING,
+    cores_to_wake,
+    eligible_cores,
+)
 from hbrt.mailbox.table import REQUEST, Mailbox, State
 from hbrt.protocol.relay import SUBMIT, SUBMIT_HEAD
 from hbrt.status import Status
@@ -71,7 +79,7 @@ def link(request: pytest.FixtureRequest) -> Iterator[FakeLink]:
 
 
 @pytest.mark.parametrize("kind", TASKS)
-@pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
+@pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
 def test_submitter_rings_as_the_schedule_says(link: FakeLink, kind: type[DirectTasks], priority: int) -> None:
     tasks = kind(link)  # type: ignore[arg-type]
     cores = link.core_count
@@ -91,7 +99,7 @@ def test_submitter_rings_as_the_schedule_says(link: FakeLink, kind: type[DirectT
             assert link.mailbox.slots_in(State.READY) == []
             continue
         assert handle > 0
-        is_preempting = priority == PRIORITY_PREEMPT and set(eligible) <= {RUNNING, OFFLINE}
+        is_preempting = priority >= PRIORITY_URGENT and set(eligible) <= {RUNNING, OFFLINE}
         assert urgent == (eligible_cores(mask, cores) if is_preempting else ())
         (slot,) = link.mailbox.slots_in(State.READY)
         told = [core for core in range(cores) if link.ddr.map[link.ddr.layout.announced(core) + slot]]
@@ -142,7 +150,7 @@ def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatc
     tasks.close()
 
 
-@pytest.mark.parametrize("priority", [0, PRIORITY_PREEMPT])
+@pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
 def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
     peers: Any = {3: SimpleNamespace(client=CLIENT)}
     dispatcher, cores, slot = RelayDispatcher(link, peers, lambda: False), link.core_count, 7  # type: ignore[arg-type]
@@ -157,7 +165,7 @@ def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None
         result = dispatcher.dispatch(SUBMIT.pack(SUBMIT_HEAD, 3, slot, *request))
         eligible = [activity[core] for core in eligible_cores(mask, cores)]
         assert link.rung(link.core_doorbells) == cores_to_wake(mask, activity), (mask, activity)
-        is_preempting = priority == PRIORITY_PREEMPT and set(eligible) <= {RUNNING, OFFLINE} and RUNNING in eligible
+        is_preempting = priority >= PRIORITY_URGENT and set(eligible) <= {RUNNING, OFFLINE} and RUNNING in eligible
         assert link.rung(link.urgent_bells) == (eligible_cores(mask, cores) if is_preempting else ())
         told = [core for core in range(cores) if mm[layout.announced(core) + slot]]
         if all(doing == OFFLINE for doing in eligible):

@@ -1,7 +1,9 @@
-"""Images in C, compiled once a test process."""
+"""Images in C, each compiled once a run."""
 
 from __future__ import annotations
 
+import fcntl
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -21,22 +23,30 @@ Build = Callable[..., Path]
 
 @pytest.fixture(scope="session")
 def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """``build(source, *flags)``: the image that ``hbrt cc --dsp`` makes of a source, a path or text of C."""
+    """``build(source, *flags)``: the image that ``hbrt cc --dsp`` makes of a source, a path or text of C.
+
+    The processes of a run share what the first one has made.
+    """
     if shutil.which("cc") is None:
         pytest.skip("no C compiler is here")
-    made: dict[tuple[str | Path, ...], Path] = {}
+    base = tmp_path_factory.getbasetemp()
+    shared = (base.parent if base.name.startswith("popen-") else base) / "dsp-images"
 
     def image(source: str | Path, *flags: str, suffix: str = ".c") -> Path:
-        if (source, *flags) not in made:
-            folder = tmp_path_factory.mktemp("image")
-            path = source if isinstance(source, Path) else folder / f"image{suffix}"
-            if isinstance(source, str):
-                path.write_text(source)
-            standard = "-std=gnu++17" if is_cpp(str(path)) else "-std=gnu11"
-            command = [sys.executable, "-m", "hbrt", "cc", "--dsp", standard, str(path), *flags]
-            subprocess.run([*command, "-o", str(folder / "image.so")], check=True)
-            made[source, *flags] = folder / "image.so"
-        return made[source, *flags]
+        folder = shared / hashlib.sha256(repr((source, flags, suffix)).encode()).hexdigest()[:16]
+        folder.mkdir(parents=True, exist_ok=True)
+        made = folder / "image.so"
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not made.exists():
+                path = source if isinstance(source, Path) else folder / f"image{suffix}"
+                if isinstance(source, str):
+                    path.write_text(source)
+                standard = "-std=gnu++17" if is_cpp(str(path)) else "-std=gnu11"
+                command = [sys.executable, "-m", "hbrt", "cc", "--dsp", standard, str(path), *flags]
+                subprocess.run([*command, "-o", str(folder / "image.new")], check=True)
+                (folder / "image.new").rename(made)
+        return made
 
     return image
 
