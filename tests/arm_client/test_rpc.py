@@ -16,6 +16,7 @@ import pytest
 
 import arm_client as hb
 from arm_client import OpFailedError, private_board
+from arm_client.cabi import say
 from hbrt.ddr.layout import DDR_BASE
 
 if TYPE_CHECKING:
@@ -458,8 +459,10 @@ class TestFramework:
         self,
         chip: Chip,
         caplog: pytest.LogCaptureFixture,
+        monkeypatch: pytest.MonkeyPatch,
         by_reference: bool,  # noqa: FBT001
     ) -> None:
+        monkeypatch.setattr(say, "_said", set())  # once a line is enough
         task, ctrl, output = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam(), chip.mem(4096)
         hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
         how: Any = ctypes.byref(ctrl) if by_reference else ctrl
