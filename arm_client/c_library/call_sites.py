@@ -12,9 +12,10 @@ import shutil
 import socket
 import subprocess
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from arm_client.cabi import call_site
+from hbrt.attach import wait_sites
 from hbrt.board.forked import in_child
 
 _PROGRAMS = ("llvm-symbolizer", "addr2line")  # binutils' names a wrong file for functions of headers, to 2.40 at least
@@ -40,8 +41,10 @@ class CallSites:
     def __call__(self) -> str:
         """``file.c:12``, or ``program+0x1234``; empty when this thread is not in C code."""
         address = self._address()
-        if not address:
-            return ""
+        return self.line_of(address) if address else ""
+
+    def line_of(self, address: bytes) -> str:
+        """``file.c:12``, or ``program+0x1234``, of ``path+0x1234``."""
         found = self._known.get(address)
         if found is None:
             with self._lock:
@@ -124,6 +127,13 @@ class Symbolizer:
             self._process.wait()
 
 
-def install(address: Callable[[], bytes | None]) -> None:
-    """Have messages name the lines of a C program."""
-    call_site.of_c = CallSites(address)
+def install(address: Callable[[], bytes | None], waits: Callable[[], Iterable[tuple[int, bytes]]]) -> None:
+    """Have messages and ``hbrt why`` name the lines of a C program.
+
+    Args:
+        address: As of ``CallSites``.
+        waits: The task's handle and the place of each thread that waits.
+    """
+    sites = CallSites(address)
+    call_site.of_c = sites
+    wait_sites.of_c = lambda: [(handle, sites.line_of(place)) for handle, place in waits()]

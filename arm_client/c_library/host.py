@@ -13,7 +13,7 @@ import os
 import sys
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -27,7 +27,7 @@ from hbrt.ddr.faults import instruction
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 1
+VERSION = 2
 _EXPECTED = frozenset({0, int(Status.HB_DSP_TIMEOUT), int(Status.HB_DNN_TIMEOUT)})
 
 
@@ -56,6 +56,7 @@ class _Host(ctypes.Structure):
         ("end", ctypes.CFUNCTYPE(None)),
         ("lent", ctypes.POINTER(ctypes.c_void_p)),
         ("watch_releases", ctypes.CFUNCTYPE(None)),
+        ("wait_at", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))),
     )
 
 
@@ -89,7 +90,7 @@ def connect(address: int) -> None:
     _kept.extend(made)
     for offset, function in zip(functions, made, strict=True):
         ctypes.c_void_p.from_address(address + offset).value = ctypes.cast(function, ctypes.c_void_p).value
-    call_sites.install(lambda: host.site(instruction()))
+    call_sites.install(lambda: host.site(instruction()), lambda: _waits(host))
     if host.is_embedded:
         arguments.NULL = "NULL"
         os.environ.pop("PYTHONHOME", None)  # another Python's: this one has ignored it, and what it starts must
@@ -102,6 +103,16 @@ def connect(address: int) -> None:
     else:
         os.register_at_fork(after_in_child=lambda: host.lent.__setitem__(0, 0))  # the attachment is the parent's
         atexit.register(setattr, host, "is_over", 1)  # what C has addresses of goes with the interpreter
+
+
+def _waits(host: _Host) -> Iterator[tuple[int, bytes]]:
+    """Of each thread that waits in C: the task's handle, 0 for one that is not known, and where the program called."""
+    task = ctypes.c_uint64()
+    at = 0
+    while (place := host.wait_at(at, ctypes.byref(task))) is not None:
+        if place:
+            yield task.value, place
+        at += 1
 
 
 def _take_arguments() -> None:

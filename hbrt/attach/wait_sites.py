@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
 
+from hbrt.mailbox.handle import slot_of
 from hbrt.protocol.stacks import Frame, Wait
 
 _WAITING = "hbrt.attach.waiting"
 _RUNTIME = {"arm_client", "hbrt", "dsp_server", "ctypes", "numpy"}
 _MOST_FRAMES = 12
 _CORE = "dsp_server.core."  # below a program that is an op
+
+
+of_c: Callable[[], list[tuple[int, str]]] = list
+"""The waits of C code, which arm_client.c_library sets: a task's handle, 0 for one that is not known, and the line."""
 
 
 def waits() -> list[Wait]:
@@ -21,10 +27,19 @@ def waits() -> list[Wait]:
     """
     frames = sys._current_frames()  # noqa: SLF001 - the only way to the other threads
     found = [wait for frame in frames.values() if (wait := _wait_of(frame)) is not None]
+    found += [_wait_in_c(handle, site) for handle, site in of_c()]
     if not any(wait.stack for wait in found):
         main = frames.get(threading.main_thread().ident or 0)
         found = [Wait(-1, _stack_of(main))]
     return sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
+
+
+def _wait_in_c(handle: int, site: str) -> Wait:
+    file, _, line = site.rpartition(":")
+    is_known = line.isdigit()
+    return Wait(
+        slot_of(handle) if handle else -1, (Frame(file if is_known else site, int(line) if is_known else 0, "C"),)
+    )
 
 
 def _wait_of(innermost: FrameType) -> Wait | None:

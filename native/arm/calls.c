@@ -30,7 +30,7 @@
   hbrt_leave(&call);                                                                                                  \
   return answer;
 #define FAST_hbDSPRpc hbrt_fast_rpc
-#define FAST_hbDSPWaitTaskDone hbrt_fast_wait
+#define FAST_hbDSPWaitTaskDone(task, timeout) hbrt_fast_wait(task, timeout, __builtin_return_address(0))
 #define FAST_hbDSPReleaseTask hbrt_fast_release
 
 enum { HBRT_CALLS(NUMBER) ENTRY_COUNT };

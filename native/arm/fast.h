@@ -14,7 +14,7 @@ extern _Atomic(struct hbrt_client *) hbrt_lent;
 
 /** Each: true when it is done, and has succeeded. */
 bool hbrt_fast_rpc(hbDSPTask_t *task, const hbSysMem *input, const hbSysMem *output, const hbDSPRpcCtrlParam *control);
-bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout);
+bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site);
 bool hbrt_fast_release(hbDSPTask_t task);
 
 /** From now on, releases go into Python: it has callbacks to call. */

@@ -22,7 +22,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 1U
+#define LAYOUT_VERSION 2U
+enum { MOST_WAITS = 256 }; /* threads that wait at once; one more is not seen */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
 /** What this library and arm_client/c_library.py tell each other. Its version changes with it. */
@@ -39,7 +40,14 @@ static struct {
   void (*end)(void);             /* from Python: what it does when the process ends */
   void *lent;                    /* address of hbrt_lent */
   void (*watch_releases)(void);  /* for Python */
+  const char *(*wait_at)(int32_t, uint64_t *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
 } host = {.version = LAYOUT_VERSION};
+
+/** Threads that wait: where the program called, NULL for a free place, and for which task. */
+static struct {
+  _Atomic(void *) site;
+  _Atomic uint64_t task;
+} waits[MOST_WAITS];
 
 /** The functions of Python that are called here. */
 static struct {
@@ -100,13 +108,8 @@ static char *program_at(void *instruction) {
   return at < count ? frames[at] : (char *)instruction + 1;
 }
 
-/**
- * `path+0x1234`: the file of the program or library that made this thread's call, and the place in it; "" for none.
- * Without a call, that of `instruction`, which a signal has come to; 0 for none.
- */
-static const char *site(uint64_t instruction) {
-  char *behind = call_site;
-  if (!behind && instruction) behind = program_at((void *)(uintptr_t)instruction);
+/** `path+0x1234`: the file that the instruction before an address lies in, and its place there; "" for none. */
+static const char *place_before(char *behind) {
   Dl_info found;
   struct link_map *map = NULL;
   if (!behind || !dladdr1(behind - 1, &found, (void **)&map, RTLD_DL_LINKMAP) || !map) return "";
@@ -119,6 +122,37 @@ static const char *site(uint64_t instruction) {
   }
   snprintf(site_text, sizeof site_text, "%s+%#lx", path, (unsigned long)behind - 1 - map->l_addr);
   return site_text;
+}
+
+/** Where the program made this thread's call. Without one, where `instruction` is, which a signal came to; 0 for none. */
+static const char *site(uint64_t instruction) {
+  if (call_site || !instruction) return place_before(call_site);
+  return place_before(program_at((void *)(uintptr_t)instruction));
+}
+
+static const char *wait_at(int32_t at, uint64_t *task) {
+  if (at >= MOST_WAITS) return NULL;
+  *task = atomic_load(&waits[at].task);
+  return place_before(atomic_load(&waits[at].site));
+}
+
+int32_t hbrt_wait_begins(void *from, uint64_t task) {
+  static __thread uint32_t last;
+  for (uint32_t tried = 0; tried < MOST_WAITS; tried++) {
+    uint32_t at = (last + tried) % MOST_WAITS;
+    void *none = NULL;
+    if (!atomic_compare_exchange_strong(&waits[at].site, &none, from)) continue;
+    atomic_store(&waits[at].task, task);
+    last = at;
+    return (int32_t)at;
+  }
+  return -1;
+}
+
+void hbrt_wait_ends(int32_t wait) {
+  if (wait < 0) return;
+  atomic_store(&waits[wait].task, 0);
+  atomic_store(&waits[wait].site, NULL);
 }
 
 static void say(const char *sentence, const char *what) { fprintf(stderr, "hbrt: %s%s\n", sentence, what); }
@@ -297,6 +331,7 @@ static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent)
 
 static void after_fork_in_child(void) {
   atomic_store(&hbrt_lent, NULL); /* the parent's */
+  for (int at = 0; at < MOST_WAITS; at++) hbrt_wait_ends(at);
   after_fork(python.after_fork_in_child);
 }
 
@@ -347,6 +382,7 @@ static bool start(void) {
   host.entry_count = hbrt_entry_count;
   host.entries = hbrt_entries;
   host.site = site;
+  host.wait_at = wait_at;
   host.lent = &hbrt_lent;
   host.watch_releases = hbrt_watch_releases;
   bool is_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
@@ -382,6 +418,7 @@ static void unblock_pipe(void) {
 
 void hbrt_leave(const struct hbrt_call *call) {
   call_site = call->site;
+  hbrt_wait_ends(call->wait);
   if (atomic_load(&host.is_interrupted) && atomic_exchange(&host.is_interrupted, 0)) python.set_interrupt();
   if (call->is_pipe_blocked) {
     int kept = errno;
@@ -394,6 +431,7 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
   call->site = call_site;
   call_site = from;
   call->is_pipe_blocked = false;
+  call->wait = strstr(hbrt_entries[entry].name, "WaitTaskDone") ? hbrt_wait_begins(from, 0) : -1;
   if (!atomic_load(&state)) {
     pthread_mutex_lock(&starting);
     if (!atomic_load(&state)) atomic_store(&state, start() ? 1 : -1);

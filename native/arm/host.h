@@ -20,6 +20,7 @@ struct hbrt_entry {
 struct hbrt_call {
   void *site; /* of the call that this one is made in, such as from a callback */
   bool is_pipe_blocked;
+  int32_t wait; /* of hbrt_wait_begins; -1 for a call that does not wait */
 };
 
 extern struct hbrt_entry hbrt_entries[];
@@ -30,5 +31,10 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *site);
 
 /** Undo a hbrt_enter that gave a function. */
 void hbrt_leave(const struct hbrt_call *call);
+
+/** Have 'hbrt why' see that this thread waits: where the program calls, and for which task (0: not told). */
+int32_t hbrt_wait_begins(void *site, uint64_t task);
+
+void hbrt_wait_ends(int32_t wait);
 
 #endif

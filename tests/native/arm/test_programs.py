@@ -4,12 +4,14 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from hbrt.native.files import library
+from tests.conftest import Shell
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
 
@@ -187,3 +189,31 @@ def test_a_use_after_free_in_c_is_named_with_its_lines(compiled: Compile, run: R
     assert f"allocated at {line_in('row.h', 'hbSysAllocMem(&row->input')}" in answer.stderr
     assert f"was freed at {line_in('row.h', 'hbSysFreeMem(&row->input')}" in answer.stderr
     assert "was written past its end: byte 2 behind it" in answer.stderr
+
+
+SLOW = """
+    import time
+    from dsp_server import hb_dsp_env_init, hb_dsp_register_fn, hb_dsp_start
+
+    def slow(input, output, tm):
+        time.sleep(1000)
+
+    hb_dsp_env_init()
+    hb_dsp_register_fn(0x1000, slow, 0)
+    hb_dsp_start()
+"""
+
+
+def test_hbrt_why_names_the_line_at_which_c_waits(compiled: Compile, shell: Shell, tmp_path: Path) -> None:
+    image = tmp_path / "slow_image.py"
+    image.write_text(textwrap.dedent(SLOW))
+    program = compiled("slow.c")
+    shell.good("start", "--image", image)
+    with subprocess.Popen([program], env=shell.environment, stderr=subprocess.PIPE) as waiting:
+        deadline = time.monotonic() + PATIENCE_S
+        wanted = f"slow-{program.name.partition('-')[2]}, at {line_in('row.h', 'hbDSPWaitTaskDone')}) waits for task"
+        while wanted not in (said := shell.hbrt("why").stdout) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        shell.hbrt("stop")
+        assert waiting.wait(PATIENCE_S) == 7
+    assert wanted in said
