@@ -49,15 +49,10 @@ def test_idle_board_sleeps_from_beat_to_beat(start: Start) -> None:
     time.sleep(WINDOW_BEATS * BEAT_SECONDS)
     idle, idle_s = {pid: Use.of(pid).since(before[pid]) for pid in everybody}, time.monotonic() - began
 
-    before, began = {pid: Use.of(pid) for pid in everybody}, time.monotonic()
-    while time.monotonic() - began < idle_s:
-        board.ping()
-    busy = {pid: Use.of(pid).since(before[pid]) for pid in everybody}
-
     beats = idle_s / BEAT_SECONDS
     for pid in everybody:
         assert idle[pid].sleeps <= 2 * beats + 2, "woken more often than the heart beats"
-    assert sum(use.cpu_ns for use in idle.values()) < sum(use.cpu_ns for use in busy.values()) / 4
+    assert sum(use.cpu_ns for use in idle.values()) < idle_s * 1e9 / 10, "a core that polls takes all of a CPU"
 
 
 def _is_quiet(pids: list[int]) -> bool:
