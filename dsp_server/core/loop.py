@@ -259,11 +259,12 @@ class Core:
 
     def _unannounced(self) -> list[int]:
         """Slots that are READY for this core and not in its queue yet."""
-        known = self._queued()
-        ready = (slot for slot in self.mailbox.slots_in(State.READY) if slot not in known)
-        return [slot for slot in ready if may_run(self.index, self.mailbox.request(slot).core_mask)]
+        ready = self.mailbox.slots_in(State.READY)
+        known = self._queued(ready)
+        mine = (slot for slot in ready if slot not in known)
+        return [slot for slot in mine if may_run(self.index, self.mailbox.request(slot).core_mask)]
 
-    def _queued(self) -> set[int]:
+    def _queued(self, among: list[int]) -> set[int]:  # noqa: ARG002 - C is asked slot by slot
         return {slot for _, slot in self._queue.copy()}
 
     def _announce_all(self) -> None:

@@ -37,6 +37,7 @@ class NativeCore(Core):
         core = lib.hbrt_core_new(
             ffi.cast("void *", ctypes.addressof(self._place)),
             ddr.layout.file_bytes,
+            ddr.layout._replace(core_count=len(doorbells)).pack_header(),
             index,
             doorbells,
             self._epoll.fileno(),
@@ -88,9 +89,9 @@ class NativeCore(Core):
     def _count(self) -> None:
         """C counts with each answer."""
 
-    def _queued(self) -> set[int]:
+    def _queued(self, among: list[int]) -> set[int]:
         core, is_queued = self._core, self._lib.hbrt_core_is_queued
-        return {slot for slot in range(self._layout.slot_count) if is_queued(core, slot)}
+        return {slot for slot in among if is_queued(core, slot)}
 
     def _claim(self, worst: int = 0) -> int:
         slot: int = self._c_claim(self._core, -worst)
@@ -120,7 +121,7 @@ class NativeCore(Core):
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_what_it_said(text))
-        answered = self._c_answer(self._core, slot, result, start_ns, done_ns, spent_cycles, self._depth > 0)
+        answered = self._c_answer(self._core, slot, owner, result, start_ns, done_ns, spent_cycles, self._depth > 0)
         if answered > 0:
             return
         if answered == _UNRUNG:

@@ -58,6 +58,7 @@ class NativeWaiters(Waiters):
         self._c_wait = module.lib.hbrt_wait
         self.polled = module.ffi.new("int *")
         self._is_lease_watched = False
+        self._polled_no_more = module.ffi.new("int *")
         self.only_sleeps = False  # for ever, and the lease is watched
         link.on_fault = self.leave
 
@@ -117,12 +118,14 @@ class NativeWaiters(Waiters):
         """Wait in C, and go on after a signal's handler, or a question of the daemon."""
         self.see_lease()
         end_ns = time.monotonic_ns() + timeout_ns if timeout_ns >= 0 else 0
+        polled = self.polled
         while True:
-            found: int = self._c_wait(self._client, handle, timeout_ns, poll_ns, self.polled)
+            found: int = self._c_wait(self._client, handle, timeout_ns, poll_ns, polled)
             if found == _ASKED:
                 self._tell()
             elif found != _INTERRUPTED:
                 return found
+            poll_ns, polled = 0, self._polled_no_more
             if timeout_ns >= 0:
                 timeout_ns = max(end_ns - time.monotonic_ns(), 0)
 
@@ -188,6 +191,7 @@ class NativeTasks(DirectTasks):
         client = lib.hbrt_client_new(
             ffi.cast("void *", ctypes.addressof(self._place)),
             layout.file_bytes,
+            layout._replace(core_count=len(link.core_doorbells)).pack_header(),
             link.client_id,
             link.doorbell,
             link.core_doorbells,
@@ -223,6 +227,7 @@ class NativeTasks(DirectTasks):
             handle: int = self._c_submit(self._client, *given, 0)
             if handle > 0:
                 return handle
+            return self._submit_rarely(handle, *given)
         except OverflowError:
             return self.refuse_unpacked(*given)
         except BaseException:
@@ -230,7 +235,6 @@ class NativeTasks(DirectTasks):
             cmd, _, _, _, input_phy, _, output_phy, _ = given
             self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
             raise
-        return self._submit_rarely(handle, *given)
 
     def _submit_rarely(self, answer: int, *given: int) -> int:
         """Go on with a task that C did not queue, or that no core serves."""
@@ -270,7 +274,7 @@ class NativeTasks(DirectTasks):
             return 0
         if state > _DONE:
             return self._why_failed(handle & SLOT_COUNT - 1)
-        return self.refuse_handle(handle) if state == _ASK else self._why_not_ended(timeout_ms)
+        return self.refuse_handle(handle) if state == _ASK else self.why_not_ended(timeout_ms)
 
     def finish(self, handle: int) -> int:
         """As ``TaskSlots.finish``."""

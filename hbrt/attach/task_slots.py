@@ -284,12 +284,13 @@ class TaskSlots(ABC):
             if waiters.choice.measures:
                 waiters.measure(slot)
         elif not waiters.wait_for(slot, handle, timeout_ms):
-            return self._why_not_ended(timeout_ms)
+            return self.why_not_ended(timeout_ms)
         if handles[slot] != handle:
             return self.refuse_handle(handle)  # another thread released it meanwhile; the slot may be in use again
         return 0 if mm[at] == _DONE else self._why_failed(slot)
 
-    def _why_not_ended(self, timeout_ms: float) -> int:
+    def why_not_ended(self, timeout_ms: float) -> int:
+        """Answer a wait whose time is over, or whose board has gone; ``why`` has the sentence."""
         if self.link.fault:
             return self.refuse(self.link.fault, self.link.why_faulty())
         why = self.mailbox.claim_lock.why_held()

@@ -47,7 +47,7 @@ struct hbrt_client {
     waiter followers; /* the list's head */
     habit polling;
     /* Read without it. */
-    uint32_t follower_count, waiting, nudges;
+    uint32_t follower_count, waiting, inside, nudges;
     int has_left;
 };
 
@@ -58,11 +58,11 @@ static _Thread_local struct {
 
 uint32_t hbrt_layout_version(void) { return HBRT_LAYOUT_VERSION; }
 
-hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, uint32_t client_id, int doorbell, const int *core_doorbells,
-                             const int *urgent_bells, uint64_t first_serial) {
+hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, const void *header, uint32_t client_id, int doorbell,
+                             const int *core_doorbells, const int *urgent_bells, uint64_t first_serial) {
     hbrt_client *client = calloc(1, sizeof *client);
     if (client == NULL) return NULL;
-    if (client_id < HBRT_CLIENTS && hbrt_file_open(&client->file, map, map_bytes)) {
+    if (client_id < HBRT_CLIENTS && hbrt_file_open(&client->file, map, map_bytes, header)) {
         uint32_t slots = client->file.at.slot_count, cores = client->file.at.core_count;
         client->handles = calloc(slots, sizeof *client->handles);
         client->free_slots = calloc(slots, sizeof *client->free_slots);
@@ -92,7 +92,17 @@ uint64_t *hbrt_client_handles(hbrt_client *client) { return client->handles; }
 
 uint64_t hbrt_client_serial(hbrt_client *client) { return __atomic_load_n(&client->serial, __ATOMIC_RELAXED); }
 
-uint32_t hbrt_client_waiting(hbrt_client *client) { return __atomic_load_n(&client->waiting, __ATOMIC_ACQUIRE); }
+uint32_t hbrt_client_waiting(hbrt_client *client) {
+    return __atomic_load_n(&client->waiting, __ATOMIC_SEQ_CST) + __atomic_load_n(&client->inside, __ATOMIC_SEQ_CST);
+}
+
+/* Who rings, or writes a state, does it between these two: a descriptor or slot is nobody else's until it is out. */
+static int enter(hbrt_client *client) {
+    __atomic_add_fetch(&client->inside, 1, __ATOMIC_SEQ_CST);
+    return !__atomic_load_n(&client->has_left, __ATOMIC_SEQ_CST);
+}
+
+static void leave(hbrt_client *client) { __atomic_sub_fetch(&client->inside, 1, __ATOMIC_RELEASE); }
 
 /* -- slots ---------------------------------------------------------------------------------------------------------- */
 
@@ -201,11 +211,20 @@ static int take_back(hbrt_client *client, uint32_t slot) {
     return is_ready;
 }
 
-int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                    int is_checked) {
+static int release(hbrt_client *client, int64_t handle) {
+    uint32_t slot = slot_of(client, handle);
+    if (live(client, slot) != (uint64_t)handle || hbrt_load(client->file.states + slot) < HBRT_DONE ||
+        hbrt_forget(client, handle) != 1)
+        return HBRT_ASK;
+    hbrt_store(client->file.states + slot, HBRT_EMPTY);
+    hbrt_slots_give(client, &slot, 1);
+    return 1;
+}
+
+static int64_t submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                      uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                      int is_checked) {
     hbrt_file *file = &client->file;
-    if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE)) return HBRT_ASK;
     if (cmd < 0 || cmd > 0xffff || priority < 0 || priority > HBRT_PREEMPT || core_mask < 0 ||
         core_mask >> file->at.core_count)
         return HBRT_ASK;
@@ -244,8 +263,20 @@ int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t 
         if (hbrt_may_run(core, (uint32_t)core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
     hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
     if (ring_core(client, (uint32_t)core_mask, priority >= HBRT_URGENT) || !take_back(client, slot)) return (int64_t)handle;
-    hbrt_release(client, (int64_t)handle);
+    release(client, (int64_t)handle);
     return HBRT_UNSERVED;
+}
+
+int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                    int is_checked) {
+    int64_t answer = HBRT_ASK;
+    newest.client = NULL; /* an older task is not what a caller that is interrupted now would undo */
+    if (enter(client))
+        answer = submit(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
+                        is_checked);
+    leave(client);
+    return answer;
 }
 
 int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy) {
@@ -269,13 +300,9 @@ int hbrt_forget(hbrt_client *client, int64_t handle) {
 }
 
 int hbrt_release(hbrt_client *client, int64_t handle) {
-    uint32_t slot = slot_of(client, handle);
-    if (__atomic_load_n(&client->has_left, __ATOMIC_ACQUIRE) || live(client, slot) != (uint64_t)handle ||
-        hbrt_load(client->file.states + slot) < HBRT_DONE || hbrt_forget(client, handle) != 1)
-        return HBRT_ASK;
-    hbrt_store(client->file.states + slot, HBRT_EMPTY);
-    hbrt_slots_give(client, &slot, 1);
-    return 1;
+    int answer = enter(client) ? release(client, handle) : HBRT_ASK;
+    leave(client);
+    return answer;
 }
 
 /* -- wait ----------------------------------------------------------------------------------------------------------- */
@@ -459,6 +486,7 @@ int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t p
         if (by_habit) poll_ns = is_alone ? begin_polling(client) : 0;
         int has_ended = poll_ns > 0 && is_alone && poll_until_due(client, &me, poll_ns, polled);
         if (by_habit && *polled) note_polling(client, *polled);
+        if (!has_ended && poll_ns > 0 && !by_habit && *polled) return HBRT_INTERRUPTED;
         if (!has_ended) {
             int answer = sleep_until_due(client, &me, deadline_of(timeout_ns));
             if (answer != 1) return answer;

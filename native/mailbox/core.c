@@ -33,11 +33,11 @@ struct hbrt_core {
     uint32_t count, capacity;
 };
 
-hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, uint32_t index, const int *core_doorbells, int epoll_fd,
-                         int control_fd, int is_alone) {
+hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint32_t index, const int *core_doorbells,
+                         int epoll_fd, int control_fd, int is_alone) {
     hbrt_core *core = calloc(1, sizeof *core);
     if (core == NULL) return NULL;
-    if (hbrt_file_open(&core->file, map, map_bytes) && index < core->file.at.core_count) {
+    if (hbrt_file_open(&core->file, map, map_bytes, header) && index < core->file.at.core_count) {
         core->index = index;
         core->epoll_fd = epoll_fd;
         core->control_fd = control_fd;
@@ -104,12 +104,15 @@ static int is_current(const hbrt_core *core, const entry *task) {
            HBRT_GET(hbrt_record(&core->file, task->slot)->sequence) == task->sequence;
 }
 
-/* Drop what others have claimed or cancelled: at most one entry a slot stays. */
+/* Drop what others have claimed or cancelled, and what was announced again: at most one entry a slot stays. */
 static void drop_stale(hbrt_core *core) {
     uint32_t kept = 0, before = core->count;
+    uint8_t is_kept[1u << HBRT_SLOT_BITS] = {0};
     for (uint32_t at = 0; at < before; at++) {
-        if (!is_current(core, &core->queue[at])) continue;
-        core->queue[kept++] = core->queue[at];
+        entry task = core->queue[at];
+        if (is_kept[task.slot] || !is_current(core, &task)) continue;
+        is_kept[task.slot] = 1;
+        core->queue[kept++] = task;
     }
     core->count = kept;
     for (uint32_t at = kept / 2; at-- > 0;) sift_down(core, at);
@@ -134,7 +137,6 @@ static void collect(hbrt_core *core) {
         uint32_t slot = (uint32_t)(at - core->announced);
         if (hbrt_load(core->file.states + slot) != HBRT_READY) continue;
         if (core->count == core->capacity) drop_stale(core);
-        if (core->count == core->capacity) continue; /* the same task again and again: one entry of it is here */
         const hbrt_slot_record *record = hbrt_record(&core->file, slot);
         core->queue[core->count] = (entry){HBRT_GET(record->custom_id), HBRT_GET(record->sequence),
                                            HBRT_GET(record->priority), slot};
@@ -230,11 +232,10 @@ int hbrt_core_claim(hbrt_core *core, int32_t least_priority) {
 
 /* -- answer --------------------------------------------------------------------------------------------------------- */
 
-int hbrt_core_answer(hbrt_core *core, uint32_t slot, int result, uint64_t start_ns, uint64_t done_ns, uint64_t cycles,
-                     int is_nested) {
+int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result, uint64_t start_ns, uint64_t done_ns,
+                     uint64_t cycles, int is_nested) {
     hbrt_file *file = &core->file;
     hbrt_slot_record *record = hbrt_record(file, slot);
-    uint32_t owner = record->owner;
     if (result == 0) {
         record->start_ns = start_ns;
         record->done_ns = done_ns;

@@ -19,6 +19,7 @@
 #define HBRT_PREEMPT 255
 #define HBRT_URGENT 254
 
+enum { HBRT_HEADER_BYTES = 132 };
 enum { HBRT_EMPTY, HBRT_SENT, HBRT_READY, HBRT_RUNNING, HBRT_DONE, HBRT_FAILED, HBRT_CANCELLED };
 enum { HBRT_CORE_ASLEEP, HBRT_CORE_LOOKING, HBRT_CORE_RUNNING, HBRT_CORE_OFFLINE, HBRT_CORE_STALLED };
 
@@ -75,10 +76,11 @@ typedef struct {
 
 _Static_assert(sizeof(pthread_mutex_t) <= 64, "the claim lock has 64 bytes");
 
-static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes) {
+/* `header`: the file's, as its reader has verified it; the mapped one may be anybody's by now. */
+static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes, const void *header) {
     if (map_bytes < 4096) return 0;
     file->map = map;
-    memcpy(&file->at, map, sizeof file->at);
+    memcpy(&file->at, header, HBRT_HEADER_BYTES);
     const hbrt_header *at = &file->at;
     if (memcmp(at->magic, "HBRTDDR", 8) != 0 || at->version != HBRT_LAYOUT_VERSION || at->file_bytes > map_bytes ||
         at->core_count > HBRT_MAX_CORES || at->client_count != HBRT_CLIENTS || at->slot_count > 1u << HBRT_SLOT_BITS)

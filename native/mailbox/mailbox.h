@@ -42,9 +42,10 @@ uint32_t hbrt_layout_version(void);
 typedef struct hbrt_client hbrt_client;
 
 /* A client of the board whose DDR file is mapped at `map`; NULL for another layout version, or without memory.
+ * `header`: the file's header of a file that is what it says; as many doorbells as it has cores.
  * `urgent_bells` has one bell a core, or is NULL. The first serial is `first_serial` + 1. */
-hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, uint32_t client_id, int doorbell, const int *core_doorbells,
-                             const int *urgent_bells, uint64_t first_serial);
+hbrt_client *hbrt_client_new(void *map, uint64_t map_bytes, const void *header, uint32_t client_id, int doorbell,
+                             const int *core_doorbells, const int *urgent_bells, uint64_t first_serial);
 void hbrt_client_free(hbrt_client *client);
 
 /* Handle of each slot's live task, 0 for none; slot_count entries. */
@@ -56,7 +57,7 @@ void hbrt_client_polls(hbrt_client *client, int64_t budget_ns);
 
 /* From now on, every call answers HBRT_GONE or HBRT_ASK, and who waits returns. */
 void hbrt_client_leave(hbrt_client *client);
-/* Threads that wait. */
+/* Threads that wait, or are about to ring somebody or to write a state. */
 uint32_t hbrt_client_waiting(hbrt_client *client);
 
 /* Slots that no task uses: give some, take one (or HBRT_NO_SLOT), count them. */
@@ -76,7 +77,8 @@ int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64
 /* Wait until a task has ended, or its handle is another's.
  *
  * timeout_ns: < 0 waits for ever. poll_ns: poll so long before sleeping, < 0 as the habit has it (hbrt_client_polls);
- * `polled` gets how that went.
+ * `polled` gets how that went. After polling in vain for `poll_ns` it returns HBRT_INTERRUPTED: of a signal that came
+ * while it polled, no sleep would know.
  * Returns the state of the task's slot; HBRT_ASK when the handle is not a live one; HBRT_TIMEOUT, _INTERRUPTED, _GONE,
  * _ASKED. */
 int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled);
@@ -101,9 +103,9 @@ int hbrt_forget(hbrt_client *client, int64_t handle);
 
 typedef struct hbrt_core hbrt_core;
 
-/* Core `index`; `epoll_fd` watches its doorbell (edge-triggered) and `control_fd`. `is_alone`: one CPU for everybody. */
-hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, uint32_t index, const int *core_doorbells, int epoll_fd,
-                         int control_fd, int is_alone);
+/* Core `index` of the file as in hbrt_client_new; `epoll_fd` watches its doorbell (edge-triggered) and `control_fd`. `is_alone`: one CPU for everybody. */
+hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint32_t index, const int *core_doorbells,
+                         int epoll_fd, int control_fd, int is_alone);
 void hbrt_core_free(hbrt_core *core);
 
 /* The doorbell of a client, -1 when it has gone. */
@@ -113,10 +115,10 @@ void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell);
  * The claim's time stands in its record. */
 int hbrt_core_claim(hbrt_core *core, int32_t least_priority);
 
-/* Publish an answer whose record is written, or with `result` 0 write it too; count the task. Returns 1; HBRT_UNRUNG, _DEFERRED or
- * _UNKNOWN_OWNER. `is_nested`: inside an interrupted op, so that this core is not free. */
-int hbrt_core_answer(hbrt_core *core, uint32_t slot, int result, uint64_t start_ns, uint64_t done_ns, uint64_t cycles,
-                     int is_nested);
+/* Publish an answer whose record is written, or with `result` 0 write it too; count the task. Returns 1; HBRT_UNRUNG,
+ * _DEFERRED or _UNKNOWN_OWNER. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an interrupted op, so that this core is not free. */
+int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result, uint64_t start_ns, uint64_t done_ns,
+                     uint64_t cycles, int is_nested);
 
 /* Poll until a task is announced, or so long: HBRT_POLL_*. */
 int hbrt_core_poll(hbrt_core *core, int64_t poll_ns);

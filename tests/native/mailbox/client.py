@@ -126,19 +126,32 @@ def failures() -> None:
     assert hb.hbDSPRpc(hb.hbDSPTask_t(), freed, freed, call.ctrl) == hb.HB_DSP_INVALID_ADDRESS
 
 
-def _interrupt(wait: Any) -> None:
+def _interrupt(wait: Any, after_s: float = 0.02) -> None:
     """Have a signal's handler raise in the middle of a wait."""
 
     def handler(*_: object) -> None:
         raise InterruptedError("by the handler")
 
     signal.signal(signal.SIGALRM, handler)
-    signal.setitimer(signal.ITIMER_REAL, 0.02)
+    signal.setitimer(signal.ITIMER_REAL, after_s)
     try:
         wait()
     except InterruptedError:
         return
     raise AssertionError("the wait was not interrupted")
+
+
+def interrupted_polls() -> None:
+    """A signal that comes while a wait polls, and is over when it sleeps."""
+    os.environ["HBRT_SPIN_US"] = "400000"
+    call = Call()
+    call.put(200)
+    task = call.submit(SLEEP)
+    _interrupt(lambda: hb.hbDSPWaitTaskDone(task, 0), 0.1)
+    assert hb.hbDSPWaitTaskDone(task, 1) == hb.HB_DSP_TIMEOUT, "the handler ran when the task had ended"
+    assert hb.hbDSPWaitTaskDone(task, 0) == 0
+    assert hb.hbDSPReleaseTask(task) == 0
+    call.close()
 
 
 def callbacks() -> None:

@@ -48,7 +48,9 @@ def run(board: Path, kind: str, *arguments: str) -> subprocess.CompletedProcess[
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=[f"client-{kind}" for kind in KINDS])
-@pytest.mark.parametrize("life", ["calls", "threads", "in_flight", "failures", "callbacks", "forks", "urgent"])
+@pytest.mark.parametrize(
+    "life", ["calls", "threads", "in_flight", "failures", "interrupted_polls", "callbacks", "forks", "urgent"]
+)
 def test_life(board: Path, kind: str, life: str) -> None:
     answer = run(board, kind, life)
     assert (answer.returncode, answer.stdout) == (0, f"{life}: good\n"), answer.stderr

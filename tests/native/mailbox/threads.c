@@ -50,7 +50,7 @@ static void *core_main(void *given) {
     int epoll = epoll_create1(0);
     struct epoll_event on = {.events = EPOLLIN | EPOLLET, .data.fd = core_bells[index]};
     epoll_ctl(epoll, EPOLL_CTL_ADD, core_bells[index], &on);
-    hbrt_core *core = hbrt_core_new(file.map, file.at.file_bytes, index, core_bells, epoll, -1, 0);
+    hbrt_core *core = hbrt_core_new(file.map, file.at.file_bytes, file.map, index, core_bells, epoll, -1, 0);
     assert(core != NULL);
     for (uint32_t client = 0; client < CLIENTS; client++) hbrt_core_client(core, client + 1, client_bells[client]);
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
@@ -59,7 +59,7 @@ static void *core_main(void *given) {
         hbrt_slot_record *record = hbrt_record(&file, (uint32_t)slot);
         int fails = record->cmd == 0x1001;
         if (fails) record->result = -42;
-        hbrt_core_answer(core, (uint32_t)slot, fails ? -42 : 0, 1, 2, record->cmd, 0);
+        hbrt_core_answer(core, (uint32_t)slot, record->owner, fails ? -42 : 0, 1, 2, record->cmd, 0);
     }
     hbrt_core_free(core);
     close(epoll);
@@ -76,8 +76,10 @@ static void *client_main(void *given) {
         assert(handle > 0);
         int64_t patience_ns = call % 5 == 0 ? 1000 : -1;
         int state;
-        while ((state = hbrt_wait(client, handle, patience_ns, call % 11 == 0 ? 20000 : 0, &polled)) == HBRT_TIMEOUT) {
-        }
+        do {
+            state = hbrt_wait(client, handle, patience_ns, call % 11 == 0 ? 20000 : 0, &polled);
+            assert(state != HBRT_INTERRUPTED || polled == HBRT_POLL_VAIN || polled == HBRT_POLL_VAIN_LOST_CPU);
+        } while (state == HBRT_TIMEOUT || state == HBRT_INTERRUPTED);
         assert(state == (fails ? HBRT_FAILED : HBRT_DONE));
         assert(hbrt_release(client, handle) == 1);
         assert(hbrt_release(client, handle) == HBRT_ASK);
@@ -94,18 +96,72 @@ static void *nudged_main(void *given) {
     return NULL;
 }
 
+/* A queue that one task fills, announced again and again, takes the others all the same. */
+static void test_announced_again(void *map, uint64_t bytes) {
+    hbrt_core *core = hbrt_core_new(map, bytes, map, 0, core_bells, -1, -1, 0);
+    for (uint32_t slot = 5; slot < 7; slot++) {
+        hbrt_record(&file, slot)->priority = (uint16_t)(7 * slot);
+        hbrt_store(file.states + slot, HBRT_READY);
+    }
+    for (int n = 0; n < 3 * SLOTS; n++) {
+        hbrt_store(hbrt_announced(&file, 0) + 5, 1);
+        if (n == 2 * SLOTS) hbrt_store(hbrt_announced(&file, 0) + 6, 1);
+        assert(hbrt_core_first_priority(core) == (n < 2 * SLOTS ? 35 : 42));
+    }
+    assert(hbrt_core_claim(core, 0) == 6 && hbrt_core_claim(core, 0) == 5 && hbrt_core_claim(core, 0) == HBRT_NOTHING);
+    memset(file.states, HBRT_EMPTY, SLOTS);
+    hbrt_core_free(core);
+}
+
+/* What a hostile program writes into the file: no core and no other client goes by it. */
+static void test_hostile_bytes(void *map, uint64_t bytes) {
+    hbrt_header header;
+    memcpy(&header, map, sizeof header);
+    memset(map, 0xff, sizeof header);
+    hbrt_core *core = hbrt_core_new(map, bytes, &header, 1, core_bells, -1, -1, 0);
+    hbrt_client *client = hbrt_client_new(map, bytes, &header, 1, -1, core_bells, NULL, 0);
+    assert(core != NULL && client != NULL);
+    memset(hbrt_record(&file, 9), 0xff, 64);
+    hbrt_store(file.states + 9, HBRT_READY);
+    hbrt_store(hbrt_announced(&file, 1) + 9, 1);
+    memset(hbrt_core_at(&file, 0), 0xff, 256);
+    assert(hbrt_core_claim(core, 0) == 9);
+    assert(hbrt_core_answer(core, 9, 0xffffffff, 0, 1, 2, 3, 0) == 1);
+    memset(file.map + header.pages, 0xff, header.heap - header.pages);
+    assert(hbrt_submit(client, 1, 0, 0, 0, header.ddr_base + header.heap, 64, 0, 0, 0) == HBRT_ASK);
+    memset(file.map + header.pages, 0, header.heap - header.pages);
+    hbrt_client_free(client);
+    hbrt_core_free(core);
+    memcpy(map, &header, sizeof header);
+    memset(file.map + header.cores, 0, header.heap - header.cores);
+}
+
+/* What an interrupted caller would undo is the submission that it made, not an older one. */
+static void test_newest(hbrt_client *client) {
+    int64_t handle = hbrt_submit(client, 7, 0, 0, 0, 0, 0, 0, 0, 1);
+    assert(handle > 0 && hbrt_newest(client, 7, 0, 0) == handle && hbrt_newest(client, 8, 0, 0) == HBRT_ASK);
+    assert(hbrt_submit(client, 7, 256, 0, 0, 0, 0, 0, 0, 1) == HBRT_ASK && hbrt_newest(client, 7, 0, 0) == HBRT_ASK);
+    uint32_t slot = (uint32_t)handle & (SLOTS - 1);
+    hbrt_store(file.states + slot, HBRT_CANCELLED);
+    assert(hbrt_release(client, handle) == 1);
+    for (uint32_t core = 0; core < CORES; core++) hbrt_store(hbrt_announced(&file, core) + slot, 0);
+}
+
 int main(void) {
     uint64_t bytes;
     void *map = make_table(&bytes);
     pthread_t cores[CORES], users[CLIENTS * THREADS], nudged;
-    assert(hbrt_file_open(&file, map, bytes));
+    assert(hbrt_file_open(&file, map, bytes, map));
+    test_announced_again(map, bytes);
+    test_hostile_bytes(map, bytes);
     for (uintptr_t core = 0; core < CORES; core++) core_bells[core] = eventfd(0, EFD_NONBLOCK);
     for (uint32_t client = 0; client < CLIENTS; client++) {
         client_bells[client] = eventfd(0, 0);
-        clients[client] = hbrt_client_new(map, bytes, client + 1, client_bells[client], core_bells, NULL, 100);
+        clients[client] = hbrt_client_new(map, bytes, map, client + 1, client_bells[client], core_bells, NULL, 100);
         assert(clients[client] != NULL);
         for (uint32_t n = 0; n < THREADS; n++) hbrt_slots_give(clients[client], (uint32_t[]){client * 64 + n}, 1);
     }
+    test_newest(clients[0]);
     for (uintptr_t core = 0; core < CORES; core++) pthread_create(&cores[core], NULL, core_main, (void *)core);
     pthread_create(&nudged, NULL, nudged_main, clients[0]);
     for (uintptr_t user = 0; user < CLIENTS * THREADS; user++)
@@ -124,9 +180,9 @@ int main(void) {
     for (int client = 0; client < CLIENTS; client++) hbrt_client_free(clients[client]);
     /* What is not a board's file is refused. */
     memset(map, 'x', 8);
-    assert(hbrt_client_new(map, bytes, 1, 0, core_bells, NULL, 0) == NULL);
-    assert(hbrt_core_new(map, bytes, 0, core_bells, 0, 0, 0) == NULL);
-    assert(hbrt_core_new(map, 100, 0, core_bells, 0, 0, 0) == NULL);
+    assert(hbrt_client_new(map, bytes, map, 1, 0, core_bells, NULL, 0) == NULL);
+    assert(hbrt_core_new(map, bytes, map, 0, core_bells, 0, 0, 0) == NULL);
+    assert(hbrt_core_new(map, 100, map, 0, core_bells, 0, 0, 0) == NULL);
     free(map);
     puts("good");
     return 0;
