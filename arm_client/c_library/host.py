@@ -21,13 +21,13 @@ import arm_client
 from arm_client.c_library import call_sites
 from arm_client.c_library.prototypes import parameters_of, result_of
 from arm_client.cabi import arguments, call_site
-from arm_client.cabi.last_error import last_error
+from arm_client.cabi.last_error import last_error, note
 from arm_client.session.process import process
 from hbrt.ddr.faults import instruction
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 2
+VERSION = 3
 _EXPECTED = frozenset({0, int(Status.HB_DSP_TIMEOUT), int(Status.HB_DNN_TIMEOUT)})
 
 
@@ -57,6 +57,7 @@ class _Host(ctypes.Structure):
         ("lent", ctypes.POINTER(ctypes.c_void_p)),
         ("watch_releases", ctypes.CFUNCTYPE(None)),
         ("wait_at", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))),
+        ("left", ctypes.CFUNCTYPE(ctypes.c_int32)),
     )
 
 
@@ -101,7 +102,6 @@ def connect(address: int) -> None:
             after_in_child=lambda: setattr(host, "forking", 0),
         )
     else:
-        os.register_at_fork(after_in_child=lambda: host.lent.__setitem__(0, 0))  # the attachment is the parent's
         atexit.register(setattr, host, "is_over", 1)  # what C has addresses of goes with the interpreter
 
 
@@ -146,6 +146,8 @@ def _find(host: _Host, at: int) -> None:
         call = _function(name)
         if name in {"hbDSPRpc", "hbDSPSetTaskDoneCb"}:
             call = _lending(host, call)
+        if name == "hbDSPWaitTaskDone":
+            call = _going_on(host, call)
         serve = _text_function(name, call) if result is ctypes.c_void_p else _status_function(host, name, call, kinds)
         made = ctypes.CFUNCTYPE(result, *kinds)(serve)
         _kept.append(made)
@@ -180,6 +182,20 @@ def _function(name: str) -> Callable[..., Any]:
 
         return register
     return cast("Callable[..., Any]", getattr(arm_client, name))
+
+
+def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
+    """``call``, which goes on with a wait that began in C: for the rest of its time, with the sentence of all of it."""
+
+    def made(task: Any, timeout: int) -> int:
+        left_ms = host.left()
+        status = call(task, left_ms)
+        if status == Status.HB_DSP_TIMEOUT and left_ms != timeout and process.default is not None:
+            tasks = process.default.tasks
+            status = note(tasks.why_not_ended(timeout), tasks.why())
+        return status
+
+    return made
 
 
 def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:

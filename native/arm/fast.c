@@ -1,12 +1,17 @@
 /** hbDSPRpc, hbDSPWaitTaskDone and hbDSPReleaseTask without Python, by native/mailbox. */
+#define _GNU_SOURCE
 #include "fast.h"
 
 #include "../mailbox/clock.h"
 #include "../mailbox/mailbox.h"
 #include "host.h"
 
+#include <unistd.h>
+
 _Atomic(struct hbrt_client *) hbrt_lent;
+_Atomic bool hbrt_in_python;
 static _Atomic bool is_watched;
+static __thread int32_t left_ms;
 
 bool hbrt_fast_rpc(hbDSPTask_t *task, const hbSysMem *input, const hbSysMem *output, const hbDSPRpcCtrlParam *control) {
   hbrt_client *client = atomic_load_explicit(&hbrt_lent, memory_order_acquire);
@@ -19,18 +24,26 @@ bool hbrt_fast_rpc(hbDSPTask_t *task, const hbSysMem *input, const hbSysMem *out
 }
 
 bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
+  left_ms = timeout;
   hbrt_client *client = atomic_load_explicit(&hbrt_lent, memory_order_acquire);
   if (!client) return false;
-  int64_t left_ns = timeout > 0 ? timeout * INT64_C(1000000) : -1;
+  bool is_limited = timeout > 0;
+  int64_t left_ns = is_limited ? timeout * INT64_C(1000000) : -1;
+  /* Handlers of Python's run in its main thread alone, and not in here: it looks at what has ended, and waits in Python. */
+  if (atomic_load_explicit(&hbrt_in_python, memory_order_relaxed) && gettid() == getpid()) is_limited = false, left_ns = 0;
   int64_t end_ns = (int64_t)hbrt_now_ns() + left_ns;
   int state, polled;
   int32_t wait = hbrt_wait_begins(site, (uint64_t)(intptr_t)task);
-  /* After a signal: a handler of C has run by now, and the wait goes on, as without it. */
-  while ((state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, -1, &polled)) == HBRT_INTERRUPTED)
-    if (timeout > 0 && (left_ns = end_ns - (int64_t)hbrt_now_ns()) < 0) left_ns = 0;
+  do {
+    state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, left_ns ? -1 : 0, &polled);
+    if (is_limited && (left_ns = end_ns - (int64_t)hbrt_now_ns()) < 0) left_ns = 0;
+  } while (state == HBRT_INTERRUPTED); /* a handler of C has run by now, and the wait goes on, as without it */
   hbrt_wait_ends(wait);
+  if (is_limited) left_ms = left_ns < 1000000 ? 1 : (int32_t)(left_ns / 1000000); /* Python goes on with it */
   return state == HBRT_STATE_DONE;
 }
+
+int32_t hbrt_left(void) { return left_ms; }
 
 bool hbrt_fast_release(hbDSPTask_t task) {
   hbrt_client *client = atomic_load_explicit(&hbrt_lent, memory_order_acquire);

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 2U
+#define LAYOUT_VERSION 3U
 enum { MOST_WAITS = 256 }; /* threads that wait at once; one more is not seen */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
@@ -41,6 +41,7 @@ static struct {
   void *lent;                    /* address of hbrt_lent */
   void (*watch_releases)(void);  /* for Python */
   const char *(*wait_at)(int32_t, uint64_t *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
+  int32_t (*left)(void);         /* for Python: hbrt_left */
 } host = {.version = LAYOUT_VERSION};
 
 /** Threads that wait: where the program called, NULL for a free place, and for which task. */
@@ -329,9 +330,14 @@ static void after_fork(void (*python_does)(void)) {
 
 static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent); }
 
-static void after_fork_in_child(void) {
-  atomic_store(&hbrt_lent, NULL); /* the parent's */
+/** In a child: what is its parent's. */
+static void forget_lent(void) {
+  atomic_store(&hbrt_lent, NULL);
   for (int at = 0; at < MOST_WAITS; at++) hbrt_wait_ends(at);
+}
+
+static void after_fork_in_child(void) {
+  forget_lent();
   after_fork(python.after_fork_in_child);
 }
 
@@ -385,8 +391,9 @@ static bool start(void) {
   host.wait_at = wait_at;
   host.lent = &hbrt_lent;
   host.watch_releases = hbrt_watch_releases;
-  bool is_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
-  return is_python ? connect() : start_here();
+  host.left = hbrt_left;
+  hbrt_in_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
+  return hbrt_in_python ? connect() && pthread_atfork(NULL, NULL, forget_lent) == 0 : start_here();
 }
 
 /** Python keeps a state for a thread of C, or it would make one for each call, and lose what it keeps by thread. */

@@ -15,6 +15,8 @@ from tests.conftest import Shell
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
 
+SPINNING = Path(__file__).parents[1] / "mailbox" / "image.py"
+
 
 def softmax(*values: float) -> list[float]:
     powers = np.exp(np.array(values) - max(values))
@@ -69,6 +71,12 @@ def test_children_of_fork_have_what_they_make_and_the_parent_goes_on(compiled: C
 def test_a_program_that_ends_well_is_told_nothing(compiled: Compile, run: Run, way: str, code: int) -> None:
     answer = run(compiled("ends.cc"), way, HBRT_CHECK="fail")
     assert (answer.returncode, answer.stderr) == (code, "")
+
+
+def test_a_limit_holds_and_is_said_as_it_was_given(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("limits.c"), HBRT_IMAGE=str(SPINNING))
+    assert (answer.returncode, answer.stderr) == (0, "")
+    assert answer.stdout == " \n1 The task did not end within 1200 ms; it goes on.\n"
 
 
 def test_a_program_may_end_while_its_threads_call(compiled: Compile, run: Run) -> None:
@@ -217,3 +225,41 @@ def test_hbrt_why_names_the_line_at_which_c_waits(compiled: Compile, shell: Shel
         shell.hbrt("stop")
         assert waiting.wait(PATIENCE_S) == 7
     assert wanted in said
+
+
+INTERRUPTED = """
+    import ctypes, os, signal, sys
+    library, libc = ctypes.CDLL(sys.argv[1]), ctypes.PyDLL(None)
+    import arm_client as hb
+
+    mem, task, control = hb.hbSysMem(), ctypes.c_void_p(), hb.hbDSPRpcCtrlParam()
+    assert hb.hbSysAllocMem(mem, 8) == 0
+    hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(control)
+    control.rpcCmd = 0x1002
+    call = ctypes.byref(task), ctypes.byref(mem), ctypes.byref(mem), ctypes.byref(control)
+    assert library.hbDSPRpc(*call) == library.hbDSPWaitTaskDone(task, 0) == library.hbDSPReleaseTask(task) == 0
+    assert hb.hbSysWriteMem(mem, bytes([200]), 1) == 0
+    signal.signal(signal.SIGALRM, signal.default_int_handler)
+    assert library.hbDSPRpc(*call) == 0
+    signal.setitimer(signal.ITIMER_REAL, 0.3)
+    try:
+        library.hbDSPWaitTaskDone(task, int(sys.argv[2]))
+    except KeyboardInterrupt:
+        print(hb.hbDSPWaitTaskDone(hb.hbDSPTask_t(task.value), 1) == hb.HB_DSP_TIMEOUT)
+    child = libc.fork()  # of C: Python does nothing about it
+    if not child:
+        os._exit(library.hbDSPRpc(*call) != hb.HB_DSP_FORKED)
+    assert os.waitpid(child, 0)[1] == 0
+    assert library.hbDSPWaitTaskDone(task, 0) == library.hbDSPReleaseTask(task) == hb.hbSysFreeMem(mem) == 0
+"""
+
+
+@pytest.mark.parametrize("limit_ms", [0, 60000])
+def test_a_python_program_is_interrupted_while_c_waits(
+    limit_ms: int, compiled: Compile, run: Run, tmp_path: Path
+) -> None:
+    del compiled  # skips where nothing is built
+    program = tmp_path / "interrupted.py"
+    program.write_text(textwrap.dedent(INTERRUPTED))
+    answer = run(Path(sys.executable), program, library("libhbrt.so"), limit_ms, HBRT_IMAGE=str(SPINNING))
+    assert (answer.returncode, answer.stdout) == (0, "True\n"), answer.stderr
