@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -61,6 +62,15 @@ def test_the_tour_does_what_it_says(newcomer: dict[str, str], tmp_path: Path, bo
     ran = list(run_page(page, here, newcomer, PATIENCE_S))
     assert len(ran) == sum(block.language == "bash" for block in blocks(TOUR))
     assert [path.name for path in board_home.rglob("*") if path.is_file() or path.is_socket()] == ["log"]
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
+def test_c_on_both_sides_does_what_it_says(tmp_path: Path, board_home: Path) -> None:
+    (tmp_path / "samples").symlink_to(REPOSITORY / "samples")
+    page = section(README, "## Programs and images in C and C++")
+    (block,) = run_page(page, tmp_path, clean_environment(board_home, Path(sys.executable).parent), PATIENCE_S)
+    assert "hbrt cc" in block.text
+    end_boards(board_home)
 
 
 def test_the_readme_leads_with_two_commands_that_make_knows() -> None:
