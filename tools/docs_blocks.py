@@ -61,13 +61,14 @@ def blocks(page: str) -> list[Block]:
 
 
 def section(page: str, heading: str) -> str:
-    """The page from a heading on, without the text before it; line numbers stay.
+    """A section of a page, to the next heading of its level, without the text before it; line numbers stay.
 
     Raises:
         ValueError: there is no such heading.
     """
     at = page.index(f"\n{heading}\n")
-    return "\n" * page.count("\n", 0, at) + page[at:]
+    end = page.find(f"\n{heading.partition(' ')[0]} ", at + len(heading))
+    return "\n" * page.count("\n", 0, at) + page[at : end if end >= 0 else None]
 
 
 def matches(expected: str, printed: str) -> bool:
