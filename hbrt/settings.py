@@ -59,6 +59,13 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("HBRT_WATCHDOG_MS", "int", "60000", "time limit of an op without a latency budget; 0 for none", 0),
     Setting(
+        "HBRT_AGING_MS",
+        "int",
+        "0",
+        "milliseconds of waiting after which a task gains one level of priority; 0 for never",
+        0,
+    ),
+    Setting(
         "HBRT_LOG", "size", "64M", "size at which a board drops the older lines of its log, all but an eighth of it"
     ),
     Setting("HBRT_CACHE", "choice:coherent|strict", "coherent", "how cached memory behaves for this client"),

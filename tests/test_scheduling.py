@@ -9,12 +9,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from arm_client import HB_DSP_RPC_CMD_PING, Board, BoardArray, Task
+from arm_client.client import private_board
 from hbrt.ddr.layout import CORE_ACTIVITY
 from tests.limits import PATIENCE_S
 
@@ -252,3 +254,20 @@ def test_many_clients_of_one_process_share_fairly_enough(dsp_board: Board) -> No
         task.result(PATIENCE_S)
     assert max(task._answer().start_ns for task in mine) < min(task._answer().start_ns for task in theirs)
     other.close()
+
+
+@pytest.mark.parametrize("how", ["direct", "relay"])
+def test_what_waits_long_enough_runs_first_on_a_board_with_aging(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
+    monkeypatch.setenv("HBRT_AGING_MS", "1")
+    monkeypatch.setenv("HB_DSP_RPC_MODE", how)
+    with private_board(Path(__file__).parent / "arm_client/images/ops.py", cores=1) as board:
+        gate, journal = Gate(board).await_running(), Journal(board, 3)
+        tasks = [journal.submit(1)]
+        until(lambda: board.status()["oldest_waiting"]["age_s"] > 0.255, "the age of a task")
+        tasks += [journal.submit(2, priority=253), journal.submit(3, priority=254)]
+        gate.close()
+        for task in tasks:
+            task.result(PATIENCE_S)
+        assert [number for number in journal.of(0) if number != 3] == [1, 2]
+        assert journal.of(0)[0] == 3
+        assert board.status()["aging_ms"] == 1

@@ -15,6 +15,7 @@ from hbrt.board.launch import LOAD_SECONDS, DaemonConfig, Launched
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import (
     ImageFile,
+    aging_option,
     board_option,
     check_option,
     dma_order_option,
@@ -76,6 +77,7 @@ def daemon_options(function: F) -> F:
             show_default=True,
             help="Whether a core that crashed starts again by itself.",
         ),
+        aging_option,
         check_option,
         dma_order_option,
         timeout_option(LOAD_SECONDS),

@@ -160,7 +160,10 @@ def _show(status: dict[str, Any]) -> None:
         click.echo(f"It was changed and does not load; the last good one goes on.\n{status['image_error']}")
     click.echo(memory_line(status["memory"]))
     leased = f"{slots['leased']} of {slots['total']} slots leased"
-    click.echo(f"Tasks: {tasks['ready']} ready, {tasks['running']} running; {leased}.")
+    aging = (
+        f" A task that waits gains one level of priority every {status['aging_ms']} ms." if status["aging_ms"] else ""
+    )
+    click.echo(f"Tasks: {tasks['ready']} ready, {tasks['running']} running; {leased}.{aging}")
     if oldest := status["oldest_waiting"]:
         click.echo(
             f"Waiting longest: command {oldest['cmd']:#x}, priority {oldest['priority']}, "

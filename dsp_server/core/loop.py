@@ -30,6 +30,7 @@ from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.engines import Engines, make_engines
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registration
+from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockHeldError
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.file import Ddr
@@ -54,6 +55,7 @@ from hbrt.mailbox.schedule import (
     Entry,
     core_to_chain,
     may_run,
+    rank,
     task_key,
 )
 from hbrt.mailbox.spin import Spinner, usable_cpus
@@ -78,6 +80,7 @@ _READY = int(State.READY)
 _RUNNING = int(State.RUNNING)
 _DONE = int(State.DONE)
 _SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
+_ANY_RANK = 1 << 62
 _FREE = frozenset({ASLEEP, LOOKING})
 COUNTERS = struct.Struct("<QQQ")  # tasks, busy ns, modelled cycles, from CORE_TASKS on
 
@@ -122,9 +125,9 @@ class Core:
         self._context = runtime.context
         self._ops = runtime.context.registry.by_cmd
         self._claim_ns = 0
+        self._aging_ns = settings.integer("HBRT_AGING_MS") * 1_000_000
         self._queue: list[Entry] = []
-        self._states = layout.states
-        self._records = layout.records
+        self._states, self._records = layout.states, layout.records
         self._announced = layout.announced(index)
         self._announced_end = self._announced + layout.slot_count
         self._record = layout.core(index)
@@ -274,11 +277,11 @@ class Core:
 
     # -- claim
 
-    def _claim(self, worst: int = 0) -> int:
+    def _claim(self, worst: int = _ANY_RANK) -> int:
         """Take the best task that this core may run; -1 when there is none.
 
         Args:
-            worst: Largest first part of the task key: 0 admits all priorities.
+            worst: Largest first part of the task key.
         """
         mm, queue, lock = self._map, self._queue, self._claim_lock
         self._collect()
@@ -322,6 +325,8 @@ class Core:
             if mm[self._states + slot] == _READY:
                 record = self._records + slot * SLOT_RECORD_BYTES
                 sequence, custom_id, _, priority, _ = ORDER.unpack_from(mm, record)
+                if self._aging_ns:
+                    priority = rank(priority, sequence, self._aging_ns)
                 entry = (task_key(priority, custom_id, sequence), slot)
                 if queue:  # nothing to order when the queue is empty
                     heappush(queue, entry)
@@ -329,10 +334,10 @@ class Core:
                     queue.append(entry)
             at = mm.find(ANNOUNCED, at + 1, end)
 
-    def _best_priority(self) -> int:
-        """Priority of the best announced task; -1 for none."""
+    def _best_rank(self) -> int:
+        """Rank of the best announced task: its priority, if that is urgent; one below every rank for none."""
         self._collect()
-        return -self._queue[0][0][0] if self._queue else -1
+        return -self._queue[0][0][0] if self._queue else -_ANY_RANK
 
     def _chain(self) -> None:
         """Ring a sleeping core for a task that this one, now busy, leaves READY."""
@@ -446,7 +451,7 @@ class Core:
         # Outside an op the loop claims by priority anyway. Repeated: a ring during the nested task has no other effect.
         while self._own[0] and self._is_in_op and self._priority < PRIORITY_PREEMPT:
             least = max(PRIORITY_URGENT, self._priority + 1)
-            if self._best_priority() < least or not self._run_nested(least):
+            if self._best_rank() < least or not self._run_nested(least):
                 return  # with no claim, the next heartbeat rescans
 
     def _run_nested(self, least: int) -> bool:

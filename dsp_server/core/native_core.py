@@ -47,6 +47,7 @@ class NativeCore(Core):
         if core == ffi.NULL:
             raise MemoryError("The mailbox in C has no memory for this core.")
         self._lib, self._core = lib, ffi.gc(core, lib.hbrt_core_free)
+        lib.hbrt_core_age(core, self._aging_ns)
         self._c_claim, self._c_answer = lib.hbrt_core_claim, lib.hbrt_core_answer
         self._c_next = lib.hbrt_core_next
         self._c_poll, self._c_sleep = lib.hbrt_core_poll, lib.hbrt_core_sleep
@@ -109,11 +110,11 @@ class NativeCore(Core):
         return slot
 
     def _collect(self) -> None:
-        self._best_priority()
+        self._best_rank()
 
-    def _best_priority(self) -> int:
-        priority: int = self._lib.hbrt_core_first_priority(self._core)
-        return priority
+    def _best_rank(self) -> int:
+        rank: int = self._lib.hbrt_core_first_rank(self._core)
+        return rank
 
     def _answer(
         self, slot: int, owner: int, result: int, text: str, start_ns: int, done_ns: int, spent_cycles: int

@@ -18,6 +18,7 @@ from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal
 from dsp_server.registry import range_name
+from hbrt import settings
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import SLOT_COUNT
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
@@ -77,6 +78,7 @@ class Report:
             "healthy": health.of_board([beat for beat, _ in healths]) and not self._locks.problem,
             "claim_lock": self._locks.problem,  # why no core can claim a task, else empty
             "recovery": "enabled" if self._lifecycle.is_recovering else "disabled",
+            "aging_ms": settings.integer("HBRT_AGING_MS"),
             "cores": [
                 {
                     **_core(core),

@@ -19,12 +19,13 @@ from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.process.event_loop import Loop
 from dsp_server.process.proc_state import STOPPED, line_of, state_of
 from dsp_server.waits.records import Core, Lock, Program, Records, Task
+from hbrt import settings
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_ASLEEP
 from hbrt.ddr.lock_holder import holder
-from hbrt.mailbox.schedule import OF_ITS_OWNER, task_key
-from hbrt.mailbox.table import Mailbox, State
+from hbrt.mailbox.schedule import OF_ITS_OWNER, TaskKey, rank, task_key
+from hbrt.mailbox.table import Mailbox, Request, State
 from hbrt.protocol.stacks import waits_of
 
 ANSWER_SECONDS = 0.5
@@ -66,6 +67,7 @@ class WaitLook:
         self._locks = locks
         self._loop = loop
         self._limit_s = limit_ms / 1000
+        self._aging_ns = settings.integer("HBRT_AGING_MS") * 1_000_000
 
     def begin(self, done: Callable[[dict[str, Any]], None]) -> None:
         """Ask everybody; ``done`` gets the records as plain data."""
@@ -154,7 +156,7 @@ class WaitLook:
                     child.op_of(request.cmd) if child else f"command {request.cmd:#x}",
                     request.owner,
                     request.core_mask,
-                    task_key(request.priority, request.custom_id, request.sequence),
+                    self._order(request),
                     max(0, now_ns - request.sequence) / 1e9,
                     on.core if on else -1,
                     (now_ns - on.claim_ns) / 1e9 if on else 0.0,
@@ -162,6 +164,10 @@ class WaitLook:
                 )
             )
         return tasks
+
+    def _order(self, request: Request) -> TaskKey:
+        level = rank(request.priority, request.sequence, self._aging_ns)
+        return task_key(level, request.custom_id, request.sequence)
 
     def _lock(self) -> Lock | None:
         thread = self._mailbox.claim_lock.thread

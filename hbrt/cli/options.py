@@ -177,6 +177,18 @@ def check_option(function: F) -> F:
     )(function)
 
 
+def aging_option(function: F) -> F:
+    """Add ``--aging``, which is HBRT_AGING_MS for the boards that the verb starts."""
+    return click.option(
+        "--aging",
+        metavar="MS",
+        callback=_for_what_it_starts("HBRT_AGING_MS"),
+        expose_value=False,
+        help="A task that waits gains one level of priority every MS milliseconds, never to 254, so that none waits "
+        "for ever; 0 for never. Default: HBRT_AGING_MS, else 0.",
+    )(function)
+
+
 def dma_order_option(function: F) -> F:
     """Add ``--dma-order``, which is HBRT_DMA_ORDER for the boards that the verb starts."""
     return click.option(

@@ -4,6 +4,7 @@ Of the tasks that a core may run, the next is the one with
 1. the higher priority (0..255; 254 and 255, PREEMPT, also interrupt a running op of a lower one, see core/loop.py);
 2. then the smaller customId (signed 64-bit);
 3. then the earlier submission (unsigned 64-bit sequence number).
+With aging, ``rank`` stands for the priority: a task that waits gains a level at each tick of the clock.
 A core mask has bit i set for core i; mask 0 is ANY. An ANY task goes to whichever core is free first, and
 no core sleeps while a task that it may run is READY.
 
@@ -43,8 +44,24 @@ RUNNING: Final = ACTIVITY_RUNNING
 STALLED: Final = ACTIVITY_STALLED
 
 
+def rank(priority: int, sequence: int, aging_ns: int) -> int:
+    """What the order goes by first on a board with aging; larger is earlier.
+
+    The board's clock ticks every ``aging_ns``, and with each tick every task that waits gains one level. As all gain at
+    the same moment, the difference of two never changes: priority less the ticks before the submission says as much as
+    priority plus the ticks since, and a queue stays in order. 254 and 255 do not age, and no other reaches them, so
+    that none interrupts by waiting.
+
+    Args:
+        priority: As submitted, 0..255.
+        sequence: CLOCK_MONOTONIC ns of the submission, as in the task's slot.
+        aging_ns: Ns from tick to tick; 0 for a board without aging.
+    """
+    return priority - sequence // aging_ns if aging_ns and priority < PRIORITY_URGENT else priority
+
+
 def task_key(priority: int, custom_id: int, sequence: int) -> TaskKey:
-    """Sort key of a task: the smallest key runs next. Ranges are checked at submission, not here."""
+    """Sort key of a task by its priority or rank: the smallest key runs next. Submission checks the ranges."""
     return (-priority, custom_id, sequence)
 
 

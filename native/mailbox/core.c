@@ -15,9 +15,8 @@ enum { POLLS_PER_YIELD = 40 };
 
 /* What the schedule needs of a task. */
 typedef struct {
-    int64_t custom_id;
+    int64_t rank, custom_id;
     uint64_t sequence;
-    int32_t priority;
     uint32_t slot;
 } entry;
 
@@ -27,6 +26,7 @@ struct hbrt_core {
     int epoll_fd, control_fd, is_alone, owner_sleeps;
     int core_doorbells[HBRT_MAX_CORES];
     int client_doorbells[HBRT_CLIENTS];
+    uint64_t aging_ns; /* 0 for none */
     hbrt_core_record *record;
     uint8_t *announced, *activity;
     entry *queue; /* a binary heap, the best first */
@@ -64,11 +64,19 @@ void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell) {
     if (client < HBRT_CLIENTS) __atomic_store_n(&core->client_doorbells[client], doorbell, __ATOMIC_RELEASE);
 }
 
+void hbrt_core_age(hbrt_core *core, uint64_t aging_ns) { core->aging_ns = aging_ns; }
+
 /* -- queue ---------------------------------------------------------------------------------------------------------- */
 
-/* Whether a task comes before another: higher priority, smaller customId, earlier submission. */
+/* schedule.py's `rank`: the priority, less the ticks of the board's clock before the submission. */
+static int64_t rank(const hbrt_core *core, int64_t priority, uint64_t sequence) {
+    if (core->aging_ns == 0 || priority >= HBRT_URGENT) return priority;
+    return priority - (int64_t)(sequence / core->aging_ns);
+}
+
+/* Whether a task comes before another: higher rank, smaller customId, earlier submission. */
 static int is_before(const entry *one, const entry *other) {
-    if (one->priority != other->priority) return one->priority > other->priority;
+    if (one->rank != other->rank) return one->rank > other->rank;
     if (one->custom_id != other->custom_id) return one->custom_id < other->custom_id;
     return one->sequence < other->sequence;
 }
@@ -138,8 +146,9 @@ static void collect(hbrt_core *core) {
         if (hbrt_load(core->file.states + slot) != HBRT_READY) continue;
         if (core->count == core->capacity) drop_stale(core);
         const hbrt_slot_record *record = hbrt_record(&core->file, slot);
-        core->queue[core->count] = (entry){HBRT_GET(record->custom_id), HBRT_GET(record->sequence),
-                                           HBRT_GET(record->priority), slot};
+        uint64_t sequence = HBRT_GET(record->sequence);
+        core->queue[core->count] = (entry){rank(core, HBRT_GET(record->priority), sequence),
+                                           HBRT_GET(record->custom_id), sequence, slot};
         sift_up(core, core->count++);
     }
 }
@@ -152,9 +161,9 @@ int hbrt_core_is_queued(hbrt_core *core, uint32_t slot) {
     return 0;
 }
 
-int32_t hbrt_core_first_priority(hbrt_core *core) {
+int64_t hbrt_core_first_rank(hbrt_core *core) {
     collect(core);
-    return core->count ? core->queue[0].priority : -1;
+    return core->count ? core->queue[0].rank : INT64_MIN;
 }
 
 /* -- claim ---------------------------------------------------------------------------------------------------------- */
@@ -201,10 +210,11 @@ static int lock(pthread_mutex_t *claim_lock) {
     return code == EOWNERDEAD ? pthread_mutex_consistent(claim_lock) : code;
 }
 
-int hbrt_core_claim(hbrt_core *core, int32_t least_priority) {
+int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
     hbrt_file *file = &core->file;
+    int64_t least_rank = least_priority > 0 ? least_priority : INT64_MIN;
     collect(core);
-    while (core->count && core->queue[0].priority >= least_priority) {
+    while (core->count && core->queue[0].rank >= least_rank) {
         if (!is_current(core, &core->queue[0])) {
             take_first(core); /* another core was first: not worth the lock */
             continue;

@@ -111,9 +111,12 @@ void hbrt_core_free(hbrt_core *core);
 /* The doorbell of a client, -1 when it has gone. */
 void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell);
 
-/* Claim the best task that is READY for this core, of at least this priority: its slot, HBRT_NOTHING, or HBRT_LOCKED.
- * The claim's time stands in its record. */
-int hbrt_core_claim(hbrt_core *core, int32_t least_priority);
+/* From now on, what waits gains a level every `aging_ns`; 0 for never, as at first. Call it before the first claim. */
+void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
+
+/* Claim the best task that is READY for this core: its slot, HBRT_NOTHING, or HBRT_LOCKED. `least_priority`: of any for
+ * 0 and less; with aging, another bound than an urgent priority means a rank. The claim's time stands in its record. */
+int hbrt_core_claim(hbrt_core *core, int64_t least_priority);
 
 /* Publish an answer whose record is written, or with `result` 0 write it too; count the task. Returns 1; HBRT_UNRUNG,
  * _DEFERRED or _UNKNOWN_OWNER. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an interrupted op, so that this core is not free. */
@@ -128,10 +131,10 @@ int hbrt_core_sleep(hbrt_core *core);
 /* hbrt_core_claim; where there is nothing, hbrt_core_sleep, and hbrt_core_claim again. */
 int hbrt_core_next(hbrt_core *core);
 
-/* How many tasks are queued here; whether a slot is; the priority of the first, -1 for none. */
+/* How many tasks are queued here; whether a slot is; the first one's priority, with aging its rank, INT64_MIN for none. */
 uint32_t hbrt_core_queued(hbrt_core *core);
 int hbrt_core_is_queued(hbrt_core *core, uint32_t slot);
-int32_t hbrt_core_first_priority(hbrt_core *core);
+int64_t hbrt_core_first_rank(hbrt_core *core);
 /* Whether the owner of the latest answer says that polling costs it more. */
 int hbrt_core_owner_sleeps(hbrt_core *core);
 

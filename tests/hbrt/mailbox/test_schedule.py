@@ -10,6 +10,7 @@ from hbrt.mailbox.schedule import (
     cores_to_wake,
     eligible_cores,
     may_run,
+    rank,
     task_key,
 )
 
@@ -31,6 +32,30 @@ def test_priority_then_custom_id_then_submission() -> None:
     keys = [task_key(*task) for task in FIRST_TO_LAST]
     assert keys == sorted(keys)
     assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize(
+    ("priority", "sequence", "aging_ns", "expected"),
+    [
+        (7, 10**18, 0, 7),  # no aging
+        (7, 99, 100, 7),
+        (7, 100, 100, 6),  # a tick before it was submitted
+        (0, 10**18, 1_000_000, -(10**12)),
+        (253, 0, 1, 253),
+        (254, 10**18, 1, 254),
+        (255, 10**18, 1, 255),
+    ],
+)
+def test_rank_is_the_priority_less_the_ticks_before_the_submission(
+    priority: int, sequence: int, aging_ns: int, expected: int
+) -> None:
+    assert rank(priority, sequence, aging_ns) == expected
+
+
+def test_a_task_that_waits_gains_a_level_a_tick_against_those_that_come() -> None:
+    old = rank(3, 1_050, 100)
+    assert [rank(5, at, 100) - old for at in (1_050, 1_099, 1_100, 1_199, 1_200, 1_300)] == [2, 2, 1, 1, 0, -1]
+    assert rank(254, 10**9, 100) > old
 
 
 @pytest.mark.parametrize(

@@ -106,7 +106,7 @@ static void test_announced_again(void *map, uint64_t bytes) {
     for (int n = 0; n < 3 * SLOTS; n++) {
         hbrt_store(hbrt_announced(&file, 0) + 5, 1);
         if (n == 2 * SLOTS) hbrt_store(hbrt_announced(&file, 0) + 6, 1);
-        assert(hbrt_core_first_priority(core) == (n < 2 * SLOTS ? 35 : 42));
+        assert(hbrt_core_first_rank(core) == (n < 2 * SLOTS ? 35 : 42));
     }
     assert(hbrt_core_claim(core, 0) == 6 && hbrt_core_claim(core, 0) == 5 && hbrt_core_claim(core, 0) == HBRT_NOTHING);
     memset(file.states, HBRT_EMPTY, SLOTS);
