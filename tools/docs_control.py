@@ -29,9 +29,8 @@ ANSWERS = {
     "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "
     "hexadecimal digits; else `HB_DSP_PERMISSION`",
     "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, claim_lock, recovery, "
-    "aging_ms, cores, tasks, oldest_waiting, longest_running, slots, memory, gateways, clients, findings}`: what `hbrt status --json` "
-    "prints; "
-    "sizes in bytes, ages in seconds",
+    "aging_ms, cores, tasks, oldest_waiting, longest_running, slots, memory, gateways, clients, findings}`: what "
+    "`hbrt status --json` prints; sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
     "why": "map `{programs, tasks, cores, claim_lock, relay_pid, relay_is_stopped}`: who waits for whom now, with the "
     "stacks of waiting programs and running ops; what `hbrt why --json` has under `records`",
