@@ -24,6 +24,7 @@ _DONE, _RUNNING = int(FIRST_END), int(State.RUNNING)
 _EVER = -1
 # Answers of native/mailbox/mailbox.h.
 _ASK, _NO_SLOT, _TIMEOUT, _INTERRUPTED, _, _ASKED = range(0, -6, -1)
+_GO_ON = frozenset({_INTERRUPTED, _ASKED})  # a wait that is not over
 
 
 class _FreeSlots(list[int]):
@@ -255,21 +256,16 @@ class NativeTasks(DirectTasks):
         """As ``TaskSlots.wait``."""
         if not mark[0]:
             notice()
-        waiters = self.waiters
+        waiters, state = self.waiters, _INTERRUPTED
         try:
             if timeout_ms <= 0 and waiters.only_sleeps:  # the shortest way
                 state = self._c_wait(self._client, handle, _EVER, 0, waiters.polled)
                 if state == _DONE:
                     return 0
-            else:
-                state = _INTERRUPTED
-            if state == _INTERRUPTED:
+            if state in _GO_ON:
                 state = waiters.state_at_end(handle & SLOT_COUNT - 1, handle, timeout_ms)
         except OverflowError:
             return self.refuse_handle(handle)
-        return self._status_of(state, handle, timeout_ms)
-
-    def _status_of(self, state: int, handle: int, timeout_ms: float) -> int:
         if state == _DONE:
             return 0
         if state > _DONE:

@@ -75,7 +75,6 @@ class TaskSlots(ABC):
         # This process's own blocks: phy_addr -> bytes; under 0 the block that no task needs to have.
         self.known: dict[int, int] = {0: 0}
         self.targets = wake_targets.targets(layout, link.core_doorbells, link.urgent_bells)
-        self._handle_base = make(link.client_id, 0, 0)
         self.handles: MutableSequence[int] | memoryview[int]  # present handle of each slot, 0 when none
         self.free: list[int]
         self.waiters: Waiters

@@ -160,13 +160,6 @@ static int is_usable(const hbrt_client *client, uint64_t phy, uint64_t bytes) {
     return 0;
 }
 
-static void ring(int doorbell) {
-    static const uint64_t once = 1;
-    /* A full counter: somebody has filled it; the beat of who sleeps there finds the task. */
-    while (write(doorbell, &once, sizeof once) < 0 && errno == EINTR) {
-    }
-}
-
 /* Ring the core that a task which has just become READY needs; 0 when every core that may run it is offline. */
 static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
     uint32_t cores = client->file.at.core_count, wanted = 0, offline = 0;
@@ -184,12 +177,12 @@ static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
         }
     }
     if (bell >= 0) {
-        ring(bell);
+        hbrt_ring(bell);
     } else if (offline == wanted) {
         return 0;
     } else if (is_urgent && client->has_urgent_bells) {
         for (uint32_t core = 0; core < cores; core++)
-            if (hbrt_may_run(core, mask)) ring(client->urgent_bells[core]);
+            if (hbrt_may_run(core, mask)) hbrt_ring(client->urgent_bells[core]);
     }
     return 1;
 }
@@ -202,9 +195,7 @@ static int take_back(hbrt_client *client, uint32_t slot) {
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_t *claim_lock = client->file.claim_lock;
-    int code = pthread_mutex_timedlock(claim_lock, &until);
-    if (code == EOWNERDEAD) code = pthread_mutex_consistent(claim_lock);
-    if (code != 0) return 0;
+    if (!hbrt_is_locked(claim_lock, pthread_mutex_timedlock(claim_lock, &until))) return 0;
     int is_ready = hbrt_load(client->file.states + slot) == HBRT_READY;
     if (is_ready) hbrt_store(client->file.states + slot, HBRT_CANCELLED);
     pthread_mutex_unlock(claim_lock);
@@ -518,12 +509,12 @@ void hbrt_wake(hbrt_client *client) {
     pthread_mutex_lock(&client->lock);
     int has_leader = client->has_leader;
     pthread_mutex_unlock(&client->lock);
-    if (has_leader) ring(client->doorbell);
+    if (has_leader) hbrt_ring(client->doorbell);
     else if (__atomic_load_n(&client->follower_count, __ATOMIC_ACQUIRE)) wake_followers(client, 1);
 }
 
 void hbrt_client_leave(hbrt_client *client) {
     __atomic_store_n(&client->has_left, 1, __ATOMIC_SEQ_CST);
     wake_followers(client, 1);
-    if (hbrt_client_waiting(client)) ring(client->doorbell);
+    if (hbrt_client_waiting(client)) hbrt_ring(client->doorbell);
 }

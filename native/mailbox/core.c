@@ -153,8 +153,6 @@ static void collect(hbrt_core *core) {
     }
 }
 
-uint32_t hbrt_core_queued(hbrt_core *core) { return core->count; }
-
 int hbrt_core_is_queued(hbrt_core *core, uint32_t slot) {
     for (uint32_t at = 0; at < core->count; at++)
         if (core->queue[at].slot == slot) return 1;
@@ -167,12 +165,6 @@ int64_t hbrt_core_first_rank(hbrt_core *core) {
 }
 
 /* -- claim ---------------------------------------------------------------------------------------------------------- */
-
-static void ring(int doorbell) {
-    static const uint64_t once = 1;
-    while (write(doorbell, &once, sizeof once) < 0 && errno == EINTR) {
-    }
-}
 
 /* The core to ring for a task of this mask: none when one looks, else the first that sleeps. */
 static int core_to_wake(const hbrt_core *core, uint32_t mask) {
@@ -199,15 +191,9 @@ static void chain(hbrt_core *core) {
         if (hbrt_load(core->file.states + slot) != HBRT_READY) continue;
         int wake = core_to_wake(core, HBRT_GET(hbrt_record(&core->file, slot)->core_mask));
         if (wake < 0) continue;
-        ring(core->core_doorbells[wake]);
+        hbrt_ring(core->core_doorbells[wake]);
         return;
     }
-}
-
-static int lock(pthread_mutex_t *claim_lock) {
-    int code = pthread_mutex_trylock(claim_lock);
-    /* Whoever died with it: each slot is judged by its own state byte, so there is nothing to repair. */
-    return code == EOWNERDEAD ? pthread_mutex_consistent(claim_lock) : code;
 }
 
 int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
@@ -219,7 +205,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
             take_first(core); /* another core was first: not worth the lock */
             continue;
         }
-        if (lock(file->claim_lock) != 0) return HBRT_LOCKED;
+        if (!hbrt_is_locked(file->claim_lock, pthread_mutex_trylock(file->claim_lock))) return HBRT_LOCKED;
         entry task = take_first(core);
         hbrt_slot_record *record = hbrt_record(file, task.slot);
         /* The mask too: an earlier task in the slot may have made the announcement. */
@@ -266,7 +252,7 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
     hbrt_store(&client->asleep, 0); /* no other core needs to ring it before its next sleep */
     int doorbell = __atomic_load_n(&core->client_doorbells[owner], __ATOMIC_ACQUIRE);
     if (doorbell < 0) return HBRT_UNKNOWN_OWNER;
-    ring(doorbell);
+    hbrt_ring(doorbell);
     return 1;
 }
 

@@ -2,9 +2,11 @@
 #ifndef HBRT_LAYOUT_H
 #define HBRT_LAYOUT_H
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HBRT_LAYOUT_VERSION 3u
 #define HBRT_PAGE_SHIFT 12
@@ -117,5 +119,18 @@ static inline void hbrt_store(uint8_t *byte, uint8_t value) { __atomic_store_n(b
 #define HBRT_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 /* My writes before my later reads, for everybody: between "my flag is set" and "do I have to". */
 static inline void hbrt_full_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
+
+static inline void hbrt_ring(int doorbell) {
+    static const uint64_t once = 1;
+    /* A full counter: somebody has filled it; the beat of who sleeps there finds the task. */
+    while (write(doorbell, &once, sizeof once) < 0 && errno == EINTR) {
+    }
+}
+
+/* Whether the claim lock is had, by the answer of an attempt. Whoever died with it: each slot is judged by its own state
+ * byte, so there is nothing to repair. */
+static inline int hbrt_is_locked(pthread_mutex_t *claim_lock, int code) {
+    return code == 0 || (code == EOWNERDEAD && pthread_mutex_consistent(claim_lock) == 0);
+}
 
 #endif

@@ -131,8 +131,7 @@ int hbrt_core_sleep(hbrt_core *core);
 /* hbrt_core_claim; where there is nothing, hbrt_core_sleep, and hbrt_core_claim again. */
 int hbrt_core_next(hbrt_core *core);
 
-/* How many tasks are queued here; whether a slot is; the first one's priority, with aging its rank, INT64_MIN for none. */
-uint32_t hbrt_core_queued(hbrt_core *core);
+/* Whether a slot is queued here; the first one's priority, with aging its rank, INT64_MIN for none. */
 int hbrt_core_is_queued(hbrt_core *core, uint32_t slot);
 int64_t hbrt_core_first_rank(hbrt_core *core);
 /* Whether the owner of the latest answer says that polling costs it more. */

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import arm_client as hb
 
-ADD_ONE, FAIL, SLEEP = 0x1000, 0x1001, 0x1002
+ADD_ONE, FAIL, SLEEP, HOLD = range(0x1000, 0x1004)
 CALLS = 300
 
 
@@ -219,6 +221,35 @@ def urgent() -> None:
         assert hb.hbDSPReleaseTask(one) == 0
     for used in (*slow, call):
         used.close()
+
+
+def asked() -> None:
+    """A wait goes on after the daemon has asked where it stands; one that only sleeps too."""
+    os.environ["HBRT_SPIN_US"] = "0"
+    found: list[str] = []
+
+    def ask(end: Callable[[], None]) -> None:
+        why = [sys.executable, "-m", "hbrt", "why"]
+        found.extend(subprocess.run(why, check=False, capture_output=True, text=True).stdout for _ in range(2))
+        end()
+
+    call = Call()
+    call.put(0)
+    task = call.submit(HOLD)
+    thread = threading.Thread(target=ask, args=(lambda: call.put(1),))
+    thread.start()
+    assert hb.hbDSPWaitTaskDone(task, 0) == 0, hb.last_error()
+    thread.join()
+    assert hb.hbDSPReleaseTask(task) == 0
+    call.close()
+
+    with hb.connect() as board, board.alloc(8) as go:
+        thread = threading.Thread(target=ask, args=(lambda: go.view().__setitem__(0, 1),))
+        thread.start()
+        board.call(HOLD, go)
+        thread.join()
+    assert len(found) == 4
+    assert all(__file__ in said for said in found), found
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ import time
 
 from dsp_server import hb_dsp_env_init, hb_dsp_init_global_tm, hb_dsp_register_fn, hb_dsp_start
 
-ADD_ONE, FAIL, SLEEP = 0x1000, 0x1001, 0x1002
+ADD_ONE, FAIL, SLEEP, HOLD = range(0x1000, 0x1004)
 
 
 def add_one(input: memoryview, output: memoryview, tm: object) -> int:
@@ -23,6 +23,12 @@ def sleep(input: memoryview, output: memoryview, tm: object) -> int:
     return 0
 
 
+def hold(input: memoryview, output: memoryview, tm: object) -> int:
+    while not input[0]:
+        pass
+    return 0
+
+
 def main() -> None:
     """Serve."""
     hb_dsp_env_init()
@@ -30,4 +36,5 @@ def main() -> None:
     hb_dsp_register_fn(ADD_ONE, add_one, 0)
     hb_dsp_register_fn(FAIL, fail, 0)
     hb_dsp_register_fn(SLEEP, sleep, 0)
+    hb_dsp_register_fn(HOLD, hold, 0)
     hb_dsp_start()

@@ -49,7 +49,7 @@ def run(board: Path, kind: str, *arguments: str) -> subprocess.CompletedProcess[
 
 @pytest.mark.parametrize("kind", KINDS, ids=[f"client-{kind}" for kind in KINDS])
 @pytest.mark.parametrize(
-    "life", ["calls", "threads", "in_flight", "failures", "interrupted_polls", "callbacks", "forks", "urgent"]
+    "life", ["calls", "threads", "in_flight", "failures", "interrupted_polls", "callbacks", "forks", "urgent", "asked"]
 )
 def test_life(board: Path, kind: str, life: str) -> None:
     answer = run(board, kind, life)
