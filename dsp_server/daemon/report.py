@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dsp_server.clients import Client, Clients
 from dsp_server.daemon.gateways import Gateways
-from dsp_server.daemon.lock_watch import LockWatch
+from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.health import CoreHealth, OpRun

@@ -15,11 +15,12 @@ from dsp_server.daemon.control import Control
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.injector import Injector
 from dsp_server.daemon.leases import Leases
-from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.daemon.log_bound import LogBound
 from dsp_server.daemon.reload import Reloader
 from dsp_server.daemon.report import Report
 from dsp_server.daemon.wait_look import WaitLook
+from dsp_server.daemon.watches.inversion_watch import InversionWatch
+from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.errors import ImageError, ImageLateError
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.lifecycle.snapshots import DEFAULT_IMAGE, Snapshots
@@ -120,6 +121,9 @@ class Supervisor:
             locks,
             self.gateways,
         )
+        self.inversions = InversionWatch(
+            self.mailbox, self.clients, self.lifecycle.cores, report, self.journal, self.loop
+        )
         wait_look = WaitLook(paths, self.mailbox, self.clients, self.lifecycle, report, locks, self.loop, watchdog_ms)
         self.injector = Injector(paths, self.clients, processes, self.journal, config.cores)
         self.memory.refuses = self.injector.refuses_alloc
@@ -165,6 +169,7 @@ class Supervisor:
         self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
         self.leases.open()
         self.watchdog.open()
+        self.inversions.poll()
         self.log_bound.poll()
         if self.reloader is not None:
             self.reloader.open()

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 from dsp_server.clients import Client, Clients
-from dsp_server.daemon.lock_watch import LockWatch
 from dsp_server.daemon.report import Report, RunningTask
+from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.health import CoreHealth
 from dsp_server.lifecycle.lifecycle import Lifecycle

@@ -8,7 +8,7 @@ An op does not use up its time while a task of priority 255 interrupts it. The w
 RUNNING although no core runs it; only a stray write to the task table causes that, and its owner would wait for ever.
 
 The same poll finds a core that runs no op and has no heartbeat. A submitter rings one core for a task; if that core is
-stopped, each call waits until another core's heartbeat finds the task. daemon/lock_watch.py checks the claim lock in
+stopped, each call waits until another core's heartbeat finds the task. LockWatch checks the claim lock in
 the same poll.
 
 The watchdog asks a core over its limit for a traceback (faulthandler writes it even when the interpreter is stuck in

@@ -60,6 +60,7 @@ KINDS: Final = {
     "out-of-block": Kind(Severity.ERROR),
     "overrun": Kind(Severity.ERROR),
     "ping-blocks": Kind(Severity.WARNING),
+    "priority-inversion": Kind(Severity.ADVICE),
     "relay-died": Kind(Severity.WARNING, is_programs=False),
     "shared-block": Kind(Severity.ERROR, is_told=True),
     "stale-read": Kind(Severity.ERROR, is_told=True),

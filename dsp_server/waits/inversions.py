@@ -1,0 +1,101 @@
+"""Priority inversions at one moment: a task waits because of one of a lower priority. Pure.
+
+Two cases:
+- BLOCKED: the task is ready, and every core that may run it runs, since before the submission, a task of a lower
+  priority, which it does not interrupt. Real-time scheduling calls this non-preemptive blocking.
+- HELD: the op of the task runs and waits for a task that it has submitted itself with a lower priority. That one is
+  ready behind a task that is below the first. It lasts for as long as tasks between the two come, and is called
+  unbounded inversion.
+
+A task that waits for tasks of its own priority or a higher one is in no inversion, nor is one that a core is free for.
+
+The words are those of L. Sha, R. Rajkumar, J. P. Lehoczky: Priority Inheritance Protocols, an Approach to Real-Time
+Synchronization, IEEE Transactions on Computers 39 (9), 1990.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from hbrt.mailbox.schedule import may_run
+
+
+class Why(Enum):
+    """Which case."""
+
+    BLOCKED = 1
+    HELD = 2
+
+
+class Task(NamedTuple):
+    """A task that is ready or runs.
+
+    Attributes:
+        slot: Its slot.
+        sequence: Which task in the slot.
+        rank: Its priority, on a board with aging its rank (hbrt.mailbox.schedule).
+        core_mask: Which cores may run it, 0 for any.
+        owner: Id of the program that submitted it.
+        age_s: Since its submission, in seconds.
+        core: Which core runs it, -1 for none.
+        ran_s: For how long.
+    """
+
+    slot: int
+    sequence: int
+    rank: int
+    core_mask: int
+    owner: int
+    age_s: float
+    core: int = -1
+    ran_s: float = 0.0
+
+
+class Inversion(NamedTuple):
+    """One inversion.
+
+    Attributes:
+        why: Which case.
+        task: The task of the higher priority.
+        queued: The task that is ready: the same, or the one that its op waits for.
+        lower: The running task of a lower priority that it waits behind; of several the one that has run longest.
+    """
+
+    why: Why
+    task: Task
+    queued: Task
+    lower: Task
+
+
+def inversions(
+    ready: Sequence[Task],
+    running: Sequence[Task],
+    cores: Collection[int],
+    waiting_ops: Mapping[int, int],
+    least_s: float,
+) -> Iterator[Inversion]:
+    """The inversions of a moment.
+
+    Args:
+        ready: Tasks that no core has claimed.
+        running: Tasks that a core runs; of two on one core, the one that has run for a shorter time is on top.
+        cores: Indices of the cores that serve.
+        waiting_ops: Programs that are the op of a core and sleep: their id, and the core.
+        least_s: Seconds from which on a task has waited for long.
+    """
+    on_core: dict[int, Task] = {}
+    for one in sorted(running, key=lambda task: -task.ran_s):
+        on_core[one.core] = one
+    for queued in ready:
+        found = [on_core.get(core) for core in cores if may_run(core, queued.core_mask)]
+        ahead = [one for one in found if one is not None]
+        if queued.age_s < least_s or not ahead or len(ahead) < len(found):
+            continue
+        if all(one.rank < queued.rank and one.ran_s >= queued.age_s for one in ahead):
+            yield Inversion(Why.BLOCKED, queued, queued, max(ahead, key=lambda one: one.ran_s))
+        outer = on_core.get(waiting_ops.get(queued.owner, -1))
+        others = [one for one in ahead if one is not outer]
+        if outer is not None and others and all(one.rank < outer.rank for one in (queued, *others)):
+            yield Inversion(Why.HELD, outer, queued, max(others, key=lambda one: one.ran_s))
