@@ -13,6 +13,7 @@ from hbrt.mailbox.doorbell import has_room, ring
 from hbrt.mailbox.table import FIRST_END, Actor, Mailbox, State
 from hbrt.protocol.control import TOKEN_BYTES
 
+RELAY = "dsp_relay_server"  # what boards call a relay's own client, however it was started
 FIRST_SLOTS = 16
 MOST_SLOTS = 1024
 TaskKey: TypeAlias = tuple[int, int]  # slot, sequence

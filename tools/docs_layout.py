@@ -109,6 +109,8 @@ _PROGRESS = (
     ("longest_ns", "its longest run so far; 0 before it has run five times"),
     ("dma_handle", "iDMA handle that it polls, 0 for none"),
     ("dma_outstanding", "iDMA descriptors that are outstanding"),
+    ("flag_offset", "offset in this file of what its loop reads while it stands still, 0 for nothing that is known"),
+    ("flag_bytes", "how many bytes the loop reads there"),
 )
 _CORE = (
     Field(

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from dsp_server.relay import PROGRAM
+from dsp_server.clients import RELAY
 from hbrt.board.files import daemon_pid, leftovers, remove_files, take_lock
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.options import board_option, json_option, timeout_option
@@ -47,7 +47,7 @@ def command(board: BoardPaths, core: int | None, timeout: float, *, as_json: boo
     sentence = f"Board {board.name} is offline."
     if removed:
         sentence += f" Removed: {', '.join(removed)}."
-    clients = [client for client in clients if client["name"] != PROGRAM]  # it ends with its board
+    clients = [client for client in clients if client["name"] != RELAY]  # it ends with its board
     if clients:
         names = ", ".join(f"{client['pid']} ({client['name']})" for client in clients)
         sentence += f" Processes that were attached: {names}; their calls answer HB_DSP_BOARD_LOST."

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from dsp_server.relay import PROGRAM as RELAY
+from dsp_server.clients import RELAY
 from dsp_server.waits.graph import Kind, cycles
 from dsp_server.waits.records import records_of, with_hops
 from dsp_server.waits.sentences import Chain, Look, Verdict, chains, cycle_sentences, look_of, name_of
@@ -30,7 +30,7 @@ BETWEEN_SECONDS = 0.3
 @click.argument("task", required=False, metavar="[TASK]")
 @json_option
 def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
-    """Say who waits for whom: programs, tasks, queues, cores, iDMA handles and the claim lock, each wait in a sentence.
+    """Say who waits for whom: programs, tasks, queues, cores, iDMA handles, flags and locks, each wait in a sentence.
 
     A program that waits tells its line, an op its line and its stack. The board is looked at twice: what differs is
     still moving, and does not hang.

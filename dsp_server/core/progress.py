@@ -18,7 +18,9 @@ from typing import Any, NamedTuple, TypeAlias
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.process.proc_state import BUSY, state_of
 from dsp_server.registry import Registration
+from dsp_server.waits.flags import Flags
 from hbrt.ddr.layout import BEAT_SECONDS, CORE_PROGRESS, PROGRESS
+from hbrt.protocol.frame_values import variables
 
 FEWEST_RUNS = 5  # before that nobody knows how long an op usually takes
 MOST_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two looks; after more, this process was stopped or had no CPU
@@ -26,9 +28,6 @@ VALUES_AFTER_NS = 500_000_000  # an op that stands still for less is told by its
 _MOST_FRAMES = 64
 _LOOP = "dsp_server.core.loop"  # below the op's frames
 _PLAIN = frozenset({int, float, bool})  # told by value: an object that is freed may leave its place to the next one
-_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function, whose dict is a copy
-_TAKE_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})  # a function that uses one has the dict itself
-_KEEPS_VALUES = sys.version_info < (3, 13)  # there a frame keeps the dict of its local variables
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 Place: TypeAlias = tuple[tuple[int, int], ...]
 Values: TypeAlias = list[list[tuple[str, object]]]
@@ -85,6 +84,8 @@ class Progress:
         self._looked_ns = self._cpu_ns = self._delay_ns = self._still_ns = self._still_cpu_ns = 0
         self._place: Place | None = None
         self._values: Values | None = None
+        self._flags = Flags(shared)
+        self._flag: tuple[int, int] | None = None  # offset in the DDR file and size of what the op's loop reads
 
     def look(self) -> None:
         """Look once; the heartbeat's thread calls this each BEAT_SECONDS."""
@@ -92,7 +93,7 @@ class Progress:
         self._learn(last)
         if self._run is None:
             if last is not None:
-                self._write(0, 0, 0, 0, 0, 0)
+                self._write(0, 0, 0, 0, 0, 0, 0, 0)
             return
         run = self._run
         frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - the only way to another thread
@@ -102,6 +103,7 @@ class Progress:
         has_moved = place is None or place != self._place or (bool(self._values) and values != self._values)
         if last is None or run.claim_ns != last.claim_ns or has_moved:
             self._still_ns = self._still_cpu_ns = 0
+            self._flag = None
         else:
             used_ns = cpu_ns - self._cpu_ns
             is_runnable = state_of(os.getpid(), self._native) in BUSY
@@ -111,8 +113,11 @@ class Progress:
         self._place, self._values = place, values if self._still_ns else None
         self._looked_ns, self._cpu_ns, self._delay_ns = now_ns, cpu_ns, delay_ns
         handle, run.idma.polled = run.idma.polled, 0
+        if values is not None and self._still_ns and self._flag is None:
+            self._flag = self._flags.read_by(frame)
         longest_ns = self._longest_ns.get(run.op.cmd, 0) if run.op.runs >= FEWEST_RUNS else 0
-        self._write(run.claim_ns, self._still_ns, self._still_cpu_ns, longest_ns, handle, run.idma.outstanding)
+        still = (self._still_ns, self._still_cpu_ns)
+        self._write(run.claim_ns, *still, longest_ns, handle, run.idma.outstanding, *(self._flag or (0, 0)))
 
     def _learn(self, last: Run | None) -> None:
         """Note how long ops have run since the last look, but for their first run, which imports and compiles."""
@@ -153,10 +158,6 @@ def _values_of(frame: Any) -> Values:
     """The local variables of an op's frames: numbers by value, other objects by identity."""
     values: Values = []
     while frame is not None and len(values) < _MOST_FRAMES and frame.f_globals.get("__name__") != _LOOP:
-        code = frame.f_code
-        found = frame.f_locals if _TAKE_LOCALS.isdisjoint(code.co_names) else {}
-        values.append([(name, it if type(it) in _PLAIN else id(it)) for name, it in list(found.items())])
-        if _KEEPS_VALUES and code.co_flags & _OPTIMIZED:
-            found.clear()  # it would keep what the op deletes
+        values.append([(name, it if type(it) in _PLAIN else id(it)) for name, it in variables(frame).items()])
         frame = frame.f_back
     return values

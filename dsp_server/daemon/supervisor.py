@@ -125,6 +125,7 @@ class Supervisor:
             self.mailbox, self.clients, self.lifecycle.cores, report, self.journal, self.loop
         )
         wait_look = WaitLook(paths, self.mailbox, self.clients, self.lifecycle, report, locks, self.loop, watchdog_ms)
+        self.lifecycle.ask_why = wait_look.say
         self.injector = Injector(paths, self.clients, processes, self.journal, config.cores)
         self.memory.refuses = self.injector.refuses_alloc
         self.control = Control(

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from dsp_server.clients import Client, Clients
+from dsp_server.clients import RELAY, Client, Clients
 from dsp_server.daemon.report import Report, RunningTask
 from dsp_server.daemon.watches.lock_watch import LockWatch
 from dsp_server.lifecycle.core_state import BoardCore
@@ -18,7 +18,8 @@ from dsp_server.lifecycle.health import CoreHealth
 from dsp_server.lifecycle.lifecycle import Lifecycle
 from dsp_server.process.event_loop import Loop
 from dsp_server.process.proc_state import STOPPED, line_of, state_of
-from dsp_server.waits.records import Core, Lock, Program, Records, Task
+from dsp_server.waits.records import Core, Lock, Program, Records, Task, with_hops
+from dsp_server.waits.sentences import last_words
 from hbrt import settings
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
@@ -69,8 +70,15 @@ class WaitLook:
         self._limit_s = limit_ms / 1000
         self._aging_ns = settings.integer("HBRT_AGING_MS") * 1_000_000
 
+    def say(self, slot: int, done: Callable[[str], None]) -> None:
+        """Ask everybody; ``done`` gets the sentence on the task in a slot, which is about to be ended."""
+        self._ask(lambda records: done(last_words(with_hops(records, RELAY), slot)))
+
     def begin(self, done: Callable[[dict[str, Any]], None]) -> None:
         """Ask everybody; ``done`` gets the records as plain data."""
+        self._ask(lambda records: done(records.as_dict()))
+
+    def _ask(self, done: Callable[[Records], None]) -> None:
         running = [
             core.child
             for core in self._lifecycle.cores
@@ -91,7 +99,7 @@ class WaitLook:
             if age_s < ANSWER_SECONDS and (age_s < TRACE_SECONDS or not has_all):
                 self._loop.later(POLL_SECONDS, look)
             else:
-                done(self._records().as_dict())
+                done(self._records())
 
         self._loop.later(POLL_SECONDS, look)
 
@@ -193,4 +201,5 @@ def _core(core: BoardCore, beat: CoreHealth, problem: str, claim_ns: int) -> Cor
         child.stack() if child is not None and claim_ns else (),
         seen.dma_handle,
         seen.dma_outstanding,
+        core.flag(seen),
     )

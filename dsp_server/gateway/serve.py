@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
+from dsp_server.clients import RELAY
 from dsp_server.gateway.gateway import Gateway
 from dsp_server.gateway.listening import ListenOptions, parse_endpoint
 from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
-from dsp_server.relay import PROGRAM
 from dsp_server.relay.serve import serve_and_announce, write_log
 from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths
@@ -38,7 +38,7 @@ def serve(paths: BoardPaths, options: ListenOptions, on_running: Callable[[str],
         BoardError: the gateway cannot listen; no daemon serves the board, or it refused.
     """
     raise_descriptor_limit()
-    link = LocalLink(paths, PROGRAM)
+    link = LocalLink(paths, RELAY)
     try:
         gateway = Gateway(link, options, write_log)
         try:

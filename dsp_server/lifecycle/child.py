@@ -53,7 +53,7 @@ class CoreChild:
         self.problem = ""  # why its image did not load, or why it ended
         self.is_late = False  # its image took too long to load
         self.overdue: tuple[int, int, int] | None = None  # slot, sequence, limit in ns of a task over its limit
-        self.polled = (0, 0)  # iDMA handle that a task over its limit polls, and how many descriptors are outstanding
+        self.why: str | None = None  # who waits for a task over its limit, and for what; None when that is not known
         self.trace = ""  # its stack at its death, from faulthandler
         self._trace_fd = trace_fd
         self._was_killed = False  # its task did not end in the grace period
@@ -139,14 +139,13 @@ class CoreChild:
         if self.overdue is None:
             self._write_stack()
 
-    def begin_end(self, task: tuple[int, int, int], polled: tuple[int, int]) -> None:
+    def begin_end(self, task: tuple[int, int, int]) -> None:
         """Note the task that is over its limit, for which the process is to end, and make it write the op's stack.
 
         Args:
             task: Slot, sequence, limit in ns.
-            polled: iDMA handle that the task polls, and how many descriptors are outstanding.
         """
-        self.overdue, self.polled = task, polled
+        self.overdue, self.why = task, None
         self._write_stack()
 
     def _write_stack(self) -> None:
@@ -161,9 +160,9 @@ class CoreChild:
         return frames_of(text)
 
     def last_place(self) -> str:
-        """A sentence on where the op was at the process's death; empty when that is not known."""
-        found = place_of(frames_of(self.trace), *self.polled)
-        return f" It was {found}." if found else ""
+        """Who waited for the task over its limit, and where its op was; empty when that is not known."""
+        why, found = self.why or "", place_of(frames_of(self.trace))
+        return f"{why and f' {why}'}{f' It was {found}.' if found and found not in why else ''}"
 
     def _read_trace(self) -> str:
         return op_lines(os.pread(self._trace_fd, _TRACE_BYTES, 0).decode("utf-8", "replace").strip())

@@ -10,6 +10,7 @@ from dsp_server.lifecycle import health
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.life import STATES, Core
 from dsp_server.process.proc_state import BUSY, STOPPED, state_of
+from dsp_server.waits.records import Flag
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import (
     ACTIVITY_OFFLINE,
@@ -25,6 +26,7 @@ from hbrt.ddr.layout import (
     PROGRESS,
 )
 
+_LONGEST_VALUE = 8  # bytes of a flag that a sentence shows
 _COUNTERS = struct.Struct("<QQQ")
 _U32 = struct.Struct("<I")
 _U64 = struct.Struct("<Q")
@@ -39,6 +41,8 @@ class OpProgress(NamedTuple):
     longest_ns: int
     dma_handle: int  # that it polls, 0 for none
     dma_outstanding: int  # descriptors
+    flag_offset: int  # in the DDR file, of what its loop reads; 0 for nothing that is known
+    flag_bytes: int
 
 
 class BoardCore:
@@ -49,6 +53,7 @@ class BoardCore:
         self.index = index
         self.life = life  # as lifecycle.py last decided
         self._children = children
+        self._ddr = ddr
         self._map = ddr.map
         self._record = ddr.layout.core(index)
         self.activity_at = self._record + CORE_ACTIVITY  # offset in the DDR file
@@ -81,11 +86,23 @@ class BoardCore:
     def progress(self, claim_ns: int) -> OpProgress:
         """What the last beat saw of the task with this claim time; zeros when it saw another one, or none."""
         seen = self.last_progress()
-        return seen if seen.claim_ns == claim_ns else OpProgress(0, 0, 0, 0, 0, 0)
+        return seen if seen.claim_ns == claim_ns else OpProgress(0, 0, 0, 0, 0, 0, 0, 0)
 
     def last_progress(self) -> OpProgress:
         """What the last beat saw, of whatever ran then."""
         return OpProgress(*PROGRESS.unpack_from(self._map, self._record + CORE_PROGRESS))
+
+    def flag(self, seen: OpProgress) -> Flag | None:
+        """What the op polls, and what that holds now; None for nothing that is known."""
+        if not seen.flag_bytes:
+            return None
+        phy_addr = seen.flag_offset - self._ddr.offset_of(0)
+        held = bytes(self._map[seen.flag_offset : seen.flag_offset + seen.flag_bytes])
+        block = self._ddr.block_at(phy_addr)
+        users = {block.owner, *self._ddr.sharers(phy_addr)} - {0} if block is not None else set()
+        value = held.hex() if seen.flag_bytes <= _LONGEST_VALUE else ""
+        where = (block.phy_addr, block.size_bytes) if block is not None else (0, 0)
+        return Flag(phy_addr, seen.flag_bytes, value, *where, tuple(sorted(users)))
 
     @property
     def is_stopped(self) -> bool:

@@ -72,6 +72,8 @@ class Lifecycle:
             BoardCore(index, ddr, life, self.processes.children) for index, life in enumerate(self.life.cores)
         ]
         self.image_error = ""  # why the last requested image does not run
+        # Says who waits for the task in a slot, and for what, in a sentence; "" when that is not known.
+        self.ask_why: Callable[[int, Callable[[str], None]], None] = lambda _, say: say("")
         self.on_change: Callable[[], None] = lambda: None  # called when cores run another image, or failed to
         self._loop = loop
         self._journal = journal
@@ -249,14 +251,15 @@ class Lifecycle:
 
         def check_again() -> None:
             child = self.processes.children.get(do.process)
-            if child is None or child.has_stack or time.monotonic() - begin > MOST_TRACE_SECONDS:
+            age_s = time.monotonic() - begin
+            if child is None or (child.has_stack and child.why is not None) or age_s > MOST_TRACE_SECONDS:
                 self.handle(events.Traced(do.process, still_hangs=self._reaper.is_running(slot, sequence)))
             else:
                 self._loop.later(TRACE_SECONDS, check_again)
 
         def trace(child: CoreChild) -> None:
-            seen = self.cores[child.index].last_progress()
-            child.begin_end(do.task, (seen.dma_handle, seen.dma_outstanding))
+            child.begin_end(do.task)
+            self.ask_why(slot, lambda why: setattr(child, "why", why))
 
         self._with_child(do.process, trace)
         self._loop.later(TRACE_SECONDS, check_again)

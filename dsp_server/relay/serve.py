@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Callable
 
+from dsp_server.clients import RELAY
 from dsp_server.process.detach import live_detached
 from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.fd_limit import raise_descriptor_limit
 from dsp_server.process.process_title import set_title
-from dsp_server.relay import PROGRAM
 from hbrt.board.files import lock_file, lock_holder
 from hbrt.board.launch import open_log
 from hbrt.board.paths import BoardPaths
@@ -46,7 +46,7 @@ def serve(paths: BoardPaths, idle_seconds: float, on_running: Callable[[], None]
     from hbrt.attach.link import LocalLink
 
     raise_descriptor_limit()
-    link = LocalLink(paths, PROGRAM)
+    link = LocalLink(paths, RELAY)
     lock = None
     try:
         # The lock comes second: its directory belongs to the board only while the daemon runs.

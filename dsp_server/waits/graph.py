@@ -1,8 +1,9 @@
 """The wait graph of a board: who waits for whom, and whether that comes to an end. Rules only.
 
-A node is a kind and a number: a program, a task (its slot), a core, the relay, the claim lock. The graph says of each
-node whom it waits for. Several edges of a task are alternatives: it waits for the first of its cores that is free. So
-it hangs when all of them lead to a node that hangs, or back to itself. A program waits for all of its tasks.
+A node is a kind and a number: a program, a task (its slot), a core, the relay, the claim lock, a flag (its physical
+address), a lock of a program (counted over all programs). The graph says of each node whom it waits for. Several edges
+of a task are alternatives: it waits for the first of its cores that is free. So it hangs when all of them lead to a
+node that hangs, or back to itself. A program waits for all of its tasks. A flag waits for nobody that is known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
 from dsp_server.waits.records import Core, Program, Records, Task
+from hbrt.protocol.stacks import Wait
 
 LONG_SILENT_SECONDS = 5.0  # a core may be in one call of C that computes for less
 
@@ -24,10 +26,12 @@ class Kind(StrEnum):
     CORE = "core"
     RELAY = "relay"
     LOCK = "claim lock"
+    FLAG = "flag"
+    MUTEX = "lock"
 
 
 class Node(NamedTuple):
-    """A node of the graph: a kind, and the number of a program, task or core; 0 for the others."""
+    """A node of the graph: a kind, and the number of a program, task, core, flag or lock; 0 for the others."""
 
     kind: Kind
     number: int = 0
@@ -68,6 +72,11 @@ def graph_of(index: Index) -> Graph:
     graph |= {Node(Kind.PROGRAM, one.id): _tasks(awaited(index, one)) for one in records.programs}
     graph |= {Node(Kind.TASK, one.task): _of_task(index, one) for one in records.tasks}
     graph |= {Node(Kind.CORE, one.core): _of_core(index, one) for one in records.cores}
+    graph |= {Node(Kind.FLAG, one.flag.phy_addr): () for one in records.cores if one.flag is not None}
+    graph |= {
+        Node(Kind.MUTEX, at): _tasks([index.tasks[wait.slot]] if wait.slot in index.tasks else [])
+        for at, (_, wait) in enumerate(locked_out(index))
+    }
     return graph
 
 
@@ -75,10 +84,21 @@ def awaited(index: Index, program: Program) -> list[Task]:
     """The tasks that a program waits for: those that its threads name, else all of its unfinished ones, by age."""
     own = [task for task in index.records.tasks if task.owner == program.id]
     own.sort(key=lambda task: task.sequence)
-    named = {wait.slot for wait in program.waits or ()}
+    waits = board_waits(program)
+    named = {wait.slot for wait in waits}
     if -1 not in named and (found := [task for task in own if task.task in named]):
         return found
-    return own if program.is_asleep or program.hop or program.waits else []
+    return own if program.is_asleep or program.hop or waits else []
+
+
+def board_waits(program: Program) -> list[Wait]:
+    """The waits of a program's threads for the board, not those for a lock of its own."""
+    return [wait for wait in program.waits or () if not wait.lock]
+
+
+def locked_out(index: Index) -> list[tuple[Program, Wait]]:
+    """The threads that wait for a lock of their program."""
+    return [(one, wait) for one in index.records.programs for wait in one.waits or () if wait.lock]
 
 
 def eligible(index: Index, task: Task) -> list[Core]:
@@ -186,10 +206,9 @@ def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
 
 
 def _of_core(index: Index, core: Core) -> tuple[Node, ...]:
-    """An op waits for the tasks that its own process, or a child of it, waits for."""
-    return _tasks(
-        [task for one in index.records.programs if core.core in one.cores for task in awaited(index, one)][:1]
-    )
+    """An op waits for the tasks that its own process, or a child of it, waits for; else for the flag that it polls."""
+    tasks = [task for one in index.records.programs if core.core in one.cores for task in awaited(index, one)]
+    return _tasks(tasks[:1]) or (() if core.flag is None else (Node(Kind.FLAG, core.flag.phy_addr),))
 
 
 def _of_lock(index: Index) -> tuple[Node, ...]:

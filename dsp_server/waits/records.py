@@ -61,6 +61,26 @@ class Task(NamedTuple):
     limit_s: float
 
 
+class Flag(NamedTuple):
+    """What the loop of an op that stands still reads in the DDR.
+
+    Attributes:
+        phy_addr: Of its first byte.
+        size_bytes: How many bytes.
+        value: These bytes as hexadecimal digits, in the order of the addresses; empty for many.
+        block: Physical address of the block that holds it, 0 for none.
+        block_bytes: Of the block.
+        users: Ids of the programs that have the block.
+    """
+
+    phy_addr: int
+    size_bytes: int
+    value: str
+    block: int
+    block_bytes: int
+    users: tuple[int, ...]
+
+
 class Core(NamedTuple):
     """A core.
 
@@ -77,6 +97,7 @@ class Core(NamedTuple):
         stack: Of its op, the innermost frame first; empty when it did not answer, or runs none.
         dma_handle: iDMA handle that its op polls, 0 for none.
         dma_outstanding: iDMA descriptors that are outstanding.
+        flag: What its op polls, None for nothing that is known.
     """
 
     core: int
@@ -91,6 +112,7 @@ class Core(NamedTuple):
     stack: tuple[Frame, ...]
     dma_handle: int
     dma_outstanding: int
+    flag: Flag | None
 
 
 class Lock(NamedTuple):
@@ -128,13 +150,21 @@ class Records(NamedTuple):
                     "waits": None
                     if one.waits is None
                     else [
-                        {"task": wait.slot, "stack": [frame._asdict() for frame in wait.stack]} for wait in one.waits
+                        {"task": wait.slot, "stack": [frame._asdict() for frame in wait.stack], "lock": wait.lock}
+                        for wait in one.waits
                     ],
                 }
                 for one in self.programs
             ],
             "tasks": [one._asdict() for one in self.tasks],
-            "cores": [{**one._asdict(), "stack": [frame._asdict() for frame in one.stack]} for one in self.cores],
+            "cores": [
+                {
+                    **one._asdict(),
+                    "stack": [frame._asdict() for frame in one.stack],
+                    "flag": None if one.flag is None else one.flag._asdict(),
+                }
+                for one in self.cores
+            ],
             "claim_lock": None if self.lock is None else self.lock._asdict(),
             "relay_pid": self.relay_pid,
             "relay_is_stopped": self.relay_is_stopped,
@@ -163,7 +193,7 @@ def records_of(data: dict[str, Any]) -> Records:
             Program(**{**one, "waits": _waits(one["waits"]), "cores": tuple(one["cores"])}) for one in data["programs"]
         ),
         tuple(Task(**{**one, "order": tuple(one["order"])}) for one in data["tasks"]),
-        tuple(Core(**{**one, "stack": _stack(one["stack"])}) for one in data["cores"]),
+        tuple(Core(**{**one, "stack": _stack(one["stack"]), "flag": _flag(one["flag"])}) for one in data["cores"]),
         None if data["claim_lock"] is None else Lock(**data["claim_lock"]),
         data["relay_pid"],
         data["relay_is_stopped"],
@@ -171,7 +201,11 @@ def records_of(data: dict[str, Any]) -> Records:
 
 
 def _waits(data: list[dict[str, Any]] | None) -> tuple[Wait, ...] | None:
-    return None if data is None else tuple(Wait(one["task"], _stack(one["stack"])) for one in data)
+    return None if data is None else tuple(Wait(one["task"], _stack(one["stack"]), one["lock"]) for one in data)
+
+
+def _flag(data: dict[str, Any] | None) -> Flag | None:
+    return None if data is None else Flag(**{**data, "users": tuple(data["users"])})
 
 
 def _stack(data: list[dict[str, Any]]) -> tuple[Frame, ...]:

@@ -15,15 +15,18 @@ from dsp_server.waits.graph import (
     Node,
     ahead_of,
     awaited,
+    board_waits,
     cycles,
     graph_of,
     hanging,
     index_of,
     is_culprit,
+    locked_out,
     path_from,
 )
-from dsp_server.waits.records import Core, Program, Records, Task
+from dsp_server.waits.records import Core, Flag, Program, Records, Task
 from dsp_server.waits.span import span
+from hbrt.findings.text import counted
 from hbrt.protocol.stacks import Frame
 
 LONG_STILL_SECONDS = 1.0  # an op that stands still for less is not worth a word
@@ -97,6 +100,14 @@ def chains(before: Look, now: Look, task: int | None = None) -> list[Chain]:
     return sorted(found, key=lambda chain: chain.verdict is not Verdict.HANGS)
 
 
+def last_words(records: Records, slot: int) -> str:
+    """The chain of the task in a slot, which the watchdog is about to end: without what becomes of it."""
+    tasks = tuple(one._replace(limit_s=0.0) for one in records.tasks)
+    now = look_of(records._replace(tasks=tasks))
+    found = [chain for chain in chains(now, now, slot) if chain.steps]
+    return found[0]._replace(why="").text if found else ""
+
+
 def cycle_sentences(now: Look) -> list[str]:
     """A sentence on each cycle, in the order of the waits."""
     return [
@@ -111,6 +122,8 @@ def cycle_sentences(now: Look) -> list[str]:
 
 def name_of(node: Node) -> str:
     """``task 19``, ``the claim lock``."""
+    if node.kind is Kind.FLAG:
+        return f"the flag at {node.number:#x}"
     return f"the {node.kind}" if node.kind in {Kind.RELAY, Kind.LOCK} else f"{node.kind} {node.number}"
 
 
@@ -130,8 +143,13 @@ def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int
 
 def own_of(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
     """A stack without the calls of libraries that are its innermost ones; a stack of libraries alone stays whole."""
-    at = next((at for at, frame in enumerate(stack) if not frame.file.startswith(_LIBRARIES)), 0)
+    at = next((at for at, frame in enumerate(stack) if not is_library(frame.file)), 0)
     return stack[at:]
+
+
+def is_library(file: str) -> bool:
+    """Whether a line of a file tells nothing about an op: of Python, of an installed package, of the runtime."""
+    return file.startswith(_LIBRARIES)
 
 
 def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, int]]:
@@ -140,7 +158,7 @@ def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, i
     seen: set[int] = set()
     for program in index.records.programs:
         tasks = awaited(index, program)
-        named = {wait.slot for wait in program.waits or ()}
+        named = {wait.slot for wait in board_waits(program)}
         seen |= {task.task for task in tasks}
         if only is None and not all(task.task in named for task in tasks):
             roots += [(program, task, len(tasks) - 1) for task in tasks[:1]]
@@ -170,6 +188,11 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
     else:
         who = f"program {owner.id} (process {owner.pid}, {owner.name}) does not wait" if owner else "no program waits"
         steps = [Step(path[0], f"{who} for {_task(task)}{others}")]
+    steps += [
+        Step(Node(Kind.MUTEX, number), f"its thread at {wait.stack[0].site} waits for {wait.lock}")
+        for number, (one, wait) in enumerate(locked_out(index))
+        if program == one and wait.stack and (wait.slot == task.task or wait.slot not in index.tasks)
+    ]
     for at, node in enumerate(path):
         if node in path[:at]:
             break
@@ -210,7 +233,7 @@ def _who(program: Program, task: Task) -> str:
         return f"program {program.id} ({program.name}), which comes by {program.hop} and cannot tell its line,"
     if program.is_stopped:
         return f"{name}), which is stopped, by a signal (SIGSTOP) or a debugger,"
-    wait = next((one for one in program.waits or () if one.slot in {task.task, -1} and one.stack), None)
+    wait = next((one for one in board_waits(program) if one.slot in {task.task, -1} and one.stack), None)
     return f"{name}; it cannot tell its line)" if wait is None else f"{name}, at {wait.stack[0].site})"
 
 
@@ -222,6 +245,9 @@ def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
         return _in_queue(now, task, after) if task.state == "ready" else ""
     if node.kind is Kind.CORE:
         return _on_core(index, before.board, index.cores[node.number])
+    if node.kind is Kind.FLAG:
+        flag = next(one.flag for one in index.records.cores if one.flag and one.flag.phy_addr == node.number)
+        return _on_flag(index, flag)
     if node.kind is Kind.RELAY:
         if not index.records.relay_pid:
             return "no relay runs that could queue it"
@@ -273,6 +299,22 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
     if task.limit_s and task.ran_s > LONG_STILL_SECONDS:
         parts.append(f"the watchdog ends it after {span(task.limit_s)}")
     return "; ".join(filter(None, parts))
+
+
+def _on_flag(index: Index, flag: Flag) -> str:
+    """The clause on what an op polls; who writes it is not known, only who could."""
+    value = f", which holds {_value(flag)}" if flag.value else ""
+    users = [index.programs[one] for one in flag.users if one in index.programs]
+    whose = " and ".join(f"program {one.id} (process {one.pid}, {one.name})" for one in users) or "no program any more"
+    block = f"; its block {flag.block:#x}+{flag.block_bytes:#x} belongs to {whose}" if flag.block else ""
+    return (
+        f"its op polls {counted(flag.size_bytes, 'byte')} at {flag.phy_addr:#x}{value}: it goes on when somebody has "
+        f"written there{block}"
+    )
+
+
+def _value(flag: Flag) -> str:
+    return f"{int.from_bytes(bytes.fromhex(flag.value), 'little'):#x}"
 
 
 def _why_hangs(now: Look, path: list[Node]) -> str:

@@ -1,13 +1,16 @@
-"""Which threads of this process wait for the board, and where in the program: told to the daemon for ``hbrt why``."""
+"""Which threads of this process wait for the board, or for a lock of the program, and where: for ``hbrt why``."""
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
+from typing import Any
 
 from hbrt.mailbox.handle import slot_of
+from hbrt.protocol.frame_values import acquired, held
 from hbrt.protocol.stacks import Frame, Wait
 
 _WAITING = "hbrt.attach.waiting"
@@ -21,17 +24,51 @@ of_c: Callable[[], list[tuple[int, str]]] = list
 
 
 def waits() -> list[Wait]:
-    """The waits of this process's threads, those for a known task first.
+    """The waits of this process's threads: those for a known task first, those for a lock last.
 
     When only the runtime's own threads wait (for callbacks, for asyncio), it is the main thread's stack.
     """
     frames = sys._current_frames()  # noqa: SLF001 - the only way to the other threads
-    found = [wait for frame in frames.values() if (wait := _wait_of(frame)) is not None]
+    of_threads = {thread: _wait_of(frame) for thread, frame in frames.items()}
+    found = [wait for wait in of_threads.values() if wait is not None]
     found += [_wait_in_c(handle, site) for handle, site in of_c()]
     if not any(wait.stack for wait in found):
         main = frames.get(threading.main_thread().ident or 0)
         found = [Wait(-1, _stack_of(main))]
-    return sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
+    found = sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
+    return found + [wait for frame in frames.values() if (wait := _wait_for_lock(frame, frames, of_threads))]
+
+
+def _wait_for_lock(frame: FrameType, frames: dict[int, FrameType], waits: dict[int, Wait | None]) -> Wait | None:
+    """The wait of a thread for a lock that it names in its own line; None for any other thread."""
+    lock = None if _is_library(frame) else acquired(frame)
+    if lock is None:
+        return None
+    kind = f"{type(lock.value).__name__} '{lock.text}'"
+    holder, since = _holder(lock.value, frames)
+    if holder not in frames or frames[holder] is frame:
+        return Wait(-1, _stack_of(frame), f"{kind}; which thread holds it cannot be told")
+    names = {thread.ident: thread.name for thread in threading.enumerate()}
+    name = " ".join(str(names.get(holder, holder)).split())
+    wait = waits[holder]
+    is_known = wait is not None and wait.slot >= 0
+    then = f", which waits for task {wait.slot}" if wait is not None and is_known else ""
+    return Wait(
+        wait.slot if wait is not None else -1, _stack_of(frame), f"{kind}, which thread {name} holds{since}{then}"
+    )
+
+
+def _holder(lock: Any, frames: dict[int, FrameType]) -> tuple[int, str]:
+    """The thread that holds a lock, and since which line; 0 when that cannot be told."""
+    for thread, innermost in frames.items():
+        frame: FrameType | None = innermost
+        while frame is not None:
+            for one, line in () if _is_library(frame) else held(frame):
+                if one.value is lock:
+                    return thread, f" (with: {_frame(frame).file}:{line})"
+            frame = frame.f_back
+    owner = re.search(r" owner=(\d+) ", repr(lock))  # of an RLock; a Lock does not know it
+    return int(owner[1]) if owner else 0, ""
 
 
 def _wait_in_c(handle: int, site: str) -> Wait:
@@ -62,11 +99,15 @@ def _stack_of(frame: FrameType | None) -> tuple[Frame, ...]:
     while (
         frame is not None and len(stack) < _MOST_FRAMES and not str(frame.f_globals.get("__name__")).startswith(_CORE)
     ):
-        code = frame.f_code
-        file = code.co_filename.encode("utf-8", "replace").decode().replace("\0", "?")  # a name may be any bytes
-        stack.append(Frame(file.replace("\n", "?"), frame.f_lineno, code.co_name))
+        stack.append(_frame(frame))
         frame = frame.f_back
     return tuple(stack)
+
+
+def _frame(frame: FrameType) -> Frame:
+    code = frame.f_code
+    file = code.co_filename.encode("utf-8", "replace").decode().replace("\0", "?")  # a name may be any bytes
+    return Frame(file.replace("\n", "?"), frame.f_lineno, code.co_name)
 
 
 def _is_library(frame: FrameType) -> bool:

@@ -41,9 +41,10 @@ CORE_CYCLES = 40  # u64: modelled cycles
 CORE_PID = 48  # u32
 CORE_BEAT_THREAD = 52  # u32: kernel's id of the thread that beats
 # Of the op that runs, as the last beat saw it, zeros for none: claim time of its task; ns that it has stood still, and
-# of them with a CPU; its longest run so far, in ns; the iDMA handle that it polls; descriptors outstanding.
-CORE_PROGRESS = 56  # u64[6]
-PROGRESS = struct.Struct("<QQQQQQ")
+# of them with a CPU; its longest run so far, in ns; the iDMA handle that it polls; descriptors outstanding; offset in
+# this file and bytes of the flag that its loop reads.
+CORE_PROGRESS = 56  # u64[8]
+PROGRESS = struct.Struct("<QQQQQQQQ")
 BEAT_SECONDS = 0.08
 MAX_CORES = 8
 # What a core does, for who decides whether to ring it: asleep; awake, and will look; in an op; not there; without a

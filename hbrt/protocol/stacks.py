@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 _FRAME = re.compile(r'^  File "(.*)", line (\d+) in (.*)$')
-_WAIT = re.compile(r"^Waits for slot (-?\d+)$")
+_WAIT = re.compile(r"^Waits for slot (-?\d+)(?: by way of (.+))?$")
 
 
 class Frame(NamedTuple):
@@ -27,10 +27,18 @@ class Frame(NamedTuple):
 
 
 class Wait(NamedTuple):
-    """A thread of a program that waits: the slot of the task, -1 for an unknown one, and its stack."""
+    """A thread of a program that waits.
+
+    Attributes:
+        slot: Of the task, -1 for an unknown one.
+        stack: Of the thread, the innermost frame first.
+        lock: For a thread that waits for a lock of its program: a clause on the lock and its holder; ``slot`` is what
+            the holder waits for, -1 when that is not known or none. Empty for a thread that waits for the board.
+    """
 
     slot: int
     stack: tuple[Frame, ...]
+    lock: str = ""
 
 
 def frames_of(text: str) -> tuple[Frame, ...]:
@@ -42,8 +50,8 @@ def frames_of(text: str) -> tuple[Frame, ...]:
 def text_of(waits: Iterable[Wait], most: int) -> str:
     """Waits as text of at most so many characters: outer frames are left out, then whole waits."""
     lines: list[str] = []
-    for slot, stack in waits:
-        for line in (f"Waits for slot {slot}", *map(str, stack)):
+    for slot, stack, lock in waits:
+        for line in (f"Waits for slot {slot}{lock and f' by way of {lock}'}", *map(str, stack)):
             if (most := most - len(line) - 1) < 0:
                 return "\n".join(lines)
             lines.append(line)
@@ -52,10 +60,10 @@ def text_of(waits: Iterable[Wait], most: int) -> str:
 
 def waits_of(text: str) -> tuple[Wait, ...]:
     """Waits from their text; what is none is left out."""
-    waits: list[tuple[int, list[str]]] = []
+    waits: list[tuple[int, str, list[str]]] = []
     for line in text.splitlines():
         if (match := _WAIT.match(line)) is not None:
-            waits.append((int(match[1]), []))
+            waits.append((int(match[1]), match[2] or "", []))
         elif waits:
-            waits[-1][1].append(line)
-    return tuple(Wait(slot, frames_of("\n".join(lines))) for slot, lines in waits)
+            waits[-1][2].append(line)
+    return tuple(Wait(slot, frames_of("\n".join(lines)), lock) for slot, lock, lines in waits)

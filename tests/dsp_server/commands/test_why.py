@@ -52,6 +52,26 @@ async def main():
 board = connect()
 asyncio.run(main())
 """
+IN_LINE = """
+import threading
+from arm_client import connect
+
+jobs = threading.Lock()
+
+def work():
+    with jobs:
+        task.result()
+
+board = connect()
+block = board.alloc(8)
+block.view()[0] = 2
+task = board.submit(0x1000, block)
+print(hex(block.phy_addr + 1), flush=True)
+threading.Thread(target=work, name="the worker").start()
+while not jobs.locked():
+    pass
+jobs.acquire()
+"""
 CLIENT = """
 from arm_client import connect
 board = connect()
@@ -94,7 +114,7 @@ class Scene:
         process: subprocess.Popen[str] = self.shell.start(path, *arguments)
         assert process.stdout is not None
         self.pids[name] = process.pid
-        return int(process.stdout.readline())
+        return int(process.stdout.readline(), 0)
 
     def line(self, name: str, code: str) -> str:
         """``file:line`` of the line of a program that has this text."""
@@ -243,6 +263,27 @@ def test_a_stopped_program_and_a_stopped_core_keep_nobody_waiting(scene: Scene) 
     assert "moves.py), which is stopped, by a signal (SIGSTOP) or a debugger, waits for" in chain["text"]
     assert "and cannot tell its line" in chain["text"]
     assert "its process is stopped" in chain["text"]
+
+
+def test_a_flag_that_an_op_polls_and_a_lock_that_a_program_waits_for(scene: Scene) -> None:
+    flag = scene.begin("in_line.py", IN_LINE)
+    nodes = ["program", "lock", "core", "flag"]
+    chain = scene.chain("in_line.py", lambda chain: [step["kind"] for step in chain["steps"]] == nodes)
+    text, number = chain["text"], chain["program"]
+    assert f"in_line.py, at {scene.line('in_line.py', 'task.result()')}) waits for task {chain['task']}" in text
+    assert (
+        f"; its thread at {scene.line('in_line.py', 'jobs.acquire()')} waits for lock 'jobs', which thread the worker "
+        f"holds (with: {scene.line('in_line.py', 'with jobs:')})" in text
+    )
+    assert (
+        f"; its op polls 1 byte at {flag:#x}, which holds 0x0: it goes on when somebody has written there; its block "
+        f"{flag - 1:#x}+0x8 belongs to program {number} (process {scene.pids['in_line.py']}, in_line.py)." in text
+    )
+    assert f"at {scene.line(IMAGE.name, 'while way == SPIN')} in halt" in text
+    (core,) = scene.shell.json("why")["records"]["cores"]
+    assert core["flag"] == {
+        "phy_addr": flag, "size_bytes": 1, "value": "00", "block": flag - 1, "block_bytes": 8, "users": [number]
+    }  # fmt: skip
 
 
 def test_a_task_that_a_stopped_relay_has_not_queued(scene: Scene) -> None:

@@ -48,6 +48,7 @@ def core(number: int, health: str = "busy", **fields: Any) -> Core:
         "stack": (OP,),
         "dma_handle": 0,
         "dma_outstanding": 0,
+        "flag": None,
     }
     problem = "" if health in {"ok", "busy"} else f"Core {number} is {health}."
     return Core(

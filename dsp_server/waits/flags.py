@@ -1,0 +1,51 @@
+"""A flag that an op polls: the place in the DDR that a loop reads while the op stands still."""
+
+from __future__ import annotations
+
+import ctypes
+from types import FrameType
+from typing import Any
+
+from dsp_server.waits.sentences import is_library
+from hbrt.protocol.frame_values import Read, read_in_loop
+
+
+class Flags:
+    """Finds the flags that ops of one process poll; ``shared`` are the DDR file's bytes, as ops see them."""
+
+    def __init__(self, shared: memoryview) -> None:
+        self._base, self._bytes = ctypes.addressof(ctypes.c_char.from_buffer(shared)), shared.nbytes
+
+    def read_by(self, frame: FrameType | None) -> tuple[int, int]:
+        """Offset in the DDR file and size of what the loop of an op reads again and again; zeros for none.
+
+        Args:
+            frame: The innermost one of the op, which stands still: its variables, and so the place, do not change.
+        """
+        while frame is not None and is_library(frame.f_code.co_filename):
+            frame = frame.f_back
+        for read in read_in_loop(frame) if frame is not None else ():
+            offset, size = _place_of(read)
+            if size and self._base <= offset and offset + size <= self._base + self._bytes:
+                return offset - self._base, size
+        return 0, 0
+
+
+def _place_of(read: Read) -> tuple[int, int]:
+    """Address and bytes of a part of an array, a view or a structure; nothing of it is read."""
+    whole: Any = read.of.value
+    if isinstance(whole, ctypes.Structure) and isinstance(read.part, str):
+        field: Any = getattr(type(whole), read.part, None)
+        size = getattr(field, "size", 0)
+        return (ctypes.addressof(whole) + field.offset, size) if 0 < size < 1 << 16 else (0, 0)  # no bit field
+    is_array = hasattr(type(whole), "__array_interface__")  # of numpy, which not every image loads
+    if isinstance(read.part, str) or not (is_array or isinstance(whole, memoryview | ctypes.Array)):
+        return 0, 0
+    try:
+        index = read.part if isinstance(read.part, tuple) else (read.part,)
+        # A slice of one element is a view, and no read of it.
+        ends = tuple(slice(at, at + 1 or None) if isinstance(at, int) else at for at in index)
+        part = whole[ends] if is_array else memoryview(whole)[ends[0]]
+        return ctypes.addressof(ctypes.c_char.from_buffer(part)), part.nbytes
+    except (IndexError, TypeError, ValueError, BufferError):
+        return 0, 0  # no such element, not in one piece, or a variable whose bytes cannot be written

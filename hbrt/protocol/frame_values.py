@@ -1,0 +1,154 @@
+"""What the code that a thread stands in uses: the lock that it acquires or holds, the places that its loop reads.
+
+It is told by the bytecode and by variables that are there; no code of the program is run. What cannot be told so, such
+as the result of a call, is left out.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from _thread import LockType, RLock
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
+from types import CodeType, FrameType
+from typing import Any, NamedTuple, TypeAlias
+
+_NOTHING = object()
+_NAMED = ("LOAD_FAST", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAME")
+_ATTRIBUTE = ("LOAD_ATTR", "LOAD_METHOD")
+_LOCKS = (LockType, RLock)
+_OPTIMIZED = 1  # inspect.CO_OPTIMIZED: the frame of a function, whose dict is a copy
+_TAKE_LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})  # a function that uses one has the dict itself
+_KEEPS_VALUES = sys.version_info < (3, 13)  # there a frame keeps the dict of its local variables
+Code: TypeAlias = list[dis.Instruction]
+Names: TypeAlias = Mapping[str, Any]
+
+
+class Named(NamedTuple):
+    """An object that code uses, and how it is written there, such as ``self.flag``."""
+
+    value: Any
+    text: str
+
+
+class Read(NamedTuple):
+    """A read of a part of an object: by an index, a slice, or the name of an attribute."""
+
+    of: Named
+    part: Any
+
+
+def variables(frame: FrameType) -> dict[str, Any]:
+    """The local variables of a frame, without a trace left in it; empty for a function that looks at them itself."""
+    code = frame.f_code
+    if not _TAKE_LOCALS.isdisjoint(code.co_names):
+        return {}
+    found = frame.f_locals
+    names = dict(found)
+    if _KEEPS_VALUES and code.co_flags & _OPTIMIZED:
+        found.clear()  # it would keep what the program deletes
+    return names
+
+
+def acquired(frame: FrameType) -> Named | None:
+    """The lock that a thread acquires at its frame's instruction: ``with lock:`` or ``lock.acquire(...)``."""
+    code, names = _instructions(frame.f_code), _names(frame)
+    at = next((at for at, one in enumerate(code) if one.offset == frame.f_lasti), -1)
+    if at > 0 and code[at].opname == "BEFORE_WITH":
+        return _lock(_written(names, code, at - 1))
+    if at > 0 and code[at].opname.startswith(("CALL", "PRECALL")):
+        for back in range(at - 1, 0, -1):
+            if _line(code[back]) != _line(code[at]):
+                break
+            if code[back].opname in _ATTRIBUTE:
+                return _lock(_written(names, code, back - 1)) if code[back].argval == "acquire" else None
+    return None
+
+
+def held(frame: FrameType) -> Iterator[tuple[Named, int]]:
+    """The locks in whose ``with`` block a frame stands, and the line of the statement."""
+    code, names = _instructions(frame.f_code), _names(frame)
+    for at, one in enumerate(code):
+        if one.opname == "BEFORE_WITH" and one.offset < frame.f_lasti < _end_of_with(frame.f_code, code, at):
+            lock = _lock(_written(names, code, at - 1))
+            if lock is not None:
+                yield lock, _line(one)
+
+
+def read_in_loop(frame: FrameType) -> Iterator[Read]:
+    """The reads in the innermost loop that a frame stands in, by an index or name that the variables tell."""
+    code, names = _instructions(frame.f_code), _names(frame)
+    jumps = [
+        one
+        for one in code
+        if "JUMP" in one.opname and isinstance(one.argval, int) and one.argval <= frame.f_lasti <= one.offset
+    ]
+    if not jumps:
+        return
+    jump = min(jumps, key=lambda one: one.offset - one.argval)
+    for at, one in enumerate(code):
+        if not jump.argval <= one.offset <= jump.offset:
+            continue
+        if one.opname == "BINARY_SUBSCR" or (one.opname == "BINARY_OP" and one.argrepr == "[]"):
+            index, before = _index(names, code, at - 1)
+            if index is not _NOTHING and (container := _written(names, code, before)) is not None:
+                yield Read(container, index)
+        elif one.opname in _ATTRIBUTE and (container := _written(names, code, at - 1)) is not None:
+            yield Read(container, one.argval)
+
+
+def _instructions(code: CodeType) -> Code:
+    return [one for one in dis.get_instructions(code) if one.opname not in {"NOP", "EXTENDED_ARG", "PUSH_NULL"}]
+
+
+def _line(one: dis.Instruction) -> int:
+    return (one.positions and one.positions.lineno) or 0
+
+
+def _names(frame: FrameType) -> Names:
+    return ChainMap(variables(frame), frame.f_globals)
+
+
+def _written(names: Names, code: Code, at: int) -> Named | None:
+    """The object that a variable, and attributes of it, put on the stack up to an instruction."""
+    path: list[str] = []
+    while at >= 0 and code[at].opname in _ATTRIBUTE:
+        path.insert(0, code[at].argval)
+        at -= 1
+    if at < 0 or not code[at].opname.startswith(_NAMED):
+        return None
+    name = code[at].argval[-1] if isinstance(code[at].argval, tuple) else code[at].argval
+    value = names.get(name, _NOTHING)
+    for attribute in path:
+        # By the dictionary alone: a property would run code of the program.
+        value = getattr(value, "__dict__", {}).get(attribute, _NOTHING)
+    return None if value is _NOTHING else Named(value, ".".join((name, *path)))
+
+
+def _index(names: Names, code: Code, at: int) -> tuple[Any, int]:
+    """The index that stands on the stack after an instruction, and the instruction before those that put it there."""
+    one = code[at]
+    if one.opname in {"LOAD_CONST", "LOAD_SMALL_INT"}:
+        return one.argval, at - 1
+    if one.opname == "BUILD_SLICE" and one.arg == 2:  # both ends, no step
+        end, at = _index(names, code, at - 1)
+        begin, at = _index(names, code, at)
+        return (_NOTHING if _NOTHING in (begin, end) else slice(begin, end)), at
+    if one.opname.startswith(_NAMED) and not isinstance(one.argval, tuple):
+        value = names.get(one.argval, _NOTHING)
+        return (value if isinstance(value, int) else _NOTHING), at - 1
+    return _NOTHING, at
+
+
+def _lock(found: Named | None) -> Named | None:
+    return found if found is not None and isinstance(found.value, _LOCKS) else None
+
+
+def _end_of_with(code: CodeType, instructions: Code, at: int) -> int:
+    """Where the block of a ``with`` ends: after the last instruction that its handler covers."""
+    if at + 1 >= len(instructions):
+        return 0
+    covers: list[Any] = getattr(dis.Bytecode(code), "exception_entries", [])
+    handler = next((one.target for one in covers if one.start == instructions[at + 1].offset), None)
+    return max((one.end for one in covers if one.target == handler), default=0)
