@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeGuard, TypeVar
 import numpy as np
 
 from arm_client.cabi.arguments import short_repr
+from arm_client.cabi.call_site import call_site
 from arm_client.errors import CallerError, error_for
 from arm_client.memory.block import Block, Exporter
 from hbrt.errors import StatusError
+from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
 
@@ -68,6 +70,43 @@ class BoardArray(np.ndarray[Any, np.dtype[Any]]):
         return self._phy_addr
 
 
+class WatchedArray(BoardArray):
+    """A board array in cached memory under the check ``coherence``: it notes the line that writes into it.
+
+    Noted are assignments to a part in one piece, results that numpy puts into the array (``a += 1``, ``out=a``), and
+    ``fill``. Writes by a pointer, a memoryview or compiled code are not seen here.
+    """
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        super().__setitem__(key, value)
+        # A slice of one element is a view, and its place is known.
+        ends = tuple(
+            slice(one, one + 1 or None) if isinstance(one, int) else one
+            for one in (key if isinstance(key, tuple) else (key,))
+        )
+        if all(one is Ellipsis or isinstance(one, slice) for one in ends):
+            self._note(np.asarray(self)[ends])
+
+    def __array_wrap__(
+        self,
+        array: NDArray[Any],
+        context: Any = None,
+        return_scalar: bool = False,  # noqa: FBT001, FBT002 - numpy's
+    ) -> Any:
+        if array is self:
+            self._note(array)
+        return super().__array_wrap__(array, context, return_scalar)
+
+    def fill(self, value: Any) -> None:
+        """As ``numpy.ndarray.fill``."""
+        super().fill(value)
+        self._note(self)
+
+    def _note(self, written: NDArray[Any]) -> None:
+        if self.board_buffer is not None and written.size and written.flags.c_contiguous:
+            self.board_buffer.note_write(written.__array_interface__["data"][0], written.nbytes)
+
+
 class Buffer:
     """A block of device memory that is freed when it is closed, or when nothing looks at it any more.
 
@@ -117,7 +156,8 @@ class Buffer:
                 f"{self.phy_addr:#x} has {self.size_bytes}. Allocate a larger one.",
             )
         try:
-            array = np.ndarray(dims, dtype, buffer=self._bytes).view(BoardArray)
+            kind = BoardArray if self._block.writes is None else WatchedArray
+            array = np.ndarray(dims, dtype, buffer=self._bytes).view(kind)
         except (ValueError, OverflowError) as error:  # too many dimensions, or one that is too large beside a 0
             raise CallerError(
                 Status.HB_SYS_INVALID_ARGUMENT, f"numpy cannot have an array of shape {short_repr(dims)}: {error}."
@@ -132,6 +172,11 @@ class Buffer:
     def invalidate(self) -> None:
         """Cached memory: the CPU sees what the device wrote."""
         asked(lambda: self._session.blocks.flush(self.phy_addr, self.size_bytes, HB_SYS_MEM_CACHE_INVALIDATE))
+
+    def note_write(self, address: int, size_bytes: int) -> None:
+        """Note that the program's line that calls has written bytes at an address of the CPU's, which lie in here."""
+        if self._block.writes is not None:
+            self._block.writes.note(address - self._block.address, size_bytes, call_site(MOST_SITE))
 
     def holds(self, array: NDArray[Any]) -> bool:
         """Whether an array's first element lies in this buffer."""

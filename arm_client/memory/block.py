@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import weakref
+from collections import deque
 from typing import TYPE_CHECKING, Final, Protocol
 
 from hbrt.ddr.layout import PAGE_BYTES
@@ -30,6 +31,9 @@ class BlockUser(Protocol):
 
 block_users: list[BlockUser] = []
 """Asked before a block is freed: what they use goes when they have ended."""
+
+
+MOST_WRITES = 64  # so many lines of a program that wrote into a block are remembered
 
 
 class Exporter(AnyBytes):  # type: ignore[misc, valid-type]
@@ -68,6 +72,7 @@ class Block:
         "registrations",
         "size_bytes",
         "spilt",
+        "writes",
     )
 
     def __init__(self, phy_addr: int, size_bytes: int, ddr: memoryview, *, is_cached: bool, image: bool) -> None:
@@ -91,6 +96,7 @@ class Block:
         self.is_given = False  # to a task, which may have written it, since it was invalidated
         self.is_shared_reported = False  # likewise, that two unfinished tasks use it
         self.is_stale_reported = False  # likewise, that the CPU read what a task had changed
+        self.writes: Writes | None = None  # by lines of the program since they were flushed, under the check coherence
         self.is_flushed = False  # the program knows that this block needs its flushes
         self.marks: list[int] = []  # offsets where ranges begin or end that it named; see arm_client.strict.checker
         self.address = address_of(self.base if self.image is None else self.image)
@@ -142,6 +148,32 @@ class Block:
         """DDR to CPU image."""
         if self.image is not None and self.flushed is not None:
             self.image[start:end] = self.flushed[start:end] = self.base[start:end]
+
+
+class Writes:
+    """Who wrote which bytes of a block's image since they were flushed, as far as that is noted."""
+
+    def __init__(self) -> None:
+        self._latest: deque[tuple[int, int, str]] = deque(maxlen=MOST_WRITES)  # start, end, file:line
+
+    def note(self, start: int, size_bytes: int, site: str) -> None:
+        """Note that a line has written a range, by its offset; a loop of one line over a range is one write."""
+        if self._latest:
+            low, high, last = self._latest[-1]
+            if site == last and low <= start <= high:
+                self._latest[-1] = (low, max(high, start + size_bytes), site)
+                return
+        self._latest.append((start, start + size_bytes, site))
+
+    def flushed(self, start: int, end: int) -> None:
+        """Forget the writes inside of a range that was flushed."""
+        kept = [one for one in self._latest if not (start <= one[0] and one[1] <= end)]
+        self._latest.clear()
+        self._latest.extend(kept)
+
+    def site_of(self, offset: int) -> str:
+        """The line of the last noted write to a byte, empty for none."""
+        return next((site for low, high, site in reversed(self._latest) if low <= offset < high), "")
 
 
 def _closed_around(size_bytes: int) -> mmap.mmap:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.memory.block import Block, address_of, block_users
+from arm_client.memory.block import Block, Writes, address_of, block_users
 from arm_client.memory.freed import Freed, FreedBlock
 from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
@@ -46,6 +46,7 @@ class Blocks:
         self._beside: Beside | None = None
         self.is_strict = is_strict
         # Set by strict mode: called when a range of a cached block was flushed.
+        self.notes_writes = False  # whether arrays in cached memory note who writes into them
         self.on_flush: Callable[[Block, int, int], None] | None = None
         self.before_flush: Callable[[Block, int, int, int], None] | None = None  # the same, before it is, with the flag
         # Set by the check memory: called when a block is freed once more, with the line.
@@ -424,6 +425,8 @@ class Blocks:
         ddr, at = self._link.ddr.bytes_with(offset, extent)
         whole = ddr[at : at + extent]
         block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
+        if self.notes_writes and block.image is not None:
+            block.writes = Writes()
         block.allocated_at = site
         self._blocks[phy_addr] = block
         if block.image is not None and self._beside is None:

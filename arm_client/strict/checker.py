@@ -181,7 +181,7 @@ class TaskChecker:
         self._eviction = Eviction(seed) if how == "random" and blocks.is_strict else None
         self.stale = StaleReads(blocks, lambda mistake: tell(link, mistake)) if Check.COHERENCE in checks else None
         self.structures = StructureWatch(lambda mistake: tell(link, mistake)) if Check.LAYOUT in checks else None
-        blocks.on_flush = self._on_flush
+        blocks.on_flush, blocks.notes_writes = self._on_flush, self._cores_look
         if Check.COHERENCE | Check.ADVICE in checks:
             blocks.before_flush = self._advise_on_flush
         if Check.MEMORY in checks:
@@ -283,6 +283,8 @@ class TaskChecker:
 
     def _on_flush(self, block: Block, start: int, end: int) -> None:
         block.is_flushed = True
+        if block.writes is not None:
+            block.writes.flushed(start, end)
         if self._cores_look:
             block.flushed_at = call_site(MOST_SITE)
         self.mark(block, start, end)

@@ -35,8 +35,12 @@ def uncleaned_of(footprint: TaskFootprint, block_of: Callable[[int], Block | Non
         block = block_of(start)
         if block is None or not (ranges := _changed(block, start - block.phy_addr, end - block.phy_addr)):
             continue
-        absolute = tuple((block.phy_addr + at, size) for at, size in ranges)
-        found.append(Uncleaned(what, block.phy_addr, block.size_bytes, block.flushed_at, start, is_whole, absolute))
+        writes = block.writes
+        by_writer: dict[str, list[tuple[int, int]]] = {}
+        for at, size in ranges:
+            by_writer.setdefault(writes.site_of(at) if writes else "", []).append((block.phy_addr + at, size))
+        of_block = (what, block.phy_addr, block.size_bytes, block.flushed_at)
+        found += [Uncleaned(*of_block, site, start, is_whole, tuple(runs)) for site, runs in by_writer.items()]
     return found
 
 

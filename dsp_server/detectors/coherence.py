@@ -94,6 +94,7 @@ class _Watcher:
         phy_addr = at - self._from_physical
         block = f"{one.block:#x}+{one.block_bytes:#x}"
         since = f"since the flush at {one.flushed_at}" if one.flushed_at else "and has never flushed the block"
+        by = one.written_at and f" at {one.written_at},"
         what = (
             "when the cache writes them back, they replace what the op writes there"
             if is_write
@@ -103,7 +104,7 @@ class _Watcher:
         self._call.find(
             "unclean-use",
             f"{self._call.who} {verb} {one.what} at {line}, byte {phy_addr - one.block} of the cached block {block}. "
-            f"The CPU has changed {start:#x}+{size:#x} there {since}: {what}. Call hbSysFlushMem "
+            f"The CPU has changed {start:#x}+{size:#x} there{by} {since}: {what}. Call hbSysFlushMem "
             f"with HB_SYS_MEM_CACHE_CLEAN after writing, before the task is submitted.{self._call.submitted}",
             here._replace(block=one.block, block_bytes=one.block_bytes),
             self._call.task_place(),
@@ -115,5 +116,6 @@ class _Watcher:
                 size_bytes=size,
                 block=one.block,
             ),
+            *([Place("written by the CPU", one.written_at, phy_addr=start, size_bytes=size)] if one.written_at else []),
             is_in_handler=is_in_handler,
         )

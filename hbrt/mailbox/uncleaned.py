@@ -28,6 +28,7 @@ class Uncleaned(NamedTuple):
         block: Physical address of the block.
         block_bytes: Its size.
         flushed_at: ``file:line`` of the last flush of the block; empty when there was none.
+        written_at: ``file:line`` of the write to the first byte of each of the ranges; empty where it is not known.
         given: Where the part of the block begins that the task was given.
         is_whole: Whether the task was given all of that part, to the last of the ranges; else how far it goes is not
             known.
@@ -38,6 +39,7 @@ class Uncleaned(NamedTuple):
     block: int
     block_bytes: int
     flushed_at: str
+    written_at: str
     given: int
     is_whole: bool
     ranges: tuple[tuple[int, int], ...]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import arm_client as hb
@@ -95,6 +98,57 @@ def test_a_read_is_named_with_the_lines_of_both_sides(program: Program) -> None:
     assert (read.what, read.core is not None, read.block) == ("read", True, program.block.phy_addr)
     assert [HERE.replace("\\", "") in str(place.site) for place in (submitted, changed)] == [True, True]
     assert (changed.phy_addr, changed.size_bytes, changed.client) == (start, 100, found.client)
+
+
+def assign(array: Any) -> None:
+    array[2:5] = 9
+
+
+def assign_one(array: Any) -> None:
+    array[2] = 9
+    array[0] = array[1]  # what memory held before: no change
+
+
+def add(array: Any) -> None:
+    array[2:5] += 1
+
+
+def into(array: Any) -> None:
+    np.add(array, 1, out=array)
+
+
+def fill(array: Any) -> None:
+    array.reshape(-1)[2:9].fill(7)
+
+
+def by_pointer(array: Any) -> None:
+    ctypes.memset(array.__array_interface__["data"][0] + 8, 0xEE, 8)
+
+
+def in_two_places(array: Any) -> None:
+    array[2:5] = 9
+    array[2] = 8  # the last one
+
+
+def in_columns(array: Any) -> None:
+    array[2::2] = 9
+
+
+@pytest.mark.parametrize("write", [assign, assign_one, add, into, fill, in_two_places, by_pointer, in_columns])
+def test_the_line_that_wrote_by_an_array_is_named(program: Program, write: Callable[[Any], None]) -> None:
+    array = program.block.array(np.float32, 64)
+    array[:] = 0
+    program.clean()
+    write(array)
+    program.use(BY_IDMA, 0, SIZE)
+    (found,) = program.found()
+    *_, last = found.places
+    line = write.__code__.co_firstlineno + (2 if write is in_two_places else 1)
+    if write in {by_pointer, in_columns}:
+        assert (" there since the flush at" in found.text, last.what) == (True, "changed since")
+    else:
+        assert f" there at {__file__}:{line} (called from " in found.text
+        assert (last.what, str(last.site).startswith(f"{__file__}:{line}")) == ("written by the CPU", True)
 
 
 BESIDE = [(0, PAGE_BYTES), (2 * PAGE_BYTES, 2 * PAGE_BYTES), (5100, 3000)]

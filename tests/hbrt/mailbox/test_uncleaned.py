@@ -7,7 +7,9 @@ from hypothesis import given, strategies as st
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.mailbox.uncleaned import KEY, MOST_BYTES, Uncleaned, joined, message, of_message, packed, unpacked, watched
 
-ONE = Uncleaned("its input block", 0x8000_0000, 1 << 20, "main.py:7", 0x8000_0100, True, ((0x8000_1234, 10),))
+ONE = Uncleaned(
+    "its input block", 0x8000_0000, 1 << 20, "main.py:7", "main.py:9", 0x8000_0100, True, ((0x8000_1234, 10),)
+)
 RANGES = st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 1 << 20)), min_size=1, max_size=600).map(
     lambda pairs: tuple(joined(sorted(pairs), 1))
 )
