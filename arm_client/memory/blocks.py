@@ -52,6 +52,7 @@ class Blocks:
         # Set by the check memory: called when a block is freed once more, with the line.
         self.on_double_free: Callable[[FreedBlock, str], None] | None = None
         self.on_late_flush: Callable[[FreedBlock], None] | None = None
+        self.on_kept: Callable[[FreedBlock, object], None] | None = None  # a freed block, and what still looks at it
 
     def alloc(self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False) -> Block:
         """Allocate a block. It holds zeros, or what HBRT_FILL of the board says unless ``is_zeroed``.
@@ -228,6 +229,8 @@ class Blocks:
             yield
             if block is not None and viewed is None:
                 self._note_freed(block, freed_at)
+            elif block is not None:
+                self._note_kept(block, freed_at, viewed)
             return
         ddr = self._link.ddr
         start = ddr.offset_of(block.phy_addr)
@@ -251,6 +254,11 @@ class Blocks:
                 ddr.private.share(start)
             raise
         self._note_freed(block, freed_at)
+        self._note_kept(block, freed_at, viewed)
+
+    def _note_kept(self, block: Block, freed_at: str, viewed: object) -> None:
+        if self.on_kept is not None:
+            self.on_kept(FreedBlock.of(block, freed_at), viewed)
 
     def isolate(self) -> None:
         """From now on this process reaches its own and registered blocks only; before it has any."""

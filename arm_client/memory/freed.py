@@ -32,6 +32,11 @@ class FreedBlock(NamedTuple):
     allocated_at: str
     freed_at: str
 
+    @classmethod
+    def of(cls, block: Block, freed_at: str) -> FreedBlock:
+        """What is known of a block that is freed now."""
+        return cls(block.image_map, block.address, block.phy_addr, block.size_bytes, block.allocated_at, freed_at)
+
     def __str__(self) -> str:
         return (
             f"the block {self.phy_addr:#x}+{self.size_bytes:#x}, allocated at {self.allocated_at}, was freed at "
@@ -52,9 +57,7 @@ class Freed:
         """Put a block's address out of reach, once nothing that this process knows of looks at it."""
         fault_sentence.install(_late_use)
         start = self._ddr.offset_of(block.phy_addr)
-        self._blocks[start] = FreedBlock(
-            block.image_map, block.address, block.phy_addr, block.size_bytes, block.allocated_at, freed_at
-        )
+        self._blocks[start] = FreedBlock.of(block, freed_at)
         if block.image_map is None:
             self._ddr.private.forbid(start, start + len(block.base) + len(block.behind))
         else:

@@ -113,6 +113,27 @@ def late_flush(gone: FreedBlock) -> Mistake:
     )
 
 
+def late_view(gone: FreedBlock, at: int, *, is_write: bool) -> Mistake:
+    """An array of a freed block that is used.
+
+    Args:
+        gone: The block.
+        at: Which byte of it was met first.
+        is_write: Whether it was written.
+    """
+    does = "written" if is_write else "read"
+    return Mistake(
+        "use-after-free",
+        f"Byte {at} of memory that is free is {does}, by an array or a view: {gone}. The array has the block's last "
+        "bytes for itself, and no task sees them. Free a block after its last use, or copy the array before.",
+        (
+            Place(does, phy_addr=gone.phy_addr + at, size_bytes=1, block=gone.phy_addr, block_bytes=gone.size_bytes),
+            _freed(gone),
+            _allocated(gone),
+        ),
+    )
+
+
 def _freed(gone: FreedBlock) -> Place:
     return Place("freed", gone.freed_at, phy_addr=gone.phy_addr, block=gone.phy_addr, block_bytes=gone.size_bytes)
 

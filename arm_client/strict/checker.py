@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, SupportsIndex, cast
 from arm_client.cabi.call_site import call_site
 from arm_client.strict.addresses import double_free, late_flush, refused_block, virtual_words
 from arm_client.strict.eviction import Eviction
+from arm_client.strict.late_views import LateViews
 from arm_client.strict.report import (
     ENDLESS_WAIT,
     Mistake,
@@ -184,9 +185,12 @@ class TaskChecker:
         blocks.on_flush, blocks.notes_writes = self._on_flush, self._cores_look
         if Check.COHERENCE | Check.ADVICE in checks:
             blocks.before_flush = self._advise_on_flush
+        self._late_views: LateViews | None = None
         if Check.MEMORY in checks:
             blocks.on_double_free = lambda gone, freed_at: tell(link, double_free(gone, freed_at))
             blocks.on_late_flush = lambda gone: tell(link, late_flush(gone))
+            self._late_views = LateViews(lambda mistake: tell(link, mistake))
+            blocks.on_kept = self._late_views.close_kept
         self._tasks.free = self._slots = FreeSlots(self._tasks.free)
         self._tasks.checker = self
 
@@ -247,8 +251,10 @@ class TaskChecker:
     def close(self) -> None:
         """Check nothing any more, and drop the references between this object, the tasks and the memory."""
         self._tasks.checker = None
-        if self.stale is not None:
-            self.stale.close()
+        for watch in (self.stale, self._late_views):
+            if watch is not None:
+                watch.close()
+        self._blocks.on_kept = None
         self._blocks.on_flush = self._blocks.before_flush = None
         self._blocks.on_double_free = self._blocks.on_late_flush = None
         self._entries.clear()

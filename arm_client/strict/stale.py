@@ -31,6 +31,13 @@ if TYPE_CHECKING:
     from arm_client.memory.blocks import Blocks
 
 _RUNTIME = {"arm_client", "hbrt"}
+# Handlers of the fault, and arrays, which stand between the program's line and numpy.
+_BETWEEN = (
+    "arm_client/strict/stale.py",
+    "arm_client/strict/late_views.py",
+    "hbrt/ddr/faults.py",
+    "arm_client/arrays.py",
+)
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 
 
@@ -98,7 +105,7 @@ class StaleReads:
             return False
         mprotect(address & -PAGE_BYTES, PAGE_BYTES, _OPEN)
         block, at = writer.block, address - writer.block.address
-        site = _reader(sys._getframe(1))  # noqa: SLF001 - whose access it is
+        site = program_line(sys._getframe(1))  # noqa: SLF001 - whose access it is
         if is_write or not site or block.is_stale_reported:
             return True
         start = at & -LINE_BYTES
@@ -109,9 +116,9 @@ class StaleReads:
         return True
 
 
-def _reader(frame: FrameType | None) -> str:
-    """``file:line`` of the innermost code that runs; empty when it is the runtime's own."""
-    while frame is not None and frame.f_code.co_filename.endswith(("arm_client/strict/stale.py", "hbrt/ddr/faults.py")):
+def program_line(frame: FrameType | None) -> str:
+    """``file:line`` of the innermost code below the handler of a fault; empty when it is the runtime's own."""
+    while frame is not None and frame.f_code.co_filename.endswith(_BETWEEN):
         frame = frame.f_back
     if frame is None:  # no Python runs below the fault
         return call_site.of_c()

@@ -1,0 +1,73 @@
+"""Arrays and views of blocks that were freed, under the check ``memory``: their first use is a mistake, and named.
+
+Such an array keeps the block's last bytes, in pages of this process alone: no task sees what it writes. These pages are
+closed when the block is freed. The first access opens them, and the program goes on with these bytes.
+"""
+
+from __future__ import annotations
+
+import mmap
+import sys
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from arm_client.strict.addresses import late_view
+from arm_client.strict.stale import program_line
+from hbrt.ddr.faults import no_fault, on_fault
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.private_pages import mprotect
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from arm_client.memory.freed import FreedBlock
+    from arm_client.strict.report import Mistake
+
+_CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
+
+
+class _Kept(NamedTuple):
+    """A freed block's pages; ``viewed``: what says that something looks at them."""
+
+    gone: FreedBlock
+    pages_bytes: int
+    viewed: weakref.ref[Any]
+
+
+class LateViews:
+    """Closes what arrays keep of freed blocks; ``find`` takes a mistake."""
+
+    def __init__(self, find: Callable[[Mistake], None]) -> None:
+        self._find = find
+        self._kept: dict[int, _Kept] = {}  # by address
+
+    def close_kept(self, gone: FreedBlock, viewed: object) -> None:
+        """Close the pages of a freed block until they are used, or nothing looks at them any more."""
+        address, pages_bytes = gone.address, -(-gone.size_bytes // PAGE_BYTES) * PAGE_BYTES
+        if not mprotect(address, pages_bytes, _CLOSED):
+            # Without its last view the range may be another block's, which is open.
+            ref = weakref.ref(viewed, lambda _: self._kept.pop(address, None))
+            self._kept[address] = _Kept(gone, pages_bytes, ref)
+            no_fault(self._on_fault)
+            on_fault(self._on_fault)  # before the one that says why a process ends, which the first free has installed
+
+    def close(self) -> None:
+        """Open everything, and look at no fault any more."""
+        for address in list(self._kept):
+            self._open(address)
+        no_fault(self._on_fault)
+
+    def _open(self, address: int) -> _Kept | None:
+        kept = self._kept.pop(address, None)
+        if kept is not None:
+            mprotect(address, kept.pages_bytes, _OPEN)
+        return kept
+
+    def _on_fault(self, address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
+        start = next((at for at, one in list(self._kept.items()) if at <= address < at + one.pages_bytes), 0)
+        kept = self._open(start)
+        if kept is None:
+            return False
+        if program_line(sys._getframe(1)):  # noqa: SLF001 - whose access it is
+            self._find(late_view(kept.gone, address - start, is_write=bool(is_write)))
+        return True
