@@ -29,12 +29,6 @@ def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManage
     """
     if not address:
         raise BadTransfer(f"The {side} is NULL: allocate it, and look whether that succeeds.")
-    if (rest := tile_manager.bytes_from(address)) is not None:
-        return rest
-    if (bank := tile_manager.bank_at(address)) is not None:
-        raise BadTransfer(
-            f"The {side} lies in TCM bank {bank} and in no tile: it was freed, or never allocated (xvAllocateBuffer)."
-        )
     ddr = runtime.context.ddr
     if ddr is not None and 0 <= (offset := address - ddr.address) < ddr.layout.file_bytes:
         phy_addr = offset + ddr.layout.ddr_base
@@ -43,6 +37,12 @@ def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManage
         if block is None or refusal is not None:
             raise BadTransfer(f"The {side} cannot be used. {refusal[1] if refusal else ddr.explain(phy_addr, 1)}")
         return ddr.bytes[offset : offset + block.end - phy_addr]
+    if (rest := tile_manager.bytes_from(address)) is not None:
+        return rest
+    if (bank := tile_manager.bank_at(address)) is not None:
+        raise BadTransfer(
+            f"The {side} lies in TCM bank {bank} and in no tile: it was freed, or never allocated (xvAllocateBuffer)."
+        )
     start = address // mmap.PAGESIZE * mmap.PAGESIZE
     pages = -(-(address + size_bytes - start) // mmap.PAGESIZE)
     if pages > _MOST_PAGES or _mincore(start, pages * mmap.PAGESIZE, ctypes.create_string_buffer(pages)):

@@ -18,6 +18,7 @@ from dsp_server.c_images.memory import memory_at
 from dsp_server.c_images.symbolize import Line, lines_of
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.buffers import address_of
+from dsp_server.hardware.cycles import IDMA_POLL_CYCLES
 from dsp_server.hardware.tcm import DEFAULT_ALIGN, BadTile, TcmError
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.hardware.transfers import BadTransfer, QueueFull
@@ -25,8 +26,9 @@ from hbrt.ddr.private_pages import bytes_at
 from hbrt.native.files import library
 from hbrt.status import Status
 
-VERSION: Final = 1
+VERSION: Final = 2
 _MAP_FAILED: Final = (1 << 64) - 1
+_MOST_CYCLES: Final = (1 << 31) - 1
 _MOST_FRAMES: Final = 256  # those of the interpreter may lie above an image's
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
 
@@ -43,6 +45,7 @@ class _Table(ctypes.Structure):
 
     _fields_ = (
         ("version", _u32),
+        ("poll_cycles", _u32),
         ("env_init", _call(_i32)),
         ("init_global_tm", _call(_i32, _text, _address, _i64, _address, _i64)),
         ("register_fn", _call(_i32, _text, _text, _i64, _address, _i64)),
@@ -55,7 +58,7 @@ class _Table(ctypes.Structure):
         ("allocate", _call(_u64, _text, _address, _i64, _i64, _i64)),
         ("free", _call(_i32, _text, _address, _address)),
         ("copy", _call(_i32, _text, _address, _address, _u64, ctypes.POINTER(_u32))),
-        ("desc_done", _call(_i32, _text, _i32)),
+        ("desc_done", _call(_i32, _text, _i32, _u64)),
         ("buffer_status", _call(_i32, _text, _i32)),
         ("cycles", _call(_u64, _u64)),
         ("clock", _call(_u32, _u32)),
@@ -112,8 +115,8 @@ class Runtime:
         self._error: BaseException | None = None
         self.images: set[str] = set()  # files of the images that were loaded
         self.error_site = ""  # the call that raised last
-        functions = [self._guarded(name, kind) for name, kind in _Table._fields_[1:]]
-        self._table = _Table(VERSION, *functions)
+        functions = [self._guarded(name, kind) for name, kind in _Table._fields_[2:]]
+        self._table = _Table(VERSION, IDMA_POLL_CYCLES, *functions)
         if self._library.hbrt_dsp_install(ctypes.byref(self._table), int(runtime.context.trace_fd >= 0)):
             raise RuntimeError(f"{path} is of another version of hbrt: build it again (in a clone: make native).")
 
@@ -157,22 +160,23 @@ class Runtime:
         none = None if kind._restype_ is None else _MAP_FAILED if name == "mem_map" else 0
 
         def call(*arguments: Any) -> Any:
+            where = name
             try:
+                if has_site:
+                    given, *rest = arguments
+                    where = self._site() if given is None else given.decode("utf-8", "replace")
+                    return function(where, *rest)
                 return function(*arguments)
             except BaseException as error:  # noqa: BLE001 - it goes to whoever runs the image's function
                 if self._error is None:
-                    self._error, self.error_site = error, str(arguments[0]) if has_site else name
+                    self._error, self.error_site = error, where
                 self._raised.value = 1
                 return none
 
-        def call_from(site: bytes | None, *arguments: Any) -> Any:
-            return call(self._site(site), *arguments)
+        return kind(call)
 
-        return kind(call_from if has_site else call)
-
-    def _site(self, site: bytes | None) -> str:
-        if site is not None:
-            return site.decode("utf-8", "replace")
+    def _site(self) -> str:
+        """The line of a call that did not say it."""
         file, line, _ = self.line()
         return f"{file}:{line}"
 
@@ -263,7 +267,9 @@ class Runtime:
         def queue() -> int:
             if not shape:
                 to, from_ = memory("destination", dst or 0, row_bytes), memory("source", src or 0, row_bytes)
-                return idma.copy(to, from_, row_bytes)
+                if row_bytes <= min(len(to), len(from_)) and abs((dst or 0) - (src or 0)) >= row_bytes:
+                    return idma.enqueue(to[:row_bytes], from_[:row_bytes], None, site)
+                return idma.copy(to, from_, row_bytes)  # which says what is wrong
             rows, src_pitch, dst_pitch, count, src_step, dst_step = shape[:6]
             if not count:
                 raise BadTransfer("A copy of 0 tiles moves nothing: pass at least 1.")
@@ -284,8 +290,10 @@ class Runtime:
             self._fail(f"An iDMA copy at {site}: {idma.last_error}")
         return handle
 
-    def _desc_done(self, site: str, handle: int) -> int:  # noqa: ARG002 - caller_line looks for it
-        return int(descriptors.current().desc_done(handle))
+    def _desc_done(self, site: str, handle: int, spent: int) -> int:  # noqa: ARG002 - caller_line looks for it
+        cycles.current().charge(spent)
+        cycles_left = descriptors.current().poll_for(handle)
+        return 1 if cycles_left is None else -min(cycles_left, _MOST_CYCLES)
 
     def _buffer_status(self, site: str, is_wait: int) -> int:  # noqa: ARG002 - as above
         if is_wait:

@@ -58,7 +58,7 @@ def caller_line() -> str:
     """`file:line` of the op's code that called into this package."""
     frame = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files: thousands of times slower
     while frame.f_back is not None and (name := frame.f_globals.get("__name__")) in _NOT_CALLERS:
-        if name == _C_CALLS and "site" in frame.f_locals:
+        if name == _C_CALLS and "site" in frame.f_code.co_varnames:
             return str(frame.f_locals["site"])
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

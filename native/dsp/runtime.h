@@ -10,12 +10,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HBRT_DSP_CALLS_VERSION 1
+#define HBRT_DSP_CALLS_VERSION 2
 #define EXPORT __attribute__((visibility("default")))
 
 /* What a call may do besides returning: set hbrt_dsp_raised, and then it has no value. */
 struct hbrt_dsp_calls {
-  uint32_t version;
+  uint32_t version, poll_cycles; /* of a poll for a copy that is under way */
   int32_t (*env_init)(void);
   int32_t (*init_global_tm)(const char *site, void *pool0, int64_t size0, void *pool1, int64_t size1);
   int32_t (*register_fn)(const char *site, const char *name, int64_t cmd, void *fn, int64_t latency);
@@ -29,7 +29,8 @@ struct hbrt_dsp_calls {
   int32_t (*free)(const char *site, void *tm, void *tile);
   /* rows and pitches as idma.h has them; 0 tiles for a flat copy, whose rows are 1. */
   int32_t (*copy)(const char *site, void *dst, void *src, uint64_t row_bytes, const uint32_t *shape);
-  int32_t (*desc_done)(const char *site, int32_t handle);
+  /* Charge, and poll: 1, or minus the cycles until the copy is done. */
+  int32_t (*desc_done)(const char *site, int32_t handle, uint64_t spent);
   int32_t (*buffer_status)(const char *site, int32_t is_wait);
   uint64_t (*cycles)(uint64_t spent); /* charge, and the counter then */
   uint32_t (*clock)(uint32_t frequency_hz); /* 0 asks */

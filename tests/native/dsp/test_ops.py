@@ -13,6 +13,8 @@ import pytest
 from arm_client import nn
 from arm_client.client import Board, private_board
 from arm_client.errors import CoreLostError, HbrtError
+from dsp_server.hardware.cycles import CycleCounter
+from dsp_server.hardware.descriptors import Idma
 from hbrt.status import Status
 from tests.native.dsp.conftest import IMAGES, WARNINGS
 
@@ -150,3 +152,57 @@ def test_op_that_ends_its_process_costs_its_task(board: Board) -> None:
 def test_process_that_an_op_forks_does_not_go_on_as_the_core(board: Board) -> None:
     for _ in range(3):
         misbehave(board, "FORK")
+
+
+POLLS = """
+#include "hb_dsp.h"
+static int polls(void *input, void *output, void *tm) {
+  uint32_t *found = output;
+  const uint32_t size = *(uint32_t *)input;
+  char *tile = (char *)xvAllocateBuffer((xvTileManager *)tm, size, XV_MEM_BANK_COLOR_0, 64);
+  int handle, other;
+  found[0] = XT_RSR_CCOUNT();
+  IDMA_COPY(handle, input, tile, size)
+  IDMA_COPY(other, input, tile, size)
+  for (found[1] = 0; idma_desc_done(handle) != 1;) found[1]++;
+  found[2] = XT_RSR_CCOUNT();
+  for (found[3] = 0; idma_desc_done(other) != 1;)
+    if (++found[3] % 3 == 0) (void)idma_buffer_status(); /* a call of another kind between polls */
+  found[4] = XT_RSR_CCOUNT();
+  xvFreeBuffer((xvTileManager *)tm, tile);
+  return 0;
+}
+int main() {
+  hb_dsp_env_init();
+  hb_dsp_register_fn(0x1000, polls, 0);
+  hb_dsp_start();
+  return -1;
+}
+"""
+
+
+@pytest.mark.parametrize("size", [64, 4096, 20_000])
+def test_polls_in_vain_cost_in_c_what_they_cost_in_python(
+    build: Build, dsp_board_factory: Callable[..., Any], size: int
+) -> None:
+    counter, memory = CycleCounter(), bytearray(2 * size)
+    idma = Idma(counter)
+    source, target = memoryview(memory)[:size], memoryview(memory)[size:]
+    expected = [0]
+    first, second = idma.copy(target, source), idma.copy(target, source)
+    polls = 0
+    while not idma.desc_done(first):
+        polls += 1
+    expected += [polls, counter.cycles]
+    polls = 0
+    while not idma.desc_done(second):
+        polls += 1
+        if polls % 3 == 0:
+            idma.poll()
+    expected += [polls, counter.cycles]
+    with dsp_board_factory(image=str(build(POLLS, *WARNINGS)), cores=1) as board:
+        block = board.from_array(np.full(size // 4, size, np.uint32))
+        output = board.empty(5, np.uint32)
+        board.call(0x1000, block, output)
+        start, in_first, then, in_second, end = (int(value) for value in output)
+    assert [0, in_first, then - start, in_second, end - start] == expected
