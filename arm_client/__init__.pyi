@@ -71,6 +71,7 @@ from arm_client.future import (
     Task as Task,
 )
 from arm_client.sys import (
+    hbrt_register_fd as hbrt_register_fd,
     hbSysAllocCachedMem as hbSysAllocCachedMem,
     hbSysAllocMem as hbSysAllocMem,
     hbSysFlushMem as hbSysFlushMem,

@@ -113,8 +113,11 @@ class Buffer:
     An array that knows nothing of the board looks at it too, such as ``np.asarray`` makes of one.
     """
 
-    def __init__(self, session: Session, size_bytes: int, *, is_cached: bool) -> None:
-        block: Block = asked(lambda: session.blocks.alloc(size_bytes, is_cached=is_cached, is_zeroed=True))
+    def __init__(
+        self, session: Session, size_bytes: int, *, is_cached: bool, make: Callable[[], Block] | None = None
+    ) -> None:
+        """``make`` gives a block that is there already, which this buffer then lets go of."""
+        block: Block = asked(make or (lambda: session.blocks.alloc(size_bytes, is_cached=is_cached, is_zeroed=True)))
         try:
             block.is_managed = True
             # Whatever looks at the bytes keeps it, and the block lives.
@@ -189,7 +192,7 @@ class Buffer:
         try:
             if self._free.detach() is not None:
                 self._exporter, self._bytes = None, memoryview(b"")
-                asked(lambda: self._session.blocks.free(self.phy_addr))
+                asked(lambda: self._session.blocks.give_up(self._block))
         except BaseException:
             self._session.blocks.free_later(self._block)  # in vain, unless an interrupt came before it was begun
             raise

@@ -92,6 +92,31 @@ class Board:
             mine.board_buffer.clean()
         return mine
 
+    def from_fd(
+        self, fd: int, shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8, *, offset: int = 0
+    ) -> BoardArray:
+        """Array over memory that another library made, such as a camera's buffer: no copy, on neither side.
+
+        It is cached memory, and is unregistered when the last view of it goes.
+
+        Args:
+            fd: Of a memfd, of shared memory or of a file, open for reading and writing; it may be closed afterwards.
+            shape: Shape in elements, C order.
+            dtype: Element type.
+            offset: Where it begins in the file, a multiple of 4096.
+
+        Raises:
+            CallerError: no such memory, or it is smaller; or the board is on another machine. OutOfMemoryError: no room
+                in the DDR's address space.
+        """
+        dims, size_bytes = extent(shape, dtype)
+        session = self._live()
+        size_bytes = max(size_bytes, 1)
+        buffer = Buffer(
+            session, size_bytes, is_cached=True, make=lambda: session.blocks.import_(fd, size_bytes, offset)
+        )
+        return buffer.array(dtype, dims)
+
     # -- calls --------------------------------------------------------------------------------------------------
 
     def submit(

@@ -132,6 +132,40 @@ def hbSysUnregisterMem(mem: hbSysMem) -> None:
     _existing().blocks.unregister(target.phyAddr)
 
 
+@_returns_status
+def hbrt_register_fd(mem: hbSysMem, fd: int, offset: int, size: int) -> None:
+    """Give memory that another library made, such as a camera's buffer, a place among the board's addresses.
+
+    No byte is copied: the program, the other library and the cores see the same memory. The result is cached memory;
+    hbSysUnregisterMem undoes it. Registrations are counted, and those of the same memory have one physical address.
+    Another process registers it by that (hbSysRegisterMem), or by a descriptor of its own.
+
+    Args:
+        mem: Out: physical address, address in this process, size.
+        fd: Of a memfd, of shared memory or of a file, open for reading and writing; it may be closed afterwards.
+        offset: Where the range begins in it, bytes, a multiple of 4096.
+        size: Bytes, 1..2^32-1, as many as the file has from there on.
+
+    Returns:
+        0; HB_SYS_INVALID_ARGUMENT for a descriptor of no memory, or a range that is not in it;
+        HB_SYS_REGISTER_MEM_FAILED when it cannot be shared, or the board is on another machine; HB_SYS_OUT_OF_MEMORY
+        when the board has no such range of addresses.
+
+    Emulator: the board's camera library gives its buffers physical addresses; here a program does, by this call.
+    """
+    target = _mem("hbrt_register_fd", mem)
+    fd, offset, size = (
+        _number("hbrt_register_fd", what, given) for what, given in (("fd", fd), ("offset", offset), ("size", size))
+    )
+    blocks = attached().blocks
+    block = blocks.import_(fd, size, offset)
+    try:
+        _fill(target, block, 0, size)
+    except BaseException:
+        blocks.unregister(block.phy_addr)
+        raise
+
+
 def as_mem(mem: object) -> hbSysMem | None:
     """The structure behind what a caller passed: itself, ``byref(mem)``, a pointer to it; None for anything else."""
     return deref(mem, hbSysMem)

@@ -79,6 +79,11 @@ MEMORY = (
         "counted; cached memory, loaded from the DDR in strict mode; a block of one's own stays as it was allocated",
         "the manual says only that the result is cacheable; one process has one view of a block",
     ),
+    Choice(
+        "physical addresses of a camera's buffers",
+        "a call of the emulator's gives them: hbrt_register_fd, for a memfd or shared memory",
+        "on a board the camera's library knows them; none is emulated",
+    ),
     Choice("clients that may register one block", f"{layout.BLOCK_MAX_SHARERS}", "their ids fit the block's record"),
     Choice(
         "start of an RPC block",

@@ -15,6 +15,9 @@ ANSWERS = {
     "register": "int: address of the block that holds the range. From then on tasks of this client may use the block, "
     "and it lives until this client unregisters it, once for each time. `HB_SYS_REGISTER_MEM_FAILED` when the range is "
     "not inside one live block",
+    "import": "int: address of a block whose bytes are those of a file that this client has open as `fd`, from "
+    "`offset` on: the same address for the same range, while anybody has it registered. It counts as a registration. "
+    "`HB_SYS_INVALID_ARGUMENT` when it is no memory, or smaller; `HB_SYS_REGISTER_MEM_FAILED` when it cannot be mapped",
     "unregister": "nil. `phy` is any address in the block. `HB_SYS_INVALID_ARGUMENT` when it is not registered by the "
     "client",
     "found": "nil. The client reports a mistake of its own, which only its process can see: `kind` and `text` as in "
@@ -37,7 +40,7 @@ ANSWERS = {
     "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "
     "of the heap, a map `{base, size_bytes, used_bytes, free_bytes, "
     "largest_free_bytes, blocks}`, and of its first `most` blocks by address a list of maps `{phy_addr, "
-    "size_bytes, client, cached, site, registered_by}`",
+    "size_bytes, client, cached, imported, site, registered_by}`",
     "forget": "nil. The findings so far are dropped; their lines stay in the log",
     "stop": "nil; then the board ends",
     "restart": "nil, once the cores (all, or `core`) run the image: the one that they have, or the file `image`, which "

@@ -223,7 +223,13 @@ def block_record() -> str:
         "sharers",
         "ids of the clients that registered the block; of one that was freed, the end of the program's `file:line`",
     )
-    return _rows([*fields(layout.BLOCK, _BLOCK), sharers])
+    imported = Field(
+        layout.BLOCK_IMPORTED,
+        "uint64",
+        "imported",
+        "0; of memory that another library made, page in its file << 32, serial number << 16, descriptor in the daemon",
+    )
+    return _rows([*fields(layout.BLOCK, _BLOCK), sharers, imported])
 
 
 def core_record() -> str:

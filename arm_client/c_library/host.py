@@ -248,7 +248,7 @@ def _tell(name: str, status: int) -> None:
     """Say why a call was refused, once a line of the program: C has a number alone. An op's own value is its affair."""
     status_name = name_of(status)
     # The models' log has its own sentences; and threads that call on while the process ends need none.
-    if name.startswith(("hbDNN", "hbrt_register")) or status_name == str(status) or _ending:
+    if name.startswith(("hbDNN", "hbrt_register_layer")) or status_name == str(status) or _ending:
         return
     site = call_site.call_site()
     if (site, status, name) in _told:

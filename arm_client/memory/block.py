@@ -62,6 +62,7 @@ class Block:
         "is_cached",
         "is_flushed",
         "is_given",
+        "is_imported",
         "is_managed",
         "is_registered",
         "is_reported",
@@ -82,6 +83,7 @@ class Block:
         self.is_cached = is_cached
         self.allocated_at = ""  # file and line of the program, of its registration too
         self.is_registered = False
+        self.is_imported = False  # memory of another library, which is unregistered, not freed
         self.is_managed = False  # something frees it when nothing refers to it any more
         self.registrations = 0
         self.base = ddr[:size_bytes]  # the DDR's bytes of this block

@@ -8,17 +8,20 @@ the DDR again, so that a missing flush gives here the wrong data that it gives o
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import functools
+import os
 from collections import deque
 from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.memory.block import Block, Writes, address_of, block_users
+from arm_client.memory.block import Block, Exporter, Writes, address_of, block_users
 from arm_client.memory.freed import Freed, FreedBlock
 from hbrt.attach.question import Question
 from hbrt.board.forked import mark, notice
-from hbrt.ddr.layout import extent_of
+from hbrt.ddr.imported import ImportedFile
+from hbrt.ddr.layout import PAGE_BYTES, extent_of
 from hbrt.protocol.control import MOST_SITE
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -102,7 +105,7 @@ class Blocks:
                 # One call of C takes it out and keeps it: no interrupt comes between the two.
                 taken.extend(map(deque.popleft, (self._abandoned,)))
                 if not self._link.fault and self._holds(taken[0]):
-                    self.free(taken[0].phy_addr, "the end of its last array")
+                    self.give_up(taken[0], "the end of its last array")
             except IndexError:
                 return  # another thread took the last one
             except RequestRefusedError:
@@ -118,7 +121,7 @@ class Blocks:
         try:
             for block in self.owned():
                 if block.is_managed:
-                    self.free(block.phy_addr, "its program's end")
+                    self.give_up(block, "its program's end")
         except RequestRefusedError:
             return  # the board is gone or does not answer: it takes all back with the lease
 
@@ -128,10 +131,13 @@ class Blocks:
         ranges = []
         try:
             for block in list(self._blocks.values()):
-                if block.image is not None or block.viewed() is None:
+                if block.image is not None or (viewed := block.viewed()) is None:
                     continue
                 start = ddr.offset_of(block.phy_addr)
                 end = block.end_of_pages(start)
+                if block.is_imported:
+                    self._keep(block, start, viewed)
+                    continue
                 if block.address == ddr.address + start:
                     ranges.append((start, end))
                 else:
@@ -237,7 +243,7 @@ class Blocks:
         is_mapped = block.address == ddr.address + start
         try:
             if is_mapped:
-                ddr.private.keep(start, block.end_of_pages(start), viewed)
+                self._keep(block, start, viewed)
             else:  # pages of its own, which nobody shares any more
                 ddr.private.exchange(block.address, start, end := block.end_of_pages(start), [(start, end)])
         except OSError as error:
@@ -252,6 +258,8 @@ class Blocks:
             is_held = isinstance(error, RequestRefusedError) or not asked.is_begun
             if is_held and is_mapped and not self._link.fault:
                 ddr.private.share(start)
+                if (entry := ddr.block_at(block.phy_addr)) is not None:
+                    ddr.reach(entry)
             raise
         self._note_freed(block, freed_at)
         self._note_kept(block, freed_at, viewed)
@@ -259,6 +267,19 @@ class Blocks:
     def _note_kept(self, block: Block, freed_at: str, viewed: object) -> None:
         if self.on_kept is not None:
             self.on_kept(FreedBlock.of(block, freed_at), viewed)
+
+    def _keep(self, block: Block, start: int, viewed: Exporter) -> None:
+        """Keep a block's last bytes for what looks at them; ``start`` is its place in the DDR file."""
+        ddr = self._link.ddr
+        if not (word := ddr.imports.word_at(start)):
+            ddr.private.keep(start, block.end_of_pages(start), viewed)
+            return
+        fd = ddr.imports.open(word)
+        try:
+            ddr.private.keep(start, block.end_of_pages(start), viewed, (fd, ImportedFile.of(word).offset))
+        finally:
+            os.close(fd)
+        ddr.imports.forget(start)
 
     def isolate(self) -> None:
         """From now on this process reaches its own and registered blocks only; before it has any."""
@@ -269,6 +290,7 @@ class Blocks:
     def _note_freed(self, block: Block, freed_at: str) -> None:
         ddr = self._link.ddr
         start = ddr.offset_of(block.phy_addr)
+        ddr.imports.hide(start)
         ddr.private.close(start, start + len(block.base) + len(block.behind))
         is_mapped = block.address == ddr.address + start
         if (is_mapped or block.image is not None) and not self._link.fault:
@@ -294,8 +316,48 @@ class Blocks:
         block.registrations += 1
         return block, phy_addr - base
 
-    def unregister(self, phy_addr: int) -> None:
-        """Undo one registration of the block that holds the address.
+    def import_(self, fd: int, size_bytes: int, offset: int) -> Block:
+        """Register memory that another library made, by its file descriptor; counted, as ``register`` is.
+
+        Args:
+            fd: Of a memfd, of shared memory or of a file, open for reading and writing.
+            size_bytes: 1..2^32-1.
+            offset: Where the range begins in it, a multiple of a page.
+
+        Raises:
+            RequestRefusedError: HB_SYS_INVALID_ARGUMENT: no such memory, or the range is not in it;
+                HB_SYS_REGISTER_MEM_FAILED: it cannot be shared, or the board is on another machine;
+                HB_SYS_OUT_OF_MEMORY: the board has no room for it.
+        """
+        notice()
+        if not self._link.can_import:
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED,
+                f"Board {self._link.paths.name} is on another machine, which cannot map the memory behind file "
+                f"descriptor {fd}: copy it into memory of hbSysAllocMem.",
+            )
+        _check_shareable(fd, size_bytes, offset)
+        self.free_abandoned()
+        site = call_site(MOST_SITE)
+        base = self._link.request("import", fd=fd, size=size_bytes, offset=offset, site=site)
+        try:
+            block = self._blocks.get(base) or self._adopt_registered(base)
+        except BaseException:
+            self._link.give_back("unregister", base)
+            raise
+        block.is_imported = True
+        block.registrations += 1
+        return block
+
+    def give_up(self, block: Block, where: str = "") -> None:
+        """Free a block, or unregister one that is another library's; ``where`` as ``freed_at`` of ``free``."""
+        if block.is_imported:
+            self.unregister(block.phy_addr, where)
+        else:
+            self.free(block.phy_addr, where)
+
+    def unregister(self, phy_addr: int, where: str = "") -> None:
+        """Undo one registration of the block that holds the address; ``where`` as ``freed_at`` of ``free``.
 
         Raises:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT when it is not registered by this process.
@@ -306,11 +368,11 @@ class Blocks:
             self._link.request("unregister", phy=phy_addr)
             return
         block.spill()
-        is_last = block.registrations == 1 and not self._is_owned(block)
-        asked = Question()
+        is_last = block.registrations == 1 and (block.is_imported or not self._is_owned(block))
+        asked, site = Question(), where or call_site(MOST_SITE)
         try:
-            with self._keeping_views(block if is_last else None, asked, call_site(MOST_SITE)):
-                self._link.request("unregister", asked, phy=phy_addr)
+            with self._keeping_views(block if is_last else None, asked, site):
+                self._link.request("unregister", asked, phy=phy_addr, site=site)
         except RequestRefusedError:
             raise
         except BaseException:  # an interrupt
@@ -418,6 +480,16 @@ class Blocks:
                 Status.HB_SYS_REGISTER_MEM_FAILED,
                 f"The block at {phy_addr:#x} was freed while it was being registered.",
             )
+        ddr = self._link.ddr
+        start = ddr.offset_of(phy_addr)
+        if ddr.imported(phy_addr) and ddr.private.overlap(start, start + entry.size_bytes):
+            raise RequestRefusedError(
+                Status.HB_SYS_OUT_OF_MEMORY,
+                f"The address {phy_addr:#x} is free again on the board, but arrays of the block that was there are "
+                "still in use: let go of arrays of freed blocks first.",
+            )
+        if why := ddr.reach(entry):
+            raise RequestRefusedError(Status.HB_SYS_REGISTER_MEM_FAILED, why)
         block = self._adopt(phy_addr, entry.size_bytes, call_site(MOST_SITE), is_cached=True)
         block.invalidate(0, block.size_bytes)
         return block
@@ -430,6 +502,8 @@ class Blocks:
             from arm_client.memory.isolation import give_up
 
             give_up(self._link)
+        if self._link.ddr.imports and (entry := self._link.ddr.block_at(phy_addr)) is not None:
+            self._link.ddr.reach(entry)
         ddr, at = self._link.ddr.bytes_with(offset, extent)
         whole = ddr[at : at + extent]
         block = Block(phy_addr, size_bytes, whole, is_cached=is_cached, image=is_cached and self.is_strict)
@@ -442,3 +516,21 @@ class Blocks:
 
             self._beside = Beside(self._link, self.cached)
         return block
+
+
+def _check_shareable(fd: int, size_bytes: int, offset: int) -> None:
+    """Refuse what this process can see of a descriptor that no other process could map."""
+    try:
+        way = fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE
+    except (OSError, ValueError, OverflowError):
+        why = f"File descriptor {fd} is not open; pass that of a memfd or of shared memory, before it is closed."
+    else:
+        if way != os.O_RDWR:
+            why = f"File descriptor {fd} is not open for writing; a DSP writes: open the memory with O_RDWR."
+        elif not 0 < size_bytes <= SIZE_LIMIT:
+            why = f"A block has 1 to {SIZE_LIMIT} bytes; {size_bytes} are to be registered."
+        elif offset < 0 or offset % PAGE_BYTES:
+            why = f"The offset is {offset}; a range begins at a multiple of {PAGE_BYTES}."
+        else:
+            return
+    raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)

@@ -196,6 +196,7 @@ def main() -> NoReturn:
     process = CoreProcess(index, core_count, Path(snapshot).parent.name, origin)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index
+    process.ddr.imports.holder = supervisor
     runtime.context.ddr = process.ddr
     runtime.context.serve = process.serve
     runtime.context.report = process.report

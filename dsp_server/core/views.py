@@ -51,6 +51,8 @@ class Views:
         if generation != self._generation or len(self._granted) >= MOST_REMEMBERED:
             self._granted.clear()
             self._generation = generation
+            if self._ddr.imports:
+                self._ddr.forget_imports()
         granted = self._granted.get(addresses)
         if granted is None:
             client, in_phy, in_bytes, out_phy, out_bytes = _ADDRESSES.unpack(addresses)

@@ -12,6 +12,7 @@ from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.injector import Injector
 from dsp_server.daemon.report import Report
 from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
+from dsp_server.memory.imports import open_memory
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal, Repeats
 from hbrt.errors import RequestRefusedError, StatusError
@@ -84,7 +85,8 @@ class Control:
             ),
             "free": lambda r, _: self._release(memory.free, r, r.args.get("site", "an unknown place")),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
-            "unregister": lambda r, _: self._release(memory.unregister, r),
+            "import": lambda r, _: self._import(r),
+            "unregister": lambda r, _: self._release(memory.unregister, r, r.args.get("site", "an unknown place")),
             "found": lambda r, _: self._found(r),
             "leave": self._leave,
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
@@ -174,6 +176,11 @@ class Control:
     def _mem(self, most: int) -> dict[str, Any]:
         self._memory.look_at_free()
         return {"summary": self._memory.summary(), "blocks": self._memory.listing(most)}
+
+    def _import(self, request: ControlRequest) -> int:
+        client, args = self._lease(request), request.args
+        opened = open_memory(client.pid, args["fd"], args["offset"], args["size"])
+        return self._memory.import_(opened, args["size"], client.id, args.get("site", ""))
 
     def _found(self, request: ControlRequest) -> None:
         """Keep a finding that a client reports about itself: what only its own process can see."""

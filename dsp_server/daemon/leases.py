@@ -279,13 +279,14 @@ class Leases:
     def _find_blocks(self, client: Client) -> None:
         """Say once what a client leaves."""
         left = () if client.has_left_blocks else self._memory.owned_places(client.id)
+        how = "not freed, or not unregistered" if self._memory.has_imported(client.id) else "not freed"
         client.has_left_blocks = True
         blocks, size_bytes = len(left), sum(place.size_bytes or 0 for place in left)
         if blocks:
             self._journal.find(
                 "leak",
                 f"Process {client.pid} ({client.name}) ended with {counted(blocks, 'block')} "
-                f"({counted(size_bytes, 'byte')}) not freed."
+                f"({counted(size_bytes, 'byte')}) {how}."
                 f"{allocated_at(left)}",
                 *left[:MOST_PLACES],
                 client=client.id,

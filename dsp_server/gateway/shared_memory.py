@@ -103,6 +103,8 @@ class RemoteClientMemory:
             raise RequestRefusedError(
                 Status.HB_SYS_REGISTER_MEM_FAILED, f"The block at {base:#x} was freed while it was being registered."
             )
+        if why := self._link.ddr.reach(entry):
+            raise RequestRefusedError(Status.HB_SYS_REGISTER_MEM_FAILED, why)
         self._holdings.hold(base, entry.size_bytes, is_owned=False)
         return [base, entry.size_bytes, entry.owner]
 

@@ -12,11 +12,13 @@ reclaimed), and bytes written into free memory (found at the next allocation).
 from __future__ import annotations
 
 import itertools
+import os
 from collections.abc import Callable
 from typing import Any
 
 from dsp_server.clients import Clients, TaskKey
 from dsp_server.memory.heap import BadSize, Block, Heap, OutOfMemory
+from dsp_server.memory.imports import OpenedMemory
 from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.file import Ddr, DdrTables
@@ -36,13 +38,16 @@ MOST_FREED = 4096
 class _LiveBlock:
     """A block of the heap, and the clients that hold it."""
 
-    __slots__ = ("block", "freed_at", "is_cached", "last_owner", "owner", "running", "sharers", "site", "unchecked")
+    __slots__ = (
+        "block", "freed_at", "imported", "is_cached", "last_owner", "owner", "running", "sharers", "site", "unchecked"
+    )  # fmt: skip
 
     def __init__(self, block: Block, owner: int, site: str, *, is_cached: bool) -> None:
         self.block = block
         self.owner = owner
         self.site = site  # file:line of the allocation, from the program; may be empty
         self.is_cached = is_cached
+        self.imported: OpenedMemory | None = None  # what lies in its place: memory of the client's other library
         self.sharers: list[int] = []  # one entry for each registration
         self.last_owner = NOBODY  # of a freed block
         self.freed_at = ""  # file and line of its program
@@ -100,6 +105,7 @@ class Memory:
         self._held: dict[int, set[int]] = {}  # client -> blocks that it owns or registered
         self._freed: dict[int, _LiveBlock] = {}  # the latest last
         self._in_use: dict[int, _LiveBlock] = {}  # without a holder, but a task may have it mapped
+        self._imports: dict[tuple[int, int, int], _LiveBlock] = {}  # by the key of OpenedMemory
 
     def alloc(self, size_bytes: int, client: int, *, is_cached: bool, site: str = "") -> int:
         """Allocate a zeroed block for a client; returns its physical address.
@@ -113,6 +119,48 @@ class Memory:
         Raises:
             RequestRefusedError: no free range of that size; says asked, free, largest.
         """
+        block = self._take(size_bytes, client)
+        is_watched = self._mailbox.map[self._mailbox.layout.client(client) + CLIENT_CHECKS]
+        if (new := unwritten if is_watched and not self._is_fill_given else self._new_memory) is not None:
+            self._tables.write(block.phy_addr, size_bytes, new)
+        self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
+        self._hold(_LiveBlock(block, client, site, is_cached=is_cached))
+        return block.phy_addr
+
+    def import_(self, opened: OpenedMemory, size_bytes: int, client: int, site: str = "") -> int:
+        """Give memory of a client's other library a place in the DDR, as a block of that client; registrations count.
+
+        Args:
+            opened: The memory, which is this object's from here on.
+            size_bytes: How many bytes of it.
+            client: The owner.
+            site: As of ``alloc``.
+
+        Returns:
+            The physical address: the same for the same memory, while anybody has it registered.
+
+        Raises:
+            RequestRefusedError: no free range of that size, or too many clients registered it.
+        """
+        known = self._imports.get(opened.key)
+        is_known = known is not None and (known.owner != NOBODY or known.sharers)
+        try:
+            if known is not None and is_known and size_bytes <= known.block.size_bytes:
+                phy_addr = self.register(known.block.phy_addr, size_bytes, client)
+                os.close(opened.file.fd)
+                return phy_addr
+            block = self._take(size_bytes, client)
+        except RequestRefusedError:
+            os.close(opened.file.fd)
+            raise
+        word = opened.file.packed()
+        self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client, word)
+        life = self._imports[opened.key] = _LiveBlock(block, client, site, is_cached=True)
+        life.imported = opened
+        self._hold(life)
+        return block.phy_addr
+
+    def _take(self, size_bytes: int, client: int) -> Block:
         if sentence := self.refuses(size_bytes, client):
             raise RequestRefusedError(Status.HB_SYS_OUT_OF_MEMORY, sentence)
         try:
@@ -122,14 +170,13 @@ class Memory:
         except BadSize as error:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         self._find_late_write(block.phy_addr, block.reserved_bytes)
-        is_watched = self._mailbox.map[self._mailbox.layout.client(client) + CLIENT_CHECKS]
-        if (new := unwritten if is_watched and not self._is_fill_given else self._new_memory) is not None:
-            self._tables.write(block.phy_addr, size_bytes, new)
-        self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
-        self._freed.pop(block.phy_addr, None)
-        self._blocks[block.phy_addr] = _LiveBlock(block, client, site, is_cached=is_cached)
-        self._held.setdefault(client, set()).add(block.phy_addr)
-        return block.phy_addr
+        return block
+
+    def _hold(self, life: _LiveBlock) -> None:
+        phy_addr = life.block.phy_addr
+        self._freed.pop(phy_addr, None)
+        self._blocks[phy_addr] = life
+        self._held.setdefault(life.owner, set()).add(phy_addr)
 
     def free(self, phy_addr: int, client: int, freed_at: str = "") -> None:
         """Free a client's block; it stays while others have it registered, or a running task may use it.
@@ -144,6 +191,11 @@ class Memory:
             raise RequestRefusedError(
                 Status.HB_SYS_NOT_ALLOCATED,
                 f"The block at {phy_addr:#x} belongs to client {life.owner}, not to client {client}; it frees its own.",
+            )
+        if life.imported is not None:
+            raise RequestRefusedError(
+                Status.HB_SYS_NOT_ALLOCATED,
+                f"The block at {phy_addr:#x} was registered, not allocated: let go of it with hbSysUnregisterMem.",
             )
         life.owner, life.last_owner, life.freed_at = NOBODY, client, freed_at
         self._drop_hold(life, client)
@@ -172,18 +224,21 @@ class Memory:
             Status.HB_SYS_REGISTER_MEM_FAILED, f"The range {phy_addr:#x}+{size_bytes:#x} cannot be registered. {why}"
         )
 
-    def unregister(self, phy_addr: int, client: int) -> None:
-        """Undo one registration of a client.
+    def unregister(self, phy_addr: int, client: int, site: str = "") -> None:
+        """Undo one registration of a client; ``site`` is its place, for messages about a late use.
 
         Raises:
             RequestRefusedError: the client has not registered a block there.
         """
         life = self._block_at(phy_addr)
-        if life is None or client not in life.sharers:
+        if life is not None and client in life.sharers:
+            life.sharers.remove(client)
+        elif life is not None and life.imported is not None and client == life.owner:
+            life.owner, life.last_owner, life.freed_at = NOBODY, client, site
+        else:
             raise RequestRefusedError(
                 Status.HB_SYS_INVALID_ARGUMENT, f"Client {client} has registered no block at {phy_addr:#x}."
             )
-        life.sharers.remove(client)
         self._drop_hold(life, client)
 
     def release_client(self, client: int) -> tuple[int, int]:
@@ -218,6 +273,11 @@ class Memory:
         held = (self._blocks[phy_addr] for phy_addr in self._held.get(client, ()))
         sizes = [life.block.size_bytes for life in held if life.owner == client]
         return len(sizes), sum(sizes)
+
+    def has_imported(self, client: int) -> bool:
+        """Whether a client owns memory that another library made."""
+        held = (self._blocks[phy_addr] for phy_addr in self._held.get(client, ()))
+        return any(life.owner == client and life.imported is not None for life in held)
 
     def owned_places(self, client: int) -> tuple[Place, ...]:
         """The blocks that a client owns, by address, each with the line that allocated it."""
@@ -275,6 +335,7 @@ class Memory:
                 "size_bytes": life.block.size_bytes,
                 "client": life.owner,
                 "cached": life.is_cached,
+                "imported": life.imported is not None,
                 "site": life.site,
                 "registered_by": sorted(set(life.sharers)),
             }
@@ -317,6 +378,10 @@ class Memory:
             return False
         self._check_overrun(life)
         self._tables.drop_pages(block.phy_addr, block.reserved_bytes + self._guard_bytes(block))
+        if life.imported is not None:
+            os.close(life.imported.file.fd)
+            if self._imports.get(life.imported.key) is life:
+                del self._imports[life.imported.key]
         self._freed[block.phy_addr] = self._blocks.pop(block.phy_addr)
         if len(self._freed) > MOST_FREED:
             del self._freed[next(iter(self._freed))]

@@ -36,6 +36,7 @@ class Link(Protocol):
     """One process's attachment to one board, on this machine or on another one."""
 
     request_ms: int = REQUEST_MS  # for the daemon to answer a request
+    can_import: bool = False  # whether the board can map memory of this process's other libraries
     knows_run: bool = False  # the board itself adds what it finds of this process to the record of its run
     is_watched: bool = True  # whether cores can watch this program's tasks
     is_parting: bool = False  # requests are still answered, though every call is refused
@@ -142,7 +143,7 @@ class LocalLink(Link):
     """The attachment of a process on the board's own machine."""
 
     paths: BoardPaths
-    knows_run = True
+    can_import = knows_run = True
 
     def __init__(self, paths: BoardPaths, name: str | None = None) -> None:
         """Attach; ``name`` is what the board shows, this program's by default.
@@ -162,6 +163,7 @@ class LocalLink(Link):
             self.daemon_pid: int = hello["daemon"]
             self._token: bytes = hello["token"]
             self.ddr = Ddr(fds.pop(0))
+            self.ddr.imports.holder = self.daemon_pid
         except BaseException as error:
             self.lease.close()
             for fd in fds:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-UNDO = {"alloc": "free", "register": "unregister"}
+UNDO = {"alloc": "free", "register": "unregister", "import": "unregister"}
 """What undoes a request, by the address that it was granted."""
 
 

@@ -16,11 +16,13 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hbrt.ddr.claim_lock import ClaimLock
+from hbrt.ddr.imported import ImportedPages
 from hbrt.ddr.layout import (
     BLOCK,
     BLOCK_FREED,
     BLOCK_FREED_AT,
     BLOCK_FREED_AT_BYTES,
+    BLOCK_IMPORTED,
     BLOCK_MAX_SHARERS,
     BLOCK_RECORD_BYTES,
     BLOCK_SHARERS,
@@ -94,6 +96,7 @@ class Ddr:
         self.bytes = memoryview(self.map)
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self.map))
         self.private = PrivatePages(fd, self.address, data_runs)
+        self.imports = ImportedPages(fd, self.address)
         self._base = self.layout.ddr_base
         self._pages = self.layout.pages
         self._blocks = self.layout.blocks
@@ -181,6 +184,35 @@ class Ddr:
         found = _SHARERS.unpack_from(self.map, self._blocks + block_id * BLOCK_RECORD_BYTES + BLOCK_SHARERS)
         return tuple(client for client in found if client)
 
+    def reach(self, block: BlockEntry) -> str:
+        """Have a live block's bytes in this mapping, those of memory that was imported too; why not, or nothing."""
+        word = self.imported(block.phy_addr)
+        if not word and not self.imports:
+            return ""
+        start = self.offset_of(block.phy_addr)
+        try:
+            self.imports.show(start, start + -(-block.size_bytes // PAGE_BYTES) * PAGE_BYTES, word)
+        except OSError as error:
+            return (
+                f"The block {block.phy_addr:#x}+{block.size_bytes:#x} is memory that client {block.owner} registered, "
+                f"and process {os.getpid()} cannot map it: {error.strerror}."
+            )
+        return ""
+
+    def imported(self, phy_addr: int) -> int:
+        """What the record of the block at an address says of its file; see ``hbrt.ddr.imported``."""
+        page = (phy_addr - self._heap_start) // PAGE_BYTES
+        block_id = _U32.unpack_from(self.map, self._pages + page * 4)[0]
+        if not 0 < block_id < BLOCK_FREED:
+            return 0
+        at = self._blocks + block_id * BLOCK_RECORD_BYTES
+        word: int = _U64.unpack_from(self.map, at + BLOCK_IMPORTED)[0]
+        return word
+
+    def forget_imports(self) -> None:
+        """Unmap imported memory that is no live block any more."""
+        self.imports.keep_only(lambda start, word: self.imported(start + self._base) == word)
+
     def contains(self, phy_addr: int, size_bytes: int) -> bool:
         """Whether the whole range lies inside one live block."""
         block = self.block_at(phy_addr)
@@ -189,7 +221,7 @@ class Ddr:
     def refusal(
         self, phy_addr: int, size_bytes: int, client_id: int | None, alignment: int = 1
     ) -> tuple[Status, str] | None:
-        """Why a client may not use a range: the status and a sentence; None when it may.
+        """Why a client may not use a range: the status and a sentence; None when it may, and its bytes are there.
 
         Args:
             phy_addr: Start of the range.
@@ -209,6 +241,8 @@ class Ddr:
         if phy_addr % alignment:
             why = f"{_asked(phy_addr, size_bytes)} must start at a multiple of {alignment} bytes."
             return Status.HB_DSP_UNALIGNED_ADDRESS, why
+        if why := self.reach(block):
+            return Status.HB_DSP_INVALID_ADDRESS, why
         return None
 
     def view(self, phy_addr: int, size_bytes: int) -> memoryview:
@@ -291,11 +325,14 @@ class DdrTables:
         mm = self._ddr.map
         mm[TABLES_GENERATION : TABLES_GENERATION + 8] = _U64.pack(_U64.unpack_from(mm, TABLES_GENERATION)[0] + 1)
 
-    def add(self, block_id: int, phy_addr: int, size_bytes: int, reserved_bytes: int, owner: int) -> None:
+    def add(
+        self, block_id: int, phy_addr: int, size_bytes: int, reserved_bytes: int, owner: int, imported: int = 0
+    ) -> None:
         """Publish a new block: its record first, its pages last, so that nobody sees half of it."""
         record = self._ddr.layout.blocks + block_id * BLOCK_RECORD_BYTES
         self._ddr.map[record : record + BLOCK_RECORD_BYTES] = bytes(BLOCK_RECORD_BYTES)
         BLOCK.pack_into(self._ddr.map, record, phy_addr, size_bytes, owner, 0)
+        _U64.pack_into(self._ddr.map, record + BLOCK_IMPORTED, imported)
         self._mark(phy_addr, reserved_bytes, block_id)
 
     def remove(self, block_id: int, reserved_bytes: int, client_id: int = 0, freed_at: str = "") -> None:

@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"HBRTDDR\0"
-LAYOUT_VERSION = 3
+LAYOUT_VERSION = 4
 DDR_BASE = 0x8000_0000
 PAGE_BYTES = 4096
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
@@ -69,13 +69,14 @@ SLOT_TEXT_BYTES = SLOT_RECORD_BYTES - SLOT_TEXT
 # Block record: start (physical), size in bytes, owner, number of registered clients, their ids.
 BLOCK_RECORD_BYTES = 64
 BLOCK = struct.Struct("<QQIH")
-BLOCK_SHARERS = 24  # u16[20]: ids of clients that registered the block, 0 for none
-BLOCK_MAX_SHARERS = 20
+BLOCK_SHARERS = 24  # u16[16]: ids of clients that registered the block, 0 for none
+BLOCK_MAX_SHARERS = 16
+BLOCK_IMPORTED = 56  # u64: the file that lies in the block's place, see hbrt.ddr.imported; 0 for the DDR
 # A freed block's pages and record stay as they are until the address is given out again, so that a message about
-# a late use can name its owner and the line that freed it: the end of "file:line" in place of the clients' ids.
+# a late use can name its owner and the line that freed it: the end of "file:line" from the clients' ids on.
 BLOCK_FREED = 1 << 31  # with the block's id, in the page table
 BLOCK_FREED_AT = BLOCK_SHARERS
-BLOCK_FREED_AT_BYTES = 2 * BLOCK_MAX_SHARERS
+BLOCK_FREED_AT_BYTES = BLOCK_RECORD_BYTES - BLOCK_FREED_AT
 
 
 def _up(value: int, step: int = PAGE_BYTES) -> int:

@@ -42,6 +42,16 @@ mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 _libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
 _libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
 
+
+def map_shared(address: int, size_bytes: int, fd: int, offset: int) -> None:
+    """Map a range of a file over the pages at an address, readable and writable, as other processes see it.
+
+    Raises:
+        OSError: there is no memory, or the file does not allow it.
+    """
+    _check(_mmap(address, size_bytes, _READ_WRITE, mmap.MAP_SHARED | _MAP_FIXED, fd, offset))
+
+
 MOST_OPEN = 24_000
 """Each part that is open in a closed mapping costs the kernel two; a program needs some for itself."""
 
@@ -85,8 +95,14 @@ class PrivatePages:
             at = bisect_left(self._starts, end) - 1
             return at >= 0 and self._kept[self._starts[at]][0] > start
 
-    def keep(self, start: int, end: int, viewed: Any) -> None:
+    def keep(self, start: int, end: int, viewed: Any, source: tuple[int, int] | None = None) -> None:
         """Make a range private, until ``viewed`` has gone.
+
+        Args:
+            start: Of the range in the DDR file.
+            end: Likewise.
+            viewed: Whose end ends it.
+            source: Another file that the range shows, and where it begins there.
 
         Raises:
             OSError: there is no memory for the copy, or no mapping left.
@@ -95,7 +111,7 @@ class PrivatePages:
             self.share_unviewed()
             if self._is_final:
                 return
-            self.exchange(self._address + start, start, end, [(start, end)])
+            self.exchange(self._address + start, start, end, [(start, end)], source=source)
             note = self._unviewed.append
             self._kept[start] = (end, weakref.ref(viewed, lambda _: note(start)))
             insort(self._starts, start)
@@ -226,7 +242,13 @@ class PrivatePages:
         _check(_mmap(address, end - start, _READ_WRITE, _PRIVATE | _MAP_FIXED, self._fd, start))
 
     def exchange(
-        self, address: int, start: int, end: int, shared: Sequence[Range], private: Sequence[Range] = ()
+        self,
+        address: int,
+        start: int,
+        end: int,
+        shared: Sequence[Range],
+        private: Sequence[Range] = (),
+        source: tuple[int, int] | None = None,
     ) -> None:
         """Exchange the pages at an address, which show a range of the file, for private ones.
 
@@ -236,6 +258,7 @@ class PrivatePages:
             end: Likewise.
             shared: Parts of it whose bytes are copied from the file.
             private: Parts of it whose bytes are copied from memory, for they are private already.
+            source: As of ``keep``.
 
         Raises:
             OSError: there is no memory for the copy, or no mapping left.
@@ -244,9 +267,11 @@ class PrivatePages:
         copy = _check(_mmap(None, size, _READ_WRITE, _ANONYMOUS, -1, 0))
         try:
             _libc.madvise(copy, size, mmap.MADV_NOHUGEPAGE)  # one page must not cost two megabytes
-            for first, last in (run for part in shared for run in self._data_runs(self._fd, *part)):
+            file, begin = source or (self._fd, start)
+            parts = ((first - start + begin, last - start + begin) for first, last in shared)
+            for first, last in (run for part in parts for run in self._data_runs(file, *part)):
                 for at in range(first, last, _CHUNK_BYTES):
-                    os.preadv(self._fd, [bytes_at(copy + at - start, min(_CHUNK_BYTES, last - at))], at)
+                    os.preadv(file, [bytes_at(copy + at - begin, min(_CHUNK_BYTES, last - at))], at)
             for first, last in private:
                 ctypes.memmove(copy + first - start, address + first - start, last - first)
             _check(_mremap(copy, size, size, _MREMAP_MAYMOVE | _MREMAP_FIXED, address))

@@ -72,7 +72,12 @@ VERBS: dict[str, Verb] = {
     ),
     "free": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
-    "unregister": Verb({"phy": _PHY}, leased=True),
+    "import": Verb(
+        {"fd": Int(0, (1 << 31) - 1), "offset": Int(0, _U64), "size": Int(1, _U32), "site": Text(MOST_SITE)},
+        optional=frozenset({"site"}),
+        leased=True,
+    ),
+    "unregister": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
     "found": Verb({"kind": Text(32), "text": Text(), "places": Text(MOST_PLACES_TEXT)}, leased=True),
     "leave": Verb(leased=True),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),

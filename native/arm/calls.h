@@ -76,5 +76,7 @@
        (hbDNNTaskHandle_t taskHandle, hbDNNTaskDoneCb callback, void *userdata), (taskHandle, callback, userdata))   \
   CALL(int32_t, hbrt_register_layer, HB_SYS_NOT_RUNNING,                                                             \
        (const char *layerType, const hbrtLayer *functions, void *context), (layerType, functions, context))          \
+  CALL(int32_t, hbrt_register_fd, HB_SYS_NOT_RUNNING, (hbSysMem * mem, int32_t fd, uint64_t offset, uint32_t size),      \
+       (mem, fd, offset, size))                                                                                      \
   CALL(int32_t, hbDNNUnregisterLayerCreator, HB_SYS_NOT_RUNNING, (const char *layerType), (layerType))               \
   CALL(const char *, hbrt_last_error, "", (void), ())

@@ -8,12 +8,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HBRT_LAYOUT_VERSION 3u
+#define HBRT_LAYOUT_VERSION 4u
 #define HBRT_PAGE_SHIFT 12
 #define HBRT_MAX_CORES 8
 #define HBRT_CLIENTS 1024
 #define HBRT_BLOCK_FREED 0x80000000u
-#define HBRT_MAX_SHARERS 20
+#define HBRT_MAX_SHARERS 16
 #define HBRT_RPC_ALIGNMENT 8
 #define HBRT_SLOT_BITS 12
 #define HBRT_SERIAL_BITS 40
@@ -66,6 +66,7 @@ typedef struct {
     uint64_t phy_addr, size_bytes;
     uint32_t owner;
     uint16_t sharer_count, sharers[HBRT_MAX_SHARERS];
+    uint64_t imported; /* memory of another library; its bytes are not in the file */
 } hbrt_block_record;
 
 /* Where the parts of one mapped file are. */

@@ -47,9 +47,10 @@ _AWAIT, _CANCEL, _FORGET, _RELEASE, _MORE = (
 )
 _SLEEP = "hbrt.attach.waiting:Waiters._lead"
 _LINK, _BLOCKS = "hbrt.attach.link:LocalLink", "arm_client.memory.blocks:Blocks"
-_HELLO, _ALLOC, _RECLAIM = (
+_HELLO, _ALLOC, _TAKE, _RECLAIM = (
     "dsp_server.daemon.leases:Leases._on_hello",
     "dsp_server.memory.owners:Memory.alloc",
+    "dsp_server.memory.owners:Memory._take",
     "dsp_server.memory.owners:Memory._reclaim",
 )
 _RELAY, _DISPATCH = "dsp_server.relay.server:Relay", "dsp_server.relay.dispatch:RelayDispatcher.dispatch"
@@ -125,7 +126,7 @@ POINTS = [
     ),
     Point("daemon", "D03", "attach: the cores know, the client does not", _HELLO, "answer = control.pack(", "attach"),
     Point("daemon", "D04", "attach: the descriptors are about to be sent", _HELLO, "socket.send_fds(", "attach"),
-    Point("daemon", "D05", "alloc: taken from the heap", _ALLOC, "self._find_late_write(", "alloc"),
+    Point("daemon", "D05", "alloc: taken from the heap", _TAKE, "self._find_late_write(", "alloc"),
     Point(
         "daemon",
         "D06",

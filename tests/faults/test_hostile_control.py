@@ -158,6 +158,14 @@ CASES: dict[str, Case] = {
     "register of the freed": Case("register", lambda i: {"phy": i.freed, "size": 8}, REFUSED),
     "register of the guard page": Case("register", lambda i: {"phy": i.own + 4096, "size": 8}, REFUSED),
     "register nothing": Case("register", lambda i: {"phy": i.own, "size": 0}, BAD, "is 0, outside"),
+    "import of a socket": Case(
+        "import", lambda i: {"fd": i.mine.link.lease.fileno(), "offset": 0, "size": 1}, BAD, "is no memory, nor a file"
+    ),
+    "import of nothing": Case("import", {"fd": (1 << 31) - 1, "offset": 0, "size": 1}, BAD, "is not open"),
+    "import of -1": Case("import", {"fd": -1, "offset": 0, "size": 1}, BAD),
+    "import, odd offset": Case("import", {"fd": 0, "offset": 1, "size": 1}, BAD, "multiple of 4096"),
+    "import, offset of 2^64-4096": Case("import", {"fd": 0, "offset": U64 - 4095, "size": 1}, BAD, "multiple of 4096"),
+    "import, size 0": Case("import", {"fd": 0, "offset": 0, "size": 0}, BAD, "is 0, outside"),
     "unregister what never was": Case("unregister", lambda i: {"phy": i.foreign}, BAD, "has registered no block"),
     "unregister of 2^64-1": Case("unregister", {"phy": U64}, BAD, "has registered no block"),
     "0 slots": Case("slots", {"count": 0}, BAD),

@@ -84,6 +84,8 @@ def _row(block: dict[str, Any]) -> tuple[object, ...]:
         owner = f"client {block['client']}: process {block['pid']} ({block['program']})"
     else:
         owner = f"client {block['client']}, which has gone" if block["client"] else "freed, still registered"
+    if block["imported"]:
+        owner += ", memory of another library"
     return (
         f"{block['phy_addr']:#x}",
         block["size_bytes"],

@@ -249,7 +249,7 @@ class TestFreed:
         assert hb.hbSysAllocMem(mem, 64) == 0
         view = mem.array(np.uint8)
 
-        def refuse(*_: object) -> None:
+        def refuse(*_: object, **__: object) -> None:
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
         with monkeypatch.context() as patch:

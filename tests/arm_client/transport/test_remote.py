@@ -284,6 +284,14 @@ def test_what_only_the_boards_own_machine_may_do(far: Chip) -> None:
         assert str(caught.value) == f"{verb} is for programs on the board's own machine."
 
 
+def test_memory_of_another_library_is_refused(far: Chip) -> None:
+    mem, fd = hb.hbSysMem(), os.memfd_create("camera")
+    os.ftruncate(fd, 4096)
+    assert hb.hbrt_register_fd(mem, fd, 0, 4096) == hb.HB_SYS_REGISTER_MEM_FAILED
+    assert "is on another machine" in hb.last_error()
+    os.close(fd)
+
+
 def test_a_forks_child_is_refused(far: Chip) -> None:
     mem = far.mem(64)
     read, write = os.pipe()

@@ -28,7 +28,7 @@ from tests.native.arm.conftest import Compile
 
 HEADERS = sorted(path.relative_to(include_dir("arm")).as_posix() for path in include_dir("arm").rglob("*.h"))
 PLAIN = [name for name in HEADERS if "plugin/hb_dnn" not in name]
-OURS = {"hbrt_last_error", "hbrt_register_layer"}
+OURS = {"hbrt_last_error", "hbrt_register_fd", "hbrt_register_layer"}
 MODULES = (hbrt.types, hbrt.dnn_types, hbrt.cv_types, hbrt.nn_types, hbrt.pointcloud_types, c_library.structures)
 VENDOR = re.compile(r"hb(Sys|DSP|Dsp|DNN|VP|BPU)|hbPacked|hbrt[A-Z]")
 CALLS = include_dir("arm").parents[1] / "arm" / "calls.h"

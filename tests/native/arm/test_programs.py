@@ -73,6 +73,15 @@ def test_a_program_that_ends_well_is_told_nothing(compiled: Compile, run: Run, w
     assert (answer.returncode, answer.stderr) == (code, "")
 
 
+@pytest.mark.parametrize("mode", ["direct", "relay"])
+def test_memory_of_other_libraries_is_memory_of_the_board(compiled: Compile, run: Run, mode: str) -> None:
+    answer = run(compiled("camera.c"), HB_DSP_RPC_MODE=mode)
+    assert (answer.returncode, answer.stderr.count(": hbrt_register_fd: ")) == (0, 7), (answer.stdout, answer.stderr)
+    expected = [softmax(0, 0, 0, 0), softmax(0, 1, 2, 3), softmax(0, 2, 4, 6)]
+    assert np.allclose(rows_of(answer.stdout), expected, atol=6e-4)
+    assert "leak" not in answer.stderr
+
+
 def test_a_limit_holds_and_is_said_as_it_was_given(compiled: Compile, run: Run) -> None:
     answer = run(compiled("limits.c"), HBRT_IMAGE=str(SPINNING))
     assert (answer.returncode, answer.stderr) == (0, "")

@@ -1,0 +1,119 @@
+"""Memory of another library in a board's address space: a file lies in a block's place, mapped where it is reached.
+
+The daemon holds the file open, and the block's record says by which number. A process of the board opens it by that,
+and maps its pages over those of the DDR file, when it first reaches the block.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import threading
+from collections.abc import Callable
+from typing import NamedTuple, Self
+
+from hbrt.ddr.layout import PAGE_BYTES
+from hbrt.ddr.private_pages import map_shared
+
+MOST_FD = (1 << 16) - 1
+_PAGE_SHIFT, _SERIAL_SHIFT = 32, 16
+MOST_OFFSET = ((1 << 32) - 1) * PAGE_BYTES
+
+
+class ImportedFile(NamedTuple):
+    """What a block's record says of its file; as a number, 0 stands for a block of the DDR.
+
+    Attributes:
+        fd: Its descriptor in the daemon, not 0.
+        serial: 0..65535, another one for the next file with this descriptor.
+        offset: Where the block begins in it, a multiple of a page.
+    """
+
+    fd: int
+    serial: int
+    offset: int
+
+    def packed(self) -> int:
+        """The number in the record."""
+        return self.offset // PAGE_BYTES << _PAGE_SHIFT | self.serial << _SERIAL_SHIFT | self.fd
+
+    @classmethod
+    def of(cls, word: int) -> Self:
+        """The file that a record names."""
+        return cls(word & MOST_FD, word >> _SERIAL_SHIFT & MOST_FD, (word >> _PAGE_SHIFT) * PAGE_BYTES)
+
+
+class ImportedPages:
+    """The imported files that one mapping of the DDR file shows.
+
+    Args:
+        fd: The DDR file.
+        address: Where the mapping begins in this process.
+    """
+
+    def __init__(self, fd: int, address: int) -> None:
+        self.holder = 0  # id of the daemon's process
+        self._fd = fd
+        self._address = address
+        self._lock = threading.RLock()
+        self._shown: dict[int, tuple[int, int]] = {}  # start in the DDR file -> end, and the word of the block's record
+
+    def __bool__(self) -> bool:
+        """Whether any is shown."""
+        return bool(self._shown)
+
+    def show(self, start: int, end: int, word: int) -> None:
+        """Have a range of the DDR file show what a block's record says, and nothing that was imported there before.
+
+        Args:
+            start: Of the block's pages in the DDR file.
+            end: Likewise.
+            word: Of the record; 0 for the DDR.
+
+        Raises:
+            OSError: the file cannot be opened or mapped.
+        """
+        if self._shown.get(start) == (end, word):
+            return
+        with self._lock:
+            for at, (last, _) in list(self._shown.items()):
+                if at < end and start < last:
+                    self.hide(at)
+            if word:
+                fd = self.open(word)
+                try:
+                    map_shared(self._address + start, end - start, fd, ImportedFile.of(word).offset)
+                finally:
+                    os.close(fd)
+                self._shown[start] = end, word
+
+    def hide(self, start: int) -> None:
+        """Have the range that begins there show the DDR file again; nothing happens when it does."""
+        with self._lock:
+            end, _ = self._shown.pop(start, (start, 0))
+            if end > start:
+                map_shared(self._address + start, end - start, self._fd, start)
+
+    def forget(self, start: int) -> None:
+        """Note that something else has been mapped where that range begins."""
+        self._shown.pop(start, None)
+
+    def keep_only(self, is_so: Callable[[int, int], bool]) -> None:
+        """Hide what is not so any more, by its start in the DDR file and its word."""
+        for start, (_, word) in list(self._shown.items()):
+            if not is_so(start, word):
+                self.hide(start)
+
+    def word_at(self, start: int) -> int:
+        """What is shown from there on; 0 for the DDR."""
+        return self._shown.get(start, (0, 0))[1]
+
+    def open(self, word: int) -> int:
+        """A descriptor of the file that a record names, which the caller closes.
+
+        Raises:
+            OSError: this process cannot have it.
+        """
+        if not self.holder:
+            raise OSError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return os.open(f"/proc/{self.holder}/fd/{ImportedFile.of(word).fd}", os.O_RDWR | os.O_CLOEXEC)
