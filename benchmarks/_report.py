@@ -148,6 +148,18 @@ def goals(regime: str, results: Results) -> list[Goal]:
     return found
 
 
+def goals_in_c(regime: str, results: Results) -> list[Goal]:
+    """Judge a program in C that calls an op in C, and a relay, on one CPU."""
+    found = []
+    for name, other, limit in (("c-c", "eventfd-c", 1.5), ("c-c", "iceoryx2", 1.0), ("hbrt-relay", UNIT, 1.0)):
+        mine, theirs = results.get(name, Result()).p50(), results.get(other, Result()).p50()
+        if regime == "one" and mine and theirs:
+            value = mine.ratio_to(theirs).median
+            text = f"sync p50 <= {limit:g}x {title(other)} [{REGIMES[regime]}, {title(name).removeprefix('hbrt, ')}]"
+            found.append(Goal(text, value, limit, value <= limit))
+    return found
+
+
 def as_text(regimes: Mapping[str, Results], verdict: list[Goal], about: Mapping[str, Any], *, markdown: bool) -> str:
     """Return the whole report for people."""
     versions = ", ".join(f"{name} {version}" for name, version in about["versions"].items())

@@ -46,7 +46,7 @@ def run_regime(
                 entrants.append(entrant)
         regime = Regime(name, entrants)
         regime.measure(plan)
-        verdict = _report.goals(name, results)
+        verdict = _report.goals(name, results) + _report.goals_in_c(name, results)
         if idle_seconds and name != "busy":
             verdict += regime.idle_goals(idle_seconds)
     return results, verdict

@@ -57,6 +57,7 @@ class Registry:
     def __init__(self, say: Callable[[str], None]) -> None:
         """``say`` gets a sentence when a registration replaces another."""
         self.by_cmd: dict[int, Registration] = {}
+        self.on_put: Callable[[Registration], None] = lambda _: None  # of a core that serves already
         self._say = say
 
     def register(self, cmd: int, op: Op, latency_us: int = 0) -> None:
@@ -95,6 +96,7 @@ class Registry:
         if old is not None:
             self._say(f"Command {new.cmd:#x}: {new.name} ({new.source}) replaces {old.name} ({old.source}).")
         self.by_cmd[new.cmd] = new
+        self.on_put(new)
 
     def get(self, cmd: int) -> Registration | None:
         """Registration of a command, or None."""

@@ -62,6 +62,19 @@ class PipelinedClient(Client, Protocol):
         """Return the reply of the oldest call under way."""
 
 
+@runtime_checkable
+class MeasuringClient(Protocol):
+    """A client that makes and measures its calls itself, in another language."""
+
+    is_pipelined: bool
+
+    def measure(self, what: str, start_ns: int, end_ns: int) -> tuple[int, bytes | int]:
+        """Do what the benchmark asks for: ``warm``, ``sync`` or ``in_flight``."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
 @dataclass(frozen=True)
 class Peer:
     """One way of calling another process."""
@@ -86,13 +99,22 @@ class Peer:
 
 
 def _ours(
-    name: str, title: str, *, cores: int, spin_us: int | None = None, mode: str = "direct", native: str = "auto"
+    name: str,
+    title: str,
+    *,
+    cores: int = 1,
+    spin_us: int | None = None,
+    mode: str = "direct",
+    native: str = "auto",
+    op_in: str | None = None,
 ) -> Peer:
     settings = {"HBRT_HOME": "{directory}", "HBRT_BOARD": "bench", "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": mode}
     settings["HBRT_NATIVE"] = native
     if spin_us is not None:
         settings["HBRT_SPIN_US"] = str(spin_us)
     needs = ("arm_client", "dsp_server", "hbrt")
+    if op_in:
+        return Peer(name, title, "benchmarks._peers.c_program", needs, (f"board-{op_in}",), settings)
     return Peer(name, title, "benchmarks._peers.emulator", needs, (f"board-{cores}",), settings)
 
 
@@ -103,7 +125,10 @@ PEERS = (
     _ours("hbrt-2-spin0", "hbrt, 2 cores, spin 0", cores=2, spin_us=0),
     _ours("hbrt-python", "hbrt, 1 core, in Python", cores=1, native="0"),
     _ours("hbrt-relay", "hbrt, 1 core, by a relay", cores=1, mode="relay"),
+    _ours("c", "hbrt, caller in C", op_in="py"),
+    _ours("c-c", "hbrt, caller and op in C", op_in="c"),
     Peer("eventfd", "bare eventfd echo", "benchmarks._peers.eventfd_echo", ()),
+    Peer("eventfd-c", "bare eventfd echo in C", "benchmarks._peers.c_program", (), ("echo",)),
     Peer("zmq-reqrep", "pyzmq REQ/REP", "benchmarks._peers.zmq_reqrep", ("zmq",)),
     Peer("zmq-router", "pyzmq DEALER/ROUTER", "benchmarks._peers.zmq_router", ("zmq",)),
     Peer("zmq-worker", "DEALER/ROUTER + worker", "benchmarks._peers.zmq_worker", ("zmq",), ("broker", "worker")),

@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from benchmarks._measure import end_with_parent, raise_on_sigterm
-from benchmarks._peers import DEPTH, PAYLOAD, PEERS, Client, PipelinedClient, Place
+from benchmarks._peers import DEPTH, PAYLOAD, PEERS, Client, MeasuringClient, PipelinedClient, Place
 
 WARM_CALLS = 20
 
@@ -71,8 +71,21 @@ def check(client: Client) -> None:
             raise ValueError(f"The replies to {DEPTH} calls in flight are not the requests, in their order.")
 
 
-def obey(client: Client, channel: Connection) -> None:
+def pass_on(client: MeasuringClient, channel: Connection) -> None:
+    """Let a client measure what the benchmark asks for."""
+    channel.send("ready, pipelined" if client.is_pipelined else "ready")
+    while True:
+        try:
+            channel.send(client.measure(*channel.recv()))
+        except EOFError:
+            return
+
+
+def obey(client: Client | MeasuringClient, channel: Connection) -> None:
     """Measure what the benchmark asks for, until it closes the channel."""
+    if isinstance(client, MeasuringClient):
+        pass_on(client, channel)
+        return
     pipelined = client if isinstance(client, PipelinedClient) else None
     check(client)
     channel.send("ready, pipelined" if pipelined else "ready")
@@ -102,7 +115,7 @@ def main() -> None:
     if role != "client":
         peer.serve(place)
         return
-    client: Client = peer.connect(place)
+    client: Client | MeasuringClient = peer.connect(place)
     try:
         obey(client, channel)
     finally:

@@ -27,9 +27,9 @@ def hbrt(*arguments: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 @contextmanager
-def running_board(name: str, cores: int) -> Iterator[None]:
-    """Run a board with the benchmarks' image; HBRT_HOME says where, for it and for its clients."""
-    hbrt("start", "--board", name, "--image", str(IMAGE), "--cores", str(cores))
+def running_board(name: str, cores: int, image: Path = IMAGE) -> Iterator[None]:
+    """Run a board with an image, the benchmarks' own; HBRT_HOME says where, for it and for its clients."""
+    hbrt("start", "--board", name, "--image", str(image), "--cores", str(cores))
     try:
         yield
     finally:

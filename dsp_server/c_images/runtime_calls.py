@@ -26,7 +26,7 @@ from hbrt.ddr.private_pages import bytes_at
 from hbrt.native.files import library
 from hbrt.status import Status
 
-VERSION: Final = 2
+VERSION: Final = 3
 _MAP_FAILED: Final = (1 << 64) - 1
 _MOST_CYCLES: Final = (1 << 31) - 1
 _MOST_FRAMES: Final = 256  # those of the interpreter may lie above an image's
@@ -46,6 +46,7 @@ class _Table(ctypes.Structure):
     _fields_ = (
         ("version", _u32),
         ("poll_cycles", _u32),
+        ("begin", _call(None)),
         ("env_init", _call(_i32)),
         ("init_global_tm", _call(_i32, _text, _address, _i64, _address, _i64)),
         ("register_fn", _call(_i32, _text, _text, _i64, _address, _i64)),
@@ -78,21 +79,25 @@ class COp:
     """
 
     def __init__(self, image: Runtime, address: int, name: str, source: str) -> None:
-        self._image = image
-        self._address = address
+        self.image = image
+        self.address = address
         self.__name__ = name
         self.source = source
 
     def __call__(self, input: memoryview, output: memoryview, tm: TileManager) -> int:
         """Run it; returns what it returns, raises what a call of it raised."""
-        image = self._image
+        image = self.image
         before, image.tile_manager = image.tile_manager, tm
         try:
-            result = image.run(self._address, address_of(input), address_of(output))
+            return self.ended(image.run(self.address, address_of(input), address_of(output)))
         finally:
             image.tile_manager = before
+
+    def ended(self, result: int) -> int:
+        """What it has returned; raises what a call of it raised."""
+        self.image.finish()
         if result and not runtime.context.map_failure:
-            runtime.context.map_failure = image.failure.value.decode("utf-8", "replace")
+            runtime.context.map_failure = self.image.failure.value.decode("utf-8", "replace")
         return result
 
 
@@ -108,6 +113,8 @@ class Runtime:
         self._library = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
         self._run = self._library.hbrt_dsp_run
         self._run.argtypes = (_address, _address, _address)
+        self.caller = ctypes.cast(self._library.hbrt_dsp_call, _address).value  # an hbrt_call of the mailbox in C
+        self.on_begin: Callable[[], None] = lambda: None  # of a task that it runs
         self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
         self.failure = (ctypes.c_char * 512).in_dll(self._library, "hbrt_dsp_failure")
         self._tile_manager_address = ctypes.addressof(ctypes.c_char.in_dll(self._library, "hbrt_dsp_tile_manager"))
@@ -133,11 +140,14 @@ class Runtime:
     def main(self, function: int, name: str) -> int:
         """Call an image's ``main()``; raises what a call of it raised."""
         self._library.hbrt_dsp_main.argtypes = (_address, _text)
-        return self._finish(self._library.hbrt_dsp_main(function, name.encode()))
+        result: int = self._library.hbrt_dsp_main(function, name.encode())
+        self.finish()
+        return result
 
     def run(self, function: int, input: int, output: int) -> int:
-        """Call an op by the addresses of its blocks, 0 for none; raises what a call of it raised."""
-        return self._finish(self._run(function, input, output))
+        """Call an op by the addresses of its blocks, 0 for none. ``finish`` comes next."""
+        result: int = self._run(function, input, output)
+        return result
 
     def line(self) -> Line:
         """The line of C that runs in this thread, as far as debug information tells."""
@@ -147,12 +157,12 @@ class Runtime:
         inside = next(((file, hex(offset)) for file, offset in objects if file in self.images), None)
         return lines_of([inside])[0] if inside else ("", 0, "")
 
-    def _finish(self, result: int) -> int:
+    def finish(self) -> None:
+        """After a function of the image: raise what a call of it raised."""
         if self._raised.value:
             error, self._error, self._raised.value = self._error, None, 0
             if error is not None:
                 raise error.with_traceback(None)
-        return result
 
     def _guarded(self, name: str, kind: Any) -> Any:
         function: Callable[..., Any] = getattr(self, f"_{name}")
@@ -185,6 +195,9 @@ class Runtime:
         self.failure.value = sentence.encode()[: len(self.failure) - 1]
 
     # -- the functions of the table
+
+    def _begin(self) -> None:
+        self.on_begin()
 
     def _env_init(self) -> int:
         return runtime.hb_dsp_env_init()

@@ -11,7 +11,7 @@ import select
 import signal
 import struct
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from time import monotonic_ns
 
@@ -218,7 +218,7 @@ class Core:
         mm = self._map
         self._count()
         if mm[self._activity] == STALLED:  # the supervisor missed heartbeats and marked this core
-            mm[self._activity] = RUNNING if self._is_in_op else LOOKING
+            mm[self._activity] = RUNNING if self._running_op() else LOOKING
             self._is_rescan_due = True
             ring(self._doorbells[self.index])
         if mm[self._activity] == ASLEEP and self._unannounced():
@@ -229,13 +229,17 @@ class Core:
         is_any_core_free = any(mm[at] in _FREE for at in self._activities)
         if not is_any_core_free and mm.find(ANNOUNCED, self._announced, self._announced_end) >= 0:
             self._interrupt()  # an urgent ring may be lost; a free core would be quicker
-        owners, self._unrung = self._unrung, set()
         with doorbells_in_use:
-            for owner in owners:
+            for owner in self._take_unrung():
                 doorbell = self._client_doorbells.get(owner)
                 # Also an owner that seems awake: the core that cleared its flag may have been stopped before its ring.
                 if doorbell is not None and has_room(doorbell):
                     ring(doorbell)
+
+    def _take_unrung(self) -> Collection[int]:
+        """Owners that seemed awake when one of their tasks ended, since the last time."""
+        owners, self._unrung = self._unrung, set()
+        return owners
 
     def _running_op(self) -> Run | None:
         """The op that runs, for the heartbeat's thread."""
@@ -411,20 +415,29 @@ class Core:
                 op.last_ns = done_ns - start_ns
                 op.runs += 1
                 if type(result) is not int or result:
-                    result = as_status(result)
-                    text = f"{op.name} (command {cmd:#x}) returned {result}. {context.map_failure}".rstrip()
+                    result, text = self._returned(op, result)
         except BaseException as error:  # noqa: BLE001 - an op may raise anything; its task fails, the core goes on
             self._is_in_op, has_raised = False, True
-            name = f"{'The core' if op is None else op.name} (command {cmd:#x})"
-            if not self._own[0]:
-                forked.leave(name, error)
-            result, text = explain(error, context.map_failure, name)
-            if not is_refusal(error):
-                self._faults.note(name, error, text)
+            result, text = self._raised(op, cmd, error)
             done_ns = monotonic_ns()
         if idma.queue or tile_manager.live_count or context.mappings:
             sweep(cmd, op.name if op else "", idma, tile_manager, has_raised=has_raised)
         self._answer(slot, owner, result, text, start_ns, done_ns, counter.cycles - cycles_before)
+
+    def _returned(self, op: Registration, returned: object) -> tuple[int, str]:
+        """Status and text for what an op returned that is not 0."""
+        result = as_status(returned)
+        return result, f"{op.name} (command {op.cmd:#x}) returned {result}. {self._context.map_failure}".rstrip()
+
+    def _raised(self, op: Registration | None, cmd: int, error: BaseException) -> tuple[int, str]:
+        """Status and text for what was raised while a command was served."""
+        name = f"{'The core' if op is None else op.name} (command {cmd:#x})"
+        if not self._own[0]:
+            forked.leave(name, error)
+        result, text = explain(error, self._context.map_failure, name)
+        if not is_refusal(error):
+            self._faults.note(name, error, text)
+        return result, text
 
     def _run_checked(
         self, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks: int, slot: int
@@ -517,7 +530,7 @@ class Core:
             return  # the slot has an invalid owner
         if not sleeps:
             self._unrung.add(owner)
-        elif self._is_alone and self._queue:
+        elif self._is_alone and self._queue and not self._depth:
             self._defer_wakeup(owner, done_ns)
         else:
             self._asleep[asleep] = 0  # rung: no other core needs to ring it before its next sleep

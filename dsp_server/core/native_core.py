@@ -1,23 +1,31 @@
-"""A core whose queue, claims, answers and sleep are in C; what it runs, and what is rare, is Core's."""
+"""A core whose queue, claims, answers, waits and ops in C are in C; ops in Python, and what is rare, are Core's."""
 
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, cast
 
+from dsp_server.core import forked
 from dsp_server.core.loop import COUNTERS, Core
+from dsp_server.core.op_checks import sweep
 from dsp_server.core.op_output import with_what_it_said
-from hbrt.ddr.layout import CORE_TASKS
+from dsp_server.core.progress import Run
+from hbrt.ddr.layout import CLIENT_COUNT, CORE_TASKS
 from hbrt.mailbox.doorbell import ring
 from hbrt.mailbox.native import native
-from hbrt.mailbox.table import Answer
+from hbrt.mailbox.schedule import ASLEEP
+from hbrt.mailbox.table import RUN, Answer
 
 if TYPE_CHECKING:
+    from dsp_server.c_images.runtime_calls import COp
+    from dsp_server.registry import Registration
     from hbrt.ddr.file import Ddr
 
-# Answers and HBRT_POLL_PAID of native/mailbox/mailbox.h.
-_LOCKED, _CONTROL, _UNRUNG, _DEFERRED = range(-7, -11, -1)
-_PAID = 1
+# Answers of native/mailbox/mailbox.h.
+_LOCKED, _CONTROL, _RAN = range(-7, -10, -1)
+_UNKNOWN_OWNER = -11
 
 
 def core_class() -> type[Core]:
@@ -25,8 +33,17 @@ def core_class() -> type[Core]:
     return Core if native()[0] is None else NativeCore
 
 
+def _in_c(registration: Registration) -> COp | None:
+    calls = sys.modules.get("dsp_server.c_images.runtime_calls")  # of a process that has an image in C
+    return registration.op if calls is not None and isinstance(registration.op, calls.COp) else None
+
+
 class NativeCore(Core):
-    """As ``Core``."""
+    """As ``Core``.
+
+    C runs an op in C and answers it. Its first call into the runtime has this side know its task (``_adopt``); such a
+    task, and one that fails, is answered here.
+    """
 
     def __init__(self, index: int, ddr: Ddr, doorbells: list[int], *given: Any) -> None:
         super().__init__(index, ddr, doorbells, *given)
@@ -46,42 +63,127 @@ class NativeCore(Core):
         )
         if core == ffi.NULL:
             raise MemoryError("The mailbox in C has no memory for this core.")
-        self._lib, self._core = lib, ffi.gc(core, lib.hbrt_core_free)
-        lib.hbrt_core_age(core, self._aging_ns)
-        self._c_claim, self._c_answer = lib.hbrt_core_claim, lib.hbrt_core_answer
-        self._c_next = lib.hbrt_core_next
-        self._c_poll, self._c_sleep = lib.hbrt_core_poll, lib.hbrt_core_sleep
+        self._ffi, self._lib, self._core = ffi, lib, ffi.gc(core, lib.hbrt_core_free)
+        self._c_claim, self._c_answer, self._c_next = lib.hbrt_core_claim, lib.hbrt_core_answer, lib.hbrt_core_next
+        self._owners, self._last_ns = ffi.new("uint32_t[]", CLIENT_COUNT), ffi.new("uint64_t *")
+        self._has_c_ops = False
+        self._adopted_cycles = 0  # the counter when the op in C that runs was adopted
+        lib.hbrt_core_age(self._core, self._aging_ns)
+        lib.hbrt_core_polls(self._core, self._spinner.budget_ns)
+        for registration in self._context.registry.listing():
+            self._offer(registration)
+        self._context.registry.on_put = self._offer
+
+    def _offer(self, registration: Registration) -> None:
+        """Have C run an op that is in C."""
+        ffi, lib, op = self._ffi, self._lib, _in_c(registration)
+        if op is not None:
+            self._has_c_ops = True
+            op.image.on_begin = self._adopt
+            lib.hbrt_core_calls(self._core, ffi.cast("hbrt_call *", op.image.caller), ffi.from_buffer(self._own))
+        lib.hbrt_core_op(self._core, registration.cmd, ffi.cast("void *", op.address if op else 0))
 
     def forget_client(self, client: int) -> None:
         """As ``Core.forget_client``."""
         self._lib.hbrt_core_client(self._core, client, -1)
 
-    def _wait(self) -> None:
-        if self._spinner.budget_ns and not self._lib.hbrt_core_owner_sleeps(self._core):
-            budget_ns = self._spinner.begin()
-            if budget_ns:
-                polled = self._c_poll(self._core, budget_ns)
-                self._spinner.note(polled)
-                if polled & _PAID:
-                    return
-        self._woken(self._c_sleep(self._core))
-
     def _next(self) -> int:
-        if self._deferred or self._spinner.budget_ns:
-            return super()._next()
         slot: int = self._c_next(self._core)
-        if slot < 0:
-            if slot == _LOCKED:
-                return self._claim_locked(0)
-            self._woken(slot)
-        elif self._is_rescan_due:
-            self._announce_again()
-        return slot
-
-    def _woken(self, why: int) -> None:
-        if why == _CONTROL:
+        if slot >= 0:
+            if self._has_c_ops:
+                self.engines.counter.cycles += self._lib.hbrt_core_cycles(self._core)
+            return slot
+        if slot == _RAN:
+            self._end()
+        elif slot == _LOCKED:
+            return self._claim_locked(0)
+        elif slot == _UNKNOWN_OWNER:
+            self._ring_late(self._lib.hbrt_core_ran(self._core).owner)
+        elif slot == _CONTROL:
             self._listen()
         self._announce_again()
+        return -1
+
+    # -- an op in C
+
+    def _adopt(self) -> None:
+        """Know the task that C runs, for the calls of its op, for an urgent task inside it, and for its answer."""
+        slot = self._lib.hbrt_core_adopt(self._core)
+        if slot < 0:
+            return
+        ran, context, engines = self._lib.hbrt_core_ran(self._core), self._context, self.engines
+        _, self._priority, _, _, self._claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
+        context.task, context.client_id = (ran.cmd, ran.owner, ran.client), ran.client
+        context.map_failure = ""
+        engines.idma.last_before_task = engines.idma.last_handle
+        engines.counter.cycles += self._lib.hbrt_core_cycles(self._core)
+        self._adopted_cycles = engines.counter.cycles
+        self._op_in_c(ran.cmd).image.tile_manager = engines.tile_manager
+        self._is_in_op = True
+
+    def _op_in_c(self, cmd: int) -> COp:
+        return cast("COp", self._ops[cmd].op)
+
+    def _end(self) -> None:
+        """Answer a task that C has run."""
+        self._adopt()
+        ran, context = self._lib.hbrt_core_ran(self._core), self._context
+        tile_manager, counter, idma = self.engines
+        registration, op = self._ops[ran.cmd], self._op_in_c(ran.cmd)
+        op.image.tile_manager = None
+        counter.cycles += ran.cycles
+        result, text, has_raised = 0, "", False
+        try:
+            returned = op.ended(ran.result)
+            self._is_in_op = False
+            if not self._own[0]:
+                forked.leave(f"{registration.name} (command {ran.cmd:#x})")
+            if returned:
+                result, text = self._returned(registration, returned)
+        except BaseException as error:  # noqa: BLE001 - as in _run
+            self._is_in_op, has_raised = False, True
+            result, text = self._raised(registration, ran.cmd, error)
+        if idma.queue or tile_manager.live_count or context.mappings:
+            sweep(ran.cmd, registration.name, idma, tile_manager, has_raised=has_raised)
+        spent = counter.cycles - self._adopted_cycles
+        self._answer(ran.slot, ran.owner, result, text, ran.start_ns, ran.done_ns, spent)
+
+    def _running_op(self) -> Run | None:
+        slot = self._lib.hbrt_core_running(self._core)
+        if slot < 0:
+            return super()._running_op()
+        cmd, _, _, _, claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
+        running = self._ops.get(cmd)
+        return None if running is None else Run(claim_ns, running, self.engines.idma)
+
+    def _preempt(self) -> None:
+        self._adopt()
+        super()._preempt()
+
+    # -- the heartbeat's thread
+
+    def _rescan(self) -> None:
+        if self._take_runs():
+            # A signal that came while C ran its ops is not handled yet.
+            self._lib.hbrt_core_interrupt(self._core)
+            if self._map[self._activity] == ASLEEP:
+                self._interrupt()
+        super()._rescan()
+
+    def _take_runs(self) -> int:
+        """Note how often ops have run in C since the last time, and for how long; returns how often."""
+        total = 0
+        for cmd, op in list(self._ops.items()) if self._has_c_ops else ():
+            if runs := self._lib.hbrt_core_runs(self._core, cmd, self._last_ns):
+                op.runs += runs
+                op.last_ns = self._last_ns[0]
+                total += runs
+        return total
+
+    def _take_unrung(self) -> Collection[int]:
+        count = self._lib.hbrt_core_unrung(self._core, self._owners, CLIENT_COUNT)
+        owners: list[int] = self._ffi.unpack(self._owners, count)
+        return owners
 
     def _ended(self) -> int:
         ended, _, _ = COUNTERS.unpack_from(self._map, self._record + CORE_TASKS)
@@ -93,6 +195,8 @@ class NativeCore(Core):
     def _queued(self, among: list[int]) -> set[int]:
         core, is_queued = self._core, self._lib.hbrt_core_is_queued
         return {slot for slot in among if is_queued(core, slot)}
+
+    # -- claim and answer
 
     def _claim(self, worst: int = 0) -> int:
         slot: int = self._c_claim(self._core, -worst)
@@ -122,14 +226,12 @@ class NativeCore(Core):
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_what_it_said(text))
-        answered = self._c_answer(self._core, slot, owner, result, start_ns, done_ns, spent_cycles, self._depth > 0)
-        if answered > 0:
-            return
-        if answered == _UNRUNG:
-            self._unrung.add(owner)
-        elif answered == _DEFERRED:
-            self._defer_wakeup(owner, done_ns)
-        else:
-            doorbell = self._late_doorbell(owner)
-            self._lib.hbrt_core_client(self._core, owner, doorbell)
-            ring(doorbell)
+        depth = self._depth > 0
+        if self._c_answer(self._core, slot, owner, result, start_ns, done_ns, spent_cycles, depth) != 1:
+            self._ring_late(owner)
+
+    def _ring_late(self, owner: int) -> None:
+        """Ring an owner whose doorbell C does not know."""
+        doorbell = self._late_doorbell(owner)
+        self._lib.hbrt_core_client(self._core, owner, doorbell)
+        ring(doorbell)

@@ -36,11 +36,21 @@ struct xvTileManager {
 };
 EXPORT struct xvTileManager hbrt_dsp_tile_manager; /* what an op gets as tm: its address says that it is passed on */
 
+static int32_t is_unknown; /* the core in Python does not know which task runs */
 static int is_forked; /* this process is a child that an image forked: Python may not be called in it */
 
 static void become_child(void) {
   is_forked = 1;
   hbrt_dsp_now = NULL;
+}
+
+static int is_new(void) { return __atomic_load_n(&is_unknown, __ATOMIC_ACQUIRE); }
+
+/* The runtime, which knows by then which task calls. */
+const struct hbrt_dsp_calls *hbrt_dsp_runtime(void) {
+  const struct hbrt_dsp_calls *now = hbrt_dsp_now;
+  if (is_new() && __atomic_exchange_n(&is_unknown, 0, __ATOMIC_ACQ_REL)) now->begin();
+  return now;
 }
 
 /* Returns 0, or -1 for a table of another version. */
@@ -95,7 +105,7 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
     _exit(1);
   }
   fflush(stdout);
-  hbrt_dsp_settle();
+  if (!is_new()) hbrt_dsp_settle(); /* else they are the caller's */
   return result;
 }
 
@@ -122,7 +132,15 @@ static uint64_t take_cycles(void) {
 
 void hbrt_dsp_settle(void) {
   uint64_t spent = take_cycles();
-  if (spent && hbrt_dsp_now != NULL) hbrt_dsp_now->cycles(spent);
+  if (spent && hbrt_dsp_now != NULL) hbrt_dsp_runtime()->cycles(spent);
+}
+
+/* As hbrt_dsp_run, for a task that the core in Python does not know of; see hbrt_call of the mailbox in C. */
+EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, int32_t *result, uint64_t *cycles) {
+  __atomic_store_n(&is_unknown, 1, __ATOMIC_RELEASE);
+  *result = hbrt_dsp_run(fn, input, output);
+  *cycles = take_cycles();
+  return !__atomic_exchange_n(&is_unknown, 0, __ATOMIC_ACQ_REL);
 }
 
 static int is_there(const char *function) {
@@ -135,7 +153,7 @@ static int is_there(const char *function) {
 static const struct hbrt_dsp_calls *enter(void) {
   if (hbrt_dsp_raised) leave_image();
   hbrt_dsp_settle();
-  return hbrt_dsp_now;
+  return hbrt_dsp_runtime();
 }
 
 static void leave(void) {
@@ -252,7 +270,7 @@ EXPORT int32_t hbrt_idma_desc_done(const char *site, int32_t handle) {
   }
   if (!is_there(__func__)) return IDMA_ERR_UNKNOWN_HANDLE;
   if (hbrt_dsp_raised) leave_image();
-  int32_t answer = hbrt_dsp_now->desc_done(site, handle, take_cycles());
+  int32_t answer = hbrt_dsp_runtime()->desc_done(site, handle, take_cycles());
   leave();
   if (answer >= 0) return answer;
   awaited.handle = handle;
@@ -267,13 +285,13 @@ EXPORT uint32_t XT_RSR_CCOUNT(void) {
   static __thread uint64_t total;
   if (hbrt_dsp_now == NULL) return (uint32_t)(total += hbrt_cycles_take());
   if (hbrt_dsp_raised) leave_image();
-  return (uint32_t)hbrt_dsp_now->cycles(hbrt_cycles_take());
+  return (uint32_t)hbrt_dsp_runtime()->cycles(take_cycles());
 }
 
 static uint32_t clock_hz = 648000000;
 
 EXPORT void xos_set_clock_freq(uint32_t frequency_hz) {
-  if (hbrt_dsp_now != NULL) hbrt_dsp_now->clock(frequency_hz);
+  if (hbrt_dsp_now != NULL) hbrt_dsp_runtime()->clock(frequency_hz);
   clock_hz = frequency_hz;
 }
 EXPORT uint32_t xos_get_clock_freq(void) { return clock_hz; }

@@ -9,7 +9,7 @@
 
 static ssize_t say(void *descriptor, const char *text, size_t size) {
   if (hbrt_dsp_now == NULL) return write((int)(intptr_t)descriptor, text, size);
-  hbrt_dsp_now->say(text, size);
+  hbrt_dsp_runtime()->say(text, size);
   return (ssize_t)size;
 }
 

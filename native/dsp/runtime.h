@@ -10,12 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HBRT_DSP_CALLS_VERSION 2
+#define HBRT_DSP_CALLS_VERSION 3
 #define EXPORT __attribute__((visibility("default")))
 
 /* What a call may do besides returning: set hbrt_dsp_raised, and then it has no value. */
 struct hbrt_dsp_calls {
   uint32_t version, poll_cycles; /* of a poll for a copy that is under way */
+  void (*begin)(void); /* before the first other call of a task that hbrt_dsp_call runs */
   int32_t (*env_init)(void);
   int32_t (*init_global_tm)(const char *site, void *pool0, int64_t size0, void *pool1, int64_t size1);
   int32_t (*register_fn)(const char *site, const char *name, int64_t cmd, void *fn, int64_t latency);
@@ -47,6 +48,7 @@ struct frame {
 extern __thread struct frame *hbrt_dsp_frame;
 extern const struct hbrt_dsp_calls *hbrt_dsp_now;
 
+const struct hbrt_dsp_calls *hbrt_dsp_runtime(void);
 void hbrt_dsp_take_output(void);
 void hbrt_dsp_settle(void);
 EXPORT int32_t hbrt_dsp_run(void *fn, void *input, void *output);

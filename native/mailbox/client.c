@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "habit.h"
 #include "layout.h"
 
 enum { POLLS_PER_YIELD = 200 };
@@ -24,13 +25,6 @@ typedef struct waiter {
     uint32_t bell; /* futex: 1 when it is to look */
     struct waiter *next, *previous;
 } waiter;
-
-/* Spinner of hbrt/mailbox/spin.py: who polled in vain skips the next waits, more and more of them. */
-typedef struct {
-    int64_t budget_ns;
-    uint32_t level, skip, paid, steady;
-} habit;
-enum { MOST_SKIPPED_IN_VAIN = 6, MOST_SKIPPED_CPU_LOST = 12, STEADY = 2, STEADY_CPU_LOST = 64 };
 
 struct hbrt_client {
     hbrt_file file;
@@ -45,7 +39,7 @@ struct hbrt_client {
     uint64_t serial, sequence;
     int has_leader; /* one of the threads that wait sleeps on the doorbell, and wakes the others */
     waiter followers; /* the list's head */
-    habit polling;
+    hbrt_habit polling;
     /* Read without it. */
     uint32_t follower_count, waiting, inside, nudges;
     int has_left;
@@ -138,28 +132,6 @@ static uint32_t slot_of(const hbrt_client *client, int64_t handle) {
 
 /* -- submit --------------------------------------------------------------------------------------------------------- */
 
-/* Whether a range lies in one live block that this client may use; what is not so, the reference says why. */
-static int is_usable(const hbrt_client *client, uint64_t phy, uint64_t bytes) {
-    const hbrt_header *at = &client->file.at;
-    if (phy == 0 && bytes == 0) return 1;
-    uint64_t start = at->ddr_base + at->heap;
-    if (bytes == 0 || phy % HBRT_RPC_ALIGNMENT || phy < start || bytes > at->heap_bytes ||
-        phy - start > at->heap_bytes - bytes)
-        return 0;
-    const uint32_t *pages = (const uint32_t *)(const void *)(client->file.map + at->pages);
-    uint32_t block = __atomic_load_n(&pages[(phy - start) >> HBRT_PAGE_SHIFT], __ATOMIC_ACQUIRE);
-    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->heap - at->blocks) / at->block_record_bytes) return 0;
-    const hbrt_block_record *record =
-        (const hbrt_block_record *)(const void *)(client->file.map + at->blocks + (uint64_t)block * at->block_record_bytes);
-    if (phy < record->phy_addr || phy - record->phy_addr > record->size_bytes ||
-        bytes > record->size_bytes - (phy - record->phy_addr))
-        return 0;
-    if (record->owner == client->id) return 1;
-    for (uint32_t n = 0; n < HBRT_MAX_SHARERS; n++)
-        if (record->sharers[n] == client->id) return 1;
-    return 0;
-}
-
 /* Ring the core that a task which has just become READY needs; 0 when every core that may run it is offline. */
 static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
     uint32_t cores = client->file.at.core_count, wanted = 0, offline = 0;
@@ -219,7 +191,8 @@ static int64_t submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_
     if (cmd < 0 || cmd > 0xffff || priority < 0 || priority > HBRT_PREEMPT || core_mask < 0 ||
         core_mask >> file->at.core_count)
         return HBRT_ASK;
-    if (!is_checked && !(is_usable(client, input_phy, input_bytes) && is_usable(client, output_phy, output_bytes)))
+    if (!is_checked && !(hbrt_is_usable(file, client->id, input_phy, input_bytes) &&
+                         hbrt_is_usable(file, client->id, output_phy, output_bytes)))
         return HBRT_ASK;
 
     pthread_mutex_lock(&client->lock);
@@ -439,28 +412,16 @@ static int64_t deadline_of(int64_t timeout_ns) {
 void hbrt_client_polls(hbrt_client *client, int64_t budget_ns) { client->polling.budget_ns = budget_ns; }
 
 static int64_t begin_polling(hbrt_client *client) {
-    habit *mine = &client->polling;
-    if (mine->budget_ns <= 0) return 0;
+    if (client->polling.budget_ns <= 0) return 0;
     pthread_mutex_lock(&client->lock);
-    int64_t poll_ns = mine->skip ? 0 : mine->budget_ns;
-    mine->skip -= mine->skip > 0;
+    int64_t poll_ns = hbrt_habit_begin(&client->polling);
     pthread_mutex_unlock(&client->lock);
     return poll_ns;
 }
 
 static void note_polling(hbrt_client *client, int polled) {
-    habit *mine = &client->polling;
-    int has_lost_cpu = polled > HBRT_POLL_VAIN;
     pthread_mutex_lock(&client->lock);
-    if (polled != HBRT_POLL_PAID) {
-        if (has_lost_cpu || mine->level <= MOST_SKIPPED_IN_VAIN) mine->steady = has_lost_cpu ? STEADY_CPU_LOST : STEADY;
-        mine->skip = (1u << mine->level) - 1;
-        mine->level += mine->level < (has_lost_cpu ? MOST_SKIPPED_CPU_LOST : MOST_SKIPPED_IN_VAIN);
-        mine->paid = 0;
-    } else if (mine->level && ++mine->paid >= mine->steady) {
-        mine->level--;
-        mine->paid = 0;
-    }
+    hbrt_habit_note(&client->polling, polled);
     pthread_mutex_unlock(&client->lock);
 }
 

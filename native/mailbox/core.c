@@ -9,9 +9,15 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "habit.h"
 #include "layout.h"
 
-enum { POLLS_PER_YIELD = 40 };
+enum {
+    POLLS_PER_YIELD = 40,
+    COMMANDS = 0x10000,
+    SHORT_OP_NS = 20000, /* the ring of an owner may wait for an op whose last run took no longer */
+    MOST_DEFERRED_NS = 50000,
+};
 
 /* What the schedule needs of a task. */
 typedef struct {
@@ -20,10 +26,26 @@ typedef struct {
     uint32_t slot;
 } entry;
 
+typedef struct {
+    void *code; /* NULL: not in C */
+    uint64_t last_ns; /* 0: it has not run */
+    uint32_t runs; /* in C, since somebody has asked */
+} op;
+
 struct hbrt_core {
     hbrt_file file;
     uint32_t index;
-    int epoll_fd, control_fd, is_alone, owner_sleeps;
+    int epoll_fd, control_fd, is_alone, owner_sleeps, has_polled;
+    hbrt_habit polling;
+    hbrt_call *call;
+    const uint8_t *is_core;
+    op *ops; /* by command */
+    hbrt_ran ran;
+    uint64_t cycles;
+    int running, is_called;
+    uint8_t unrung[HBRT_CLIENTS], is_deferred[HBRT_CLIENTS];
+    uint32_t deferred[HBRT_CLIENTS], deferred_count;
+    uint64_t deferred_ns; /* when the first one was */
     int core_doorbells[HBRT_MAX_CORES];
     int client_doorbells[HBRT_CLIENTS];
     uint64_t aging_ns; /* 0 for none */
@@ -42,6 +64,7 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
         core->epoll_fd = epoll_fd;
         core->control_fd = control_fd;
         core->is_alone = is_alone;
+        core->running = HBRT_NOTHING;
         memcpy(core->core_doorbells, core_doorbells, core->file.at.core_count * sizeof *core_doorbells);
         for (uint32_t client = 0; client < HBRT_CLIENTS; client++) core->client_doorbells[client] = -1;
         core->announced = hbrt_announced(&core->file, index);
@@ -49,7 +72,8 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
         core->activity = &core->record->activity;
         core->capacity = 2 * core->file.at.slot_count;
         core->queue = calloc(core->capacity, sizeof *core->queue);
-        if (core->queue != NULL) return core;
+        core->ops = calloc(COMMANDS, sizeof *core->ops);
+        if (core->queue != NULL && core->ops != NULL) return core;
     }
     hbrt_core_free(core);
     return NULL;
@@ -57,6 +81,7 @@ hbrt_core *hbrt_core_new(void *map, uint64_t map_bytes, const void *header, uint
 
 void hbrt_core_free(hbrt_core *core) {
     free(core->queue);
+    free(core->ops);
     free(core);
 }
 
@@ -196,6 +221,31 @@ static void chain(hbrt_core *core) {
     }
 }
 
+static void flush(hbrt_core *core) {
+    uint32_t count = core->deferred_count;
+    core->deferred_count = 0;
+    for (uint32_t at = 0; at < count; at++) {
+        uint32_t owner = core->deferred[at];
+        core->is_deferred[owner] = 0;
+        hbrt_store(&hbrt_client_at(&core->file, owner)->asleep, 0);
+        int doorbell = __atomic_load_n(&core->client_doorbells[owner], __ATOMIC_ACQUIRE);
+        if (doorbell >= 0) hbrt_ring(doorbell);
+    }
+}
+
+/* Ring the owners who would wait too long for the end of the op that is about to run. */
+static void flush_before(hbrt_core *core, uint32_t cmd, uint64_t now_ns) {
+    uint64_t last_ns = cmd < COMMANDS ? core->ops[cmd].last_ns : 0;
+    if (last_ns == 0 || last_ns > SHORT_OP_NS || now_ns - core->deferred_ns > MOST_DEFERRED_NS) flush(core);
+}
+
+static void defer(hbrt_core *core, uint32_t owner, uint64_t now_ns) {
+    if (core->deferred_count == 0) core->deferred_ns = now_ns;
+    if (core->is_deferred[owner]) return;
+    core->is_deferred[owner] = 1;
+    core->deferred[core->deferred_count++] = owner;
+}
+
 int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
     hbrt_file *file = &core->file;
     int64_t least_rank = least_priority > 0 ? least_priority : INT64_MIN;
@@ -221,6 +271,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
         if (!is_mine) continue;
         hbrt_store(core->activity, HBRT_CORE_RUNNING);
         if (file->at.core_count > 1) chain(core);
+        if (core->deferred_count) flush_before(core, HBRT_GET(record->cmd), record->claim_ns);
         return (int)task.slot;
     }
     return HBRT_NOTHING;
@@ -232,6 +283,8 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
                      uint64_t cycles, int is_nested) {
     hbrt_file *file = &core->file;
     hbrt_slot_record *record = hbrt_record(file, slot);
+    uint32_t cmd = record->cmd;
+    if (cmd < COMMANDS) __atomic_store_n(&core->ops[cmd].last_ns, done_ns - start_ns + 1, __ATOMIC_RELAXED);
     if (result == 0) {
         record->start_ns = start_ns;
         record->done_ns = done_ns;
@@ -247,23 +300,102 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
     hbrt_full_fence(); /* the state before the flag: pairs with the fence of an owner that goes to sleep */
     hbrt_client_record *client = hbrt_client_at(file, owner);
     core->owner_sleeps = hbrt_load(&client->sleeps);
-    if (!hbrt_load(&client->asleep)) return HBRT_UNRUNG;
-    if (core->is_alone && core->count) return HBRT_DEFERRED;
-    hbrt_store(&client->asleep, 0); /* no other core needs to ring it before its next sleep */
+    if (!hbrt_load(&client->asleep)) {
+        hbrt_store(&core->unrung[owner], 1);
+        return 1;
+    }
     int doorbell = __atomic_load_n(&core->client_doorbells[owner], __ATOMIC_ACQUIRE);
+    if (doorbell >= 0 && core->is_alone && core->count && !is_nested) { /* an interrupted op may be long */
+        defer(core, owner, done_ns);
+        return 1;
+    }
+    hbrt_store(&client->asleep, 0); /* no other core needs to ring it before its next sleep */
     if (doorbell < 0) return HBRT_UNKNOWN_OWNER;
     hbrt_ring(doorbell);
     return 1;
 }
 
-int hbrt_core_owner_sleeps(hbrt_core *core) { return core->owner_sleeps; }
+uint32_t hbrt_core_unrung(hbrt_core *core, uint32_t *owners, uint32_t most) {
+    uint32_t count = 0;
+    for (uint32_t owner = 0; owner < HBRT_CLIENTS && count < most; owner++)
+        if (hbrt_load(&core->unrung[owner]) && __atomic_exchange_n(&core->unrung[owner], 0, __ATOMIC_ACQ_REL))
+            owners[count++] = owner;
+    return count;
+}
+
+/* -- ops in C ------------------------------------------------------------------------------------------------------- */
+
+void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core) {
+    core->call = call;
+    core->is_core = is_core;
+}
+
+void hbrt_core_op(hbrt_core *core, uint32_t cmd, void *code) {
+    if (cmd < COMMANDS) core->ops[cmd].code = code;
+}
+
+const hbrt_ran *hbrt_core_ran(hbrt_core *core) { return &core->ran; }
+
+int hbrt_core_running(hbrt_core *core) { return __atomic_load_n(&core->running, __ATOMIC_ACQUIRE); }
+
+int hbrt_core_adopt(hbrt_core *core) { return __atomic_exchange_n(&core->running, HBRT_NOTHING, __ATOMIC_ACQ_REL); }
+
+void hbrt_core_interrupt(hbrt_core *core) { __atomic_store_n(&core->is_called, 1, __ATOMIC_RELEASE); }
+
+uint32_t hbrt_core_runs(hbrt_core *core, uint32_t cmd, uint64_t *last_ns) {
+    op *it = &core->ops[cmd % COMMANDS];
+    *last_ns = __atomic_load_n(&it->last_ns, __ATOMIC_RELAXED);
+    return __atomic_exchange_n(&it->runs, 0, __ATOMIC_RELAXED);
+}
+
+uint64_t hbrt_core_cycles(hbrt_core *core) {
+    uint64_t cycles = core->cycles;
+    core->cycles = 0;
+    return cycles;
+}
+
+static void *block(const hbrt_file *file, uint64_t phy) { return phy ? file->map + (phy - file->at.ddr_base) : NULL; }
+
+/* Whether a claimed slot is for this side: its op is in C and not checked, and may use its blocks. */
+static int is_for_c(hbrt_core *core, int slot, void **input, void **output) {
+    const hbrt_file *file = &core->file;
+    const hbrt_slot_record *record = hbrt_record(file, (uint32_t)slot);
+    /* Each is read once: whoever submitted it can write here. */
+    uint32_t cmd = HBRT_GET(record->cmd), client = HBRT_GET(record->client);
+    uint64_t input_phy = HBRT_GET(record->input_phy), output_phy = HBRT_GET(record->output_phy);
+    if (cmd >= COMMANDS || core->ops[cmd].code == NULL || client == 0 || client >= HBRT_CLIENTS ||
+        hbrt_load(&hbrt_client_at(file, client)->checks) ||
+        !hbrt_is_usable(file, client, input_phy, HBRT_GET(record->input_bytes)) ||
+        !hbrt_is_usable(file, client, output_phy, HBRT_GET(record->output_bytes)))
+        return 0;
+    *input = block(file, input_phy);
+    *output = block(file, output_phy);
+    core->ran = (hbrt_ran){.slot = (uint32_t)slot, .cmd = cmd, .owner = HBRT_GET(record->owner), .client = client};
+    return 1;
+}
+
+/* Run an op in C, and answer: 1. HBRT_RAN and HBRT_UNKNOWN_OWNER as hbrt_core_next has them. */
+static int serve(hbrt_core *core, int slot, void *input, void *output) {
+    hbrt_ran *ran = &core->ran;
+    op *it = &core->ops[ran->cmd];
+    ran->start_ns = hbrt_now_ns();
+    __atomic_store_n(&core->running, slot, __ATOMIC_RELEASE);
+    int has_used = core->call(it->code, input, output, &ran->result, &ran->cycles);
+    ran->done_ns = hbrt_now_ns();
+    __atomic_add_fetch(&it->runs, 1, __ATOMIC_RELAXED);
+    if (has_used || ran->result || !*core->is_core || hbrt_core_adopt(core) != slot) return HBRT_RAN;
+    core->cycles += ran->cycles;
+    return hbrt_core_answer(core, ran->slot, ran->owner, 0, ran->start_ns, ran->done_ns, ran->cycles, 0);
+}
 
 /* -- wait ----------------------------------------------------------------------------------------------------------- */
 
-int hbrt_core_poll(hbrt_core *core, int64_t poll_ns) {
+void hbrt_core_polls(hbrt_core *core, int64_t budget_ns) { core->polling.budget_ns = budget_ns; }
+
+/* Poll until a task is announced, or so long: HBRT_POLL_*. */
+static int poll(hbrt_core *core, int64_t poll_ns) {
     int64_t end_ns = (int64_t)hbrt_now_ns() + poll_ns, now_ns;
     int found = 0;
-    hbrt_store(core->activity, HBRT_CORE_LOOKING);
     do {
         for (int n = 0; n < POLLS_PER_YIELD && !(found = next_announced(core, core->announced) != NULL); n++)
             hbrt_relax();
@@ -273,7 +405,8 @@ int hbrt_core_poll(hbrt_core *core, int64_t poll_ns) {
     return hbrt_polled(found, now_ns - end_ns);
 }
 
-int hbrt_core_sleep(hbrt_core *core) {
+/* Sleep until a task is announced: 1; HBRT_CONTROL or HBRT_INTERRUPTED. */
+static int doze(hbrt_core *core) {
     int answer = 1;
     hbrt_store(core->activity, HBRT_CORE_ASLEEP);
     hbrt_full_fence(); /* asleep before the last look: pairs with a submitter's fence */
@@ -288,9 +421,36 @@ int hbrt_core_sleep(hbrt_core *core) {
     return answer;
 }
 
+/* Poll by habit, and return HBRT_NOTHING after it was in vain: of a signal that came meanwhile, no sleep would know. Else
+ * sleep. 1 when a task is announced. */
+static int wait_for_task(hbrt_core *core) {
+    hbrt_store(core->activity, HBRT_CORE_LOOKING);
+    int64_t poll_ns = core->has_polled || core->owner_sleeps ? 0 : hbrt_habit_begin(&core->polling);
+    core->has_polled = 0;
+    if (poll_ns <= 0) return doze(core);
+    int polled = poll(core, poll_ns);
+    hbrt_habit_note(&core->polling, polled);
+    if (polled == HBRT_POLL_PAID || polled == HBRT_POLL_PAID_LOST_CPU) return 1;
+    core->has_polled = 1;
+    return HBRT_NOTHING;
+}
+
 int hbrt_core_next(hbrt_core *core) {
-    int slot = hbrt_core_claim(core, 0);
-    if (slot != HBRT_NOTHING) return slot;
-    int woken = hbrt_core_sleep(core);
-    return woken == 1 ? hbrt_core_claim(core, 0) : woken;
+    int is_woken = 0;
+    while (!__atomic_exchange_n(&core->is_called, 0, __ATOMIC_ACQ_REL)) {
+        int slot = hbrt_core_claim(core, 0), answer;
+        void *input, *output;
+        if (slot >= 0) {
+            if (!is_for_c(core, slot, &input, &output)) return slot;
+            answer = serve(core, slot, input, output);
+            is_woken = 0;
+        } else {
+            flush(core);
+            if (slot != HBRT_NOTHING || is_woken) return slot;
+            answer = wait_for_task(core);
+            is_woken = 1;
+        }
+        if (answer != 1) return answer;
+    }
+    return HBRT_INTERRUPTED;
 }

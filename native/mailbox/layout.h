@@ -112,6 +112,28 @@ static inline uint8_t *hbrt_announced(const hbrt_file *file, uint32_t core) {
 
 static inline int hbrt_may_run(uint32_t core, uint32_t mask) { return mask == 0 || (mask >> core & 1u); }
 
+/* Whether a range lies in one live block that a client may use; what is not so, the reference says why. */
+static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
+    const hbrt_header *at = &file->at;
+    if (phy == 0 && bytes == 0) return 1;
+    uint64_t start = at->ddr_base + at->heap;
+    if (bytes == 0 || phy % HBRT_RPC_ALIGNMENT || phy < start || bytes > at->heap_bytes ||
+        phy - start > at->heap_bytes - bytes)
+        return 0;
+    const uint32_t *pages = (const uint32_t *)(const void *)(file->map + at->pages);
+    uint32_t block = __atomic_load_n(&pages[(phy - start) >> HBRT_PAGE_SHIFT], __ATOMIC_ACQUIRE);
+    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->heap - at->blocks) / at->block_record_bytes) return 0;
+    const hbrt_block_record *record =
+        (const hbrt_block_record *)(const void *)(file->map + at->blocks + (uint64_t)block * at->block_record_bytes);
+    if (phy < record->phy_addr || phy - record->phy_addr > record->size_bytes ||
+        bytes > record->size_bytes - (phy - record->phy_addr))
+        return 0;
+    if (record->owner == client) return 1;
+    for (uint32_t n = 0; n < HBRT_MAX_SHARERS; n++)
+        if (record->sharers[n] == client) return 1;
+    return 0;
+}
+
 /* Accesses to bytes that other processes write. */
 static inline uint8_t hbrt_load(const uint8_t *byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }
 static inline void hbrt_store(uint8_t *byte, uint8_t value) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); }

@@ -22,8 +22,7 @@ enum {
     HBRT_NOTHING = -6,      /* no task, no change */
     HBRT_LOCKED = -7,       /* the claim lock is held by somebody else */
     HBRT_CONTROL = -8,      /* the supervisor has sent a message */
-    HBRT_UNRUNG = -9,       /* answered; the owner seems awake and was not rung */
-    HBRT_DEFERRED = -10,    /* answered; the owner sleeps, and is to be rung after the queue */
+    HBRT_RAN = -9,          /* an op in C has ended: it is to be answered */
     HBRT_UNKNOWN_OWNER = -11,  /* answered; the owner sleeps, and its doorbell is not known */
     HBRT_UNSERVED = -12,    /* every core that may run the task is offline; nothing was queued */
 };
@@ -118,23 +117,52 @@ void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
  * 0 and less; with aging, another bound than an urgent priority means a rank. The claim's time stands in its record. */
 int hbrt_core_claim(hbrt_core *core, int64_t least_priority);
 
-/* Publish an answer whose record is written, or with `result` 0 write it too; count the task. Returns 1; HBRT_UNRUNG,
- * _DEFERRED or _UNKNOWN_OWNER. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an interrupted op, so that this core is not free. */
+/* Publish an answer whose record is written, or with `result` 0 write it too; count the task. Returns 1, or
+ * HBRT_UNKNOWN_OWNER. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an
+ * interrupted op, so that this core is not free. On one CPU the ring of an owner may wait for the queue's end. */
 int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result, uint64_t start_ns, uint64_t done_ns,
                      uint64_t cycles, int is_nested);
-
-/* Poll until a task is announced, or so long: HBRT_POLL_*. */
-int hbrt_core_poll(hbrt_core *core, int64_t poll_ns);
-/* Sleep until a task is announced: 1; HBRT_CONTROL or HBRT_INTERRUPTED. */
-int hbrt_core_sleep(hbrt_core *core);
-
-/* hbrt_core_claim; where there is nothing, hbrt_core_sleep, and hbrt_core_claim again. */
-int hbrt_core_next(hbrt_core *core);
 
 /* Whether a slot is queued here; the first one's priority, with aging its rank, INT64_MIN for none. */
 int hbrt_core_is_queued(hbrt_core *core, uint32_t slot);
 int64_t hbrt_core_first_rank(hbrt_core *core);
-/* Whether the owner of the latest answer says that polling costs it more. */
-int hbrt_core_owner_sleeps(hbrt_core *core);
+/* Owners that seemed awake when one of their tasks ended, since the last time: up to `most` of them. Of any thread. */
+uint32_t hbrt_core_unrung(hbrt_core *core, uint32_t *owners, uint32_t most);
+
+/* Poll by habit so long before each sleep, while the owner of the latest answer polls too; 0 for never. */
+void hbrt_core_polls(hbrt_core *core, int64_t budget_ns);
+
+/* Claim a task: its slot. Ops in C are run and answered meanwhile. Where there is none, poll, or sleep; then HBRT_NOTHING,
+ * _CONTROL or _INTERRUPTED. Or HBRT_LOCKED; HBRT_RAN and HBRT_UNKNOWN_OWNER are of the task in hbrt_core_ran. */
+int hbrt_core_next(hbrt_core *core);
+
+/* -- ops in C ------------------------------------------------------------------------------------------------------- */
+
+/* Runs an op by its code and its blocks. Returns 1 when it has used the runtime, whose keeper is to answer it. */
+typedef int32_t hbrt_call(void *code, void *input, void *output, int32_t *result, uint64_t *cycles);
+
+/* By what ops in C are run. `is_core`: a byte that is 0 in a process that an op forks. */
+void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core);
+/* From now on a command has this code; NULL for an op that hbrt_core_next is to return. */
+void hbrt_core_op(hbrt_core *core, uint32_t cmd, void *code);
+
+/* The task that hbrt_core_next runs, or has run: as it was claimed, then how it ended. */
+typedef struct {
+    uint32_t slot, cmd, owner, client;
+    int32_t result;
+    uint64_t start_ns, done_ns, cycles;
+} hbrt_ran;
+const hbrt_ran *hbrt_core_ran(hbrt_core *core);
+
+/* The slot of the op in C that runs, or HBRT_NOTHING. Of any thread. */
+int hbrt_core_running(hbrt_core *core);
+/* As hbrt_core_running, for the runtime that it calls: from now on it is the caller's, which answers it as HBRT_RAN. */
+int hbrt_core_adopt(hbrt_core *core);
+/* Have hbrt_core_next return after the op that runs. Of any thread. */
+void hbrt_core_interrupt(hbrt_core *core);
+/* How often the op of a command has run here since the last time, and for how long the last one did. Of any thread. */
+uint32_t hbrt_core_runs(hbrt_core *core, uint32_t cmd, uint64_t *last_ns);
+/* Cycles of the ops that were answered here, since the last time. */
+uint64_t hbrt_core_cycles(hbrt_core *core);
 
 #endif

@@ -45,6 +45,31 @@ static void *make_table(uint64_t *bytes) {
     return map;
 }
 
+static const uint8_t is_core = 1;
+enum { IN_C = 2 }; /* of a command: 0x1002 returns 0, 0x1003 fails */
+
+static int32_t call(void *code, void *input, void *output, int32_t *result, uint64_t *cycles) {
+    (void)input, (void)output;
+    *result = code == (void *)0x1003 ? -42 : 0;
+    *cycles = 5;
+    return 0;
+}
+
+/* What a core's heartbeat asks and says. */
+static void *beat_main(void *given) {
+    hbrt_core *core = given;
+    uint32_t owners[CLIENTS + 1], runs = 0;
+    uint64_t last_ns;
+    while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
+        runs += hbrt_core_runs(core, 0x1000 + IN_C, &last_ns) + hbrt_core_runs(core, 0x1001 + IN_C, &last_ns);
+        assert(hbrt_core_running(core) < (int)SLOTS);
+        hbrt_core_unrung(core, owners, CLIENTS + 1);
+        hbrt_core_interrupt(core);
+        usleep(100);
+    }
+    return (void *)(uintptr_t)runs;
+}
+
 static void *core_main(void *given) {
     uint32_t index = (uint32_t)(uintptr_t)given;
     int epoll = epoll_create1(0);
@@ -53,14 +78,25 @@ static void *core_main(void *given) {
     hbrt_core *core = hbrt_core_new(file.map, file.at.file_bytes, file.map, index, core_bells, epoll, -1, 0);
     assert(core != NULL);
     for (uint32_t client = 0; client < CLIENTS; client++) hbrt_core_client(core, client + 1, client_bells[client]);
+    hbrt_core_calls(core, call, &is_core);
+    for (uintptr_t cmd = 0x1002; cmd < 0x1004; cmd++) hbrt_core_op(core, (uint32_t)cmd, (void *)cmd);
+    pthread_t beat;
+    pthread_create(&beat, NULL, beat_main, core);
     while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE)) {
         int slot = hbrt_core_next(core);
+        if (slot == HBRT_RAN) {
+            slot = (int)hbrt_core_ran(core)->slot;
+            assert(hbrt_core_adopt(core) == slot && hbrt_core_ran(core)->result == -42);
+        }
         if (slot == HBRT_LOCKED || slot < 0) continue;
         hbrt_slot_record *record = hbrt_record(&file, (uint32_t)slot);
-        int fails = record->cmd == 0x1001;
+        int fails = record->cmd & 1;
         if (fails) record->result = -42;
         hbrt_core_answer(core, (uint32_t)slot, record->owner, fails ? -42 : 0, 1, 2, record->cmd, 0);
     }
+    void *runs;
+    pthread_join(beat, &runs);
+    assert(runs != NULL && hbrt_core_cycles(core) % 5 == 0);
     hbrt_core_free(core);
     close(epoll);
     return NULL;
@@ -72,7 +108,7 @@ static void *client_main(void *given) {
     int polled;
     for (int call = 0; call < CALLS; call++) {
         int fails = call % 7 == 3;
-        int64_t handle = hbrt_submit(client, 0x1000 + fails, call % 256, call % 4, call % 3, 0, 0, 0, 0, 0);
+        int64_t handle = hbrt_submit(client, 0x1000 + fails + IN_C * (call % 2), call % 256, call % 4, call % 3, 0, 0, 0, 0, 0);
         assert(handle > 0);
         int64_t patience_ns = call % 5 == 0 ? 1000 : -1;
         int state;
