@@ -21,6 +21,7 @@ from dsp_server.memory.owners import Memory
 from dsp_server.process.event_loop import Loop, Timer
 from dsp_server.process.journal import Journal
 from dsp_server.process.run_records import RunRecords
+from hbrt.board.log_lines import EXIT_CODE
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.findings.record import Finding
@@ -262,7 +263,15 @@ class Leases:
 
     def _part(self, client: Client) -> None:
         found = self._journal.of_program(client.id, client.attached_at)
-        self._runs.part(client.id, [one for one in found if one.client or self._is_private])
+        ours = [one for one in found if one.client or self._is_private]
+        is_heard = self._runs.part(client.id, ours)
+        mistakes = sum(one.is_mistake for one in ours)
+        if mistakes and not is_heard:
+            self._journal.say(
+                f"WARNING {EXIT_CODE}: Process {client.pid} ({client.name}) was ended by os._exit or a signal, so that "
+                f"its exit code says nothing of its {counted(mistakes, 'mistake')}. 'hbrt run PROGRAM' has one for "
+                "them, however a program ends."
+            )
 
     def _find_tasks(self, client: Client) -> None:
         unreleased = () if client.has_left else self._clients.unreleased_places(client)

@@ -21,6 +21,7 @@ from dsp_server.registry import range_name
 from hbrt import settings
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import SLOT_COUNT
+from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
 
 
@@ -65,6 +66,8 @@ class Report:
         states = self._mailbox.slots_in
         now_ns = time.monotonic_ns()
         running = self.running(now_ns)
+        ready = [self._mailbox.request(slot) for slot in states(State.READY)]
+        inline = sum(one.core_mask == OF_ITS_OWNER for one in ready)  # its program runs it in its own thread
         healths = self.healths(running, now_ns)
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]
         return {
@@ -88,7 +91,7 @@ class Report:
                 }
                 for core, (beat, problem) in zip(cores, healths, strict=True)
             ],
-            "tasks": {"ready": len(states(State.READY)), "running": len(states(State.RUNNING))},
+            "tasks": {"ready": len(ready) - inline, "running": len(states(State.RUNNING)) + inline},
             "oldest_waiting": self._oldest_waiting(now_ns),
             "longest_running": self._longest(running[0], now_ns) if running else None,
             "slots": {
@@ -104,7 +107,8 @@ class Report:
 
     def _oldest_waiting(self, now_ns: int) -> dict[str, Any] | None:
         """The task that has waited longest for a core or a relay; it shows starvation."""
-        waiting = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.SENT, State.READY)]
+        queued = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.SENT, State.READY)]
+        waiting = [request for request in queued if request.core_mask != OF_ITS_OWNER]
         if not waiting:
             return None
         oldest = min(waiting, key=lambda request: request.sequence)

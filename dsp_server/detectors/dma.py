@@ -25,9 +25,11 @@ from dsp_server.detectors.tiles import PagedTileManager
 from dsp_server.hardware import descriptors
 from dsp_server.hardware.buffers import address_of, caller_line
 from dsp_server.hardware.channels import ChannelIdma
+from dsp_server.hardware.tcm import DEFAULT_ALIGN, Tile
 from dsp_server.hardware.transfers import UnknownHandle
 from hbrt import settings
 from hbrt.findings.checks import Check
+from hbrt.findings.text import counted
 
 if TYPE_CHECKING:
     from dsp_server.detectors.call import Call
@@ -53,13 +55,13 @@ class WatchedIdma(ChannelIdma):
     """An engine that keeps the op from bytes of copies under way, with its TCM."""
 
     def __init__(self, pool_bytes: tuple[int, int], seed: int | None) -> None:
-        self.tcm = PagedTileManager(pool_bytes, self._before_free)
+        self.tcm = PagedTileManager(pool_bytes, self._before_free, self._look_at_tile)
         super().__init__(None, self.tcm, seed=seed)
         self._call: Call | None = None
         self._copies: dict[int, Copy] = {}  # under way, by handle; none of a frame
         self._pages = Pages(self._touch)
         self._beside = Pages(self._touch_beside)  # other tiles in the banks of copies under way
-        self._looks_for_conflicts = False
+        self._looks_for_conflicts = self._advises_alignment = False
         self._thread = 0  # the one that runs the op
 
     @property
@@ -72,7 +74,7 @@ class WatchedIdma(ChannelIdma):
         self._call, self._counter, self._thread = call, call.counter, threading.get_ident()
         self.last_handle = self.last_before_task = max(self.last_handle, call.idma.last_handle)
         self.last_error = ""
-        self._looks_for_conflicts = bool(call.checks & Check.ADVICE)
+        self._looks_for_conflicts = self._advises_alignment = bool(call.checks & Check.ADVICE)
 
     def end(self) -> None:
         """The op has returned: what it left is the core's to sweep."""
@@ -110,6 +112,22 @@ class WatchedIdma(ChannelIdma):
         conflicts = [bank for bank in (0, 1) if self.tcm.bank_conflicts[bank] > before[bank]]
         if conflicts and self._looks_for_conflicts and self._call is not None:
             self._tell_conflict(self._call, conflicts[0], "its frame computes", op_line(self._thread), None)
+
+    def _look_at_tile(self, tile: Tile) -> None:
+        """Advise the guide's alignment for a tile, once a call.
+
+        Source: DSP development guide, J5 OE, chapter 10.2: its pools, arrays in TCM and xvAllocateBuffer have 64 bytes.
+        """
+        if not self._advises_alignment or self._call is None or tile.align >= DEFAULT_ALIGN:
+            return
+        self._advises_alignment = False
+        self._call.find(
+            "tile-alignment",
+            f"{self._call.who}: the tile of {tile.size_bytes} bytes at {tile.tcm_addr:#x}, "
+            f"allocated at {tile.where}, is aligned to {counted(tile.align, 'byte')}. All pools, arrays and tiles in "
+            f"the DSP development guide are aligned to {DEFAULT_ALIGN}; ask xvAllocateBuffer for that.",
+            self._call.place("allocated", tile.where),
+        )
 
     def _close_beside(self, handle: int, *views: memoryview) -> None:
         """Close the other tiles of the banks that a copy uses."""

@@ -16,8 +16,9 @@ _PAGE: Final = mmap.PAGESIZE
 class PagedBank(Bank):
     """A bank with pages for as many tiles as it has room for at the default alignment; smaller ones share pages."""
 
-    def __init__(self, size_bytes: int) -> None:
+    def __init__(self, size_bytes: int, on_tile: Callable[[Tile], None]) -> None:
         super().__init__(size_bytes)
+        self._on_tile = on_tile
         pages = size_bytes // DEFAULT_ALIGN + size_bytes // _PAGE + 1
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
         self._arena = memoryview(mmap.mmap(-1, pages * _PAGE, flags=flags))
@@ -27,6 +28,7 @@ class PagedBank(Bank):
 
     def place(self, tile: Tile) -> memoryview:
         """The first free pages that hold a tile; as aligned as its address on the core is."""
+        self._on_tile(tile)
         inset = tile.offset_bytes % DEFAULT_ALIGN
         count, first = -(-(inset + tile.size_bytes) // _PAGE), 0
         for pages in self._places.values():
@@ -62,11 +64,17 @@ class PagedTileManager(TileManager):
     Args:
         pool_bytes: As of TileManager.
         before_free: Called with each tile that the op frees.
+        on_tile: Called with each tile that the op allocates.
     """
 
-    def __init__(self, pool_bytes: tuple[int, int], before_free: Callable[[memoryview], None]) -> None:
+    def __init__(
+        self,
+        pool_bytes: tuple[int, int],
+        before_free: Callable[[memoryview], None],
+        on_tile: Callable[[Tile], None],
+    ) -> None:
         super().__init__(*pool_bytes)
-        self._banks = (PagedBank(pool_bytes[0]), PagedBank(pool_bytes[1]))
+        self._banks = (PagedBank(pool_bytes[0], on_tile), PagedBank(pool_bytes[1], on_tile))
         self._before_free = before_free
 
     def tiles_in(self, bank: int) -> list[tuple[Tile, memoryview]]:

@@ -26,9 +26,12 @@ class RunRecords:
                 raise
             self._records[client] = record
 
-    def part(self, client: int, findings: Iterable[Finding]) -> None:
-        """Say what was found of a program that has ended."""
+    def part(self, client: int, findings: Iterable[Finding]) -> bool:
+        """Say what was found of a program that has ended; returns False when nobody of its run is there to hear it."""
         record = self._records.pop(client, None)
-        if record is not None:
-            record.add(findings)
-            record.close()
+        if record is None:
+            return True
+        record.add(findings)
+        is_heard = not record.is_over
+        record.close()
+        return is_heard

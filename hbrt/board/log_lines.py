@@ -8,10 +8,12 @@ from hbrt.findings.record import KINDS, Severity
 
 _STAMPED = re.compile(rb"\d\d:\d\d:\d\d (\S+) ")
 _CORE = b"core"
+EXIT_CODE = "exit-code"
+"""In place of a finding's kind: a program's exit code does not say what was found in it."""
 _FINDING = re.compile(
     "({}) ({}): ".format(
         "|".join(severity.upper() for severity in Severity),
-        "|".join(name for name, kind in KINDS.items() if not kind.is_told),
+        "|".join((EXIT_CODE, *(name for name, kind in KINDS.items() if not kind.is_told))),
     ).encode()
 )
 

@@ -39,6 +39,7 @@ class RunRecord:
     def __init__(self, path: str) -> None:
         if _NAME not in Path(path).readlink().name:  # that descriptor may be something else by now
             raise FileNotFoundError(path)
+        self._path = Path(path)
         self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC)
 
     def hold(self) -> None:
@@ -56,6 +57,11 @@ class RunRecord:
             with contextlib.suppress(OSError):  # the first process says what it cannot write
                 os.write(self._fd, ("\n".join(lines) + "\n").encode())
                 self.write_sarif()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the first process has gone, and with it its exit code."""
+        return not self._path.exists()
 
     @property
     def findings(self) -> list[Finding]:

@@ -67,6 +67,7 @@ KINDS: Final = {
     "stalled-core": Kind(Severity.ERROR, is_programs=False),
     "stray-access": Kind(Severity.ERROR),
     "tcm-left": Kind(Severity.WARNING),
+    "tile-alignment": Kind(Severity.ADVICE),
     "unclean-use": Kind(Severity.ERROR),
     "unwritten-read": Kind(Severity.ERROR),
     "use-after-free": Kind(Severity.ERROR),

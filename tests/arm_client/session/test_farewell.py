@@ -126,3 +126,19 @@ def test_a_wrong_value_is_told_when_a_program_attaches() -> None:
     done = run("import arm_client as hb\nhb.connect()\n", HBRT_CHECK="always")
     assert done.returncode == 1
     assert "HBRT_CHECK has 'always'; write words of tell, fail, " in done.stderr
+
+
+@pytest.mark.parametrize("end", ["os._exit(0)", "os.kill(os.getpid(), 9)", "ctypes.CDLL(None)._exit(0)"])
+def test_a_program_that_ends_hard_keeps_its_exit_code_and_its_board_says_so(
+    image: Path, tmp_path: Path, end: str
+) -> None:
+    ended = on_private(f"{LEAK}import ctypes, os\n{end}\n", image, tmp_path, HBRT_CHECK="fail")
+    assert ended.returncode == (-9 if "kill" in end else 0)
+    assert "daemon WARNING leak: " in ended.stderr
+    assert re.search(
+        r"daemon WARNING exit-code: Process \d+ \(-c\) was ended by os\._exit or a signal, so that its exit code says "
+        r"nothing of its 1 mistake\. 'hbrt run PROGRAM' has one",
+        ended.stderr,
+    )
+    clean = on_private(f"{CLEAN}import ctypes, os\n{end}\n", image, tmp_path, HBRT_CHECK="fail")
+    assert "exit-code" not in clean.stderr

@@ -129,13 +129,17 @@ def test_an_op_that_runs_is_shown_as_its_program_s_own(image: Path) -> None:
     with private_board(image, inline=True) as board:
         block = board.alloc(8)
         seen: list[Chain] = []
+        counted: list[object] = []
 
         def look() -> None:
             now = look_of(records_of(ask(BoardPaths(board.path), "why")))
             seen.extend(chains(now, now))
+            status = board.status()
+            counted.append((status["tasks"], status["oldest_waiting"]))
 
         sys.modules["hbrt_image"].HOOKS.append(look)
         board.call(0x1002, block, block)
+        assert counted == [({"ready": 0, "running": 1}, None)]
         (chain,) = seen
         assert chain.verdict is Verdict.WAITS
         assert f"(process {os.getpid()}, " in chain.text

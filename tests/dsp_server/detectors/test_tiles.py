@@ -18,7 +18,7 @@ POOLS = (16 * 1024, 8 * 1024)
 
 def make(freed: list[memoryview] | None = None, pools: tuple[int, int] = POOLS) -> PagedTileManager:
     told: list[memoryview] = [] if freed is None else freed
-    return PagedTileManager(pools, told.append)
+    return PagedTileManager(pools, told.append, lambda _: None)
 
 
 def act(tm: TileManager, live: list[Any], step: tuple[int, int, int]) -> str:
