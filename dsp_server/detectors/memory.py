@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 8
 """So few bytes of a block may look like unwritten ones by chance."""
+MOST_BLOCKS = 4096
+_NOTHING = bytes(PAGE_BYTES)
 MOST_ENDS = 16
 """So many guards behind blocks stay from call to call: to set one costs as much as a short op."""
 
@@ -79,6 +81,7 @@ class _Known:
         self._generation = b""
         self.ends: dict[int, Guard] = {}  # behind blocks, by address; the latest last
         self.written: set[tuple[int, int]] = set()  # ranges without a page that nobody wrote
+        self._blocks: dict[int, BlockEntry | None] = {}  # by an address in them
 
     def look_at(self, ddr: Ddr) -> None:
         """Forget all when a block has come or gone."""
@@ -93,12 +96,21 @@ class _Known:
             guard.lift()
         self.ends.clear()
         self.written.clear()
+        self._blocks.clear()
 
-    def guard_end(self, start: int, end: int, on_touch: OnTouch) -> None:
+    def block_at(self, ddr: Ddr, phy_addr: int) -> BlockEntry | None:
+        """The live block that holds an address."""
+        if phy_addr not in self._blocks:
+            if len(self._blocks) >= MOST_BLOCKS:
+                self._blocks.clear()
+            self._blocks[phy_addr] = ddr.block_at(phy_addr)
+        return self._blocks[phy_addr]
+
+    def guard_end(self, start: int, end: int, block: BlockEntry) -> None:
         """Guard what lies behind a block."""
         guard = self.ends.pop(start, None)
         if guard is None:
-            guard = Guard(start, end, NO_ACCESS, on_touch)
+            guard = Guard(start, end, NO_ACCESS, partial(_touch_behind, block))
         elif not guard.is_armed:
             guard.apply()
         self.ends[start] = guard
@@ -134,7 +146,7 @@ class _Watcher:
             if not view.nbytes:
                 continue
             address = address_of(view)
-            block = self._ddr.block_at(self._physical(address))
+            block = known.block_at(self._ddr, self._physical(address))
             if block is not None:
                 self._guard_end(block)
                 if view is self._call.input:
@@ -220,12 +232,12 @@ class _Watcher:
         """Guard the page behind a block, and remember that nothing is written between."""
         if block.phy_addr in self._behind:
             return
-        if not self._rest_of(block).strip(b"\0"):
+        if self._first_behind(block) is None:
             self._behind[block.phy_addr] = block
         end = self._address_of(block.phy_addr + extent_of(block.phy_addr, block.size_bytes, self._ddr.layout.phy_end))
         first = self._address_of(block.end + -block.size_bytes % PAGE_BYTES)
         if first < end:
-            known.guard_end(first, end, partial(_touch_behind, block))
+            known.guard_end(first, end, block)
 
     def _add(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
         self._guards.append(Guard(start, end, access, on_touch))
@@ -250,17 +262,14 @@ class _Watcher:
         with opened(self._ddr.address + offset, self._ddr.address + end):
             return unwritten_pages(self._ddr.bytes[offset:end])
 
-    def _rest_of(self, block: BlockEntry) -> bytes:
-        """What lies between the end of a block and the end of its last page."""
-        offset, size_bytes = self._ddr.offset_of(block.end), -block.size_bytes % PAGE_BYTES
-        with opened(self._ddr.address + offset, self._ddr.address + offset + size_bytes):
-            return bytes(self._ddr.bytes[offset : offset + size_bytes])
-
     def _first_behind(self, block: BlockEntry) -> int | None:
-        """The first byte there that somebody wrote."""
-        raw = self._rest_of(block)
-        rest = raw.lstrip(b"\0")
-        return block.end + len(raw) - len(rest) if rest else None
+        """The first byte that somebody wrote between the end of a block and the end of its last page."""
+        size_bytes = -block.size_bytes % PAGE_BYTES
+        # By the file: whatever guards the page, it need not be opened.
+        raw = os.pread(self._ddr.fd, size_bytes, self._ddr.offset_of(block.end)) if size_bytes else b""
+        if raw == _NOTHING[:size_bytes]:
+            return None
+        return block.end + len(raw) - len(raw.lstrip(b"\0"))
 
     def _points_into_itself(self, block: BlockEntry) -> bool:
         import numpy as np
