@@ -93,6 +93,7 @@ def command(
 
     PROGRAM is a Python file or an executable file of your own; what follows it are its arguments. Its exit code is its
     own, or 1 when a mistake of it was found. With no board running it has a private one, with the image HBRT_IMAGE.
+    With --json what was found is the document, and the program's standard output goes to standard error.
     """
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
     if group is None or group == "help":
@@ -104,10 +105,8 @@ def command(
             code = _run_defects(names, timeout, as_json=as_json)
         ctx.exit(code)
     if group not in groups() and is_program(group):
-        _refuse_options(
-            ctx, (*_OF_SAMPLES, "timeout", "as_json"), "is for samples: a program of your own does not take it"
-        )
-        ctx.exit(run_program(group, names, board if was_named else None, mode))
+        _refuse_options(ctx, (*_OF_SAMPLES, "timeout"), "is for samples: a program of your own does not take it")
+        ctx.exit(run_program(group, names, board if was_named else None, mode, as_json=as_json))
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
     if "help" in names:

@@ -17,6 +17,7 @@ from hbrt import settings
 from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardRef
 from hbrt.cli.exits import Exit
+from hbrt.cli.tables import show_json
 
 _PASSED_ON = {signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2}
 
@@ -45,7 +46,9 @@ class RunCommand(click.Command):
         return super().parse_args(ctx, args)
 
 
-def run_program(program: str, arguments: tuple[str, ...], board: BoardRef | None, mode: str | None) -> int:
+def run_program(
+    program: str, arguments: tuple[str, ...], board: BoardRef | None, mode: str | None, *, as_json: bool = False
+) -> int:
     """Run the program; returns its exit code, or 1 when a mistake was found in one of its processes.
 
     A program that a signal ends has this process end by it, too.
@@ -55,6 +58,7 @@ def run_program(program: str, arguments: tuple[str, ...], board: BoardRef | None
         arguments: Its arguments.
         board: The board that it uses; None for the one that it chooses.
         mode: HB_DSP_RPC_MODE; None leaves it to the program's environment.
+        as_json: Whether standard output is one JSON document, of what was found.
 
     Raises:
         BadSettingError: a setting is wrong. click.UsageError: the file cannot be executed.
@@ -68,18 +72,33 @@ def run_program(program: str, arguments: tuple[str, ...], board: BoardRef | None
     command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
     with recorded() as findings:
         try:
-            code = _served([*command, *arguments])
+            code = _served([*command, *arguments], output=sys.stderr.fileno() if as_json else None)
         except OSError as error:
             raise click.UsageError(f"{program} cannot be executed: {error.strerror}.") from None
+    failed = bool(code) or has_failed(findings)  # which says it; a program that ends by itself has said it
+    if as_json:
+        show_json(
+            {
+                "program": program,
+                "exit_code": code,
+                "passed": not failed,
+                "findings": [found.as_dict() for found in findings],
+            }
+        )
     if code < 0:
+        sys.stdout.flush()
         _end_by(-code)
-    return code or (Exit.FAILED if has_failed(findings) else Exit.GOOD)
+    return code or (Exit.FAILED if failed else Exit.GOOD)
 
 
-def _served(command: list[str]) -> int:
+def _served(command: list[str], output: int | None) -> int:
     """Run a command in this process's stead: what is open is its own, and so are signals.
 
     A signal of the terminal reaches both processes by itself. One that a process sends to this one is passed on.
+
+    Args:
+        command: The command.
+        output: Descriptor of its standard output; None for this process's own.
 
     Returns:
         Its exit code, negative for a signal.
@@ -94,7 +113,7 @@ def _served(command: list[str]) -> int:
         signal.pthread_sigmask(signal.SIG_SETMASK, mine)
 
     try:
-        with subprocess.Popen(command, close_fds=False, preexec_fn=begin) as process:  # noqa: PLW1509 - no thread here
+        with subprocess.Popen(command, close_fds=False, preexec_fn=begin, stdout=output) as process:  # noqa: PLW1509 - no thread here
             while process.poll() is None:
                 came = signal.sigwaitinfo({*_PASSED_ON, signal.SIGCHLD})
                 if came.si_signo in _PASSED_ON and came.si_code <= 0:  # not by the kernel

@@ -143,3 +143,15 @@ def test_what_is_open_and_printed_is_the_programs(tmp_path: Path) -> None:
     os.close(write)
     assert (done.returncode, done.stdout, os.read(read, 10)) == (9, "typed\n", b"here")
     os.close(read)
+
+
+@pytest.mark.parametrize(("how", "code"), [("nothing", 0), ("leak", 1), ("fault", -signal.SIGSEGV)])
+def test_json_is_what_was_found(program: Path, tmp_path: Path, how: str, code: int) -> None:
+    program.write_text(f"print('mine', flush=True)\n{PROGRAM}")
+    done = run(*UNDER_RUN, "--json", program, how, HBRT_HOME=str(tmp_path))
+    document = json.loads(done.stdout)
+    kinds = {"nothing": [], "leak": ["leak"], "fault": ["use-after-free"]}[how]
+    assert (document["program"], document["exit_code"], document["passed"]) == (str(program), code, how == "nothing")
+    assert [found["kind"] for found in document["findings"]] == kinds
+    assert done.returncode == code
+    assert "mine\n" in done.stderr
