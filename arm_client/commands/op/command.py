@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from arm_client.commands.op.kinds import DTYPES, KINDS, MOST_HALO
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
@@ -43,17 +44,43 @@ def command() -> None:
     default=Path(),
     help="Where to write; default: here.",
 )
-@click.option("--c", "is_c", is_flag=True, help="Write the image in C.")
+@click.option(
+    "--kind",
+    type=click.Choice(KINDS),
+    default="elementwise",
+    show_default=True,
+    help="What a result depends on: its element, its row, its neighbours, or all elements.",
+)
+@click.option(
+    "--dtype",
+    type=click.Choice(DTYPES),
+    default="float32",
+    show_default=True,
+    help="Type of the elements.",
+)
+@click.option(
+    "--halo",
+    metavar="N",
+    type=click.IntRange(0, MOST_HALO),
+    default=1,
+    show_default=True,
+    help="Of an image: how many neighbours on each side a result depends on.",
+)
+@click.option("--numba", "way", flag_value="numba", help="Compute in loops that numba compiles.")
+@click.option("--c", "way", flag_value="c", help="Write the image in C.")
 @json_option
-def new(name: str, cmd: int, directory: Path, *, is_c: bool, as_json: bool) -> None:
+def new(
+    name: str, cmd: int, directory: Path, kind: str, dtype: str, halo: int, way: str | None, *, as_json: bool
+) -> None:
     """Write an image with the op NAME, an ARM program that calls it, and a test that compares it with numpy.
 
-    All run as written. The op computes y = a * x + b over float32: replace that with yours.
+    All run as written. By default the op computes y = a * x + b over float32, with numpy: replace that with yours.
     """
     from arm_client.commands.op.new import NewOp, OpError, write_op
 
+    op = NewOp(name, cmd, way or "numpy", kind, dtype, halo)
     try:
-        files = write_op(NewOp(name, cmd, is_c), directory)
+        files = write_op(op, directory)
     except OpError as error:
         raise click.UsageError(str(error)) from None
     if as_json:
@@ -62,7 +89,8 @@ def new(name: str, cmd: int, directory: Path, *, is_c: bool, as_json: bool) -> N
         show_json({"op": name, "cmd": cmd, "command": f"{cmd:#x}", "files": [str(file) for file in files]})
         return
     param, image, call, test, *header = (file.name for file in files)
-    build = f"  hbrt cc --dsp {image}\n" if is_c else ""
+    is_c = op.way == "c"
+    build = f"  hbrt cc --dsp -O3 {image}\n" if is_c else ""
     param = " and ".join([*header, param])
     served = f"{name}_image.so" if is_c else image
     where = f" in {directory}" if directory != Path() else ""
@@ -74,6 +102,7 @@ Run them there:
 {build}  hbrt start --image {served}
   python {call}
   pytest {test}
+  {op.check_line}
   hbrt stop"""
     )
 

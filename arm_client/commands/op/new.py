@@ -6,12 +6,11 @@ import ast
 import keyword
 import re
 from pathlib import Path
-from string import Template
 from typing import NamedTuple
 
+from arm_client.commands.op.kinds import ARRAYS, TEMPLATE, rendered, words_of
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
 
-TEMPLATE = Path(__file__).resolve().parent / "template"
 C_KEYWORDS = frozenset({
     "auto", "bool", "case", "char", "const", "default", "do", "double", "enum", "extern", "false", "float", "goto",
     "inline", "int", "long", "register", "restrict", "short", "signed", "sizeof", "static", "struct", "switch", "true",
@@ -25,34 +24,48 @@ class OpError(ValueError):
 
 
 class NewOp(NamedTuple):
-    """An op to write."""
+    """An op to write.
+
+    Attributes:
+        name: Of the op, and in the names of its files.
+        cmd: Its command number.
+        way: What the image is written in, of WAYS; the program and the test are Python either way.
+        kind: What it computes, of KINDS.
+        dtype: Of its elements, of DTYPES.
+        halo: Rows and columns of neighbours that an element of an image needs on each side.
+    """
 
     name: str
     cmd: int
-    is_c: bool = False  # whether the image is C; the program and the test are Python either way
+    way: str = "numpy"
+    kind: str = "elementwise"
+    dtype: str = "float32"
+    halo: int = 1
 
     @property
     def files(self) -> dict[str, str]:
         """Names of the files, and the template of each."""
-        suffix = "c" if self.is_c else "py"
+        suffix = "c" if self.way == "c" else "py"
         return {
             f"{self.name}_param.py": "param.py.in",
             f"{self.name}_image.{suffix}": f"image.{suffix}.in",
             f"call_{self.name}.py": "call.py.in",
             f"test_{self.name}.py": "test.py.in",
-            **({f"{self.name}_param.h": "param.h.in"} if self.is_c else {}),
+            **({f"{self.name}_param.h": "param.h.in"} if self.way == "c" else {}),
         }
 
     def render(self, template: str) -> str:
         """Text of a file."""
-        words = {
-            "name": self.name,
-            "NAME": self.name.upper(),
-            "Param": "".join(part.capitalize() for part in self.name.split("_")) + "Param",
-            "cmd": f"{self.cmd:#x}",
-            "image": f"{self.name}_image.{'so' if self.is_c else 'py'}",
-        }
-        return Template((TEMPLATE / template).read_text(encoding="utf-8")).substitute(words)
+        return rendered(TEMPLATE / template, words_of(self))
+
+    @property
+    def check_line(self) -> str:
+        """The command that compares it with its reference."""
+        check = (
+            f"hbrt op check {self.cmd:#x} --against call_{self.name}.py:expected --params call_{self.name}.py:params"
+        )
+        dtype = "" if self.dtype == "float32" else f" --dtype {self.dtype}"
+        return check + dtype + (" --shape 1-300x1-640" if self.kind in ARRAYS else "")
 
 
 def check_op(op: NewOp) -> None:
@@ -69,7 +82,9 @@ def check_op(op: NewOp) -> None:
         )
     if name.startswith("test"):
         raise OpError(f"{name!r} cannot name an op: pytest takes functions whose names begin with 'test' for tests.")
-    if name in _names_used() or (op.is_c and name in C_KEYWORDS | _names_used_in_c()):
+    if op.halo != 1 and op.kind != "image":
+        raise OpError(f"--halo is for --kind image; elements of --kind {op.kind} need no neighbours.")
+    if name in _names_used(op):
         raise OpError(f"{name!r} is a name that the written programs use themselves; choose another one.")
     last = HB_DSP_RPC_CMD_BUTT - 1
     if FIRST_CUSTOM <= cmd <= last:
@@ -85,24 +100,23 @@ def check_op(op: NewOp) -> None:
     raise OpError(f"Command {cmd:#x} {whose}; an op of your own takes {FIRST_CUSTOM:#x} to {last:#x}.")
 
 
-def _names_used() -> set[str]:
-    """Every name in the templates but the op's own."""
-    sample = NewOp("q", FIRST_CUSTOM)
+def _names_used(op: NewOp) -> set[str]:
+    """Every name in the files of an op but its own, and for C the keywords."""
+    sample = op._replace(name="q")
     names: set[str] = set()
     for template in sample.files.values():
-        for node in ast.walk(ast.parse(sample.render(template))):
+        text = sample.render(template)
+        if ".c" in template or ".h" in template:
+            code = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+            names |= C_KEYWORDS | set(re.findall(r"\b[A-Za-z_]\w*", code))
+            continue
+        for node in ast.walk(ast.parse(text)):
             match node:
                 case ast.Name(id=name) | ast.arg(arg=name) | ast.FunctionDef(name=name) | ast.ClassDef(name=name):
                     names.add(name)
                 case ast.alias(name=name, asname=asname):
                     names.add(asname or name.partition(".")[0])
     return names - {"q"}
-
-
-def _names_used_in_c() -> set[str]:
-    """Every name in the image in C but the op's own."""
-    code = re.sub(r"/\*.*?\*/", "", NewOp("q", FIRST_CUSTOM, is_c=True).render("image.c.in"), flags=re.DOTALL)
-    return set(re.findall(r"\b[A-Za-z_]\w*", code)) - {"q"}
 
 
 def write_op(op: NewOp, directory: Path) -> list[Path]:
