@@ -10,9 +10,12 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from dsp_server.hardware.tcm import BANK_RAW_BYTES
+
 MAGIC: Final = b"\x7fELF"
 _HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _PROGRAM = struct.Struct("<IIQQQQQQ")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
 _ENTRY = struct.Struct("<QQ")
 _CLASS_64, _LITTLE_ENDIAN = 2, 1
 _RELOCATABLE, _EXECUTABLE, _SHARED, _CORE = 1, 2, 3, 4
@@ -22,6 +25,7 @@ _MACHINES: Final = {
     3: "32-bit x86", 8: "MIPS", 21: "64-bit PowerPC", 22: "S/390", 40: "32-bit ARM", 62: "x86_64", 94: "Xtensa",
     183: "aarch64", 243: "riscv64", 258: "loongarch64",
 }  # fmt: skip
+_TCM: Final = {b".dram0.data": 0, b".dram1.data": 1}
 _BUILD = "Build it with 'hbrt cc --dsp -o {name} FILE...'."
 
 
@@ -65,6 +69,12 @@ def check(raw: bytes, name: str) -> None:
     end = max((offset + size for _, _, offset, _, _, size, *_ in segments), default=0)
     if not segments or end > len(raw):
         raise NotLoadableError(f"is cut off: it has {len(raw)} bytes, and its parts need {end}. Build it again.")
+    for section, size in _sections(raw):
+        if (bank := _TCM.get(section)) is not None and size > BANK_RAW_BYTES:
+            raise NotLoadableError(
+                f"puts {size} bytes into {section.decode()}, and TCM bank {bank} has {BANK_RAW_BYTES}: declare smaller "
+                "pools (HB_DSP_DRAM0_POOL_SIZE), or fewer other variables with _HB_LOCAL_DRAM0_ or _HB_LOCAL_DRAM1_."
+            )
 
 
 def needed(raw: bytes) -> list[str]:
@@ -81,6 +91,18 @@ def needed(raw: bytes) -> list[str]:
         return [raw[at : raw.index(b"\0", at)].decode() for at in offsets]
     except (StopIteration, ValueError, struct.error):
         return []
+
+
+def _sections(raw: bytes) -> Iterator[tuple[bytes, int]]:
+    """Names and sizes of the sections; none for a file that was stripped of their table."""
+    header = _HEADER.unpack_from(raw)
+    at, size, count, names = header[6], header[11], header[12], header[13]
+    if not at or size < _SECTION.size or names >= count or at + count * size > len(raw):
+        return
+    rows = [_SECTION.unpack_from(raw, at + index * size) for index in range(count)]
+    texts = raw[rows[names][4] : rows[names][4] + rows[names][5]]
+    for row in rows:
+        yield texts[row[0] :].partition(b"\0")[0], row[5]
 
 
 def _segments(raw: bytes) -> Iterator[tuple[int, ...]]:

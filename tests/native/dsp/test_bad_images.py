@@ -80,6 +80,17 @@ def test_file_that_no_core_can_load_is_named_with_the_reason(build: Build, tmp_p
     assert text in str(refused.value)
 
 
+@pytest.mark.parametrize("bank", [0, 1])
+def test_image_with_more_in_a_bank_than_it_has_is_refused(build: Build, bank: int) -> None:
+    pools = (
+        "uint8_t HB_ALIGN64 pool[HB_DSP_DRAM0_POOL_SIZE] _HB_LOCAL_DRAM{bank}_, more[{more}] _HB_LOCAL_DRAM{bank}_;\n"
+    )
+    head, left = '#include "hb_dsp.h"\n#include "hb_dsp_tm.h"\n', (128 - 103) * 1024
+    read_image(build(head + pools.format(bank=bank, more=left) + EMPTY))
+    with pytest.raises(ImageError, match=rf"puts \d+ bytes into \.dram{bank}\.data, and TCM bank {bank} has 131072"):
+        read_image(build(head + pools.format(bank=bank, more=left + 64) + EMPTY))
+
+
 def test_shared_library_is_read_whole(build: Build) -> None:
     path = build(EMPTY)
     assert read_image(path) == path.read_bytes()
