@@ -7,11 +7,12 @@ import os
 from pathlib import Path
 
 from dsp_server import runtime
-from dsp_server.c_images import sanitizers, symbolize
+from dsp_server.c_images import sanitizers
 from dsp_server.c_images.runtime_calls import Runtime
 from dsp_server.errors import ImageError
 from dsp_server.hardware.tcm import TcmError
 from dsp_server.registry import RegistrationError
+from hbrt.native import symbolizer
 
 _runtime: list[Runtime] = []  # one a process: the library has one table
 
@@ -33,7 +34,7 @@ def run_image(snapshot: str, origin: str) -> None:
         )
     if runtime.context.trace_fd >= 0:
         sanitizers.report_to(runtime.context.trace_fd, libraries)
-        _runtime[0].watch(symbolize.command(), is_sanitized=bool(sanitizers.first(libraries)))
+        _runtime[0].watch(symbolizer.command(), is_sanitized=bool(sanitizers.first(libraries)))
     try:
         image = ctypes.CDLL(snapshot, mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:

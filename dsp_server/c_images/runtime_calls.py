@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from dsp_server import runtime
 from dsp_server.c_images.memory import memory_at
-from dsp_server.c_images.symbolize import Line, lines_of
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.buffers import address_of
 from dsp_server.hardware.cycles import IDMA_POLL_CYCLES
@@ -24,6 +23,7 @@ from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.hardware.transfers import BadTransfer, QueueFull
 from hbrt.ddr.private_pages import bytes_at
 from hbrt.native.files import library
+from hbrt.native.symbolizer import Line, lines_of
 from hbrt.status import Status
 
 VERSION: Final = 3

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from arm_client.c_library import connect
-from arm_client.c_library.call_sites import CallSites, Symbolizer
+from arm_client.c_library.call_sites import CallSites
 from hbrt.native.files import library
+from hbrt.native.symbolizer import Symbolizer
 
 
 def test_a_library_of_another_version_is_refused() -> None:

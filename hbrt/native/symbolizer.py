@@ -1,0 +1,161 @@
+"""Lines of addresses in C code, by llvm-symbolizer or addr2line. Also a program of its own, which imports no hbrt.
+
+Without either, or without debugging information (``-g``), an address stays one.
+
+As a program, which a crashing core starts: ``symbolizer.py HEADLINE [FILE OFFSET]...`` prints the headline and frames.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from itertools import groupby
+from pathlib import Path
+
+MOST_SHOWN = 24
+SECONDS = 20.0
+_LLVM, _BINUTILS = "llvm-symbolizer", "addr2line"  # binutils' names a wrong file for functions of headers, to 2.40
+_ANSWER_S = 5.0  # of a large program's information on a busy machine; afterwards its places stay addresses
+_MOST_BYTES = 1 << 16
+_SYSTEM = ("/lib", "/usr/lib")
+_RUNTIME = "libhbrt_dsp.so"
+Address = tuple[str, str]
+"""A file of machine code, and an offset in it, as text with 0x."""
+Line = tuple[str, int, str]
+"""A file of source code, a line, a function; line 0 when there is no debug information."""
+
+
+def _command(file: str, *, has_functions: bool) -> list[str]:
+    """The command that answers offsets in a file: a line for each, or with functions one for each inlined call, too."""
+    if program := shutil.which(_LLVM):
+        how = ["-a", "-f", "-i", "-C"] if has_functions else ["--functions=none", "--no-inlines"]
+        return [program, "--output-style=GNU", "--obj", file, *how]
+    if program := shutil.which(_BINUTILS):
+        return [program, "-e", file, *(["-afiC"] if has_functions else [])]
+    return []
+
+
+def _environment() -> dict[str, str]:
+    """This process's, without a sanitizer's library or a user's, which would be loaded into the symbolizer too."""
+    return {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+
+
+def _place(text: str) -> tuple[str, int] | None:
+    """File and line of ``file:12 (discriminator 1)``; None for an unknown one."""
+    file, _, line = text.partition(" (")[0].rpartition(":")
+    return (os.path.normpath(file), int(line)) if line.isdigit() and int(line) and file != "??" else None
+
+
+def lines_of(addresses: Sequence[Address]) -> list[Line]:
+    """Source lines of addresses, the innermost first; a call that was inlined is a line of its own."""
+    found: list[Line] = []
+    for file, group in groupby(addresses, key=lambda one: one[0]):
+        offsets = [offset for _, offset in group]
+        found += _ask(file, offsets) or [(file, 0, offset) for offset in offsets]
+    return found
+
+
+def _ask(file: str, offsets: Sequence[str]) -> list[Line]:
+    try:
+        command = [*_command(file, has_functions=True), *offsets]
+        asked = subprocess.run(
+            command, capture_output=True, text=True, timeout=SECONDS, check=False, env=_environment()
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    found, address, function = [], "", ""
+    for text in asked.stdout.splitlines():
+        if text.startswith("0x") and not function:
+            address = text
+        elif not function:
+            function = text
+        else:
+            place = _place(text)
+            name = function if function != "??" else address
+            found.append((*place, name) if place else (file, 0, name))
+            function = ""
+    return found
+
+
+class Symbolizer:
+    """A symbolizer for one program or library, which reads its information once and answers many offsets."""
+
+    def __init__(self, path: str) -> None:
+        self._socket: socket.socket | None = None
+        command = _command(path, has_functions=False)
+        if not command:
+            return
+        ours, theirs = socket.socketpair()  # not pipes: one whose reader has died sends no signal
+        try:
+            self._process = subprocess.Popen(
+                command,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                start_new_session=True,  # Ctrl-C is the program's
+            )
+        except OSError:
+            ours.close()
+        else:
+            ours.settimeout(_ANSWER_S)
+            self._socket = ours
+        theirs.close()
+
+    def line_of(self, offset: str) -> str:
+        """``file:12``; empty when it is not known."""
+        if self._socket is None:
+            return ""
+        try:
+            self._socket.send(f"{offset}\n".encode(), socket.MSG_NOSIGNAL)
+            answer = b""
+            while not answer.endswith(b"\n") and (piece := self._socket.recv(_MOST_BYTES)):
+                answer += piece
+        except OSError:
+            answer = b""
+        if not answer:  # it has ended
+            self._end()
+        place = _place(os.fsdecode(answer).partition("\n")[0])
+        return f"{place[0]}:{place[1]}" if place else ""
+
+    def abandon_in_child(self) -> None:
+        """It is the parent's, which goes on with it."""
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            self._process.returncode = 0  # no child of this process
+
+    def _end(self) -> None:
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None
+            self._process.kill()
+            self._process.wait()
+
+
+def shown(headline: str, addresses: Sequence[Address]) -> str:
+    """A headline and frames below it, as faulthandler writes them; frames of the system's libraries are left out."""
+    inside = [one for one in addresses if not one[0].startswith(_SYSTEM) and Path(one[0]).name != _RUNTIME]
+    lines = lines_of(inside or addresses)
+    text = []
+    for frame, again in groupby(f'  File "{file}", line {line} in {function}' for file, line, function in lines):
+        text.append(frame)
+        if (count := sum(1 for _ in again)) > 1:
+            text.append(f"  (so {count} times)")
+    if len(text) > MOST_SHOWN:
+        text[MOST_SHOWN:] = [f"  and {len(text) - MOST_SHOWN} lines more"]
+    return "\n".join([headline.rstrip("\n"), *text, ""])
+
+
+def command() -> list[str]:
+    """The command of this file as a program."""
+    return [sys.executable, "-I", "-S", str(Path(__file__).resolve())]
+
+
+if __name__ == "__main__":
+    _, _headline, *_places = sys.argv
+    sys.stdout.write(shown(_headline, list(zip(_places[::2], _places[1::2], strict=True))))
