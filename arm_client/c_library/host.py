@@ -27,7 +27,7 @@ from hbrt.ddr.faults import instruction
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
-VERSION = 3
+VERSION = 4
 _EXPECTED = frozenset({0, int(Status.HB_DSP_TIMEOUT), int(Status.HB_DNN_TIMEOUT)})
 
 
@@ -58,6 +58,7 @@ class _Host(ctypes.Structure):
         ("watch_releases", ctypes.CFUNCTYPE(None)),
         ("wait_at", ctypes.CFUNCTYPE(ctypes.c_char_p, ctypes.c_int32, ctypes.POINTER(ctypes.c_uint64))),
         ("left", ctypes.CFUNCTYPE(ctypes.c_int32)),
+        ("answer", ctypes.PYFUNCTYPE(None, ctypes.c_int64)),
     )
 
 
@@ -148,7 +149,9 @@ def _find(host: _Host, at: int) -> None:
             call = _lending(host, call)
         if name == "hbDSPWaitTaskDone":
             call = _going_on(host, call)
-        serve = _text_function(name, call) if result is ctypes.c_void_p else _status_function(host, name, call, kinds)
+        serve = (
+            _text_function(host, name, call) if result is ctypes.c_void_p else _status_function(host, name, call, kinds)
+        )
         made = ctypes.CFUNCTYPE(result, *kinds)(serve)
         _kept.append(made)
         entry.function = ctypes.cast(made, ctypes.c_void_p).value
@@ -199,20 +202,26 @@ def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
-    """A C name as C calls it: pointers as what Python's call takes, NULL as None, nothing raised."""
+    """A C name as C calls it: pointers as what Python's call takes, NULL as None, nothing raised.
+
+    It hands the status over by ``answer``: ctypes gives any value when a signal's handler raises as it begins.
+    """
     converts = [_conversion(kind) for kind in kinds]
+    answer = host.answer
 
     def serve(*given: Any) -> int:
         try:
             status = int(call(*[convert(one) for convert, one in zip(converts, given, strict=True)]))
         except KeyboardInterrupt:  # of a Python program that this library is loaded in: it gets it when C is left
             host.is_interrupted = 1
-            return int(Status.HB_SYS_NOT_RUNNING)
-        except BaseException:  # noqa: BLE001 - ctypes would answer 0
+            status = int(Status.HB_SYS_NOT_RUNNING)
+        except BaseException:  # noqa: BLE001 - nobody else would say it
             _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
-            return int(Status.HB_SYS_NOT_RUNNING)
-        if status not in _EXPECTED:
-            _tell(name, status)
+            status = int(Status.HB_SYS_NOT_RUNNING)
+        else:
+            if status not in _EXPECTED:
+                _tell(name, status)
+        answer(status)
         return status
 
     return serve
@@ -226,8 +235,9 @@ def _conversion(kind: Any) -> Callable[[Any], Any]:
     return lambda given: given
 
 
-def _text_function(name: str, call: Callable[..., str]) -> Callable[..., int | None]:
+def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable[..., int | None]:
     """A C name that gives text: one that stays, or the last of its thread."""
+    answer = host.answer
 
     def serve(*given: Any) -> int | None:
         try:
@@ -236,10 +246,12 @@ def _text_function(name: str, call: Callable[..., str]) -> Callable[..., int | N
                 _last.text = kept = ctypes.c_char_p(text.encode("utf-8", "replace"))
             else:
                 kept = _texts.setdefault(text, ctypes.c_char_p(text.encode("utf-8", "replace")))
-            return ctypes.cast(kept, ctypes.c_void_p).value
+            address = ctypes.cast(kept, ctypes.c_void_p).value or 0
+            answer(address)
         except BaseException:  # noqa: BLE001 - as above
             _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
             return None
+        return address
 
     return serve
 

@@ -26,9 +26,9 @@
   result(*function) parameters =                                                                                      \
       (result(*) parameters)hbrt_enter(&call, NUMBER_##name, __builtin_return_address(0));                            \
   if (!function) return refusal;                                                                                      \
-  result answer = function arguments;                                                                                 \
+  function arguments;                                                                                                 \
   hbrt_leave(&call);                                                                                                  \
-  return answer;
+  return call.has_answer ? (result)(intptr_t)call.answer : refusal;
 #define FAST_hbDSPRpc hbrt_fast_rpc
 #define FAST_hbDSPWaitTaskDone(task, timeout) hbrt_fast_wait(task, timeout, __builtin_return_address(0))
 #define FAST_hbDSPReleaseTask hbrt_fast_release

@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define LAYOUT_VERSION 3U
+#define LAYOUT_VERSION 4U
 enum { MOST_WAITS = 256 }; /* threads that wait at once; one more is not seen */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
@@ -42,6 +42,7 @@ static struct {
   void (*watch_releases)(void);  /* for Python */
   const char *(*wait_at)(int32_t, uint64_t *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
   int32_t (*left)(void);         /* for Python: hbrt_left */
+  void (*answer)(int64_t);       /* for Python: the answer to the call of this thread, a status or an address of text */
 } host = {.version = LAYOUT_VERSION};
 
 /** Threads that wait: where the program called, NULL for a free place, and for which task. */
@@ -129,6 +130,14 @@ static const char *place_before(char *behind) {
 static const char *site(uint64_t instruction) {
   if (call_site || !instruction) return place_before(call_site);
   return place_before(program_at((void *)(uintptr_t)instruction));
+}
+
+static __thread struct hbrt_call *current;
+
+static void answer(int64_t value) {
+  if (!current) return;
+  current->answer = value;
+  current->has_answer = true;
 }
 
 static const char *wait_at(int32_t at, uint64_t *task) {
@@ -392,6 +401,7 @@ static bool start(void) {
   host.lent = &hbrt_lent;
   host.watch_releases = hbrt_watch_releases;
   host.left = hbrt_left;
+  host.answer = answer;
   hbrt_in_python = !look_up(RTLD_DEFAULT) && python.is_initialized();
   return hbrt_in_python ? connect() && pthread_atfork(NULL, NULL, forget_lent) == 0 : start_here();
 }
@@ -425,6 +435,7 @@ static void unblock_pipe(void) {
 
 void hbrt_leave(const struct hbrt_call *call) {
   call_site = call->site;
+  current = call->outer;
   hbrt_wait_ends(call->wait);
   if (atomic_load(&host.is_interrupted) && atomic_exchange(&host.is_interrupted, 0)) python.set_interrupt();
   if (call->is_pipe_blocked) {
@@ -437,6 +448,9 @@ void hbrt_leave(const struct hbrt_call *call) {
 hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *from) {
   call->site = call_site;
   call_site = from;
+  call->outer = current;
+  call->has_answer = false;
+  current = call;
   call->is_pipe_blocked = false;
   call->wait = strstr(hbrt_entries[entry].name, "WaitTaskDone") ? hbrt_wait_begins(from, 0) : -1;
   if (!atomic_load(&state)) {

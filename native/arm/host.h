@@ -19,6 +19,9 @@ struct hbrt_entry {
 /** What a call changes in its thread, to be put back. */
 struct hbrt_call {
   void *site; /* of the call that this one is made in, such as from a callback */
+  struct hbrt_call *outer; /* that one */
+  int64_t answer;          /* what Python answered; ctypes gives no value when a signal's handler raises at its beginning */
+  bool has_answer;
   bool is_pipe_blocked;
   int32_t wait; /* of hbrt_wait_begins; -1 for a call that does not wait */
 };

@@ -1,5 +1,6 @@
 """Programs in C and C++ on private boards: what they print, what is said of their mistakes, how they end."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from hbrt.native.files import library
+from hbrt.status import Status
 from tests.conftest import Shell
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
@@ -80,6 +82,43 @@ def test_memory_of_other_libraries_is_memory_of_the_board(compiled: Compile, run
     expected = [softmax(0, 0, 0, 0), softmax(0, 1, 2, 3), softmax(0, 2, 4, 6)]
     assert np.allclose(rows_of(answer.stdout), expected, atol=6e-4)
     assert "leak" not in answer.stderr
+
+
+SIGNALLED = """
+import ctypes, signal, sys
+from arm_client.client import private_board
+from hbrt.types import hbSysMem
+
+class Raised(Exception):
+    pass
+
+def handler(*_):
+    raise Raised
+
+signal.signal(signal.SIGUSR1, handler)
+library = ctypes.CDLL(sys.argv[1])
+library.text_after_signal.restype = ctypes.c_char_p
+with private_board():
+    mem = hbSysMem()
+    assert library.alloc_after_signal(0, ctypes.byref(mem), 16) == 0  # no signal
+    print(library.alloc_after_signal(signal.SIGUSR1, ctypes.byref(mem), 16))
+    print(library.text_after_signal(signal.SIGUSR1))
+    print(library.alloc_after_signal(0, ctypes.byref(mem), 16))
+"""
+
+
+def test_a_call_that_a_signal_kept_from_beginning_is_no_success(compiled: Compile, board_home: Path) -> None:
+    library = compiled("signalled.c", "-shared", "-fPIC")
+    answer = subprocess.run(
+        [sys.executable, "-c", SIGNALLED, str(library)],
+        env={**os.environ, "HBRT_HOME": str(board_home)},
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+    )
+    assert answer.stdout == f"{int(Status.HB_SYS_NOT_RUNNING)}\nb''\n0\n", answer.stderr
+    assert answer.stderr.count("Raised") >= 1
 
 
 def test_a_limit_holds_and_is_said_as_it_was_given(compiled: Compile, run: Run) -> None:
