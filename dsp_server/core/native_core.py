@@ -70,6 +70,7 @@ class NativeCore(Core):
         self._adopted_cycles = 0  # the counter when the op in C that runs was adopted
         lib.hbrt_core_age(self._core, self._aging_ns)
         lib.hbrt_core_polls(self._core, self._spinner.budget_ns)
+        ddr.imports.on_change = lambda is_any: lib.hbrt_core_imports(self._core, is_any)
         for registration in self._context.registry.listing():
             self._offer(registration)
         self._context.registry.on_put = self._offer

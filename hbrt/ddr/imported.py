@@ -53,6 +53,7 @@ class ImportedPages:
 
     def __init__(self, fd: int, address: int) -> None:
         self.holder = 0  # id of the daemon's process
+        self.on_change: Callable[[bool], None] = lambda _: None  # told whether any is shown
         self._fd = fd
         self._address = address
         self._lock = threading.RLock()
@@ -86,6 +87,7 @@ class ImportedPages:
                 finally:
                     os.close(fd)
                 self._shown[start] = end, word
+                self.on_change(True)
 
     def hide(self, start: int) -> None:
         """Have the range that begins there show the DDR file again; nothing happens when it does."""
@@ -93,6 +95,7 @@ class ImportedPages:
             end, _ = self._shown.pop(start, (start, 0))
             if end > start:
                 map_shared(self._address + start, end - start, self._fd, start)
+                self.on_change(bool(self._shown))
 
     def forget(self, start: int) -> None:
         """Note that something else has been mapped where that range begins."""

@@ -35,7 +35,7 @@ typedef struct {
 struct hbrt_core {
     hbrt_file file;
     uint32_t index;
-    int epoll_fd, control_fd, is_alone, owner_sleeps, has_polled;
+    int epoll_fd, control_fd, is_alone, owner_sleeps, has_polled, has_imports;
     hbrt_habit polling;
     hbrt_call *call;
     const uint8_t *is_core;
@@ -356,7 +356,9 @@ uint64_t hbrt_core_cycles(hbrt_core *core) {
 
 static void *block(const hbrt_file *file, uint64_t phy) { return phy ? file->map + (phy - file->at.ddr_base) : NULL; }
 
-/* Whether a claimed slot is for this side: its op is in C and not checked, and may use its blocks. */
+void hbrt_core_imports(hbrt_core *core, int has_imports) { core->has_imports = has_imports; }
+
+/* Whether a claimed slot is for this side: its op is in C and not checked, and may use its blocks, which the file holds. */
 static int is_for_c(hbrt_core *core, int slot, void **input, void **output) {
     const hbrt_file *file = &core->file;
     const hbrt_slot_record *record = hbrt_record(file, (uint32_t)slot);
@@ -364,9 +366,9 @@ static int is_for_c(hbrt_core *core, int slot, void **input, void **output) {
     uint32_t cmd = HBRT_GET(record->cmd), client = HBRT_GET(record->client);
     uint64_t input_phy = HBRT_GET(record->input_phy), output_phy = HBRT_GET(record->output_phy);
     if (cmd >= COMMANDS || core->ops[cmd].code == NULL || client == 0 || client >= HBRT_CLIENTS ||
-        hbrt_load(&hbrt_client_at(file, client)->checks) ||
-        !hbrt_is_usable(file, client, input_phy, HBRT_GET(record->input_bytes)) ||
-        !hbrt_is_usable(file, client, output_phy, HBRT_GET(record->output_bytes)))
+        hbrt_load(&hbrt_client_at(file, client)->checks) || core->has_imports ||
+        hbrt_is_usable(file, client, input_phy, HBRT_GET(record->input_bytes)) != 1 ||
+        hbrt_is_usable(file, client, output_phy, HBRT_GET(record->output_bytes)) != 1)
         return 0;
     *input = block(file, input_phy);
     *output = block(file, output_phy);

@@ -112,7 +112,9 @@ static inline uint8_t *hbrt_announced(const hbrt_file *file, uint32_t core) {
 
 static inline int hbrt_may_run(uint32_t core, uint32_t mask) { return mask == 0 || (mask >> core & 1u); }
 
-/* Whether a range lies in one live block that a client may use; what is not so, the reference says why. */
+/* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
+ * file does not hold; what is not so, the reference says why. */
+enum { HBRT_IMPORTED = 2 };
 static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
     const hbrt_header *at = &file->at;
     if (phy == 0 && bytes == 0) return 1;
@@ -128,9 +130,10 @@ static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_
     if (phy < record->phy_addr || phy - record->phy_addr > record->size_bytes ||
         bytes > record->size_bytes - (phy - record->phy_addr))
         return 0;
-    if (record->owner == client) return 1;
+    int usable = record->imported ? HBRT_IMPORTED : 1;
+    if (record->owner == client) return usable;
     for (uint32_t n = 0; n < HBRT_MAX_SHARERS; n++)
-        if (record->sharers[n] == client) return 1;
+        if (record->sharers[n] == client) return usable;
     return 0;
 }
 

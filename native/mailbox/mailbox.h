@@ -129,6 +129,9 @@ int64_t hbrt_core_first_rank(hbrt_core *core);
 /* Owners that seemed awake when one of their tasks ended, since the last time: up to `most` of them. Of any thread. */
 uint32_t hbrt_core_unrung(hbrt_core *core, uint32_t *owners, uint32_t most);
 
+/* Whether memory of other libraries is mapped over parts of the file: then no op in C is run without its caller. */
+void hbrt_core_imports(hbrt_core *core, int has_imports);
+
 /* Poll by habit so long before each sleep, while the owner of the latest answer polls too; 0 for never. */
 void hbrt_core_polls(hbrt_core *core, int64_t budget_ns);
 

@@ -7,6 +7,7 @@ import gc
 import mmap
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -260,6 +261,47 @@ def test_nonsense_in_place_of_a_structure_or_a_number_is_refused(plain: Board, c
     for given in ((None, camera.fd, 0, 1), (hb.hbSysMem(), "x", 0, 1), (hb.hbSysMem(), camera.fd, None, 1)):
         assert hb.hbrt_register_fd(*given) == hb.HB_SYS_INVALID_ARGUMENT
     assert plain.status()["memory"]["blocks"] == 0
+
+
+IN_C = """
+#include "hb_dsp.h"
+static int plus_one(void *input, void *output, void *tm) {
+  for (int i = 0; i < 1000; i++) ((uint8_t *)output)[i] = ((uint8_t *)input)[i] + 1;
+  return 0;
+}
+int main() {
+  hb_dsp_env_init();
+  hb_dsp_init_global_tm(NULL, 0, NULL, 0);
+  hb_dsp_register_fn(0x1000, plus_one, 0);
+  hb_dsp_start();
+  return -1;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
+def test_ops_in_c_see_it_too_and_what_lies_there_next(tmp_path: Path) -> None:
+    source, made = tmp_path / "image.c", tmp_path / "image.so"
+    source.write_text(IN_C)
+    command = [sys.executable, "-m", "hbrt", "cc", "--dsp", str(source), "-o", str(made)]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    with private_board(made, cores=1, ddr_bytes=12 * PAGE_BYTES) as board:
+        output = board.empty(1000, np.uint8)
+        for turn in range(20):  # each address comes again and again
+            camera = Camera(PAGE_BYTES)
+            frame = board.from_fd(camera.fd, 1000)
+            camera.frame[:] = bytes([turn]) * PAGE_BYTES
+            board.call(ONE, frame, output)
+            assert set(np.array(output)) == {turn + 1}
+            board.call(ONE, output, frame)
+            assert camera.frame[:1000] == bytes([turn + 2]) * 1000
+            del frame
+            plain = board.from_array(np.full(1000, 7, np.uint8))
+            board.call(ONE, plain, output)
+            assert set(np.array(output)) == {8}
+            assert camera.frame[:1000] == bytes([turn + 2]) * 1000
+            del plain
+            camera.close()
 
 
 def test_a_file_that_is_cut_off_costs_its_task_alone(plain: Board, camera: Camera) -> None:
