@@ -17,7 +17,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from dsp_server import runtime
-from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, Guard, op_line, opened, whole_pages
+from dsp_server.detectors.page_faults import NO_ACCESS, READ_ONLY, Guard, is_guarded, op_line, opened, whole_pages
 from dsp_server.hardware.buffers import address_of
 from hbrt.ddr.fill import UNWRITTEN_PAGE
 from hbrt.ddr.layout import PAGE_BYTES, TABLES_GENERATION, extent_of
@@ -264,9 +264,15 @@ class _Watcher:
 
     def _first_behind(self, block: BlockEntry) -> int | None:
         """The first byte that somebody wrote between the end of a block and the end of its last page."""
-        size_bytes = -block.size_bytes % PAGE_BYTES
-        # By the file: whatever guards the page, it need not be opened.
-        raw = os.pread(self._ddr.fd, size_bytes, self._ddr.offset_of(block.end)) if size_bytes else b""
+        offset, size_bytes = self._ddr.offset_of(block.end), -block.size_bytes % PAGE_BYTES
+        if not size_bytes:
+            return None
+        start = self._ddr.address + offset
+        if is_guarded(start, start + size_bytes):
+            with opened(start, start + size_bytes):
+                raw = bytes(self._ddr.bytes[offset : offset + size_bytes])
+        else:
+            raw = bytes(self._ddr.bytes[offset : offset + size_bytes])
         if raw == _NOTHING[:size_bytes]:
             return None
         return block.end + len(raw) - len(raw.lstrip(b"\0"))

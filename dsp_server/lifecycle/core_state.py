@@ -96,13 +96,16 @@ class BoardCore:
         """What the op polls, and what that holds now; None for nothing that is known."""
         if not seen.flag_bytes:
             return None
-        phy_addr = seen.flag_offset - self._ddr.offset_of(0)
-        held = bytes(self._map[seen.flag_offset : seen.flag_offset + seen.flag_bytes])
+        start, size_bytes = seen.flag_offset, seen.flag_bytes
+        phy_addr = start - self._ddr.offset_of(0)
         block = self._ddr.block_at(phy_addr)
-        users = {block.owner, *self._ddr.sharers(phy_addr)} - {0} if block is not None else set()
-        value = held.hex() if seen.flag_bytes <= _LONGEST_VALUE else ""
-        where = (block.phy_addr, block.size_bytes) if block is not None else (0, 0)
-        return Flag(phy_addr, seen.flag_bytes, value, *where, tuple(sorted(users)))
+        if block is None:
+            return None  # it was freed meanwhile; or a stray write has come into the record
+        users = {block.owner, *self._ddr.sharers(phy_addr)} - {0}
+        # Memory of another library is not in this mapping.
+        is_shown = size_bytes <= _LONGEST_VALUE and not self._ddr.imported(phy_addr)
+        value = bytes(self._map[start : start + size_bytes]).hex() if is_shown else ""
+        return Flag(phy_addr, size_bytes, value, block.phy_addr, block.size_bytes, tuple(sorted(users)))
 
     @property
     def is_stopped(self) -> bool:

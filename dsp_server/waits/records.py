@@ -68,7 +68,7 @@ class Flag(NamedTuple):
         phy_addr: Of its first byte.
         size_bytes: How many bytes.
         value: These bytes as hexadecimal digits, in the order of the addresses; empty for many.
-        block: Physical address of the block that holds it, 0 for none.
+        block: Physical address of the block that holds it.
         block_bytes: Of the block.
         users: Ids of the programs that have the block.
     """

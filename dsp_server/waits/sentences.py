@@ -302,14 +302,14 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
 
 
 def _on_flag(index: Index, flag: Flag) -> str:
-    """The clause on what an op polls; who writes it is not known, only who could."""
+    """The clause on what an op polls; whether it waits for that, and who writes it, is not known, only who could."""
     value = f", which holds {_value(flag)}" if flag.value else ""
     users = [index.programs[one] for one in flag.users if one in index.programs]
     whose = " and ".join(f"program {one.id} (process {one.pid}, {one.name})" for one in users) or "no program any more"
-    block = f"; its block {flag.block:#x}+{flag.block_bytes:#x} belongs to {whose}" if flag.block else ""
+    block = f"; its block {flag.block:#x}+{flag.block_bytes:#x} belongs to {whose}"
     return (
-        f"its op polls {counted(flag.size_bytes, 'byte')} at {flag.phy_addr:#x}{value}: it goes on when somebody has "
-        f"written there{block}"
+        f"its loop reads {counted(flag.size_bytes, 'byte')} at {flag.phy_addr:#x}{value}, again and again: it may wait "
+        f"until somebody writes there{block}"
     )
 
 

@@ -276,7 +276,8 @@ def test_a_flag_that_an_op_polls_and_a_lock_that_a_program_waits_for(scene: Scen
         f"holds (with: {scene.line('in_line.py', 'with jobs:')})" in text
     )
     assert (
-        f"; its op polls 1 byte at {flag:#x}, which holds 0x0: it goes on when somebody has written there; its block "
+        f"; its loop reads 1 byte at {flag:#x}, which holds 0x0, again and again: it may wait until somebody writes "
+        f"there; its block "
         f"{flag - 1:#x}+0x8 belongs to program {number} (process {scene.pids['in_line.py']}, in_line.py)." in text
     )
     assert f"at {scene.line(IMAGE.name, 'while way == SPIN')} in halt" in text

@@ -18,8 +18,9 @@ from dsp_server.lifecycle.decide import ACTIVITY_REPLACING
 from dsp_server.lifecycle.life import CRASHED, OFFLINE, RUNNING, STATES, Core, Process
 from dsp_server.lifecycle.snapshots import Image
 from dsp_server.process.event_loop import Loop
-from hbrt.ddr.file import Ddr
-from hbrt.ddr.layout import ACTIVITY_OFFLINE, CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_STATE
+from dsp_server.waits.records import Flag
+from hbrt.ddr.file import Ddr, DdrTables
+from hbrt.ddr.layout import ACTIVITY_OFFLINE, CORE_ACTIVITY, CORE_EPOCH, CORE_PID, CORE_PROGRESS, CORE_STATE, PROGRESS
 from hbrt.protocol import control
 
 IMAGE = Image(Path("image.py"), Path("image-1.py"), 0.0)
@@ -197,3 +198,22 @@ def test_serving_process_is_asked_and_after_its_grace_killed(stage: Stage, monke
     assert events == ["go", "stop"]
     assert child.reap().startswith("was stopped, and killed when its task had not ended after 0 s")
     theirs.close()
+
+
+def test_what_an_op_polls_is_shown_as_it_is_now(stage: Stage) -> None:
+    ddr = stage.ddr
+    core = BoardCore(1, ddr, Core(IMAGE), {})
+    heap, record = ddr.layout.heap, ddr.layout.core(1) + CORE_PROGRESS
+    first = heap - ddr.offset_of(0)
+    DdrTables(ddr).add(1, first, 64, 4096, 7)
+    ddr.map[heap + 8] = 5
+
+    def flag(offset: int, size_bytes: int) -> Flag | None:
+        PROGRESS.pack_into(ddr.map, record, 1, 2, 3, 4, 0, 0, offset, size_bytes)
+        return core.flag(core.last_progress())
+
+    assert flag(heap + 8, 4) == Flag(first + 8, 4, "05000000", first, 64, (7,))
+    assert flag(heap + 8, 40) == Flag(first + 8, 40, "", first, 64, (7,))
+    assert [flag(*nonsense) for nonsense in ((0, 0), (0, 4), (heap + 8192, 4), ((1 << 64) - 1, (1 << 64) - 1))] == [
+        None
+    ] * 4
