@@ -69,6 +69,10 @@ def _local_tasks(*, is_inline: bool) -> Kind:
         from hbrt.attach.native_tasks import NativeTasks
 
         return NativeTasks
-    from arm_client.transport.relay_tasks import RelayTasks
+    if native()[0] is None:
+        from arm_client.transport.relay_tasks import RelayTasks
 
-    return RelayTasks
+        return RelayTasks
+    from arm_client.transport.native_relay_tasks import NativeRelayTasks
+
+    return NativeRelayTasks

@@ -38,9 +38,10 @@ LOST_SECONDS = 10.0
 BYE_LINGER_MS = 200
 _EMPTY, _SENT, _DONE = int(State.EMPTY), int(State.SENT), int(FIRST_END)
 _NOBLOCK = int(zmq.NOBLOCK)
-_REQUEST_BYTES = SUBMISSION.size
+REQUEST_BYTES = SUBMISSION.size
 _NAMES = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ")  # what a SUBMIT has before its REQUEST
-_TRIES = 2
+TRIES = 2
+TAKES_NO_MORE = "The relay takes no more messages of this process."
 
 
 class _Lost:
@@ -78,28 +79,35 @@ class RelayTasks(ForwardedTasks):
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
         mm, record = self.map, self.records + slot * SLOT_RECORD_BYTES
-        mm[record : record + _REQUEST_BYTES] = request
-        for _ in range(_TRIES):
+        mm[record : record + REQUEST_BYTES] = request
+        for _ in range(TRIES):
             with self.table:
                 channel = self._channel
                 if channel is not None:
                     self.handles[slot] = handle
                     mm[self.states + slot] = _SENT
                     try:
-                        channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
+                        self._send(channel, handle, request)
                     except zmq.ZMQError:
                         self.handles[slot] = 0
                     else:
                         return 0
             if channel is not None:
                 self.drop(slot)  # no message of it is under way, but its state was SENT
-                self._lose(channel, Status.HB_DSP_RELAY_LOST, "The relay takes no more messages of this process.")
+                self._lose(channel, Status.HB_DSP_RELAY_LOST, TAKES_NO_MORE)
                 break
             if refused := self._connect():  # it was lost while this thread came here
                 self.free.append(slot)
                 return refused
         else:
             self.free.append(slot)
+        return self._refuse_unreached()
+
+    @staticmethod
+    def _send(channel: RelayChannel, handle: int, request: bytes) -> None:
+        channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
+
+    def _refuse_unreached(self) -> int:
         return self.refuse(Status.HB_DSP_RELAY_LOST, f"The relay of board {self.link.paths.name} cannot be reached.")
 
     # -- the relay
@@ -195,8 +203,10 @@ class RelayTasks(ForwardedTasks):
             for slot, handle in enumerate(self.handles):
                 if handle and self.map[self.states + slot] < _DONE:
                     self._lost[handle] = end
-                    self.handles[slot] = 0
-                    slots.append(slot)
+                    if self._forget(slot, handle):
+                        slots.append(slot)
+                    else:  # it has ended, and was released meanwhile
+                        del self._lost[handle]
         eventfd_write(self.link.doorbell, 1)
         for slot in slots:
             if not self.link.fault:

@@ -132,6 +132,13 @@ static uint32_t slot_of(const hbrt_client *client, int64_t handle) {
 
 /* -- submit --------------------------------------------------------------------------------------------------------- */
 
+static int is_served(const hbrt_client *client, uint32_t mask) {
+    for (uint32_t core = 0; core < client->file.at.core_count; core++)
+        if (hbrt_may_run(core, mask) && hbrt_load(&hbrt_core_at(&client->file, core)->activity) != HBRT_CORE_OFFLINE)
+            return 1;
+    return 0;
+}
+
 /* Ring the core that a task which has just become READY needs; 0 when every core that may run it is offline. */
 static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
     uint32_t cores = client->file.at.core_count, wanted = 0, offline = 0;
@@ -184,9 +191,10 @@ static int release(hbrt_client *client, int64_t handle) {
     return 1;
 }
 
-static int64_t submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                      uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                      int is_checked) {
+/* A handle, whose task is HBRT_SENT; or why there is none. */
+static int64_t fill(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                    int is_checked) {
     hbrt_file *file = &client->file;
     if (cmd < 0 || cmd > 0xffff || priority < 0 || priority > HBRT_PREEMPT || core_mask < 0 ||
         core_mask >> file->at.core_count)
@@ -222,12 +230,20 @@ static int64_t submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_
     __atomic_store_n(&client->handles[slot], handle, __ATOMIC_RELEASE);
     newest.client = client;
     newest.handle = handle;
+    hbrt_store(file->states + slot, HBRT_SENT);
+    return (int64_t)handle;
+}
+
+/* Have the cores see a task that was filled in. */
+static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, int is_urgent) {
+    hbrt_file *file = &client->file;
+    uint32_t slot = slot_of(client, handle);
     hbrt_store(file->states + slot, HBRT_READY); /* the record is complete: pairs with the claim */
     for (uint32_t core = 0; core < file->at.core_count; core++)
-        if (hbrt_may_run(core, (uint32_t)core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
+        if (hbrt_may_run(core, core_mask)) hbrt_store(hbrt_announced(file, core) + slot, 1);
     hbrt_full_fence(); /* the task before the cores' activity: pairs with the fence of a core that goes to sleep */
-    if (ring_core(client, (uint32_t)core_mask, priority >= HBRT_URGENT) || !take_back(client, slot)) return (int64_t)handle;
-    release(client, (int64_t)handle);
+    if (ring_core(client, core_mask, is_urgent) || !take_back(client, slot)) return handle;
+    release(client, handle);
     return HBRT_UNSERVED;
 }
 
@@ -237,8 +253,27 @@ int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t 
     int64_t answer = HBRT_ASK;
     newest.client = NULL; /* an older task is not what a caller that is interrupted now would undo */
     if (enter(client))
-        answer = submit(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
-                        is_checked);
+        answer = fill(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
+                      is_checked);
+    if (answer > 0) answer = publish(client, answer, (uint32_t)core_mask, priority >= HBRT_URGENT);
+    leave(client);
+    return answer;
+}
+
+int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                     int is_checked) {
+    int64_t answer = HBRT_ASK;
+    newest.client = NULL;
+    if (enter(client)) {
+        answer = fill(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
+                      is_checked);
+        if (answer > 0 && !is_served(client, (uint32_t)core_mask)) {
+            hbrt_store(client->file.states + slot_of(client, answer), HBRT_CANCELLED); /* nobody else knows of it */
+            release(client, answer);
+            answer = HBRT_UNSERVED;
+        }
+    }
     leave(client);
     return answer;
 }

@@ -69,6 +69,11 @@ uint32_t hbrt_slot_count(hbrt_client *client);
 int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes, int is_checked);
 
+/* As hbrt_submit, but the task is left SENT: a relay is to have it queued. */
+int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                     int is_checked);
+
 /* Handle of this thread's newest task, if it asks for these and is live, else HBRT_ASK: for a caller that a signal's
  * handler has interrupted before it had the handle. */
 int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy);

@@ -1,0 +1,56 @@
+"""Tasks that a relay queues, with slots, waits and releases in C: as ``RelayTasks``."""
+
+from __future__ import annotations
+
+import zmq
+
+from arm_client.transport.relay_tasks import REQUEST_BYTES, TAKES_NO_MORE, TRIES, RelayTasks
+from hbrt.attach.native_tasks import NativeTasks
+from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.status import Status
+
+
+class NativeRelayTasks(RelayTasks, NativeTasks):
+    """As ``RelayTasks``."""
+
+    def _prepare(self, *, spins: bool) -> None:
+        super()._prepare(spins=spins)
+        self._c_submit = self._lib.hbrt_prepare
+
+    def submit(self, *given: int) -> int:
+        """As ``TaskSlots.submit``."""
+        try:
+            return self._submit(*given)
+        except BaseException:
+            # A signal's handler has raised: nobody will ever know this handle.
+            cmd, _, _, _, input_phy, _, output_phy, _ = given
+            self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
+            raise
+
+    def _submit(self, *given: int) -> int:
+        for _ in range(TRIES):
+            if self._channel is None and (refused := self._connect()):
+                return refused
+            with self.table:
+                channel = self._channel
+                if channel is None:  # it was lost while this thread came here
+                    continue
+                handle = super().submit(*given)
+                if handle < 0:
+                    return handle
+                slot = handle & SLOT_COUNT - 1
+                record = self.records + slot * SLOT_RECORD_BYTES
+                try:
+                    self._send(channel, handle, self.map[record : record + REQUEST_BYTES])
+                except zmq.ZMQError:
+                    self._forget(slot, handle)
+                else:
+                    return handle
+            self.drop(slot)  # no message of it is under way, but its state is SENT
+            self._lose(channel, Status.HB_DSP_RELAY_LOST, TAKES_NO_MORE)
+            break
+        return self._refuse_unreached()
+
+    def lend(self) -> int:
+        """As ``TaskSlots.lend``: no task passes by the relay."""
+        return 0
