@@ -227,7 +227,11 @@ class TileManager:
         for bank, pool in enumerate(self._banks):
             if (offset_bytes := pool.offset_of(address)) is not None:
                 return bank, offset_bytes
-        raise BadTile(f"A buffer of {_count(size_bytes)} that is not in TCM cannot be freed there.")
+        if size_bytes is None:
+            raise BadTile(
+                f"{f'{address:#x}' if address else 'NULL'} is not in TCM: free what xvAllocateBuffer returned."
+            )
+        raise BadTile(f"A buffer of {size_bytes} bytes that is not in TCM cannot be freed there.")
 
     def _why_not_live(self, bank: int, offset_bytes: int, size_bytes: int | None) -> str:
         what = f"{_count(size_bytes)} at 0x{TCM_BASES[bank] + offset_bytes:x} in TCM bank {bank}"

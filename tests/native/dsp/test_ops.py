@@ -206,3 +206,28 @@ def test_polls_in_vain_cost_in_c_what_they_cost_in_python(
         board.call(0x1000, block, output)
         start, in_first, then, in_second, end = (int(value) for value in output)
     assert [0, in_first, then - start, in_second, end - start] == expected
+
+
+FREES_NULL = """
+#include "hb_dsp.h"
+static int frees_null(void *input, void *output, void *tm) {
+  (void)input, (void)output;
+  xvFreeBuffer((xvTileManager *)tm, NULL);
+  return 5;
+}
+int main() {
+  hb_dsp_env_init();
+  hb_dsp_register_fn(0x1000, frees_null, 0);
+  hb_dsp_start();
+  return -1;
+}
+"""
+
+
+def test_a_free_of_null_is_named(build: Build, dsp_board_factory: Callable[..., Any]) -> None:
+    says = r"image\.c:5: NULL is not in TCM: free what xvAllocateBuffer returned\."
+    with (
+        dsp_board_factory(image=str(build(FREES_NULL, *WARNINGS)), cores=1) as board,
+        pytest.raises(HbrtError, match=says),
+    ):
+        board.call(0x1000)
