@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
+import sys
 from types import FrameType
 from typing import Any
 
@@ -24,10 +26,11 @@ class Flags:
         """
         while frame is not None and is_library(frame.f_code.co_filename):
             frame = frame.f_back
-        for read in read_in_loop(frame) if frame is not None else ():
-            offset, size = _place_of(read)
-            if size and self._base <= offset and offset + size <= self._base + self._bytes:
-                return offset - self._base, size
+        with contextlib.suppress(Exception):  # the heartbeat's thread calls this
+            for read in read_in_loop(frame) if frame is not None else ():
+                offset, size = _place_of(read)
+                if size and self._base <= offset and offset + size <= self._base + self._bytes:
+                    return offset - self._base, size
         return 0, 0
 
 
@@ -38,7 +41,8 @@ def _place_of(read: Read) -> tuple[int, int]:
         field: Any = getattr(type(whole), read.part, None)
         size = getattr(field, "size", 0)
         return (ctypes.addressof(whole) + field.offset, size) if 0 < size < 1 << 16 else (0, 0)  # no bit field
-    is_array = hasattr(type(whole), "__array_interface__")  # of numpy, which not every image loads
+    numpy = sys.modules.get("numpy")  # which not every image loads
+    is_array = numpy is not None and isinstance(whole, numpy.ndarray)
     if isinstance(read.part, str) or not (is_array or isinstance(whole, memoryview | ctypes.Array)):
         return 0, 0
     try:

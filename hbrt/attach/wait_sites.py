@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import threading
@@ -36,7 +37,9 @@ def waits() -> list[Wait]:
         main = frames.get(threading.main_thread().ident or 0)
         found = [Wait(-1, _stack_of(main))]
     found = sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
-    return found + [wait for frame in frames.values() if (wait := _wait_for_lock(frame, frames, of_threads))]
+    with contextlib.suppress(Exception):  # what looks into code of any kind must not end a wait of the program
+        found += [wait for frame in frames.values() if (wait := _wait_for_lock(frame, frames, of_threads))]
+    return found
 
 
 def _wait_for_lock(frame: FrameType, frames: dict[int, FrameType], waits: dict[int, Wait | None]) -> Wait | None:

@@ -1,7 +1,7 @@
 """What the code that a thread stands in uses: the lock that it acquires or holds, the places that its loop reads.
 
 It is told by the bytecode and by variables that are there; no code of the program is run. What cannot be told so, such
-as the result of a call, is left out.
+as the result of a call, is left out. Who uses this to diagnose must not fail by it, whatever the bytecode is.
 """
 
 from __future__ import annotations
@@ -121,8 +121,11 @@ def _written(names: Names, code: Code, at: int) -> Named | None:
     name = code[at].argval[-1] if isinstance(code[at].argval, tuple) else code[at].argval
     value = names.get(name, _NOTHING)
     for attribute in path:
-        # By the dictionary alone: a property would run code of the program.
-        value = getattr(value, "__dict__", {}).get(attribute, _NOTHING)
+        # By the dictionary alone: a property, or a __getattr__, would run code of the program.
+        try:
+            value = object.__getattribute__(value, "__dict__").get(attribute, _NOTHING)
+        except AttributeError:
+            return None
     return None if value is _NOTHING else Named(value, ".".join((name, *path)))
 
 

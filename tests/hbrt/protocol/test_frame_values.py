@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import sys
 import threading
 import time
@@ -129,20 +128,29 @@ def test_code_that_stands_in_nothing_of_this_tells_nothing() -> None:
     assert (acquired(frame), list(held(frame)), list(read_in_loop(frame))) == (None, [], [])
 
 
-def test_a_property_is_not_run() -> None:
-    class Tempts(ctypes.Structure):
+def test_no_code_of_the_program_is_run() -> None:
+    run: list[str] = []
+
+    class Tempts:
         @property
-        def lock(self) -> threading.Lock:
-            raise AssertionError
+        def flag(self) -> bytes:
+            run.append("property")
+            return bytes(8)
+
+        def __getattribute__(self, name: str) -> Any:
+            run.append(name)
+            return super().__getattribute__(name)
 
     tempts, box = Tempts(), Box()
 
     def way(self: Box) -> None:
         while not self.may_go.is_set():
-            tempts.lock if self.at == 0 else None  # noqa: B018
+            self.at = tempts.flag[0] if self.at == 0 else 1
 
     with standing_in(way.__get__(box)) as frame:
-        list(read_in_loop(frame()))
+        assert "tempts.flag" not in [one.of.text for one in read_in_loop(frame())]
+        assert acquired(frame()) is None
+    assert run == []
 
 
 def test_variables_leave_no_trace_in_a_frame() -> None:
