@@ -20,10 +20,10 @@ TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4;
 # A test that runs make itself must not inherit our flags or job slots.
 unexport MAKEFLAGS MFLAGS MAKELEVEL
 
-.PHONY: help demo test lint native docs docs-tables docs-serve bench venv wheel clean
+.PHONY: help demo test test-arm64 lint native docs docs-tables docs-serve bench venv wheel clean
 
 help:
-	@echo "make demo | test | lint | native | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
+	@echo "make demo | test | test-arm64 | lint | native | docs | docs-serve | docs-tables | bench | venv | wheel | clean"
 
 demo: $(VENV)/.installed-base
 	@$(BIN)/python native/build.py
@@ -34,6 +34,10 @@ demo: $(VENV)/.installed-base
 test: lint native
 	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt samples
 	@$(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null
+
+# The C parts and their tests on arm64, by qemu-user in a Debian root: as root, an hour on two CPUs, the first time longer.
+test-arm64:
+	@tools/arm64/host.sh
 
 # The C parts, where a C compiler is; the installation has built them once.
 native: $(VENV)/.installed-dev

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 
-PATIENCE_S = 120.0
+SLOWER = float(os.environ.get("PYTEST_HBRT_SLOWER", "1"))
+"""How much slower than a machine this one is: an emulated one."""
+PATIENCE_S = 120.0 * SLOWER
 """For what must come, on a machine as busy as may be: only a test that fails waits so long."""
 WHOLE_RUN_S = 4 * PATIENCE_S
 """For a run of many tests, or of all that a page says. pyproject.toml gives a test longer than that."""
