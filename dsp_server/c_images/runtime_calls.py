@@ -26,9 +26,8 @@ from hbrt.native.files import library
 from hbrt.native.symbolizer import Line, lines_of
 from hbrt.status import Status
 
-VERSION: Final = 3
+VERSION: Final = 4
 _MAP_FAILED: Final = (1 << 64) - 1
-_MOST_CYCLES: Final = (1 << 31) - 1
 _MOST_FRAMES: Final = 256  # those of the interpreter may lie above an image's
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
 
@@ -116,6 +115,7 @@ class Runtime:
         self.caller = ctypes.cast(self._library.hbrt_dsp_call, _address).value  # an hbrt_call of the mailbox in C
         self.on_begin: Callable[[], None] = lambda: None  # of a task that it runs
         self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
+        self._told = (_u64 * 2).in_dll(self._library, "hbrt_dsp_clock")
         self.failure = (ctypes.c_char * 512).in_dll(self._library, "hbrt_dsp_failure")
         self._tile_manager_address = ctypes.addressof(ctypes.c_char.in_dll(self._library, "hbrt_dsp_tile_manager"))
         self.tile_manager: TileManager | None = None  # of the op that runs
@@ -301,18 +301,24 @@ class Runtime:
         handle = idma.status_of(queue)
         if handle < 0:
             self._fail(f"An iDMA copy at {site}: {idma.last_error}")
+        self._told[0], self._told[1] = cycles.current().cycles, idma.busy_until
         return handle
 
     def _desc_done(self, site: str, handle: int, spent: int) -> int:  # noqa: ARG002 - caller_line looks for it
-        cycles.current().charge(spent)
-        cycles_left = descriptors.current().poll_for(handle)
-        return 1 if cycles_left is None else -min(cycles_left, _MOST_CYCLES)
+        counter = cycles.current()
+        counter.charge(spent)
+        is_done = descriptors.current().desc_done(handle)
+        self._told[0] = counter.cycles
+        return int(is_done)
 
     def _buffer_status(self, site: str, is_wait: int) -> int:  # noqa: ARG002 - as above
+        left = 0
         if is_wait:
             descriptors.current().wait_all()
-            return 0
-        return descriptors.current().poll()
+        else:
+            left = descriptors.current().poll()
+        self._told[0] = cycles.current().cycles
+        return left
 
     def _cycles(self, spent: int) -> int:
         counter = cycles.current()

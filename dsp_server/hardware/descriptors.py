@@ -185,24 +185,16 @@ class Idma:
         Raises:
             UnknownHandle: no descriptor of this task has had it.
         """
-        return self.poll_for(handle) is None
-
-    def poll_for(self, handle: int) -> int | None:
-        """As `desc_done`: None for what is done, else the modelled cycles until then, 0 when the poll has spent them.
-
-        Raises:
-            UnknownHandle: as said.
-        """
         end_cycle = self._end_cycle(handle)
         self.polled = handle if type(handle) is int and handle > 0 else 0  # others have been named, under the check dma
         if end_cycle is None:
-            return None
+            return True
         counter = self._counter or cycles.current()
         if counter.cycles < end_cycle:
             counter.cycles += IDMA_POLL_CYCLES
-            return max(0, end_cycle - counter.cycles)
+            return False
         self._complete_through(handle)
-        return None
+        return True
 
     def wait(self, handle: int) -> None:
         """Let modelled time pass until the descriptor, and all issued before it, are done.

@@ -87,10 +87,23 @@ static void leave_image(void) {
   longjmp(frame->env, 1); /* code without tables for unwinding */
 }
 
+/* What the engine said last: the core's cycle, and the one at which the copy that was queued last is done. */
+EXPORT uint64_t hbrt_dsp_clock[2];
+/* Ends of copies, by handle, as they were queued: before them only this thread's cycles pass, so that polls of a copy that
+ * is not done need no call. */
+static __thread struct {
+  int32_t handle;
+  uint64_t end;
+} copies[64];
+static __thread uint64_t polled_cycles; /* of such polls, that are to be charged */
+#define COPY_OF(handle) (&copies[(uint32_t)(handle) % (sizeof copies / sizeof *copies)])
+
 /* Call a function of the image: an op, or main when input is NULL and output its name. */
 EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, void *output) {
   struct frame frame;
   volatile int32_t result = 0;
+  const uint64_t clock[2] = {hbrt_dsp_clock[0], hbrt_dsp_clock[1]}; /* of an op that this one interrupts */
+  memset(copies, 0, sizeof copies); /* another engine's */
   frame.outer = hbrt_dsp_frame;
   if (setjmp(frame.env) == 0) {
     hbrt_dsp_failure[0] = 0;
@@ -106,6 +119,8 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
   }
   fflush(stdout);
   if (!is_new()) hbrt_dsp_settle(); /* else they are the caller's */
+  memset(copies, 0, sizeof copies);
+  memcpy(hbrt_dsp_clock, clock, sizeof clock);
   return result;
 }
 
@@ -116,23 +131,16 @@ EXPORT int32_t hbrt_dsp_main(void *main_function, char *name) {
 
 /* -- the functions of the headers */
 
-/* A copy that a poll has found under way. Until its end only this thread's cycles pass: polls before it need no call. */
-static __thread struct {
-  int32_t handle;
-  uint64_t cycles_left, polled_cycles;
-} awaited;
-
 /* Vector instructions of the image and polls in vain, as cycles of the core. */
 static uint64_t take_cycles(void) {
-  uint64_t spent = hbrt_cycles_take() + awaited.polled_cycles;
-  awaited.handle = 0;
-  awaited.polled_cycles = 0;
+  uint64_t spent = hbrt_cycles_take() + polled_cycles;
+  polled_cycles = 0;
   return spent;
 }
 
 void hbrt_dsp_settle(void) {
   uint64_t spent = take_cycles();
-  if (spent && hbrt_dsp_now != NULL) hbrt_dsp_runtime()->cycles(spent);
+  if (spent && hbrt_dsp_now != NULL) hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(spent);
 }
 
 /* As hbrt_dsp_run, for a task that the core in Python does not know of; see hbrt_call of the mailbox in C. */
@@ -243,8 +251,16 @@ EXPORT const char *xvGetErrorInfo(xvTileManager *tm) {
 }
 
 /* shape: rows, source pitch, destination pitch, tiles, source tile pitch, destination tile pitch; no rows: flat. */
-static int32_t copy(const char *site, void *dst, const void *src, uint64_t row_bytes, const uint32_t *shape) {
+static int32_t queue(const char *site, void *dst, const void *src, uint64_t row_bytes, const uint32_t *shape) {
   CALL(int32_t, copy, IDMA_ERR_BAD_TRANSFER, site, dst, (void *)src, row_bytes, shape);
+}
+static int32_t copy(const char *site, void *dst, const void *src, uint64_t row_bytes, const uint32_t *shape) {
+  int32_t handle = queue(site, dst, src, row_bytes, shape);
+  if (handle > 0) {
+    COPY_OF(handle)->handle = handle;
+    COPY_OF(handle)->end = hbrt_dsp_clock[1];
+  }
+  return handle;
 }
 EXPORT int32_t hbrt_idma_copy(const char *site, void *dst, const void *src, size_t size, int32_t flags) {
   (void)flags;
@@ -264,18 +280,16 @@ EXPORT int32_t hbrt_idma_copy_3d(const char *site, void *dst, void *src, uint32_
   return copy(site, dst ? *(void **)dst : NULL, src ? *(void **)src : NULL, row_bytes, shape);
 }
 EXPORT int32_t hbrt_idma_desc_done(const char *site, int32_t handle) {
-  if (handle == awaited.handle && handle && awaited.polled_cycles + hbrt_cycles_pending() < awaited.cycles_left) {
-    awaited.polled_cycles += hbrt_dsp_now->poll_cycles;
+  if (handle > 0 && COPY_OF(handle)->handle == handle &&
+      hbrt_dsp_clock[0] + polled_cycles + hbrt_cycles_pending() < COPY_OF(handle)->end) {
+    polled_cycles += hbrt_dsp_now->poll_cycles;
     return 0;
   }
   if (!is_there(__func__)) return IDMA_ERR_UNKNOWN_HANDLE;
   if (hbrt_dsp_raised) leave_image();
   int32_t answer = hbrt_dsp_runtime()->desc_done(site, handle, take_cycles());
   leave();
-  if (answer >= 0) return answer;
-  awaited.handle = handle;
-  awaited.cycles_left = (uint64_t)-(int64_t)answer;
-  return 0;
+  return answer;
 }
 EXPORT int32_t hbrt_idma_buffer_status(const char *site) { CALL(int32_t, buffer_status, IDMA_OK, site, 0); }
 EXPORT idma_status_t hbrt_idma_hw_wait_all(const char *site) { CALL(int32_t, buffer_status, IDMA_OK, site, 1); }
@@ -285,7 +299,8 @@ EXPORT uint32_t XT_RSR_CCOUNT(void) {
   static __thread uint64_t total;
   if (hbrt_dsp_now == NULL) return (uint32_t)(total += hbrt_cycles_take());
   if (hbrt_dsp_raised) leave_image();
-  return (uint32_t)hbrt_dsp_runtime()->cycles(take_cycles());
+  hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(take_cycles());
+  return (uint32_t)hbrt_dsp_clock[0];
 }
 
 static uint32_t clock_hz = 648000000;

@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HBRT_DSP_CALLS_VERSION 3
+#define HBRT_DSP_CALLS_VERSION 4
 #define EXPORT __attribute__((visibility("default")))
 
 /* What a call may do besides returning: set hbrt_dsp_raised, and then it has no value. */
@@ -30,7 +30,7 @@ struct hbrt_dsp_calls {
   int32_t (*free)(const char *site, void *tm, void *tile);
   /* rows and pitches as idma.h has them; 0 tiles for a flat copy, whose rows are 1. */
   int32_t (*copy)(const char *site, void *dst, void *src, uint64_t row_bytes, const uint32_t *shape);
-  /* Charge, and poll: 1, or minus the cycles until the copy is done. */
+  /* Charge, and poll: 1 when the copy is done. */
   int32_t (*desc_done)(const char *site, int32_t handle, uint64_t spent);
   int32_t (*buffer_status)(const char *site, int32_t is_wait);
   uint64_t (*cycles)(uint64_t spent); /* charge, and the counter then */
