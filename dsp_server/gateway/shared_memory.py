@@ -103,8 +103,13 @@ class RemoteClientMemory:
             raise RequestRefusedError(
                 Status.HB_SYS_REGISTER_MEM_FAILED, f"The block at {base:#x} was freed while it was being registered."
             )
-        if why := self._link.ddr.reach(entry):
-            raise RequestRefusedError(Status.HB_SYS_REGISTER_MEM_FAILED, why)
+        if self._link.ddr.imported(base):
+            self._link.give_back("unregister", base)
+            raise RequestRefusedError(
+                Status.HB_SYS_REGISTER_MEM_FAILED,
+                f"The block at {base:#x} is memory of another library, which programs of its own machine alone reach: "
+                "copy it into memory of hbSysAllocMem there.",
+            )
         self._holdings.hold(base, entry.size_bytes, is_owned=False)
         return [base, entry.size_bytes, entry.owner]
 

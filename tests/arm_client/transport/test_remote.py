@@ -292,6 +292,17 @@ def test_memory_of_another_library_is_refused(far: Chip) -> None:
     os.close(fd)
 
 
+def test_memory_that_a_program_there_has_of_another_library_is_not_reached(far: Chip, dsp_board: Board) -> None:
+    fd = os.memfd_create("camera")
+    os.ftruncate(fd, 4096)
+    frame = dsp_board.from_fd(fd, 4096)
+    mem = hb.hbSysMem(phyAddr=frame.phy_addr, memSize=64)
+    assert hb.hbSysRegisterMem(mem) == hb.HB_SYS_REGISTER_MEM_FAILED
+    assert "is memory of another library" in hb.last_error()
+    assert far.board.session.link.request("mem", most=9)["blocks"][0]["registered_by"] == []
+    os.close(fd)
+
+
 def test_a_forks_child_is_refused(far: Chip) -> None:
     mem = far.mem(64)
     read, write = os.pipe()
