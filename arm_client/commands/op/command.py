@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from arm_client.commands.op.kinds import DTYPES, KINDS, MOST_HALO
+from arm_client.commands.op.kinds import DTYPES, KINDS, MOST_HALO, NewOp
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
@@ -76,7 +76,7 @@ def new(
 
     All run as written. By default the op computes y = a * x + b over float32, with numpy: replace that with yours.
     """
-    from arm_client.commands.op.new import NewOp, OpError, write_op
+    from arm_client.commands.op.new import OpError, write_op
 
     op = NewOp(name, cmd, way or "numpy", kind, dtype, halo)
     try:

@@ -9,10 +9,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Final
-
-if TYPE_CHECKING:
-    from arm_client.commands.op.new import NewOp
+from typing import Final, NamedTuple
 
 TEMPLATE: Final = Path(__file__).resolve().parent / "template"
 KINDS: Final = ("elementwise", "rows", "image", "reduce")
@@ -32,6 +29,51 @@ _FRAME_IMPORTS = ("ping_pong",)
 _HALO_IMPORTS = (
     "HB_DSP_OUT_OF_TCM", "TILE_SIZE", "XV_MEM_BANK_COLOR_0", "XV_MEM_BANK_COLOR_1", "idma_copy_desc", "idma_desc_done",
 )  # fmt: skip
+
+
+class NewOp(NamedTuple):
+    """An op to write.
+
+    Attributes:
+        name: Of the op, and in the names of its files.
+        cmd: Its command number.
+        way: What the image is written in, of WAYS; the program and the test are Python either way.
+        kind: What it computes, of KINDS.
+        dtype: Of its elements, of DTYPES.
+        halo: Rows and columns of neighbours that an element of an image needs on each side.
+    """
+
+    name: str
+    cmd: int
+    way: str = "numpy"
+    kind: str = "elementwise"
+    dtype: str = "float32"
+    halo: int = 1
+
+    @property
+    def files(self) -> dict[str, str]:
+        """Names of the files, and the template of each."""
+        suffix = "c" if self.way == "c" else "py"
+        return {
+            f"{self.name}_param.py": "param.py.in",
+            f"{self.name}_image.{suffix}": f"image.{suffix}.in",
+            f"call_{self.name}.py": "call.py.in",
+            f"test_{self.name}.py": "test.py.in",
+            **({f"{self.name}_param.h": "param.h.in"} if self.way == "c" else {}),
+        }
+
+    def render(self, template: str) -> str:
+        """Text of a file."""
+        return rendered(TEMPLATE / template, words_of(self))
+
+    @property
+    def check_line(self) -> str:
+        """The command that compares it with its reference."""
+        check = (
+            f"hbrt op check {self.cmd:#x} --against call_{self.name}.py:expected --params call_{self.name}.py:params"
+        )
+        dtype = "" if self.dtype == "float32" else f" --dtype {self.dtype}"
+        return check + dtype + (" --shape 1-300x1-640" if self.kind in ARRAYS else "")
 
 
 def bits_of(dtype: str) -> int:

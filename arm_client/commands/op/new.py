@@ -6,9 +6,8 @@ import ast
 import keyword
 import re
 from pathlib import Path
-from typing import NamedTuple
 
-from arm_client.commands.op.kinds import ARRAYS, TEMPLATE, rendered, words_of
+from arm_client.commands.op.kinds import NewOp
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_CV_B, HB_DSP_RPC_CMD_CV_E, HB_DSP_RPC_CMD_NN_B
 
 C_KEYWORDS = frozenset({
@@ -21,51 +20,6 @@ FIRST_CUSTOM = HB_DSP_RPC_CMD_CV_E + 1
 
 class OpError(ValueError):
     """An op cannot be written like that; the message says why, and nothing was written."""
-
-
-class NewOp(NamedTuple):
-    """An op to write.
-
-    Attributes:
-        name: Of the op, and in the names of its files.
-        cmd: Its command number.
-        way: What the image is written in, of WAYS; the program and the test are Python either way.
-        kind: What it computes, of KINDS.
-        dtype: Of its elements, of DTYPES.
-        halo: Rows and columns of neighbours that an element of an image needs on each side.
-    """
-
-    name: str
-    cmd: int
-    way: str = "numpy"
-    kind: str = "elementwise"
-    dtype: str = "float32"
-    halo: int = 1
-
-    @property
-    def files(self) -> dict[str, str]:
-        """Names of the files, and the template of each."""
-        suffix = "c" if self.way == "c" else "py"
-        return {
-            f"{self.name}_param.py": "param.py.in",
-            f"{self.name}_image.{suffix}": f"image.{suffix}.in",
-            f"call_{self.name}.py": "call.py.in",
-            f"test_{self.name}.py": "test.py.in",
-            **({f"{self.name}_param.h": "param.h.in"} if self.way == "c" else {}),
-        }
-
-    def render(self, template: str) -> str:
-        """Text of a file."""
-        return rendered(TEMPLATE / template, words_of(self))
-
-    @property
-    def check_line(self) -> str:
-        """The command that compares it with its reference."""
-        check = (
-            f"hbrt op check {self.cmd:#x} --against call_{self.name}.py:expected --params call_{self.name}.py:params"
-        )
-        dtype = "" if self.dtype == "float32" else f" --dtype {self.dtype}"
-        return check + dtype + (" --shape 1-300x1-640" if self.kind in ARRAYS else "")
 
 
 def check_op(op: NewOp) -> None:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from arm_client.commands.op.kinds import DTYPES, KINDS, WAYS
-from arm_client.commands.op.new import NewOp, OpError, check_op, write_op
+from arm_client.commands.op.kinds import DTYPES, KINDS, WAYS, NewOp
+from arm_client.commands.op.new import OpError, check_op, write_op
 
 if TYPE_CHECKING:
     from tests.conftest import Shell
