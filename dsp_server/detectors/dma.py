@@ -116,7 +116,8 @@ class WatchedIdma(ChannelIdma):
     def _look_at_tile(self, tile: Tile) -> None:
         """Advise the guide's alignment for a tile, once a call.
 
-        Source: DSP development guide, J5 OE, chapter 10.2: its pools, arrays in TCM and xvAllocateBuffer have 64 bytes.
+        Source: DSP development guide (J5 OE), 10.2, for 64 bytes of pools, arrays in TCM and xvAllocateBuffer,
+        https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
         """
         if not self._advises_alignment or self._call is None or tile.align >= DEFAULT_ALIGN:
             return
