@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import zmq
-
-from arm_client.transport.relay_tasks import REQUEST_BYTES, TAKES_NO_MORE, TRIES, RelayTasks
+from arm_client.transport.relay_tasks import REQUEST_BYTES, TRIES, RelayTasks
 from hbrt.attach.native_tasks import NativeTasks
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
-from hbrt.status import Status
 
 
 class NativeRelayTasks(RelayTasks, NativeTasks):
@@ -42,13 +39,14 @@ class NativeRelayTasks(RelayTasks, NativeTasks):
                 record = self.records + slot * SLOT_RECORD_BYTES
                 try:
                     self._send(channel, handle, self.map[record : record + REQUEST_BYTES])
-                except zmq.ZMQError:
+                except OSError as error:
                     self._forget(slot, handle)
+                    why = error
                 else:
                     return handle
             self.drop(slot)  # no message of it is under way, but its state is SENT
-            self._lose(channel, Status.HB_DSP_RELAY_LOST, TAKES_NO_MORE)
-            break
+            if not self._is_gone(channel, why):
+                break
         return self._refuse_unreached()
 
     def lend(self) -> int:

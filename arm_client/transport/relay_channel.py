@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import zmq
 
+from arm_client.transport.task_stream import TaskStream
 from hbrt.board.descriptors import check_free
 from hbrt.board.files import lock_holder
 from hbrt.board.paths import BoardPaths
@@ -46,7 +47,7 @@ class RelayChannel:
     """
 
     def __init__(
-        self, context: zmq.Context[Any], socket: zmq.Socket[bytes], tasks: zmq.Socket[bytes], pid: int, ticket: int
+        self, context: zmq.Context[Any], socket: zmq.Socket[bytes], tasks: TaskStream, pid: int, ticket: int
     ) -> None:
         self._context = context
         self._socket = socket
@@ -60,8 +61,7 @@ class RelayChannel:
         self._watcher: threading.Thread | None = None
         self.fd = int(socket.getsockopt(zmq.FD))
         self.send = socket.send
-        # The C part's own method: the one over it only sorts out options that are not used here.
-        self.submit: Callable[[bytes, int], object] = super(zmq.Socket, tasks).send
+        self.submit = tasks.send
         self._get, self._recv = socket.getsockopt, socket.recv
 
     def take(self) -> bytes | None:
@@ -96,7 +96,7 @@ class RelayChannel:
 
     def close(self, linger_ms: int = 0) -> None:
         """Close the connection; what is unsent gets ``linger_ms``."""
-        self._tasks.close(0)
+        self._tasks.close()
         self._socket.close(linger_ms)
         self._context.term()
         with self._lock:
@@ -157,8 +157,7 @@ def _connect(link: LocalLink) -> RelayChannel | None:
     """A channel to the relay that runs; None when it ended before it answered."""
     context: zmq.Context[Any] = zmq.Context(io_threads=1)
     socket = context.socket(zmq.DEALER)
-    tasks = context.socket(zmq.PUSH)
-    channel = None
+    tasks = channel = None
     try:
         socket.linger = 0
         socket.maxmsgsize = MAX_FRAME_BYTES
@@ -169,14 +168,14 @@ def _connect(link: LocalLink) -> RelayChannel | None:
         socket.send(encode(Kind.HELLO, link.client_id, nonce, link.proof(nonce)))
         welcome = _await_welcome(link, socket)
         if welcome is not None:
-            tasks.sndhwm = MOST_UNREAD
-            tasks.connect(link.paths.relay_tasks_endpoint)
+            tasks = TaskStream(link.paths.relay_tasks_endpoint.removeprefix("ipc://"), WELCOME_SECONDS)
             channel = RelayChannel(context, socket, tasks, *welcome)
-    except ProcessLookupError:
+    except (ProcessLookupError, ConnectionError, FileNotFoundError):
         pass  # it ended right after its welcome
     finally:
         if channel is None:
-            tasks.close(0)
+            if tasks is not None:
+                tasks.close()
             socket.close()
             context.term()
     return channel

@@ -80,6 +80,7 @@ class RelayTasks(ForwardedTasks):
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
         mm, record = self.map, self.records + slot * SLOT_RECORD_BYTES
         mm[record : record + REQUEST_BYTES] = request
+        why = OSError()
         for _ in range(TRIES):
             with self.table:
                 channel = self._channel
@@ -88,13 +89,13 @@ class RelayTasks(ForwardedTasks):
                     mm[self.states + slot] = _SENT
                     try:
                         self._send(channel, handle, request)
-                    except zmq.ZMQError:
+                    except OSError as error:
                         self.handles[slot] = 0
+                        why = error
                     else:
                         return 0
-            if channel is not None:
+            if channel is not None and not self._is_gone(channel, why):
                 self.drop(slot)  # no message of it is under way, but its state was SENT
-                self._lose(channel, Status.HB_DSP_RELAY_LOST, TAKES_NO_MORE)
                 break
             if refused := self._connect():  # it was lost while this thread came here
                 self.free.append(slot)
@@ -105,7 +106,19 @@ class RelayTasks(ForwardedTasks):
 
     @staticmethod
     def _send(channel: RelayChannel, handle: int, request: bytes) -> None:
-        channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request, _NOBLOCK)
+        channel.submit(_NAMES.pack(SUBMIT_HEAD, channel.ticket, handle) + request)
+
+    def _is_gone(self, channel: RelayChannel, error: OSError) -> bool:
+        """End the tasks of a relay that took no message; whether it has gone, so that another one may be had."""
+        is_gone = not isinstance(error, BlockingIOError)
+        self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel) if is_gone else TAKES_NO_MORE)
+        return is_gone
+
+    def _has_gone(self, channel: RelayChannel) -> str:
+        return (
+            f"The relay of board {self.link.paths.name} (process {channel.pid}) has gone, and the task with it; the "
+            "board goes on, and the next call starts or finds a new relay."
+        )
 
     def _refuse_unreached(self) -> int:
         return self.refuse(Status.HB_DSP_RELAY_LOST, f"The relay of board {self.link.paths.name} cannot be reached.")
@@ -182,12 +195,7 @@ class RelayTasks(ForwardedTasks):
     def _on_death(self, channel: RelayChannel) -> None:
         while self._take_in(channel):
             pass  # its last messages
-        self._lose(
-            channel,
-            Status.HB_DSP_RELAY_LOST,
-            f"The relay of board {self.link.paths.name} (process {channel.pid}) has gone, and the task with it; the "
-            "board goes on, and the next call starts or finds a new relay.",
-        )
+        self._lose(channel, Status.HB_DSP_RELAY_LOST, self._has_gone(channel))
 
     def _lose(self, channel: RelayChannel, status: int, why: str) -> None:
         """End every task under way, since nobody says any more what the relay did with it."""
