@@ -16,6 +16,7 @@ from hbrt.protocol.control import TOKEN_BYTES
 RELAY = "dsp_relay_server"  # what boards call a relay's own client, however it was started
 FIRST_SLOTS = 16
 MOST_SLOTS = 1024
+MOST_NAMES = 2 * CLIENT_COUNT
 TaskKey: TypeAlias = tuple[int, int]  # slot, sequence
 
 
@@ -50,6 +51,7 @@ class Clients:
         self._free_ids = deque(range(1, CLIENT_COUNT))
         self._free_slots = list(range(SLOT_COUNT - 1, -1, -1))
         self.by_id: dict[int, Client] = {}
+        self.names: dict[int, str] = {}  # of the processes that attached last, also of those that have gone
 
     def attach(self, pid: int, name: str) -> Client:
         """Give a process an id, a doorbell, a token and its first slots.
@@ -64,6 +66,10 @@ class Clients:
         self._free_ids.popleft()
         self.lease_slots(client, FIRST_SLOTS)
         self.by_id[client.id] = client
+        self.names.pop(pid, None)
+        self.names[pid] = name
+        if len(self.names) > MOST_NAMES:
+            del self.names[next(iter(self.names))]
         record = self._mailbox.layout.client(client.id)
         self._mailbox.map[record : record + CLIENT_RECORD_BYTES] = bytes(CLIENT_RECORD_BYTES)
         self._mailbox.map[record + CLIENT_CHECKS] = self._checks

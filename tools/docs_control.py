@@ -32,9 +32,13 @@ ANSWERS = {
     "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "
     "hexadecimal digits; else `HB_DSP_PERMISSION`",
     "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, claim_lock, recovery, "
-    "aging_ms, cores, tasks, oldest_waiting, longest_running, slots, memory, gateways, clients, findings}`: what "
-    "`hbrt status --json` prints; sizes in bytes, ages in seconds",
+    "aging_ms, cores, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, gateways, "
+    "clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
+    "tasks": "list of maps `{cmd, name, state, result, core, priority, custom_id, pid, program, input_phy, "
+    "input_bytes, output_phy, output_bytes, submitted_ns, claimed_ns, started_ns, ended_ns, ended_unix_ns, waited_ns, "
+    "ran_ns, modelled_cycles, modelled_ns}`: of the [history](#history) the newest, at most `last`, by their ends. "
+    "`ended_unix_ns` counts from 1970, the other times are CLOCK_MONOTONIC, 0 for what was not reached",
     "why": "map `{programs, tasks, cores, claim_lock, relay_pid, relay_is_stopped}`: who waits for whom now, with the "
     "stacks of waiting programs and running ops; what `hbrt why --json` has under `records`",
     "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "

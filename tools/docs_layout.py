@@ -16,7 +16,7 @@ from hbrt.mailbox.table import MOVES, Actor, State
 from hbrt.settings import format_size
 from tools.markdown import table
 
-_TYPES = {"Q": "uint64", "q": "int64", "I": "uint32", "i": "int32", "H": "uint16", "s": "char"}
+_TYPES = {"B": "uint8", "Q": "uint64", "q": "int64", "I": "uint32", "i": "int32", "H": "uint16", "s": "char"}
 _ITEM = re.compile(r"(\d*)([a-zA-Z])")
 
 
@@ -69,6 +69,9 @@ _HEADER = (
     ("pages", "offset of the page table"),
     ("blocks", "offset of the block table"),
     ("block_record_bytes", f"{layout.BLOCK_RECORD_BYTES}"),
+    ("history_record_bytes", f"{layout.HISTORY_RECORD_BYTES}"),
+    ("history", "offset of the history"),
+    ("history_records", f"records of one ring, {layout.HISTORY_RECORDS}"),
 )
 _REQUEST = (
     ("sequence", "CLOCK_MONOTONIC ns of the submission, made unique in the client; last key of the schedule"),
@@ -144,6 +147,14 @@ _CLIENT = (
     Field(layout.CLIENT_ASKED, "uint8", "asked", "1 when the daemon asks where the client waits: see the verb `waits`"),
     Field(layout.CLIENT_PID, "uint32", "pid", "process of the client, 0 when it has gone"),
 )
+_HISTORY = (
+    (
+        "number",
+        "of the task in this ring, from 1, which modulo the ring's records is its place; 0 while the record is written",
+    ),
+    ("state", "how the task ended"),
+    ("pid", "process of the task's client"),
+)
 _STATES = {
     State.EMPTY: "free, or leased and not in use",
     State.SENT: "relay mode: on its way to the relay, which queues it",
@@ -196,6 +207,11 @@ def parts_of_the_file() -> str:
             "uint32 for each page of the heap: id of its block, 0 for none; with bit 31 of one that was freed",
         ),
         (board.blocks, "block table", f"records of {layout.BLOCK_RECORD_BYTES}, by block id"),
+        (
+            board.history,
+            "history",
+            f"{layout.HISTORY_RINGS} rings, the last the daemon's, of {layout.HISTORY_RECORDS} records of 128",
+        ),
         (board.heap, "heap", f"{format_size(board.heap_bytes)}; first byte at {board.phy_base:#x}"),
     )
     return table(("offset", "part", "what is in it"), [(f"{start:#x}", name, what) for start, name, what in starts])
@@ -232,6 +248,14 @@ def block_record() -> str:
     return _rows([*fields(layout.BLOCK, _BLOCK), sharers, imported])
 
 
+def history_record() -> str:
+    """Fields of a record of the history."""
+    start = layout.HISTORY_HEAD.size
+    task = fields(mailbox.REQUEST, _REQUEST, start) + fields(mailbox.ANSWER, _ANSWER, start + mailbox.ANSWER_OFFSET)
+    copied = f"from here to {task[-1].offset + 8}: as they stood in the slot's record, `{task[-1].name}` the last"
+    return _rows([*fields(layout.HISTORY_HEAD, _HISTORY), task[0]._replace(meaning=copied)])
+
+
 def core_record() -> str:
     """Fields of a core's record."""
     return _rows(_CORE)
@@ -263,6 +287,7 @@ PARTS: dict[str, Callable[[], str]] = {
     "client-record": client_record,
     "slot-record": slot_record,
     "block-record": block_record,
+    "history-record": history_record,
     "slot-states": states,
     "slot-moves": moves,
 }

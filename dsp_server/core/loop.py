@@ -45,6 +45,7 @@ from hbrt.ddr.layout import (
     SLOT_RECORD_BYTES,
 )
 from hbrt.mailbox.doorbell import empty, has_room, ring
+from hbrt.mailbox.history import HistoryRing
 from hbrt.mailbox.schedule import (
     ASLEEP,
     LOOKING,
@@ -78,7 +79,6 @@ SHORT_OP_NS = 20_000  # a deferred wake-up may wait for an op whose last run too
 MOST_DEFERRED_NS = 50_000
 _READY = int(State.READY)
 _RUNNING = int(State.RUNNING)
-_DONE = int(State.DONE)
 _SEQUENCE_AND_MASK = struct.Struct("<Q14xH")  # of REQUEST
 _ANY_RANK = 1 << 62
 _FREE = frozenset({ASLEEP, LOOKING})
@@ -119,7 +119,7 @@ class Core:
         self.engines.install()
         self._map, self._ddr_bytes = ddr.map, ddr.bytes
         self._layout = layout
-        self.mailbox = Mailbox(ddr)
+        self.mailbox, self._history = Mailbox(ddr), HistoryRing(ddr, index)
         self._claim_lock = self.mailbox.claim_lock
         self._views = Views(ddr)
         self._context = runtime.context
@@ -512,11 +512,12 @@ class Core:
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_what_it_said(text))
-            mm[self._states + slot] = State.FAILED
         else:
             ANSWER.pack_into(mm, at, self.index, 0, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
-            mm[self._states + slot] = _DONE
         self._tasks += 1
+        end = State.FAILED if result else State.DONE
+        self._history.note(self._tasks, slot, end)
+        mm[self._states + slot] = end
         self._busy_ns += done_ns - start_ns
         # Before the owner wakes: its next submission then finds a core that is LOOKING, and rings nobody.
         mm[self._activity] = RUNNING if self._depth else LOOKING

@@ -94,6 +94,7 @@ class Control:
             "vouch": lambda r, _: self._verify_lease(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
+            "tasks": lambda r, _: report.tasks(r.args["last"]),
             "why": self._why,
             "mem": lambda r, _: self._mem(r.args["most"]),
             "forget": lambda _r, _: journal.forget(),

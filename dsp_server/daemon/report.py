@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from typing import Any, NamedTuple
 
 from dsp_server.clients import Client, Clients
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.watches.lock_watch import LockWatch
+from dsp_server.hardware.cycles import cycles_to_ns
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.health import CoreHealth, OpRun
@@ -21,6 +23,7 @@ from dsp_server.registry import range_name
 from hbrt import settings
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import SLOT_COUNT
+from hbrt.mailbox.history import EndedTask, ended_tasks
 from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
 
@@ -68,6 +71,11 @@ class Report:
         running = self.running(now_ns)
         ready = [self._mailbox.request(slot) for slot in states(State.READY)]
         inline = sum(one.core_mask == OF_ITS_OWNER for one in ready)  # its program runs it in its own thread
+        # For a core or a relay.
+        waiting = [
+            *(one for one in ready if one.core_mask != OF_ITS_OWNER),
+            *map(self._mailbox.request, states(State.SENT)),
+        ]
         healths = self.healths(running, now_ns)
         clients = [client for client in self._clients.by_id.values() if not client.has_gone]
         return {
@@ -92,8 +100,10 @@ class Report:
                 for core, (beat, problem) in zip(cores, healths, strict=True)
             ],
             "tasks": {"ready": len(ready) - inline, "running": len(states(State.RUNNING)) + inline},
-            "oldest_waiting": self._oldest_waiting(now_ns),
-            "longest_running": self._longest(running[0], now_ns) if running else None,
+            "oldest_waiting": _oldest(waiting, now_ns),
+            "waiting": _by_priority(waiting),
+            "longest_running": self._running_row(running[0], now_ns) if running else None,
+            "running": [self._running_row(one, now_ns) for one in running],
             "slots": {
                 "total": SLOT_COUNT,
                 "leased": sum(len(client.slots) for client in clients),
@@ -103,21 +113,6 @@ class Report:
             "gateways": self._gateways.listing(),
             "clients": [self._client(client) for client in clients],
             "findings": [found.as_dict() for found in self._journal.findings],
-        }
-
-    def _oldest_waiting(self, now_ns: int) -> dict[str, Any] | None:
-        """The task that has waited longest for a core or a relay; it shows starvation."""
-        queued = [self._mailbox.request(slot) for slot in self._mailbox.slots_in(State.SENT, State.READY)]
-        waiting = [request for request in queued if request.core_mask != OF_ITS_OWNER]
-        if not waiting:
-            return None
-        oldest = min(waiting, key=lambda request: request.sequence)
-        return {
-            "age_s": max(0, now_ns - oldest.sequence) / 1e9,
-            "cmd": oldest.cmd,
-            "priority": oldest.priority,
-            "custom_id": oldest.custom_id,
-            "client": oldest.client,
         }
 
     def running(self, now_ns: int) -> list[RunningTask]:
@@ -136,7 +131,7 @@ class Report:
         beats = [(core, core.health(now_ns, run), run) for core, run in cores]
         return [(beat, _problem(core, beat, run)) for core, beat, run in beats]
 
-    def _longest(self, one: RunningTask, now_ns: int) -> dict[str, Any]:
+    def _running_row(self, one: RunningTask, now_ns: int) -> dict[str, Any]:
         child = self._lifecycle.cores[one.on.core].child
         return {
             "age_s": (now_ns - one.on.claim_ns) / 1e9,
@@ -187,6 +182,39 @@ class Report:
             for (cmd, name, source, latency_us), cores in sorted(serving.items())
         ]
 
+    def tasks(self, last: int) -> list[dict[str, Any]]:
+        """The tasks that ended last, in that order; times in ns, 0 for what was not reached."""
+        to_unix_ns = time.time_ns() - time.monotonic_ns()
+        return [self._ended(task, to_unix_ns) for task in ended_tasks(self._mailbox, last)]
+
+    def _ended(self, task: EndedTask, to_unix_ns: int) -> dict[str, Any]:
+        request, answer = task.request, task.answer
+        core = self._lifecycle.cores[answer.core] if 0 <= answer.core < len(self._lifecycle.cores) else None
+        return {
+            "cmd": request.cmd,
+            "name": core.child.name_of(request.cmd) if core is not None and core.child is not None else "",
+            "state": task.state.name.lower(),
+            "result": answer.result,
+            "core": answer.core,
+            "priority": request.priority,
+            "custom_id": request.custom_id,
+            "pid": task.pid,
+            "program": self._clients.names.get(task.pid, ""),
+            "input_phy": request.input_phy,
+            "input_bytes": request.input_bytes,
+            "output_phy": request.output_phy,
+            "output_bytes": request.output_bytes,
+            "submitted_ns": request.sequence,
+            "claimed_ns": answer.claim_ns,
+            "started_ns": answer.start_ns,
+            "ended_ns": answer.done_ns,
+            "ended_unix_ns": answer.done_ns + to_unix_ns,
+            "waited_ns": max(0, (answer.claim_ns or answer.done_ns) - request.sequence),
+            "ran_ns": max(0, answer.done_ns - answer.start_ns) if answer.start_ns else 0,
+            "modelled_cycles": answer.cycles,
+            "modelled_ns": round(cycles_to_ns(answer.cycles)),
+        }
+
     def _client(self, client: Client) -> dict[str, Any]:
         blocks, size_bytes = self._memory.owned(client.id)
         return {
@@ -199,6 +227,26 @@ class Report:
             "slots": len(client.slots),
             "tasks": sum(self._mailbox.map[self._mailbox.states + slot] != State.EMPTY for slot in client.slots),
         }
+
+
+def _oldest(waiting: list[Request], now_ns: int) -> dict[str, Any] | None:
+    """The task that has waited longest; it shows starvation."""
+    if not waiting:
+        return None
+    oldest = min(waiting, key=lambda request: request.sequence)
+    return {
+        "age_s": max(0, now_ns - oldest.sequence) / 1e9,
+        "cmd": oldest.cmd,
+        "priority": oldest.priority,
+        "custom_id": oldest.custom_id,
+        "client": oldest.client,
+    }
+
+
+def _by_priority(waiting: list[Request]) -> list[dict[str, Any]]:
+    """How many tasks of each priority wait, the highest first."""
+    counts = Counter(request.priority for request in waiting)
+    return [{"priority": priority, "tasks": count} for priority, count in sorted(counts.items(), reverse=True)]
 
 
 def _core(core: BoardCore) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Set as AbstractSet
 from dsp_server.clients import Clients
 from dsp_server.lifecycle.child import CoreChild
 from hbrt.ddr.claim_lock import ClaimLockError
+from hbrt.ddr.layout import MAX_CORES
+from hbrt.mailbox.history import HistoryRing
 from hbrt.mailbox.schedule import ASLEEP, may_run
 from hbrt.mailbox.table import Actor, Mailbox, State
 from hbrt.status import Status
@@ -20,6 +22,8 @@ class TaskReaper:
     def __init__(self, mailbox: Mailbox, clients: Clients) -> None:
         self._mailbox = mailbox
         self._clients = clients
+        self._history = HistoryRing(mailbox, MAX_CORES)
+        self._failed = 0
 
     def fail_running(self, child: CoreChild, how: str) -> list[str]:
         """Fail the tasks that a dead core ran; returns a sentence on each."""
@@ -122,6 +126,8 @@ class TaskReaper:
             if state != State.RUNNING:  # an earlier task left these values
                 answer = answer._replace(core=-1, claim_ns=0, start_ns=0, cycles=0)
             mailbox.write_answer(slot, answer._replace(result=status, done_ns=time.monotonic_ns()), text)
+            self._failed += 1
+            self._history.note(self._failed, slot, end)
             mailbox.move(slot, end, Actor.SUPERVISOR)
         self._clients.ring(mailbox.request(slot).owner)
         return True

@@ -37,6 +37,10 @@ VERBS: dict[str, Verb] = {
     ),
     "status": Verb("dsp_server.commands.status:command", "Show a board: its cores, memory, clients and findings."),
     "why": Verb("dsp_server.commands.why:command", "Say who waits for whom on a board, and what hangs."),
+    "tasks": Verb(
+        "dsp_server.commands.tasks.command:command", "Show the tasks that a board has ended, with their times."
+    ),
+    "top": Verb("dsp_server.commands.top.command:command", "Watch a board: what runs, what waits, how fast it is."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem.command:command", "Show a board's DDR and the blocks that are allocated."),

@@ -102,6 +102,15 @@ def _is_bare() -> bool:
     return bool(os.environ.get("NO_COLOR"))
 
 
+def short_time(nanoseconds: float) -> str:
+    """Short text of a time that is measured or modelled: ``870 ns``, ``12.3 us``, ``4.56 ms``, ``142 s``."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            value = nanoseconds / size
+            return f"{value:.{0 if value >= 100 else 1 if value >= 10 else 2}f} {unit}"
+    return f"{nanoseconds:.0f} ns"
+
+
 def duration(seconds: float) -> str:
     """Short text of a time span: ``0.3 s``, ``42 s``, ``5 min``, ``2 h 5 min``, ``3 d 2 h``."""
     if seconds < 10:

@@ -11,15 +11,16 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"HBRTDDR\0"
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 5
 DDR_BASE = 0x8000_0000
 PAGE_BYTES = 4096
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 
 # Header: magic, version, header bytes, ddr base, file bytes, heap offset, heap bytes, then
 # (offset, record bytes, count) of the core, client and slot tables, offsets of the state and announce bytes,
-# of the page table, and (offset, record bytes) of the block table.
-HEADER = struct.Struct("<8sIIQQQQ QII QII QII QQQ QI")
+# of the page table, (offset, record bytes) of the block table, and (record bytes, offset, records a ring) of the
+# history.
+HEADER = struct.Struct("<8sIIQQQQ QII QII QII QQQ QI IQI")
 
 # u64 in the header's page: grows with every change of the page table or the block table, so that who remembers what
 # the tables said knows whether they still say it.
@@ -78,6 +79,14 @@ BLOCK_FREED = 1 << 31  # with the block's id, in the page table
 BLOCK_FREED_AT = BLOCK_SHARERS
 BLOCK_FREED_AT_BYTES = BLOCK_RECORD_BYTES - BLOCK_FREED_AT
 
+# History: a ring for each core, and one for the daemon, of the tasks that it has ended. A record: number of the task
+# among those of the ring, 0 while the record is written; its end, a State of hbrt.mailbox.table; process of its client;
+# a copy of the slot's REQUEST and ANSWER.
+HISTORY_RECORD_BYTES = 128
+HISTORY_RECORDS = 4096
+HISTORY_RINGS = MAX_CORES + 1
+HISTORY_HEAD = struct.Struct("<QB3xI")
+
 
 def _up(value: int, step: int = PAGE_BYTES) -> int:
     return -(-value // step) * step
@@ -97,6 +106,7 @@ class Layout(NamedTuple):
     records: int
     pages: int
     blocks: int
+    history: int
     slot_count: int = SLOT_COUNT
     ddr_base: int = DDR_BASE
 
@@ -115,6 +125,10 @@ class Layout(NamedTuple):
     def announced(self, core: int) -> int:
         """Offset of the announce bytes of a core, one a slot."""
         return self.announce + core * self.slot_count
+
+    def history_ring(self, ring: int) -> int:
+        """Offset of the history of a core, or of the daemon, whose ring is MAX_CORES."""
+        return self.history + ring * HISTORY_RECORDS * HISTORY_RECORD_BYTES
 
     @property
     def phy_base(self) -> int:
@@ -141,6 +155,7 @@ class Layout(NamedTuple):
             *(self.records, SLOT_RECORD_BYTES, self.slot_count),
             *(self.states, self.announce, self.pages),
             *(self.blocks, BLOCK_RECORD_BYTES),
+            *(HISTORY_RECORD_BYTES, self.history, HISTORY_RECORDS),
         )
 
 
@@ -172,7 +187,8 @@ def plan(heap_bytes: int, core_count: int) -> Layout:
     pages = records + SLOT_COUNT * SLOT_RECORD_BYTES
     blocks = pages + _up(page_count * 4)
     # A block takes at least one page and its guard page, so half as many records as pages are enough.
-    heap = blocks + _up((page_count // 2 + 2) * BLOCK_RECORD_BYTES)
+    history = blocks + _up((page_count // 2 + 2) * BLOCK_RECORD_BYTES)
+    heap = history + HISTORY_RINGS * HISTORY_RECORDS * HISTORY_RECORD_BYTES
     return Layout(
         file_bytes=heap + heap_bytes,
         heap=heap,
@@ -185,6 +201,7 @@ def plan(heap_bytes: int, core_count: int) -> Layout:
         records=records,
         pages=pages,
         blocks=blocks,
+        history=history,
     )
 
 

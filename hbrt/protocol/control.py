@@ -86,6 +86,7 @@ VERBS: dict[str, Verb] = {
     "status": Verb(),
     "ops": Verb(),
     "why": Verb(),
+    "tasks": Verb({"last": Int(1, 1_000_000)}),
     "mem": Verb({"most": Int(0, 1_000_000)}),
     "forget": Verb(),
     "stop": Verb(),

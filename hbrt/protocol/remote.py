@@ -52,7 +52,7 @@ TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
 TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
 
 # Control requests that a program on another machine may make; the others are for who sits at the board's machine.
-LOOKS = frozenset({"status", "ops", "mem"})  # they change nothing
+LOOKS = frozenset({"status", "ops", "mem", "tasks"})  # they change nothing
 FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave"}
 
 

@@ -279,6 +279,18 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
 
 /* -- answer --------------------------------------------------------------------------------------------------------- */
 
+/* Keep what became of a task that this core still owns. */
+static void note(hbrt_core *core, const hbrt_slot_record *record, uint8_t state) {
+    uint64_t number = core->record->tasks;
+    hbrt_history_record *kept = hbrt_history(&core->file, core->index, number);
+    __atomic_store_n(&kept->number, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    kept->state = state;
+    kept->pid = record->client < HBRT_CLIENTS ? hbrt_client_at(&core->file, record->client)->pid : 0;
+    kept->task = *record;
+    __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
+}
+
 int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result, uint64_t start_ns, uint64_t done_ns,
                      uint64_t cycles, int is_nested) {
     hbrt_file *file = &core->file;
@@ -293,7 +305,9 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
     core->record->tasks++;
     core->record->cycles += cycles;
     if (!is_nested) core->record->busy_ns += done_ns - start_ns; /* the interrupted op's time includes that of this one */
-    hbrt_store(file->states + slot, result ? HBRT_FAILED : HBRT_DONE);
+    uint8_t state = result ? HBRT_FAILED : HBRT_DONE;
+    note(core, record, state);
+    hbrt_store(file->states + slot, state);
     /* Before the owner wakes: its next submission then finds a core that looks, and rings nobody. */
     hbrt_store(core->activity, is_nested ? HBRT_CORE_RUNNING : HBRT_CORE_LOOKING);
     if (owner >= HBRT_CLIENTS) return 1; /* the slot has an invalid owner */

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HBRT_LAYOUT_VERSION 4u
+#define HBRT_LAYOUT_VERSION 5u
 #define HBRT_PAGE_SHIFT 12
 #define HBRT_MAX_CORES 8
 #define HBRT_CLIENTS 1024
@@ -21,7 +21,7 @@
 #define HBRT_PREEMPT 255
 #define HBRT_URGENT 254
 
-enum { HBRT_HEADER_BYTES = 132 };
+enum { HBRT_HEADER_BYTES = 148 };
 enum { HBRT_EMPTY, HBRT_SENT, HBRT_READY, HBRT_RUNNING, HBRT_DONE, HBRT_FAILED, HBRT_CANCELLED };
 enum { HBRT_CORE_ASLEEP, HBRT_CORE_LOOKING, HBRT_CORE_RUNNING, HBRT_CORE_OFFLINE, HBRT_CORE_STALLED };
 
@@ -36,7 +36,9 @@ typedef struct {
     uint64_t records;
     uint32_t slot_record_bytes, slot_count;
     uint64_t states, announce, pages, blocks;
-    uint32_t block_record_bytes;
+    uint32_t block_record_bytes, history_record_bytes;
+    uint64_t history;
+    uint32_t history_count;
 } hbrt_header;
 
 typedef struct {
@@ -69,6 +71,14 @@ typedef struct {
     uint64_t imported; /* memory of another library; its bytes are not in the file */
 } hbrt_block_record;
 
+/* Of a task that a core has ended; `task` is a copy of the first fields of its slot, the core's included. */
+typedef struct {
+    uint64_t number; /* among the tasks of this core, from 1; 0 while this is written */
+    uint8_t state, reserved[3];
+    uint32_t pid;
+    hbrt_slot_record task;
+} hbrt_history_record;
+
 /* Where the parts of one mapped file are. */
 typedef struct {
     uint8_t *map;
@@ -86,7 +96,8 @@ static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes,
     memcpy(&file->at, header, HBRT_HEADER_BYTES);
     const hbrt_header *at = &file->at;
     if (memcmp(at->magic, "HBRTDDR", 8) != 0 || at->version != HBRT_LAYOUT_VERSION || at->file_bytes > map_bytes ||
-        at->core_count > HBRT_MAX_CORES || at->client_count != HBRT_CLIENTS || at->slot_count > 1u << HBRT_SLOT_BITS)
+        at->core_count > HBRT_MAX_CORES || at->client_count != HBRT_CLIENTS || at->slot_count > 1u << HBRT_SLOT_BITS ||
+        at->history_count == 0 || at->history_record_bytes != sizeof(hbrt_history_record))
         return 0;
     file->states = file->map + at->states;
     file->claim_lock = (pthread_mutex_t *)(void *)(file->map + HBRT_CLAIM_LOCK);
@@ -110,6 +121,11 @@ static inline uint8_t *hbrt_announced(const hbrt_file *file, uint32_t core) {
     return file->map + file->at.announce + (uint64_t)core * file->at.slot_count;
 }
 
+static inline hbrt_history_record *hbrt_history(const hbrt_file *file, uint32_t ring, uint64_t number) {
+    uint64_t at = (uint64_t)ring * file->at.history_count + number % file->at.history_count;
+    return (hbrt_history_record *)(void *)(file->map + file->at.history + at * file->at.history_record_bytes);
+}
+
 static inline int hbrt_may_run(uint32_t core, uint32_t mask) { return mask == 0 || (mask >> core & 1u); }
 
 /* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
@@ -124,7 +140,7 @@ static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_
         return 0;
     const uint32_t *pages = (const uint32_t *)(const void *)(file->map + at->pages);
     uint32_t block = __atomic_load_n(&pages[(phy - start) >> HBRT_PAGE_SHIFT], __ATOMIC_ACQUIRE);
-    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->heap - at->blocks) / at->block_record_bytes) return 0;
+    if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->history - at->blocks) / at->block_record_bytes) return 0;
     const hbrt_block_record *record =
         (const hbrt_block_record *)(const void *)(file->map + at->blocks + (uint64_t)block * at->block_record_bytes);
     if (phy < record->phy_addr || phy - record->phy_addr > record->size_bytes ||

@@ -74,10 +74,12 @@ def test_packets_have_the_fields_of_the_page(dsp_board: Board) -> None:
 def test_verbs_answer_with_the_maps_of_the_page(dsp_board: Board) -> None:
     link = dsp_board.session.link
     kept = dsp_board.alloc(64)
+    dsp_board.call(0)
     mem = link.request("mem", most=1)
     answers = {
         "status": [link.request("status")],
         "ops": [link.request("ops")[0]],
+        "tasks": link.request("tasks", last=1),
         "mem": [mem, mem["summary"], mem["blocks"][0]],
     }
     for verb, maps in answers.items():

@@ -31,7 +31,10 @@ static void *make_table(uint64_t *bytes) {
     at.pages = at.records + SLOTS * 256;
     at.blocks = at.pages + 4096;
     at.block_record_bytes = 64;
-    at.heap = at.blocks + 4096;
+    at.history = at.blocks + 4096;
+    at.history_record_bytes = sizeof(hbrt_history_record);
+    at.history_count = 64;
+    at.heap = at.history + (uint64_t)CORES * at.history_count * at.history_record_bytes;
     at.heap_bytes = HEAP_PAGES * 4096;
     *bytes = at.file_bytes = at.heap + at.heap_bytes;
     uint8_t *map = aligned_alloc(4096, (*bytes + 4095) & ~4095ull);

@@ -1,0 +1,1 @@
+"""``hbrt tasks``: what a board has done."""

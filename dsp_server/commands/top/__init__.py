@@ -1,0 +1,1 @@
+"""``hbrt top``: a board while it works."""

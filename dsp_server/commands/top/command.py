@@ -1,0 +1,165 @@
+"""``hbrt top``: a board while it works: cores, commands, queue, programs."""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dsp_server.commands.top.sample import SORTS, Sample, sample_of
+from hbrt.board.paths import BoardPaths
+from hbrt.cli.options import any_board_option, json_option
+from hbrt.cli.tables import Column, numbers, plain_lines, short_time, show_json
+from hbrt.control.ask import look_at
+from hbrt.errors import WrongUseError
+from hbrt.settings import format_size
+
+if TYPE_CHECKING:
+    from hbrt.control.daemon import Daemon
+    from hbrt.control.observer import Onlooker
+
+INTERVAL_SECONDS = 1.0
+FIRST_SECONDS = 0.2  # until the first rates
+MOST_TASKS = 2000  # of an interval, for the percentiles: the daemon has other work
+_CORES = (*numbers("CORE"), Column("STATE"), Column("HEALTH"), *numbers("BUSY", "TASKS/S"), Column("RUNS"))
+_COMMANDS = (
+    *numbers("COMMAND"),
+    Column("OP"),
+    *numbers("CALLS/S", "WAITED P50", "P99", "RAN P50", "P99", "FAILED"),
+)
+_PROGRAMS = (*numbers("CLIENT", "PID"), Column("PROGRAM"), *numbers("TASKS", "BLOCKS", "MEMORY"))
+
+
+@click.command(
+    short_help="Watch a board: what runs, what waits, how fast it is.", epilog="Example: hbrt top --interval 2"
+)
+@any_board_option
+@click.option(
+    "--interval",
+    type=click.FloatRange(0.1, 3600),
+    default=INTERVAL_SECONDS,
+    show_default=True,
+    help="Seconds between two looks; the rates and percentiles are of this time.",
+)
+@json_option
+def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
+    """Watch a board: its cores, its commands with calls a second and percentiles, what waits, and who holds memory.
+
+    The keys c, r, w and f sort the commands by calls, by run time, by waiting time and by failures; q ends. All times
+    are measured on this machine. --json prints one sample, of one interval.
+    """
+    if not as_json and not sys.stdout.isatty():
+        raise WrongUseError("hbrt top draws on a terminal, and standard output is none; use --json for one sample.")
+    with look_at(board) as daemon:
+        look = _looks(daemon, interval)
+        if as_json:
+            next(look)
+            time.sleep(interval)
+            show_json(next(look).as_dict())
+        else:
+            _watch(look, interval)
+
+
+def _looks(daemon: Daemon | Onlooker, interval: float) -> Iterator[Sample]:
+    """A sample at each step, of the time since the step before."""
+    before: dict[str, Any] | None = None
+    seen_ns = 0
+    while True:
+        status: dict[str, Any] = daemon.request("status")
+        now_ns = time.monotonic_ns()
+        tasks: list[dict[str, Any]] = daemon.request("tasks", last=MOST_TASKS) if before else []
+        ended = [task for task in tasks if task["ended_ns"] > seen_ns]
+        yield sample_of(status, before or status, ended, (now_ns - seen_ns) / 1e9 if before else interval)
+        before, seen_ns = status, now_ns
+
+
+def _watch(look: Iterator[Sample], interval: float) -> None:
+    from rich.live import Live
+    from rich.text import Text
+
+    shown, sort, key = next(look), "c", ""
+    due = time.monotonic() + min(interval, FIRST_SECONDS)
+    with _keys() as pressed, Live(Text(""), screen=True, auto_refresh=False) as screen:
+        while key != "q":
+            key = pressed(max(0.0, due - time.monotonic()))
+            sort = key if key in SORTS else sort
+            if not key:
+                shown, due = next(look), time.monotonic() + interval
+            screen.update(Text("\n".join(lines_of(shown, sort))), refresh=True)
+
+
+@contextmanager
+def _keys() -> Iterator[Callable[[float], str]]:
+    """Gives a function that waits so many seconds for a key and returns it, or an empty text."""
+    import termios
+    import tty
+
+    before = termios.tcgetattr(sys.stdin) if sys.stdin.isatty() else None
+    if before is not None:
+        tty.setcbreak(sys.stdin)
+
+    def pressed(seconds: float) -> str:
+        if before is None:
+            time.sleep(seconds)
+            return ""
+        return (
+            os.read(sys.stdin.fileno(), 1).decode("latin-1") if select.select([sys.stdin], [], [], seconds)[0] else ""
+        )
+
+    try:
+        yield pressed
+    finally:
+        if before is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def lines_of(sample: Sample, sort: str) -> list[str]:
+    """The screen: a line on the board, then tables of its cores, commands and programs."""
+    memory = sample.memory
+    waiting = ", ".join(f"{count} of priority {priority}" for priority, count in sample.waiting) or "none"
+    lines = [
+        f"Board {sample.board}: {sample.calls_per_s:,.0f} tasks/s; {sample.running} running, {sample.ready} ready.",
+        f"Memory: {format_size(memory['used_bytes'])} of {format_size(memory['size_bytes'])}. Waiting: {waiting}.",
+        f"Waiting longest: {_oldest(sample)}.",
+        "",
+    ]
+    cores = [
+        (core["core"], core["state"], core["health"], f"{core['busy']:.0%}", f"{core['tasks_per_s']:,.0f}", _runs(core))
+        for core in sample.cores
+    ]
+    commands = [
+        (
+            f"{one['cmd']:#x}",
+            one["name"],
+            f"{one['calls_per_s']:,.0f}",
+            *(short_time(one[key]) for key in ("waited_p50_ns", "waited_p99_ns", "ran_p50_ns", "ran_p99_ns")),
+            one["failed"],
+        )
+        for one in sorted(sample.commands, key=lambda one: one[SORTS[sort]], reverse=True)
+    ]
+    programs = [
+        (one["id"], one["pid"], one["name"], one["tasks"], one["blocks"], format_size(one["bytes"]))
+        for one in sample.programs
+    ]
+    for columns, rows in ((_CORES, cores), (_COMMANDS, commands), (_PROGRAMS, programs)):
+        lines += [*plain_lines(columns, [[str(cell) for cell in row] for row in rows]), ""]
+    return [*lines, f"Sorted by {SORTS[sort]}; keys c r w f sort, q ends. Times are measured here."]
+
+
+def _runs(core: dict[str, Any]) -> str:
+    runs = core["runs"]
+    return f"{runs['name'] or hex(runs['cmd'])} for {short_time(runs['age_s'] * 1e9)}" if runs else "-"
+
+
+def _oldest(sample: Sample) -> str:
+    oldest = sample.oldest_waiting
+    if oldest is None:
+        return "nothing"
+    age = short_time(oldest["age_s"] * 1e9)
+    return f"command {oldest['cmd']:#x}, priority {oldest['priority']}, of client {oldest['client']}, for {age}"

@@ -1,0 +1,110 @@
+"""One look at a board for ``hbrt top``, out of two of its states and of the tasks that ended between them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+SORTS = {"c": "calls_per_s", "r": "ran_p50_ns", "w": "waited_p50_ns", "f": "failed"}
+"""By what the commands are sorted, by key."""
+
+
+class Sample(NamedTuple):
+    """What a board did in a time span, and how it stands at its end."""
+
+    board: str
+    seconds: float
+    calls_per_s: float
+    ready: int
+    running: int
+    waiting: list[tuple[int, int]]  # priority and how many, the highest first
+    oldest_waiting: dict[str, Any] | None
+    memory: dict[str, Any]
+    cores: list[dict[str, Any]]
+    commands: list[dict[str, Any]]
+    programs: list[dict[str, Any]]
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON has it."""
+        return {
+            **self._asdict(),
+            "waiting": [{"priority": priority, "tasks": count} for priority, count in self.waiting],
+        }
+
+
+def sample_of(
+    status: Mapping[str, Any], before: Mapping[str, Any], ended: Sequence[Mapping[str, Any]], seconds: float
+) -> Sample:
+    """A sample.
+
+    Args:
+        status: What the verb ``status`` says now.
+        before: What it said at the beginning of the span.
+        ended: Tasks that ended in the span, as the verb ``tasks`` has them; of very many the newest.
+        seconds: The span.
+    """
+    counts = {core["core"]: core for core in before["cores"]}
+    running = {one["core"]: one for one in reversed(status["running"])}  # of two the outer, which another interrupts
+    cores = []
+    for core in status["cores"]:
+        first = counts.get(core["core"], core)
+        cores.append(
+            {
+                "core": core["core"],
+                "state": core["state"],
+                "health": core["health"],
+                "tasks_per_s": max(0, core["tasks"] - first["tasks"]) / seconds,
+                "busy": _busy(core, first, running.get(core["core"]), seconds),
+                "runs": running.get(core["core"]),
+            }
+        )
+    calls_per_s = sum(core["tasks_per_s"] for core in cores)
+    # Of more tasks than a board keeps, each of those that are kept stands for several.
+    share = calls_per_s / len(ended) if ended else 0.0
+    by_command: dict[int, list[Mapping[str, Any]]] = {}
+    for task in ended:
+        by_command.setdefault(task["cmd"], []).append(task)
+    return Sample(
+        status["board"],
+        seconds,
+        calls_per_s,
+        status["tasks"]["ready"],
+        status["tasks"]["running"],
+        [(each["priority"], each["tasks"]) for each in status["waiting"]],
+        status["oldest_waiting"],
+        status["memory"],
+        cores,
+        [_command(cmd, tasks, len(tasks) * share) for cmd, tasks in sorted(by_command.items())],
+        status["clients"],
+    )
+
+
+def _busy(core: Mapping[str, Any], before: Mapping[str, Any], runs: Mapping[str, Any] | None, seconds: float) -> float:
+    """Share of the span in ops, 0 to 1; a core counts an op when it ends."""
+    ended_s: float = max(0, core["busy_ns"] - before["busy_ns"]) / 1e9
+    now_s: float = runs["age_s"] if runs else 0.0
+    return min(1.0, max(ended_s, now_s) / seconds)
+
+
+def _command(cmd: int, tasks: Sequence[Mapping[str, Any]], calls_per_s: float) -> dict[str, Any]:
+    waited, ran = (sorted(task[key] for task in tasks) for key in ("waited_ns", "ran_ns"))
+    return {
+        "cmd": cmd,
+        "name": tasks[-1]["name"],
+        "calls_per_s": calls_per_s,
+        "waited_p50_ns": percentile(waited, 50),
+        "waited_p99_ns": percentile(waited, 99),
+        "ran_p50_ns": percentile(ran, 50),
+        "ran_p99_ns": percentile(ran, 99),
+        "failed": sum(task["state"] != "done" for task in tasks),
+    }
+
+
+def percentile(ordered: Sequence[int], percent: int) -> int:
+    """The smallest value that so many per cent of the values do not pass: nearest rank.
+
+    Args:
+        ordered: The values, ascending; at least one.
+        percent: 1..100.
+    """
+    return ordered[-(-len(ordered) * percent // 100) - 1]

@@ -1,0 +1,85 @@
+"""The tasks that a board has ended, the newest of each core: what each asked for, who it was of, and all its times.
+
+A ring has one writer: its core, or the daemon for the tasks that it fails. A reader takes a record whose number is the
+same before and after. What an owner takes back before a core has claimed it is not here.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, HISTORY_HEAD, HISTORY_RECORD_BYTES, HISTORY_RECORDS, MAX_CORES
+from hbrt.mailbox.table import ANSWER, REQUEST, Answer, Request, State, Table
+
+_NUMBER, _PID = struct.Struct("<Q"), struct.Struct("<I")
+_TASK_BYTES = REQUEST.size + ANSWER.size
+_DONE = struct.Struct(f"<{HISTORY_HEAD.size + REQUEST.size + 32}xQ")  # of a record: when its task has ended
+
+
+class EndedTask(NamedTuple):
+    """A task that has ended; ``pid`` is the process of its client."""
+
+    state: State
+    pid: int
+    request: Request
+    answer: Answer
+
+
+class HistoryRing:
+    """The writer's side of one ring.
+
+    Args:
+        ddr: The board's memory.
+        ring: The core's index; MAX_CORES for the daemon.
+    """
+
+    def __init__(self, ddr: Table, ring: int) -> None:
+        self._map, self._layout = ddr.map, ddr.layout
+        self._start = ddr.layout.history_ring(ring)
+
+    def note(self, number: int, slot: int, state: State) -> None:
+        """Keep the task of a slot, whose record is complete, and which no other process writes now.
+
+        Args:
+            number: Of the task among those of this ring, from 1.
+            slot: Its slot.
+            state: How it ends.
+        """
+        mm, record = self._map, self._layout.record(slot)
+        at = self._start + number % HISTORY_RECORDS * HISTORY_RECORD_BYTES
+        _, _, _, _, _, _, client, *_ = REQUEST.unpack_from(mm, record)
+        pid = _PID.unpack_from(mm, self._layout.client(client) + CLIENT_PID)[0] if client < CLIENT_COUNT else 0
+        HISTORY_HEAD.pack_into(mm, at, 0, state, pid)
+        start = at + HISTORY_HEAD.size
+        mm[start : start + _TASK_BYTES] = mm[record : record + _TASK_BYTES]
+        _NUMBER.pack_into(mm, at, number)
+
+
+def ended_tasks(ddr: Table, most: int) -> list[EndedTask]:
+    """The tasks that ended last, at most so many, in the order of their ends."""
+    rings = (*range(ddr.layout.core_count), MAX_CORES)
+    raws = [raw for ring in rings for raw in _records(ddr, ddr.layout.history_ring(ring))]
+    raws.sort(key=lambda raw: _DONE.unpack_from(raw)[0])
+    return [_task(raw) for raw in raws[max(0, len(raws) - most) :]]
+
+
+def _records(ddr: Table, start: int) -> Iterator[bytes]:
+    """The whole records of one ring, which begins to be filled at its second place."""
+    mm, is_used = ddr.map, True
+    for place in (*range(1, HISTORY_RECORDS), 0):
+        at = start + place * HISTORY_RECORD_BYTES
+        raw = mm[at : at + HISTORY_RECORD_BYTES]
+        number = _NUMBER.unpack_from(raw)[0]
+        if number and number == _NUMBER.unpack_from(mm, at)[0]:
+            yield raw
+        elif not number and not is_used:
+            return  # one is being written, or its writer has died; what is behind two has not been reached
+        is_used = number != 0
+
+
+def _task(raw: bytes) -> EndedTask:
+    _, state, pid = HISTORY_HEAD.unpack_from(raw)
+    answer = ANSWER.unpack_from(raw, HISTORY_HEAD.size + REQUEST.size)
+    return EndedTask(State(state), pid, Request(*REQUEST.unpack_from(raw, HISTORY_HEAD.size)), Answer(*answer))

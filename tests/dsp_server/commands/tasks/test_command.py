@@ -1,0 +1,66 @@
+"""``hbrt tasks``: what a board has ended, who asked for it, and when."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+
+import pytest
+
+from hbrt.mailbox.native import native
+from tests.conftest import Shell
+from tests.dsp_server.images import halts
+
+PROGRAM = """
+import time
+from arm_client import connect
+with connect() as board, board.alloc(64) as block:
+    print(time.time_ns())
+    board.call(0xFFFF, None, block, priority=7, core=2)
+    task = board.submit(0x999)
+    task.exception()
+    print(time.time_ns())
+"""
+
+
+@pytest.mark.parametrize("way", ["0", pytest.param("1", marks=pytest.mark.skipif(native()[0] is None, reason="no C"))])
+def test_a_task_has_its_times_and_who_asked_for_it(shell: Shell, tmp_path: Path, way: str) -> None:
+    shell.environment["HBRT_NATIVE"] = way
+    shell.good("start")
+    assert shell.good("tasks") == "No task has ended on this board.\n"
+    (tmp_path / "calls.py").write_text(PROGRAM)
+    begin_ns, end_ns = map(int, shell.python(str(tmp_path / "calls.py")).stdout.split())
+    listed, failed = shell.json("tasks")
+    assert (listed["cmd"], listed["state"], listed["result"], listed["core"]) == (0xFFFF, "done", 0, 1)
+    assert (listed["program"], listed["priority"], listed["output_bytes"]) == ("calls.py", 7, 64)
+    assert (failed["cmd"], failed["state"]) == (0x999, "failed")
+    assert failed["result"] < 0
+    for task in (listed, failed):
+        assert task["submitted_ns"] < task["claimed_ns"] <= task["started_ns"] <= task["ended_ns"]
+        assert begin_ns < task["ended_unix_ns"] < end_ns
+        assert task["waited_ns"] == task["claimed_ns"] - task["submitted_ns"]
+        assert task["ran_ns"] == task["ended_ns"] - task["started_ns"]
+    rows = list(csv.DictReader(io.StringIO(shell.good("tasks", "--csv"))))
+    assert [(row["cmd"], row["pid"]) for row in rows] == [
+        (str(task["cmd"]), str(task["pid"])) for task in (listed, failed)
+    ]
+    heading, first, second = shell.good("tasks").splitlines()
+    assert heading.split()[-3:] == ["MODELLED", "PID", "PROGRAM"]
+    assert "0xffff" in first.split()
+    assert "failed" in second.split()
+
+
+def test_a_task_whose_core_dies_is_kept_by_the_daemon(shell: Shell) -> None:
+    shell.good("start", "--image", halts.__file__)
+    shell.good("inject", "kill-core core=0 call=1")
+    shell.python("-c", "import arm_client as hb; b = hb.connect(); b.submit(0x1000, b.alloc(8), core=1).exception()")
+    (lost,) = shell.json("tasks")
+    assert (lost["state"], lost["core"]) == ("lost", 0)
+    assert lost["ended_ns"] >= lost["claimed_ns"] > 0
+
+
+def test_two_forms_at_once_are_refused(shell: Shell) -> None:
+    code, said = shell.refused("tasks", "--csv", "--json")
+    assert code == 2
+    assert "either --csv or --json" in said
