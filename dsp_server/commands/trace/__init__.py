@@ -1,0 +1,1 @@
+"""``hbrt trace``: what a board has done, as a timeline."""
