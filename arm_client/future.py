@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from arm_client.errors import CallerError, error_for
 from hbrt.mailbox.handle import slot_of
@@ -13,6 +13,15 @@ from hbrt.status import Status
 
 if TYPE_CHECKING:
     from arm_client.session.session import Session
+
+
+class TaskTimes(NamedTuple):
+    """When a task reached each step: CLOCK_MONOTONIC nanoseconds, 0 for a step that it has not reached."""
+
+    submitted_ns: int
+    claimed_ns: int
+    started_ns: int
+    ended_ns: int
 
 
 class Task(concurrent.futures.Future[Any]):
@@ -56,6 +65,12 @@ class Task(concurrent.futures.Future[Any]):
         """Core that ran it; -1 before, and when none did."""
         answer = self._answer()
         return answer.core if answer.claim_ns else -1
+
+    @property
+    def times(self) -> TaskTimes:
+        """Submission, claim by a core, start and end of the op; measured on this machine."""
+        answer = self._answer()
+        return TaskTimes(self._submit_ns, answer.claim_ns, answer.start_ns, answer.done_ns)
 
     @property
     def latency_ns(self) -> int:

@@ -87,12 +87,17 @@ class TestResult:
 
     def test_times_core_and_cycles(self, gate: Gate) -> None:
         assert (gate.task.latency_ns, gate.task.duration_ns) == (0, 0)
+        assert gate.task.times.ended_ns == 0
         assert gate.task.running()
         assert not gate.task.done()
         gate.open()
         gate.task.result()
         assert gate.task.core in {0, 1}
         assert gate.task.latency_ns >= gate.task.duration_ns > 0
+        times = gate.task.times
+        assert list(times) == sorted(times)
+        assert times.ended_ns - times.submitted_ns == gate.task.latency_ns
+        assert times.ended_ns - times.started_ns == gate.task.duration_ns
         assert gate.task.cycles >= 0
 
     def test_nothing_is_known_of_a_task_from_an_earlier_one_in_its_slot(self, chip: Chip) -> None:
