@@ -31,6 +31,7 @@ from hbrt.status import Status
 
 MOST_PROGRAMS = 64
 MOST_OBSERVERS = 16
+MOST_LET_GO = 1024
 JOIN_SECONDS = 2.0  # for the threads of handlers to end
 DRAIN_SECONDS = 1.0  # for the last frame of a disconnected program to arrive
 FLOOD_CHECK_SECONDS = 0.05  # between two counts of unread bytes, while a program is connected
@@ -70,6 +71,7 @@ class Gateway:
         self._served: dict[bytes, _Served] = {}
         self._ending: list[ConnectionHandler] = []  # stopped handlers whose threads still run
         self._draining: dict[bytes, _Draining] = {}
+        self._let_go: dict[bytes, None] = {}  # the latest that were drained: ZeroMQ may still hold what they sent
         self._send_queue = SendQueue()
         self._next_beat = 0.0
         self._flood_checked_at = 0.0
@@ -179,7 +181,7 @@ class Gateway:
             known = served or self._draining.get(identity)
             if known is not None and known.connection is not None:
                 known.connection.backlog.on_frame(len(frame))
-            if identity in self._draining:
+            if identity in self._draining or identity in self._let_go:
                 continue
             if is_more:
                 self._disconnect(identity, frame, "A message is one frame; more came.")
@@ -342,6 +344,9 @@ class Gateway:
         connection = self._draining.pop(identity).connection
         if connection is not None:
             self._connections.release(connection)
+        self._let_go[identity] = None
+        if len(self._let_go) > MOST_LET_GO:
+            del self._let_go[next(iter(self._let_go))]
 
     def _on_disconnected(self, identity: bytes) -> None:
         if identity in self._served:
