@@ -280,7 +280,7 @@ EXPORT int32_t hbrt_idma_copy_3d(const char *site, void *dst, void *src, uint32_
   return copy(site, dst ? *(void **)dst : NULL, src ? *(void **)src : NULL, row_bytes, shape);
 }
 EXPORT int32_t hbrt_idma_desc_done(const char *site, int32_t handle) {
-  if (handle > 0 && COPY_OF(handle)->handle == handle &&
+  if (hbrt_dsp_now != NULL && handle > 0 && COPY_OF(handle)->handle == handle &&
       hbrt_dsp_clock[0] + polled_cycles + hbrt_cycles_pending() < COPY_OF(handle)->end) {
     polled_cycles += hbrt_dsp_now->poll_cycles;
     return 0;

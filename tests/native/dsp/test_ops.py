@@ -154,6 +154,36 @@ def test_process_that_an_op_forks_does_not_go_on_as_the_core(board: Board) -> No
         misbehave(board, "FORK")
 
 
+FORKED_POLL = """
+#include <sys/wait.h>
+#include <unistd.h>
+#include "hb_dsp.h"
+static int polls(void *input, void *output, void *tm) {
+  char *tile = (char *)xvAllocateBuffer((xvTileManager *)tm, 4096, XV_MEM_BANK_COLOR_0, 64);
+  int handle;
+  IDMA_COPY(handle, input, tile, 4096)
+  pid_t child = fork();
+  if (child == 0) _exit(idma_desc_done(handle) < 0 ? 0 : 1);
+  waitpid(child, (int *)output, 0);
+  while (idma_desc_done(handle) != 1) {
+  }
+  return xvFreeBuffer((xvTileManager *)tm, tile);
+}
+int main() {
+  hb_dsp_env_init();
+  hb_dsp_register_fn(0x1000, polls, 0);
+  return hb_dsp_start();
+}
+"""
+
+
+def test_process_that_an_op_forks_is_refused_a_poll_of_a_copy_that_is_under_way(build: Build) -> None:
+    with private_board(build(FORKED_POLL, *WARNINGS), cores=1) as board:
+        status = board.from_array(np.full(2, 77, np.int32))
+        board.call(0x1000, board.from_array(np.zeros(4096, np.uint8)), status)
+        assert status[0] == 0
+
+
 POLLS = """
 #include "hb_dsp.h"
 static int polls(void *input, void *output, void *tm) {
