@@ -546,6 +546,7 @@ class Core:
         if not self._deferred:
             self._deferred_since_ns = now_ns
         self._deferred.add(owner)
+        self._unrung.add(owner)  # an op may hang that was short before: the heartbeat rings too
 
     def _flush_deferred(self) -> None:
         """Ring the owners of deferred wake-ups."""

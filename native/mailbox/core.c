@@ -240,6 +240,7 @@ static void flush_before(hbrt_core *core, uint32_t cmd, uint64_t now_ns) {
 }
 
 static void defer(hbrt_core *core, uint32_t owner, uint64_t now_ns) {
+    hbrt_store(&core->unrung[owner], 1); /* an op may hang that was short before: the heartbeat rings too */
     if (core->deferred_count == 0) core->deferred_ns = now_ns;
     if (core->is_deferred[owner]) return;
     core->is_deferred[owner] = 1;
@@ -286,7 +287,8 @@ static void note(hbrt_core *core, const hbrt_slot_record *record, uint8_t state)
     __atomic_store_n(&kept->number, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     kept->state = state;
-    kept->pid = record->client < HBRT_CLIENTS ? hbrt_client_at(&core->file, record->client)->pid : 0;
+    uint32_t client = HBRT_GET(record->client); /* once: whoever submitted it can write there */
+    kept->pid = client < HBRT_CLIENTS ? hbrt_client_at(&core->file, client)->pid : 0;
     kept->task = *record;
     __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
 }
@@ -295,7 +297,7 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
                      uint64_t cycles, int is_nested) {
     hbrt_file *file = &core->file;
     hbrt_slot_record *record = hbrt_record(file, slot);
-    uint32_t cmd = record->cmd;
+    uint32_t cmd = HBRT_GET(record->cmd);
     if (cmd < COMMANDS) __atomic_store_n(&core->ops[cmd].last_ns, done_ns - start_ns + 1, __ATOMIC_RELAXED);
     if (result == 0) {
         record->start_ns = start_ns;

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from dsp_server import runtime
+from dsp_server.core import loop
 from dsp_server.core.fault_log import FaultLog
 from dsp_server.core.native_core import NativeCore
 from dsp_server.core.views import RangeRefused, Views
@@ -73,11 +74,16 @@ class CoreInC:
 
     def next(self, *blocks: int, client: int = CLIENT) -> int:
         """Submit a task, and have C serve: what it answers."""
-        request = (1, 0, CMD, 0, 0, CLIENT, client, *blocks)
-        REQUEST.pack_into(self.ddr.map, self.ddr.layout.record(SLOT), *request)
-        self.ddr.map[self.ddr.layout.states + SLOT] = State.READY
-        self.ddr.map[self.ddr.layout.announced(0) + SLOT] = 1
+        self.submit(SLOT, *blocks, client=client)
         self.blocks.clear()
+        return self.serve()
+
+    def submit(self, slot: int, *blocks: int, client: int = CLIENT) -> None:
+        REQUEST.pack_into(self.ddr.map, self.ddr.layout.record(slot), 1, 0, CMD, 0, 0, CLIENT, client, *blocks)
+        self.ddr.map[self.ddr.layout.states + slot] = State.READY
+        self.ddr.map[self.ddr.layout.announced(0) + slot] = 1
+
+    def serve(self) -> int:
         found: int = self.lib.hbrt_core_next(self.core._core)
         return found
 
@@ -89,6 +95,11 @@ class CoreInC:
         self.peer.close()
         self.core.close()
         self.ddr.close()
+
+
+@pytest.fixture
+def on_one_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "usable_cpus", lambda: 1)
 
 
 @pytest.fixture
@@ -143,6 +154,16 @@ def test_answer_of_an_op_in_c_is_counted_and_rings_a_sleeper(in_c_core: CoreInC)
     assert os.eventfd_read(in_c_core.bells[2]) == 1
     assert in_c_core.lib.hbrt_core_cycles(in_c_core.core._core) == 11
     assert in_c_core.lib.hbrt_core_running(in_c_core.core._core) < 0
+
+
+@pytest.mark.usefixtures("on_one_cpu")
+def test_on_one_cpu_an_owner_does_not_wait_for_an_op_that_hangs_later(in_c_core: CoreInC) -> None:
+    in_c_core.ddr.map[in_c_core.ddr.layout.client(CLIENT) + CLIENT_ASLEEP] = 1
+    for slot in (SLOT, SLOT + 1):
+        in_c_core.submit(slot, 0, 0, 0, 0)
+    assert in_c_core.serve() == INTERRUPTED
+    # The next op has not begun, and may be the one that does not end: the heartbeat is to ring.
+    assert CLIENT in in_c_core.core._take_unrung()
 
 
 @pytest.mark.parametrize("why", ["result", "fork"])
