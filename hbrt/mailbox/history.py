@@ -70,8 +70,8 @@ def _records(ddr: Table, start: int) -> Iterator[bytes]:
     mm, is_used = ddr.map, True
     for place in (*range(1, HISTORY_RECORDS), 0):
         at = start + place * HISTORY_RECORD_BYTES
+        number = _NUMBER.unpack_from(mm, at)[0]
         raw = mm[at : at + HISTORY_RECORD_BYTES]
-        number = _NUMBER.unpack_from(raw)[0]
         if number and number == _NUMBER.unpack_from(mm, at)[0]:
             yield raw
         elif not number and not is_used:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
@@ -58,6 +60,26 @@ def test_a_record_that_is_being_written_is_left_out_and_hides_no_other(ddr: Ddr)
         note(ddr, 0, number, number * 100)
     struct.pack_into("<Q", ddr.map, ddr.layout.history_ring(0) + 2 * HISTORY_RECORD_BYTES, 0)
     assert [one.answer.done_ns for one in ended_tasks(ddr, 10)] == [100, 300]
+
+
+def test_a_record_that_becomes_another_while_it_is_read_is_left_out(ddr: Ddr) -> None:
+    class Map(bytearray):
+        """A copy of the file; its writer passes while a record is taken, whose end is read first."""
+
+        def __getitem__(self, part: Any) -> Any:
+            taken = bytearray.__getitem__(self, part)
+            if not isinstance(part, slice) or part.start != ring + HISTORY_RECORD_BYTES:
+                return taken
+            later = bytearray(taken)
+            struct.pack_into("<Q", later, 0, 1 + HISTORY_RECORDS)
+            self[part] = later
+            return bytes(later[:64] + taken[64:])
+
+    note(ddr, 0, 1, 100)
+    note(ddr, 0, 2, 200)
+    ring = ddr.layout.history_ring(0)
+    torn = SimpleNamespace(map=Map(ddr.map[:]), layout=ddr.layout)
+    assert [one.answer.done_ns for one in ended_tasks(cast("Any", torn), 10)] == [200]
 
 
 def test_a_client_that_cannot_be_has_no_process(ddr: Ddr) -> None:
