@@ -19,7 +19,7 @@ _ACTIONS = "".join(f"\n    {action}: {what}" for action, what in ACTIONS.items()
     help=f"""Have each FAULT come, and list those that are still to come; without any, list them.
 
     A fault is an action and words such as core=1, call=3 (the third call from now on), times=2, cmd=0x400, ms=50 (100
-    when not given), chance=0.1 with seed=7.
+    when not given), chance=0.1 with seed=7. A core counts the calls of ops: a PING (0x0) is none.
 
     \b
     The actions are:{_ACTIONS}

@@ -18,6 +18,7 @@ from hbrt.errors import BoardError, RequestRefusedError
 from hbrt.findings.checks import Check
 from hbrt.injection.fault import CORE_ACTIONS, BadFaultError, Fault, Trigger, parse
 from hbrt.status import Status
+from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 
 class Injector:
@@ -45,7 +46,7 @@ class Injector:
         """Add faults; returns all, as ``listing``.
 
         Raises:
-            RequestRefusedError: one is none, or names a core that there is not; nothing was added.
+            RequestRefusedError: one is none, or names a core or a command that it never comes at; nothing was added.
         """
         try:
             faults = [parse(text) for text in texts]
@@ -54,6 +55,12 @@ class Injector:
         for fault in faults:
             if fault.action in CORE_ACTIONS and fault.core >= self._core_count:
                 why = f"The board has no core {fault.core}; it has {self._core_count}."
+                raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)
+            if fault.cmd in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT}:
+                why = (
+                    f"'{fault}' would never come: command {fault.cmd:#x} is no op, the core answers it itself. "
+                    "'hbrt ops' lists the ops."
+                )
                 raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, why)
         for fault in faults:
             if fault.action == "lose-relay":

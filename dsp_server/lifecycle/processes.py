@@ -6,6 +6,7 @@ import os
 import select
 import signal
 from collections.abc import Callable
+from pathlib import Path
 
 from dsp_server.clients import Client, Clients
 from dsp_server.lifecycle.child import CoreChild, spawn
@@ -51,6 +52,7 @@ class CoreProcesses:
         self._on_ready = on_ready
         self._on_end = on_end
         self._on_finding = on_finding
+        self._said_of_images: set[tuple[Path, str]] = set()  # snapshot of an image, and fingerprint of what was found
         # Faults to inject: those of a core by number, and what is called when one has come.
         self.faults_of: Callable[[int], list[tuple[int, str]]] = lambda _: []
         self.on_injected: Callable[[int], None] = lambda _: None
@@ -120,9 +122,17 @@ class CoreProcesses:
             self.on_injected(int(message["number"]))
         elif message.get("event") == "finding":
             try:
-                self._on_finding(finding_of(message["finding"]))
+                self._on_found(child, finding_of(message["finding"]))
             except (KeyError, ValueError) as error:
                 child.fail(f"Core {child.index} sent nonsense: {error!r}.")
+
+    def _on_found(self, child: CoreChild, found: Finding) -> None:
+        if found.kind == "image":
+            said = child.image.snapshot, found.fingerprint
+            if said in self._said_of_images:
+                return  # every process that loads this image finds it
+            self._said_of_images.add(said)
+        self._on_finding(found)
 
     def read_messages(self) -> None:
         """Handle what the processes have sent until now: a finding comes before the end of its task."""

@@ -117,6 +117,9 @@ def test_what_is_no_fault_is_refused_and_adds_nothing(dsp_board: Board) -> None:
         dsp_board.inject("delay", "explode")
     with pytest.raises(CallerError, match="The board has no core 7"):
         dsp_board.inject("kill-core core=7")
+    for cmd in (0x0, 0xFFFF):
+        with pytest.raises(CallerError, match=f"would never come: command {cmd:#x} is no op"):
+            dsp_board.inject(f"kill-core cmd={cmd:#x}")
     with pytest.raises(CallerError, match="has no relay now"):
         dsp_board.inject("lose-relay")
     assert dsp_board.inject() == []
