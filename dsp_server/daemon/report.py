@@ -27,6 +27,8 @@ from hbrt.mailbox.history import EndedTask, ended_tasks
 from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
 
+_MOST_NS = (1 << 64) - 1  # that an answer of the daemon can hold
+
 
 class RunningTask(NamedTuple):
     """A task that a core runs: its slot, what was asked for, and the answer so far."""
@@ -212,7 +214,7 @@ class Report:
             "waited_ns": max(0, (answer.claim_ns or answer.done_ns) - request.sequence),
             "ran_ns": max(0, answer.done_ns - answer.start_ns) if answer.start_ns else 0,
             "modelled_cycles": answer.cycles,
-            "modelled_ns": round(cycles_to_ns(answer.cycles)),
+            "modelled_ns": min(round(cycles_to_ns(answer.cycles)), _MOST_NS),
         }
 
     def _client(self, client: Client) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from time import monotonic_ns
 from typing import NamedTuple
 
 from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, HISTORY_HEAD, HISTORY_RECORD_BYTES, HISTORY_RECORDS, MAX_CORES
@@ -61,7 +62,8 @@ def ended_tasks(ddr: Table, most: int) -> list[EndedTask]:
     """The tasks that ended last, at most so many, in the order of their ends."""
     rings = (*range(ddr.layout.core_count), MAX_CORES)
     raws = [raw for ring in rings for raw in _records(ddr, ddr.layout.history_ring(ring))]
-    raws.sort(key=lambda raw: _DONE.unpack_from(raw)[0])
+    now_ns = monotonic_ns()  # what ends later was written by something other than a core
+    raws = sorted((raw for raw in raws if _DONE.unpack_from(raw)[0] <= now_ns), key=_DONE.unpack_from)
     return [_task(raw) for raw in raws[max(0, len(raws) - most) :]]
 
 

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
+import random
 from pathlib import Path
 
 import pytest
 
+from arm_client.client import Board
+from hbrt.board.paths import BoardPaths
+from hbrt.control.ask import ask
+from hbrt.ddr.layout import HISTORY_HEAD, HISTORY_RECORD_BYTES, HISTORY_RECORDS
 from hbrt.mailbox.native import native
+from hbrt.mailbox.table import ANSWER, REQUEST, State
+from hbrt.types import HB_DSP_RPC_CMD_BUTT
 from tests.conftest import Shell
 from tests.dsp_server.images import halts
 
@@ -58,6 +65,19 @@ def test_a_task_whose_core_dies_is_kept_by_the_daemon(shell: Shell) -> None:
     (lost,) = shell.json("tasks")
     assert (lost["state"], lost["core"]) == ("lost", 0)
     assert lost["ended_ns"] >= lost["claimed_ns"] > 0
+
+
+def test_nonsense_in_the_history_does_not_keep_the_daemon_from_answering(dsp_board: Board) -> None:
+    layout, written = dsp_board.session.link.ddr.layout, dsp_board.session.link.ddr.map
+    start, size = layout.history_ring(0), HISTORY_RECORDS * HISTORY_RECORD_BYTES
+    written[start : start + size] = random.Random(7).randbytes(size)
+    HISTORY_HEAD.pack_into(written, start, HISTORY_RECORDS, State.DONE, 0)
+    written[start + HISTORY_HEAD.size : start + HISTORY_RECORD_BYTES] = b"\xff" * (HISTORY_RECORD_BYTES - 16)
+    ANSWER.pack_into(written, start + HISTORY_HEAD.size + REQUEST.size, 0, 0, 0, 0, 1, 2, 3, (1 << 64) - 1)
+    dsp_board.call(HB_DSP_RPC_CMD_BUTT, None, dsp_board.alloc(64), core=2)
+    found = ask(BoardPaths(dsp_board.session.link.paths.path), "tasks", last=10)
+    assert (found[0]["ended_ns"], found[0]["core"]) == (3, 0)
+    assert (found[-1]["cmd"], found[-1]["core"]) == (HB_DSP_RPC_CMD_BUTT, 1)
 
 
 def test_two_forms_at_once_are_refused(shell: Shell) -> None:
