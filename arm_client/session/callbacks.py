@@ -108,9 +108,9 @@ class Notifier:
             calls, self._due = self._due, []
             ended = [handle for handle in self.watched if is_over or self._tasks.has_ended(handle)]
             for handle in ended:
-                callbacks = self.watched.pop(handle)
                 has_ended = self._tasks.has_ended(handle)
-                calls.append((self._tasks.wait(handle, 1) if has_ended else self._last_word(), callbacks))
+                status = self._tasks.wait(handle, 1) if has_ended else self._last_word()
+                calls.append((status, self.watched.pop(handle)))  # from now on the task may be released
         for status, callbacks in calls:
             for callback in callbacks:
                 _call(callback, status)
