@@ -107,12 +107,15 @@ import zmq
 from hbrt.remote.keys import default_directory, program_keys
 from hbrt.protocol.remote import Kind, encode
 keys = program_keys(default_directory())
-peer = zmq.Context().socket(zmq.DEALER)
-peer.sndhwm, peer.rcvhwm, peer.heartbeat_ivl, peer.reconnect_ivl = 0, 1, 1, -1
-peer.curve_publickey, peer.curve_secretkey = keys.own
-peer.curve_serverkey = keys.server
-peer.connect(sys.argv[1])
-peer.send(encode(Kind.HELLO, "keyed", 1))
+is_welcome = False
+while not is_welcome:  # a busy machine may take longer to connect than the relay waits
+    peer = zmq.Context().socket(zmq.DEALER)
+    peer.sndhwm, peer.rcvhwm, peer.heartbeat_ivl, peer.reconnect_ivl, peer.linger = 0, 1, 1, -1, 0
+    peer.curve_publickey, peer.curve_secretkey = keys.own
+    peer.curve_serverkey = keys.server
+    peer.connect(sys.argv[1])
+    peer.send(encode(Kind.HELLO, "keyed", 1))
+    is_welcome = peer.poll(5000) != 0
 peer.recv()
 with contextlib.suppress(zmq.Again):  # the relay has ended the connection
     for number in range(1_000_000):
