@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from hbrt.ddr.faults import on_fault
 from hbrt.findings.record import Finding
-from hbrt.findings.text import told_line_of
+from hbrt.findings.text import stderr_line_of
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
@@ -31,7 +31,7 @@ def note(link: Link, kind: str, text: str, *places: Place) -> str:
     if not link.fault:
         link.request_ms = _NOTE_MS
         link.find(kind, text, *places)  # where the board keeps none, the line on standard error remains
-    return told_line_of(Finding(kind, text))
+    return stderr_line_of(Finding(kind, text))
 
 
 def _tell(address: int, _is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it

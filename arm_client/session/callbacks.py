@@ -1,6 +1,7 @@
-"""Callbacks: one thread that waits for every task somebody wants to hear of; it starts with the first callback.
+"""Callbacks: one thread waits for every task that has a callback; it starts with the first callback.
 
-Every callback is called exactly once: when its task ends, when it is released before that, or when the board goes.
+Every callback is called exactly once: when its task ends, when the task is released before that, or when the board
+goes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Callback = Callable[[int], None]
 
 
 class Notifier:
-    """Calls back when tasks end, in the order in which it finds them."""
+    """Calls the callbacks of tasks that have ended, in the order in which it finds them."""
 
     def __init__(self, link: Link, tasks: TaskSlots) -> None:
         self._link = link
@@ -51,12 +52,12 @@ class Notifier:
             self._wake()
 
     def forget(self, handle: int) -> None:
-        """Drop the callbacks of a task: whoever added them has called them."""
+        """Drop the callbacks of a task: their owner has called them."""
         with self._lock:
             self.watched.pop(handle, None)
 
     def settle(self, handle: int) -> None:
-        """A watched task is about to be released: call back with what is known of it now."""
+        """Call the callbacks of a task that is about to be released, with its present status."""
         with self._lock:
             callbacks = self.watched.pop(handle, None)
             if callbacks is None:
@@ -67,11 +68,11 @@ class Notifier:
         self._wake()
 
     def close(self) -> None:
-        """End the thread. Callbacks of tasks that have not ended are told that the board is gone."""
+        """End the thread. Callbacks of unfinished tasks get the status of a board that is gone."""
         with self._lock:
             self._is_closing = True
         if self._thread is threading.current_thread():
-            self._call_back()  # a callback detaches: what is still watched hears it before the tables go
+            self._call_back()  # a callback detaches: the other callbacks run before the tables go
         elif self._thread is not None:
             self._wake()
             self._thread.join()

@@ -1,4 +1,4 @@
-"""What ops say on a board while a program looks: its log from a moment on, without the daemon's own lines."""
+"""The lines that ops write to a board's log, from a moment on, without the daemon's own lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MOST_BYTES = 1 << 20
 
 
 def log_reader(session: Session) -> Callable[[], str]:
-    """Reads what ops have said and the board has found since now; empty when the board has gone, or is elsewhere."""
+    """A reader of the lines of ops and of findings from now on; none for a board that has gone or is remote."""
     log: Path | None = getattr(session.link.paths, "log", None)  # none of another machine's board
     try:
         start = log.stat().st_size if log is not None else 0

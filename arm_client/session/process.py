@@ -1,4 +1,4 @@
-"""What this process has attached to. Light: the C names import this, and the machinery behind it when they need it."""
+"""The boards that this process is attached to. Light: the C names import this at once, and the rest on demand."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class Process:
     def __init__(self) -> None:
         self.default: Session | None = None
         self.sessions: dict[Path, Session] = {}
-        self.known: weakref.WeakSet[Session] = weakref.WeakSet()  # also those that only a board or a fixture holds
+        self.known: weakref.WeakSet[Session] = weakref.WeakSet()  # also sessions that only a board or a fixture holds
         self.lock = threading.RLock()
-        self.run: FirstProcess | None = None  # that this process has begun
-        self.is_told = False  # whether somebody has said what was found in it
+        self.run: FirstProcess | None = None  # the run that this process has begun
+        self.is_reported = False  # whether the findings of the run were reported
 
     def begin_run(self) -> None:
-        """Be the first process of a run, if the settings ask for what is found in it."""
+        """Be the first process of a run, if the settings ask for its findings."""
         if settings.is_given("HBRT_SARIF") or settings.is_given("HBRT_CHECK"):
             from hbrt.board.run_record import begun
 
@@ -59,7 +59,7 @@ process = Process()
 
 
 def _end() -> None:
-    """Put everything in order; a second Ctrl-C ends the process at once, without more lines."""
+    """Close everything; a second Ctrl-C ends the process at once, without more lines."""
     try:
         _close_all()
     except KeyboardInterrupt:
@@ -71,14 +71,14 @@ def _close_all() -> None:
     sessions = process.take_all()
     for session in sessions:
         session.close()
-    if not process.is_told and (process.run is not None or "arm_client.session.farewell" in sys.modules):
-        from arm_client.session.farewell import end_run, end_with_exit_code
+    if not process.is_reported and (process.run is not None or "arm_client.session.exit_report" in sys.modules):
+        from arm_client.session.exit_report import end_run, end_with_exit_code
 
         end_with_exit_code(end_run(process.run))
 
 
 def _before_fork() -> None:
-    """Wait for other threads that attach: what they load and lock then is whole in the child."""
+    """Wait for other threads that attach: their modules and locks are then whole in the child."""
     process.lock.acquire()
 
 
@@ -87,7 +87,7 @@ def _after_fork_in_parent() -> None:
 
 
 def _abandon_in_child() -> None:
-    """The lease is the parent's: the child keeps no hold on it, and every inherited handle says what happened."""
+    """The lease is the parent's: the child drops it, and every inherited handle is refused with that reason."""
     process.lock = threading.RLock()
     for session in process.all():
         session.abandon_in_child()

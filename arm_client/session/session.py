@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from arm_client.cabi.call_site import tell_callers
 from arm_client.cabi.last_error import RequestRefusedError
-from arm_client.session import farewell
+from arm_client.session import exit_report
 from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
 from arm_client.transport.choose import attach
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 
 class Inline(NamedTuple):
-    """What a process serves that is its own core: the file of an image, None for the packaged ops."""
+    """The image of a process that is its own core: its file, None for the packaged ops."""
 
     image: str | None
 
 
-_PARTING_MS = 1000  # a daemon that hangs keeps no program from its end; it takes all back when it goes on
+_DETACH_MS = 1000  # a daemon that hangs does not delay a program's end; when it goes on, it reclaims everything
 
 
 class Session:
-    """A process's hands on one board: link, tasks, memory; counted by its users."""
+    """A process's attachment to one board: link, tasks, memory; its users are counted."""
 
     def __init__(
         self,
@@ -57,17 +57,17 @@ class Session:
         Args:
             paths: Where it is.
             daemon: The private daemon that ends with this session.
-            check: What is watched, as HBRT_CHECK says it; None takes HBRT_CHECK. What the board watches comes to it.
-            inline: What this process serves as its own core; None has the board's cores serve it.
+            check: Checks, written as in HBRT_CHECK; None takes HBRT_CHECK. Those of the board are added.
+            inline: The image of this process as its own core; None uses the board's cores.
 
         Raises:
-            BoardError: it cannot be attached to; NoDaemonError when nobody serves it. BadSettingError.
+            BoardError: the process cannot attach; NoDaemonError when no daemon serves the board. BadSettingError.
         """
         self.daemon = daemon
         self.users = 0
         self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
-        self.stands_in = ""  # of a board that this process started because none ran: a sentence that says so
-        self.is_silent = False  # somebody else says what this process left on the board
+        self.stands_in = ""  # a sentence on a board that this process started because none ran
+        self.is_silent = False  # another process reports the findings of this one
         self.is_inline = inline is not None
         self._is_closed = False
         self.checks = Check(0)
@@ -80,7 +80,7 @@ class Session:
                 self.checks = Check(link.watch_tasks(wanted))
                 if not (is_strict or self.checks & OF_SUBMISSIONS):
                     return kind, False
-                from arm_client.strict.checker import checked  # a program that checks nothing does not pay for it
+                from arm_client.strict.checker import checked  # a program without checks does not pay for it
 
                 return checked(kind), is_strict or Check.COHERENCE in self.checks
 
@@ -111,11 +111,11 @@ class Session:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request of this process is under way: a finalizer that runs in the middle of it must not ask."""
+        """Whether a request of this process is under way: a finalizer that runs inside it must not send another."""
         return self.link.is_asking
 
     def why(self, status: int) -> str:
-        """Sentence for a status other than 0 that this thread got; an op that is not there may be on another board."""
+        """Sentence for a status other than 0 that this thread got; an unknown op may be one of another board."""
         text = self.tasks.why()
         return f"{text} {self.stands_in}" if self.stands_in and status == Status.HB_DSP_UNKNOWN_COMMAND else text
 
@@ -133,7 +133,7 @@ class Session:
         self.link.find(found.kind, found.text, *found.places)
 
     def abandon_in_child(self) -> None:
-        """In a fork's child: keep no hold on the parent's lease nor on its private board."""
+        """In a fork's child: drop the parent's lease and its private board."""
         self.link.abandon_in_child()
         self.tasks.abandon_in_child()
         self.blocks.abandon_in_child()
@@ -150,14 +150,14 @@ class Session:
         self._is_closed = True
         process.known.discard(self)
         if not self.link.is_lost():
-            self.link.request_ms = _PARTING_MS
+            self.link.request_ms = _DETACH_MS
             self._release_left()
             self.tasks.empty_released()
             self.blocks.free_abandoned()
-            self.link.part()  # first: a call would write parameters into pages that are private
+            self.link.begin_detach()  # first: a call would write parameters into pages that are private
             self.blocks.keep_views()
             self.blocks.free_managed()
-            farewell.leave(self.link, is_private=self.daemon is not None, is_silent=self.is_silent)
+            exit_report.report_findings(self.link, is_private=self.daemon is not None, is_silent=self.is_silent)
         self.link.detach()
         self.blocks.keep_views()
         self.notifier.close()
@@ -168,7 +168,7 @@ class Session:
         self._end_daemon()
 
     def _release_left(self) -> None:
-        """Let go of ended tasks whose futures nobody asked: at an orderly end of the process they are no leak."""
+        """Release ended tasks whose futures were not asked: at an orderly end of the process they are no leak."""
         live = set(self.tasks.live_handles())
         for handle in live.intersection(self.futures.values()):
             if self.tasks.has_ended(handle):
@@ -177,7 +177,7 @@ class Session:
     def _end_daemon(self) -> None:
         if self.daemon is not None:
             os.close(self.daemon.lifeline)
-            with contextlib.suppress(ChildProcessError):  # someone else collected it
+            with contextlib.suppress(ChildProcessError):  # its exit code was collected elsewhere
                 os.waitpid(self.daemon.pid, 0)
             self.daemon = None
 
@@ -209,7 +209,7 @@ def attached() -> Session:
     try:
         return default()
     except (BoardError, settings.BadSettingError) as error:
-        if isinstance(error, settings.BadSettingError):  # a program that does not look at a status would go on
+        if isinstance(error, settings.BadSettingError):  # a program that ignores statuses would go on
             from arm_client.cabi.say import warn_once
 
             warn_once(str(error))
@@ -221,7 +221,7 @@ def acquire(board: str | None = None, check: str | None = None, *, is_inline: bo
 
     Args:
         board: Name or directory; None for the default.
-        check: What is watched, as HBRT_CHECK says it; None for HBRT_CHECK, or what the session has.
+        check: Checks, written as in HBRT_CHECK; None for HBRT_CHECK, or those of the session.
         is_inline: Whether this process serves as the core of a private board; so it does under HBRT_INLINE.
 
     Raises:
@@ -298,7 +298,7 @@ def _attach(board: str | None, check: str | None = None, *, is_inline: bool = Fa
         if board is not None or not settings.flag("HBRT_AUTOSTART"):
             raise
         session = None
-    if session is None:  # out of the handler: an error of the private board did not come from this one
+    if session is None:  # outside the handler: an error of the private board has another cause
         session = _private(check)
         session.stands_in = _whose_board_it_is(paths)
         if not settings.is_default("HBRT_BOARD"):
@@ -308,7 +308,7 @@ def _attach(board: str | None, check: str | None = None, *, is_inline: bool = Fa
 
 
 def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
-    """Else who misspelt a board's name would look there for what happened here."""
+    """Warn about the private board: a user who misspelt a board's name would search that board's log."""
     from arm_client.cabi.say import warn
 
     warn(
@@ -320,7 +320,7 @@ def _say_whose_board_it_is(wanted: BoardRef, private: BoardRef) -> None:
 
 
 def _whose_board_it_is(wanted: BoardRef) -> str:
-    """What a program that lacks an op is told: it may have been meant for a board that nobody started."""
+    """A sentence for a program that lacks an op: the op may be one of a board that was not started."""
     from hbrt.control.daemon import how_to_name
 
     image = settings.text("HBRT_IMAGE")
@@ -332,7 +332,7 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
 
 
 def _private(check: str | None, *, is_inline: bool = False) -> Session:
-    """A board of this process's own, for its life."""
+    """A private board of this process, which ends with it."""
     image = settings.text("HBRT_IMAGE")
     return start_board(private_directory(), image=image or None, is_private=True, check=check, is_inline=is_inline)
 
@@ -350,7 +350,7 @@ def start_board(
     """Start a daemon in a directory and attach to it; ``is_inline`` makes this process its core.
 
     Raises:
-        BoardError: it does not start; has the daemon's sentence, such as the image's traceback.
+        BoardError: it does not start; the text is the daemon's, such as the image's traceback.
     """
     file = str(Path(image).absolute()) if image else None
     config = DaemonConfig(

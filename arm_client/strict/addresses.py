@@ -48,14 +48,14 @@ def refused_block(ddr: Ddr, blocks: Blocks, cmd: int, phy_addr: int, size_bytes:
 def virtual_words(
     blocks: Blocks, cmd: int, into: Span, words: Iterable[tuple[int, int]], pointers: Iterable[tuple[int, int]]
 ) -> Mistake | None:
-    """An address of the CPU's in a structure that an op reads; None when each stands beside the physical one.
+    """A virtual address in a structure that an op reads; None when each stands beside the physical address.
 
     Args:
         blocks: This process's blocks.
         cmd: The task's command.
         into: The input block.
-        words: Offset and value of the words that are addresses of the CPU's.
-        pointers: Likewise, of those that are physical: a structure that has both, as an hbSysMem, is in order.
+        words: Offset and value of the words that are virtual addresses.
+        pointers: Offset and value of the physical addresses: a structure that has both, as an hbSysMem, is right.
     """
     known = {block.phy_addr for _, word in pointers if (block := blocks.holding(word)) is not None}
     for at, word in words:

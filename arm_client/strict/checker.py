@@ -1,10 +1,10 @@
-"""The checks of a task when it is submitted: those of strict mode (HBRT_CACHE=strict), and those that one turns on.
+"""The checks of a task when it is submitted: those of strict mode (HBRT_CACHE=strict) and those of HBRT_CHECK.
 
 The checker finds mistakes that a board hides: memory that the CPU changed and did not clean before the DSP uses it
 (strict mode, or the check coherence), and memory that two unfinished tasks use, one of which writes it (strict mode, or
-the check race). A task uses its two blocks, and the blocks whose
-addresses stand in its input block: its aligned 8-byte words that are addresses in blocks of this process, found as a
-conservative garbage collector finds pointers. docs/what-is-emulated.md lists the findings; rules.py has the rules.
+the check race). A task uses its two blocks, and the blocks whose addresses stand in its input block. An address is an
+aligned 8-byte word that lies in a block of this process, found as a conservative garbage collector finds pointers.
+docs/what-is-emulated.md lists the findings; rules.py has the rules.
 """
 
 from __future__ import annotations
@@ -13,24 +13,26 @@ import contextlib
 import sys
 import threading
 from bisect import bisect_right, insort
+from functools import partial
 from typing import TYPE_CHECKING, SupportsIndex, cast
 
 from arm_client.cabi.call_site import call_site
 from arm_client.strict.addresses import double_free, late_flush, refused_block, virtual_words
+from arm_client.strict.dirty_ranges import dirty_ranges_of, key_of, reach_of
 from arm_client.strict.eviction import Eviction
 from arm_client.strict.late_views import LateViews
 from arm_client.strict.report import (
     ENDLESS_WAIT,
     Mistake,
     MistakeError,
+    dirty_byte_count,
     is_needless,
+    missing_clean,
+    missing_clean_behind_pointer,
+    missing_clean_in_output,
     needless_flush,
+    report_mistake,
     shared_block,
-    tell,
-    unclean,
-    unclean_bytes,
-    unclean_output,
-    unclean_pointed,
 )
 from arm_client.strict.rules import (
     MOST_MARKS,
@@ -44,7 +46,6 @@ from arm_client.strict.rules import (
 )
 from arm_client.strict.stale import StaleReads
 from arm_client.strict.structures import StructureWatch
-from arm_client.strict.uncleaned import key_of, reach_of, uncleaned_of
 from hbrt import settings
 from hbrt.attach.task_slots import TaskSlots
 from hbrt.attach.tasks import DirectTasks
@@ -64,7 +65,7 @@ if TYPE_CHECKING:
     from hbrt.mailbox.submission import Refusal
     from hbrt.mailbox.table import State
 
-FEW_BYTES = 256  # so many are looked at word by word as fast as all at once
+FEW_BYTES = 256  # up to so many bytes, a word-by-word search is as fast as a search of all at once
 _LOWEST_VIRTUAL = 1 << 32
 
 
@@ -121,27 +122,27 @@ class CheckedTasks(TaskSlots):
         return submit(*given) if self.checker is None else self.checker.submit(submit, *given)
 
     def wait(self, handle: int, timeout_ms: float) -> int:
-        """As ``TaskSlots.wait``; the program sees an end."""
+        """As ``TaskSlots.wait``; the checker notes the end that the program sees."""
         if timeout_ms <= 0 and self.checker is not None:
-            self.checker.note_endless_wait(sys._getframe(1).f_code.co_name)  # noqa: SLF001 - who calls
+            self.checker.note_endless_wait(sys._getframe(1).f_code.co_name)  # noqa: SLF001 - the caller
         status = super().wait(handle, timeout_ms)
         self.has_ended(handle)
         return status
 
     def finish(self, handle: int) -> int:
-        """As ``TaskSlots.finish``; the program sees an end."""
+        """As ``TaskSlots.finish``; the checker notes the end that the program sees."""
         status = super().finish(handle)
         self.has_ended(handle)
         return status
 
     def state(self, handle: int) -> State | None:
-        """As ``TaskSlots.state``; the program may see an end."""
+        """As ``TaskSlots.state``; the checker notes an end that the program sees."""
         found = super().state(handle)
         self.has_ended(handle)
         return found
 
     def has_ended(self, handle: int) -> bool:
-        """As ``TaskSlots.has_ended``; the program may see an end."""
+        """As ``TaskSlots.has_ended``; the checker notes an end that the program sees."""
         ended = super().has_ended(handle)
         if ended and self.checker is not None:
             self.checker.note_end(handle)
@@ -149,9 +150,9 @@ class CheckedTasks(TaskSlots):
 
 
 def checked(kind: type[TaskSlots]) -> type[TaskSlots]:
-    """A class of tasks that are checked: a process that checks nothing does not even ask whether it does.
+    """A class of tasks that are checked, so that a process without checks does not test for them at each call.
 
-    They are queued in Python, whose steps the checks stand between.
+    The tasks are queued in Python: the checks run between its steps.
     """
     kind = DirectTasks if issubclass(kind, DirectTasks) else kind
     return type(kind.__name__, (CheckedTasks, kind), {})
@@ -174,22 +175,23 @@ class TaskChecker:
         self._checks = checks
         self._looks_for_races = bool(checks & Check.RACE)
         self._entries: list[_Entry] = []
-        self._advised: set[str] = set()  # lines
-        self._lock = threading.RLock()  # a finalizer may flush where another thread's would wait
-        self._cores_look = Check.COHERENCE in checks and link.is_watched  # whether an op uses what was not cleaned
+        self._advised: set[str] = set()  # the lines of the program that got an advice
+        self._lock = threading.RLock()  # reentrant: a finalizer may flush while its own thread holds the lock
+        self._cores_watch = Check.COHERENCE in checks and link.is_watched  # whether an op uses dirty bytes
         self._all_cores = (1 << link.core_count) - 1
         how, seed = settings.seeded("HBRT_EVICTION")
         self._eviction = Eviction(seed) if how == "random" and blocks.is_strict else None
-        self.stale = StaleReads(blocks, lambda mistake: tell(link, mistake)) if Check.COHERENCE in checks else None
-        self.structures = StructureWatch(lambda mistake: tell(link, mistake)) if Check.LAYOUT in checks else None
-        blocks.on_flush, blocks.notes_writes = self._on_flush, self._cores_look
+        report = partial(report_mistake, link)
+        self.stale = StaleReads(blocks, report) if Check.COHERENCE in checks else None
+        self.structures = StructureWatch(report) if Check.LAYOUT in checks else None
+        blocks.on_flush, blocks.notes_writes = self._on_flush, self._cores_watch
         if Check.COHERENCE | Check.ADVICE in checks:
             blocks.before_flush = self._advise_on_flush
         self._late_views: LateViews | None = None
         if Check.MEMORY in checks:
-            blocks.on_double_free = lambda gone, freed_at: tell(link, double_free(gone, freed_at))
-            blocks.on_late_flush = lambda gone: tell(link, late_flush(gone))
-            self._late_views = LateViews(lambda mistake: tell(link, mistake))
+            blocks.on_double_free = lambda gone, freed_at: report(double_free(gone, freed_at))
+            blocks.on_late_flush = lambda gone: report(late_flush(gone))
+            self._late_views = LateViews(report)
             blocks.on_kept = self._late_views.close_kept
         self._tasks.free = self._slots = FreeSlots(self._tasks.free)
         self._tasks.checker = self
@@ -217,19 +219,19 @@ class TaskChecker:
         return handle
 
     def _note(self, slot: int, entry: _Entry) -> None:
-        """Note in a task's slot what a core wants to know of it."""
+        """Note in a task's slot which dirty bytes the core watches."""
         mailbox, footprint = self._link.mailbox, entry.footprint
         mailbox.note_site(slot, call_site())
         if self._is_for_core(entry):
-            found = uncleaned_of(footprint, self._block_of)
-            mailbox.note_uncleaned(slot, key_of(self._link.client_id, footprint), found)
+            found = dirty_ranges_of(footprint, self._block_of)
+            mailbox.note_dirty(slot, key_of(self._link.client_id, footprint), found)
 
     def _is_for_core(self, entry: _Entry) -> bool:
-        """Whether the core that runs a task sees what the task uses of memory that was not cleaned."""
-        return self._cores_look and entry.footprint.cmd not in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT}
+        """Whether the core that runs a task watches its use of dirty memory."""
+        return self._cores_watch and entry.footprint.cmd not in {HB_DSP_RPC_CMD_PING, HB_DSP_RPC_CMD_BUTT}
 
     def note_endless_wait(self, caller: str) -> None:
-        """Advise a limit for a C name that waits without one; the habits of Python have theirs from the watchdog."""
+        """Advise a timeout to a C call that waits without one; the Python API has the watchdog."""
         if Check.ADVICE not in self._checks or caller != "hbDSPWaitTaskDone":
             return
         self._advise(ENDLESS_WAIT)
@@ -242,11 +244,11 @@ class TaskChecker:
             block.is_given = False
 
     def _advise(self, mistake: Mistake) -> None:
-        """Tell an advice, once a line."""
+        """Report an advice, once a line of the program."""
         (site, *_) = lines_of(call_site())
         if site not in self._advised:
             self._advised.add(site)
-            tell(self._link, mistake)
+            report_mistake(self._link, mistake)
 
     def close(self) -> None:
         """Check nothing any more, and drop the references between this object, the tasks and the memory."""
@@ -260,7 +262,7 @@ class TaskChecker:
         self._entries.clear()
 
     def mark(self, block: Block, start: int, end: int) -> None:
-        """Note a range of a block, by its offsets, that the program has named as one."""
+        """Note a range of a block, by its offsets, that the program uses as one piece."""
         with self._lock:
             for offset in (start, end):
                 at = bisect_right(block.marks, offset)
@@ -282,23 +284,23 @@ class TaskChecker:
         if block is None or block.image is None or block.is_reported:
             return
         start = phy_addr - block.phy_addr
-        count = unclean_bytes(block, start, min(start + size_bytes, block.size_bytes))
+        count = dirty_byte_count(block, start, min(start + size_bytes, block.size_bytes))
         if count:
             block.is_reported = True
-            self._find(unclean(what, Span(phy_addr, phy_addr + size_bytes), count))
+            self._find(missing_clean(what, Span(phy_addr, phy_addr + size_bytes), count))
 
     def _on_flush(self, block: Block, start: int, end: int) -> None:
         block.is_flushed = True
         if block.writes is not None:
             block.writes.flushed(start, end)
-        if self._cores_look:
+        if self._cores_watch:
             block.flushed_at = call_site(MOST_SITE)
         self.mark(block, start, end)
         if self.stale is not None:
             self.stale.note_flush(block)
 
     def note_end(self, handle: int) -> None:
-        """The program has seen that a task has ended: what it submits from now on is in order behind that."""
+        """Note that the program has seen the end of a task: its later tasks run after that one."""
         for entry in list(self._entries):
             if entry.handle == handle and not entry.is_over:
                 entry.is_over = True
@@ -318,7 +320,7 @@ class TaskChecker:
                 stale.close_stale(block, footprint.cmd, entry.site)
 
     def _is_unfinished(self, entry: _Entry) -> bool:
-        """Whether nothing orders a task before the next: one that ended in time by luck counts as unfinished."""
+        """Whether nothing orders a task before the next one; a task that happens to end early counts as unfinished."""
         if entry.handle:
             return not entry.is_over and self._tasks.handles[entry.handle & SLOT_MASK] == entry.handle
         return entry.thread != threading.get_ident()  # else an interrupt came before it got its handle
@@ -337,7 +339,7 @@ class TaskChecker:
         into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
         footprint = self._footprint(TaskFootprint(*numbers, into, out))
         if self.structures is not None and (block := self._blocks.holding(input_phy)) is not None:
-            self.structures.look_into(cmd, block.address + input_phy - block.phy_addr, input_bytes)
+            self.structures.check_input(cmd, block.address + input_phy - block.phy_addr, input_bytes)
         entry = _Entry(footprint)
         if self._blocks.is_strict:
             self._note_given(footprint)
@@ -362,27 +364,27 @@ class TaskChecker:
         return entry
 
     def _look_at_refused(self, cmd: int, refusal: Refusal, blocks: tuple[int, ...]) -> None:
-        """Find what is wrong with the block for which a task is refused."""
+        """Report what is wrong with the block for which a task is refused."""
         if Check.MEMORY not in self._checks or refusal[0] != Status.HB_DSP_INVALID_ADDRESS:
             return
         ddr, client = self._link.ddr, self._link.client_id
         for phy_addr, size_bytes in (blocks[:2], blocks[2:]):
             if (phy_addr or size_bytes) and ddr.refusal(phy_addr, size_bytes, client) is not None:
-                tell(self._link, refused_block(ddr, self._blocks, cmd, phy_addr, size_bytes, refusal[1]))
+                report_mistake(self._link, refused_block(ddr, self._blocks, cmd, phy_addr, size_bytes, refusal[1]))
                 return
 
     def _find(self, mistake: Mistake) -> None:
-        """Tell a mistake of a task that is about to be submitted.
+        """Report a mistake of a task that is about to be submitted.
 
         Raises:
             MistakeError: under fail-fast.
         """
-        tell(self._link, mistake)
+        report_mistake(self._link, mistake)
         if Check.FAIL_FAST in self._checks:
             raise MistakeError(mistake.text)
 
     def _footprint(self, footprint: TaskFootprint) -> TaskFootprint:
-        """A task with what its input block holds, as the DSP will read it."""
+        """The footprint of a task with the contents of its input block, as the DSP will read them."""
         size = min(footprint.input.end - footprint.input.start, MOST_PARAMETER_BYTES)
         if not size:
             return footprint
@@ -406,7 +408,7 @@ class TaskChecker:
         return footprint._replace(pointers=tuple(pointers), numbers=bytes(raw))
 
     def _addresses(self, raw: bytearray) -> list[tuple[int, int]]:
-        """Offset and value of the words that may be addresses of device memory, physical or of the CPU's."""
+        """Offset and value of the words that may be addresses of device memory, physical or virtual."""
         if len(raw) <= FEW_BYTES:
             return words(memoryview(raw))
         import numpy as np
@@ -424,7 +426,7 @@ class TaskChecker:
         return None if entry is None else self._blocks.holding(entry.phy_addr)
 
     def _is_virtual(self, word: int) -> bool:
-        """Whether a word is an address of the CPU's in device memory, such as the one that an image has, too."""
+        """Whether a word is a virtual address of device memory, or of a block's image."""
         return word >= _LOWEST_VIRTUAL and self._blocks.is_mapped_at(word)
 
     def _note_given(self, footprint: TaskFootprint) -> None:
@@ -453,10 +455,10 @@ class TaskChecker:
         block = self._block_of(out.start)
         if block is None or block.image is None or block.is_reported:
             return
-        count = unclean_bytes(block, out.start - block.phy_addr, out.end - block.phy_addr)
+        count = dirty_byte_count(block, out.start - block.phy_addr, out.end - block.phy_addr)
         if count:
             block.is_reported = True
-            self._find(unclean_output(out, count))
+            self._find(missing_clean_in_output(out, count))
 
     def _check_pointed(self, at: int, address: int, into: Span) -> None:
         """Report changes from an address on, when one of them is certain to be in the op's reach."""
@@ -465,11 +467,11 @@ class TaskChecker:
             return
         start = address - block.phy_addr
         near, end = reach_of(block, start)
-        if not unclean_bytes(block, start, near):
+        if not dirty_byte_count(block, start, near):
             return
         block.is_reported = True
-        count = unclean_bytes(block, start, end)
-        self._find(unclean_pointed(Span(address, address + end - start), count, into.start, at))
+        count = dirty_byte_count(block, start, end)
+        self._find(missing_clean_behind_pointer(Span(address, address + end - start), count, into.start, at))
 
     def _report_shared(self, new: TaskFootprint, old: TaskFootprint, found: DataRace) -> None:
         block = self._block_of(found.span.start)

@@ -1,6 +1,6 @@
-"""Lines that a cache writes back by itself: of strict mode, drawn from a seed (``HBRT_EVICTION=random:SEED``).
+"""Cache lines that strict mode writes back by itself, drawn from a seed (``HBRT_EVICTION=random:SEED``).
 
-A real cache makes room when it likes, so a program without CLEAN works sometimes, and bytes that the CPU wrote into an
+A real cache evicts lines at any time, so a program without CLEAN works sometimes, and bytes that the CPU wrote into an
 output block may replace the result. When a task is submitted, and when the program sees its end, each dirty line of a
 block's image is written back with a chance of one half. Emulator: the moments and the chance are its choice.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from typing import TYPE_CHECKING, Final
 
-from hbrt.mailbox.uncleaned import LINE_BYTES
+from hbrt.mailbox.dirty_ranges import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -21,10 +21,10 @@ CHANCE: Final = 0.5
 
 
 class Eviction:
-    """Writes dirty lines back by chance.
+    """Writes dirty lines back at random.
 
     Args:
-        seed: Of the drawing: the same program has the same lines written back.
+        seed: Of the random numbers: with the same seed, the same lines of a program are written back.
     """
 
     def __init__(self, seed: int) -> None:

@@ -1,4 +1,4 @@
-"""Arrays and views of blocks that were freed, under the check ``memory``: their first use is a mistake, and named.
+"""Arrays and views of blocks that were freed: under the check ``memory``, their first use is a mistake.
 
 Such an array keeps the block's last bytes, in pages of this process alone: no task sees what it writes. These pages are
 closed when the block is freed. The first access opens them, and the program goes on with these bytes.
@@ -27,7 +27,7 @@ _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 
 
 class _Kept(NamedTuple):
-    """A freed block's pages; ``viewed``: what says that something looks at them."""
+    """A freed block's pages; ``viewed`` lives as long as a view of them."""
 
     gone: FreedBlock
     pages_bytes: int
@@ -35,24 +35,24 @@ class _Kept(NamedTuple):
 
 
 class LateViews:
-    """Closes what arrays keep of freed blocks; ``find`` takes a mistake."""
+    """Closes the pages of freed blocks that arrays keep; ``find`` takes a mistake."""
 
     def __init__(self, find: Callable[[Mistake], None]) -> None:
         self._find = find
         self._kept: dict[int, _Kept] = {}  # by address
 
     def close_kept(self, gone: FreedBlock, viewed: object) -> None:
-        """Close the pages of a freed block until they are used, or nothing looks at them any more."""
+        """Close the pages of a freed block until they are used, or until their last view ends."""
         address, pages_bytes = gone.address, -(-gone.size_bytes // PAGE_BYTES) * PAGE_BYTES
         if not mprotect(address, pages_bytes, _CLOSED):
             # Without its last view the range may be another block's, which is open.
             ref = weakref.ref(viewed, lambda _: self._kept.pop(address, None))
             self._kept[address] = _Kept(gone, pages_bytes, ref)
             no_fault(self._on_fault)
-            on_fault(self._on_fault)  # before the one that says why a process ends, which the first free has installed
+            on_fault(self._on_fault)  # runs before the handler of fatal faults, which the first free has installed
 
     def close(self) -> None:
-        """Open everything, and look at no fault any more."""
+        """Open all pages, and handle no fault any more."""
         for address in list(self._kept):
             self._open(address)
         no_fault(self._on_fault)

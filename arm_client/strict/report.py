@@ -1,6 +1,6 @@
-"""Mistakes that are found in this process: how they are counted, and reported to the program and the board.
+"""Mistakes that are found in this process, and how they are reported to the program and the board.
 
-A board says nothing: its DSP reads what memory held before, a structure of zeros perhaps, with which an op may succeed.
+A real board reports nothing: its DSP reads the old contents of memory. An op may even succeed with them.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
 
 
-def unclean_bytes(block: Block, start: int, end: int) -> int:
-    """How many bytes of a range the CPU has changed since the last flush that moved them; 0 without an image.
+def dirty_byte_count(block: Block, start: int, end: int) -> int:
+    """How many bytes of a range are dirty: changed by the CPU since the last flush that moved them; 0 without an image.
 
-    What the device wrote meanwhile is no change of the CPU's: the image is held against what it was itself.
+    The image is compared with its own earlier state, so bytes that the device wrote do not count.
     """
     if block.image is None or block.flushed is None:
         return 0
@@ -56,10 +56,10 @@ ENDLESS_WAIT: Final = Mistake(
 
 
 class MistakeError(Exception):
-    """What is asked for is not done, for a mistake that was found in it: under fail-fast."""
+    """Under fail-fast: the call is refused, because a mistake was found in it."""
 
 
-def unclean(what: str, span: Span, count: int) -> Mistake:
+def missing_clean(what: str, span: Span, count: int) -> Mistake:
     """Memory that is read, and that the CPU changed and did not clean.
 
     Args:
@@ -67,16 +67,16 @@ def unclean(what: str, span: Span, count: int) -> Mistake:
         span: The range.
         count: Bytes in it that were not cleaned.
     """
-    return _missing_clean(
+    return _missing_clean_of(
         f"The {what} at {span} holds {counted(count, 'byte')} that the CPU changed and did not clean: what "
         "memory held before is read. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after writing.",
         span,
     )
 
 
-def unclean_output(span: Span, count: int) -> Mistake:
-    """As ``unclean``, of an output block."""
-    return _missing_clean(
+def missing_clean_in_output(span: Span, count: int) -> Mistake:
+    """As ``missing_clean``, of an output block."""
+    return _missing_clean_of(
         f"The output block at {span} holds {counted(count, 'byte')} that the CPU changed and did not "
         "clean: when the cache writes them back, they replace what the DSP wrote. Call hbSysFlushMem after writing, "
         "before the task is submitted.",
@@ -84,16 +84,16 @@ def unclean_output(span: Span, count: int) -> Mistake:
     )
 
 
-def unclean_pointed(span: Span, count: int, params: int, at: int) -> Mistake:
-    """As ``unclean``, of memory that the input block has an address of.
+def missing_clean_behind_pointer(span: Span, count: int, params: int, at: int) -> Mistake:
+    """As ``missing_clean``, of memory whose address stands in the input block.
 
     Args:
-        span: From that address on, as far as the memory was looked at.
+        span: The memory that was checked, from that address on.
         count: Bytes in it that were not cleaned.
         params: Start of the input block.
         at: Offset of the address in the input block.
     """
-    return _missing_clean(
+    return _missing_clean_of(
         f"The memory at {span.start:#x}, whose address stands at offset {at} of the input block {params:#x}, holds "
         f"{counted(count, 'byte')} that the CPU changed and did not clean: what memory held before is read, or, if the "
         "DSP writes there, the cache replaces what it wrote. Call hbSysFlushMem with HB_SYS_MEM_CACHE_CLEAN after "
@@ -102,7 +102,7 @@ def unclean_pointed(span: Span, count: int, params: int, at: int) -> Mistake:
     )
 
 
-def _missing_clean(text: str, span: Span) -> Mistake:
+def _missing_clean_of(text: str, span: Span) -> Mistake:
     used = Place("used by a task", phy_addr=span.start, size_bytes=span.end - span.start)
     return Mistake("missing-clean", text, (used,))
 
@@ -128,7 +128,7 @@ def shared_block(span: Span, new: tuple[int, int], old: tuple[int, int]) -> Mist
 
 
 def is_needless(block: Block, start: int, end: int, flag: int) -> bool:
-    """Whether a flush would move bytes that nobody has written since the last one."""
+    """Whether a flush would move bytes that have not changed since the last flush."""
     if block.image is None or block.flushed is None:
         return False
     if flag == HB_SYS_MEM_CACHE_CLEAN:
@@ -150,11 +150,11 @@ def needless_flush(span: Span, flag: int) -> Mistake:
     )
 
 
-def tell(link: Link, mistake: Mistake) -> None:
-    """Have the board keep a mistake, with the line that calls; log it here when the board does not tell the program."""
+def report_mistake(link: Link, mistake: Mistake) -> None:
+    """Have the board keep a mistake with the calling line; log it here when the board does not report it."""
     site = call_site(MOST_SITE)
     text = f"{site}: {mistake.text}"
-    if KINDS[mistake.kind].is_told:
+    if KINDS[mistake.kind].is_reported_at_once:
         say.tell(Finding(mistake.kind, text))
     main, *others = mistake.places
     link.find(mistake.kind, text, main if main.site else main._replace(site=site), *others)

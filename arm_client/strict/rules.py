@@ -1,7 +1,7 @@
 """When a task is wrong to submit in strict mode: rules over values alone, without a process or its memory.
 
-Nobody knows what an op does with an address, nor how far it goes from there.
-Each rule is silent where a right program could look the same.
+What an op does with an address, and how far it goes from there, is not known. So a rule reports nothing where a correct
+program could look the same.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST_PARAMETER_BYTES = PAGE_BYTES
 
 
 MOST_MARKS = 1024
-"""So many places that a program has named are kept of a block."""
+"""The most places of a block that are remembered, of those that the program has flushed or passed."""
 
 
 class Span(NamedTuple):
@@ -67,7 +67,7 @@ class TaskFootprint(NamedTuple):
 
     @property
     def targets(self) -> frozenset[int]:
-        """Addresses in its structure that lie in its output block: what the op is told to write there, and where."""
+        """Addresses in its structure that lie in its output block: where the structure has the op write."""
         return frozenset(address for _, address in self.pointers if self.output.holds(address))
 
     @property
@@ -85,7 +85,7 @@ class TaskFootprint(NamedTuple):
         )
 
     def may_write(self, span: Span) -> bool:
-        """Whether it writes in a part of its output block, as far as one can tell: it may be told to write beside."""
+        """Whether it may write a part of its output block; its structure may name another part."""
         targets = self.targets
         return not targets or any(span.holds(target) for target in targets)
 
@@ -109,7 +109,7 @@ def words(raw: memoryview) -> list[tuple[int, int]]:
 
 
 def are_never_at_once(new: TaskFootprint, old: TaskFootprint) -> bool:
-    """Whether one core runs both tasks, one after the other: a new one that interrupts would begin in the middle."""
+    """Whether one core runs both tasks, one after the other; a new task that preempts would start in the middle."""
     interrupts = new.priority >= PRIORITY_URGENT and new.priority > old.priority
     return new.cores == old.cores and new.cores.bit_count() == 1 and not interrupts
 
@@ -118,14 +118,15 @@ def may_share_out(new: TaskFootprint, old: TaskFootprint) -> bool:
     """Whether two tasks with one output block may be halves of one footprint, each of which writes a part of its own.
 
     They may when their structures name different places of it, when numbers in the structures of one command differ
-    (rows, an index), or when the op can go by its core. Copies of one task write the same. What else has one output
-    block, such as two tasks that differ in nothing but where they read, replaces the other's result.
+    (rows, an index), or when the op can choose its part by its core. Copies of one task write the same bytes. Of all
+    other tasks with one output block, the later one replaces the result of the earlier one: two tasks that differ
+    in their sources alone, for example.
     """
     if (new.targets or {new.output.start}) != (old.targets or {old.output.start}) and (new.targets or old.targets):
         return True
     if new.cmd != old.cmd:
         return False
-    if new.input == old.input:  # one block for both, so with no numbers of their own
+    if new.input == old.input:  # one structure for both tasks: no numbers differ
         return not new.cores & old.cores
     are_structures = bool(new.pointers or old.pointers)
     if new.numbers != old.numbers:
@@ -135,9 +136,9 @@ def may_share_out(new: TaskFootprint, old: TaskFootprint) -> bool:
 
 
 def data_race(new: TaskFootprint, old: TaskFootprint) -> DataRace | None:
-    """What is wrong with submitting a task while an earlier one has not ended; None when nothing is for certain.
+    """The data race of a new task with an unfinished one; None when none is certain.
 
-    Reading what another reads is in order, and so is what a structure points to in both: it may be read by both.
+    Two reads are no race. Memory that both structures point to is none either: both tasks may only read it.
     """
     if HB_DSP_RPC_CMD_PING in {new.cmd, old.cmd} or are_never_at_once(new, old):
         return None
@@ -148,7 +149,7 @@ def data_race(new: TaskFootprint, old: TaskFootprint) -> DataRace | None:
     if (span := old.output.common(new.input)) and old.may_write(span):
         return DataRace(span, READS, WRITES)
     if new.cmd == old.cmd and new.pointers == old.pointers:
-        return None  # a table of all buffers, perhaps, of which a number beside picks one
+        return None  # perhaps a table of all buffers, with a number that selects one
     if span := _pointed(old, new):
         return DataRace(span, WRITES, POINTS)
     if span := _pointed(new, old):
@@ -166,7 +167,7 @@ def _pointed(user: TaskFootprint, writer: TaskFootprint) -> Span | None:
 
 
 def reach(start: int, end: int, marks: list[int]) -> int:
-    """Where memory that begins at an address ends for certain: at the next place that the program has named.
+    """The certain end of the memory that begins at an address: the next place that the program has used.
 
     Args:
         start: The address.

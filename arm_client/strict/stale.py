@@ -1,8 +1,9 @@
 """Reads, by the CPU, of cached memory that a task wrote and that was not invalidated, under the check ``coherence``.
 
 When the program has seen the end of a task, the pages of a block's image in which the device's bytes have changed are
-closed. The first access to such a page opens it. When it is a read, by code that is not the runtime's, in a cache line
-that has a stale byte, it is a mistake: what memory held before the task is read. Bytes that nobody reads are none.
+closed. The first access to such a page opens it. The access is a mistake when it is a read, by code that is not the
+runtime's, in a cache line that has a stale byte: it reads the contents from before the task. Stale bytes that are never
+read are no mistake.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.ddr.private_pages import mprotect
 from hbrt.findings.record import Place
 from hbrt.findings.text import counted
-from hbrt.mailbox.uncleaned import LINE_BYTES
+from hbrt.mailbox.dirty_ranges import LINE_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from arm_client.memory.blocks import Blocks
 
 _RUNTIME = {"arm_client", "hbrt"}
-# Handlers of the fault, and arrays, which stand between the program's line and numpy.
+# Frames between the program's line and numpy: handlers of the fault, and arrays.
 _BETWEEN = (
     "arm_client/strict/stale.py",
     "arm_client/strict/late_views.py",
@@ -42,7 +43,7 @@ _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 
 
 class _Writer(NamedTuple):
-    """Who wrote a block last: the command, and the line that submitted its task."""
+    """The task that wrote a block last: its command, and the line that submitted it."""
 
     block: Block
     cmd: int
@@ -81,14 +82,14 @@ class StaleReads:
                 self._closed[address] = _Writer(block, cmd, site)
 
     def note_flush(self, block: Block) -> None:
-        """Look anew at what is stale of a block that was flushed, in part perhaps."""
+        """Compute anew which bytes of a block are stale after a flush, which may be of a part of it."""
         writers = [writer for writer in self._closed.values() if writer.block is block]
         self._open(block)
         if writers:
             self.close_stale(*writers[0])
 
     def close(self) -> None:
-        """Open everything, and look at no fault any more."""
+        """Open all pages, and handle no fault any more."""
         for writer in list(self._closed.values()):
             self._open(writer.block)
         no_fault(self._on_fault)
@@ -105,7 +106,7 @@ class StaleReads:
             return False
         mprotect(address & -PAGE_BYTES, PAGE_BYTES, _OPEN)
         block, at = writer.block, address - writer.block.address
-        site = program_line(sys._getframe(1))  # noqa: SLF001 - whose access it is
+        site = program_line(sys._getframe(1))  # noqa: SLF001 - the frame of the access
         if is_write or not site or block.is_stale_reported:
             return True
         start = at & -LINE_BYTES

@@ -1,8 +1,8 @@
 """Parameter structures that a program gives to ops: found under the check layout, each class once.
 
 A call of the C names gives an address alone. Its structures are the ctypes objects that lie in the input block when the
-task is submitted, as ``Param.from_buffer(mem.view())`` makes them. They are looked for once for each way through the
-program that leads to a submission: the search goes through all objects of the process, which takes milliseconds.
+task is submitted, as ``Param.from_buffer(mem.view())`` makes them. The search for them goes through all objects of the
+process, which takes milliseconds. So it runs once for each stack from which the program submits.
 """
 
 from __future__ import annotations
@@ -32,39 +32,39 @@ class StructureWatch:
     """Finds what the DSP may read differently in the structures of one program.
 
     Args:
-        tell: What is done with a mistake.
+        report: Takes a mistake.
     """
 
-    def __init__(self, tell: Callable[[Mistake], None]) -> None:
-        self._tell = tell
+    def __init__(self, report: Callable[[Mistake], None]) -> None:
+        self._report = report
         self._ways: set[tuple[int, int, int]] = set()
         self._known: set[type] = set()
 
-    def look_into(self, cmd: int, address: int, size_bytes: int) -> None:
-        """Look at the structures in an input block, given by its address of the CPU's."""
+    def check_input(self, cmd: int, address: int, size_bytes: int) -> None:
+        """Check the structures in an input block, given by its virtual address."""
         way = cmd, size_bytes, _stack()
         if way not in self._ways:
             self._ways.add(way)
             for kind in _classes_in(address, address + size_bytes):
-                self.look_at(kind)
+                self.check_class(kind)
 
     def watched(self, hold: Callable[[_Given], _Held]) -> Callable[[_Given], _Held]:
-        """What makes a parameter block, after a look at the structure that it is made of."""
+        """A function that checks a structure, and then makes a parameter block of it."""
 
-        def look_and_hold(params: _Given) -> _Held:
+        def check_and_hold(params: _Given) -> _Held:
             if isinstance(params, ctypes.Structure | ctypes.Union):
-                self.look_at(type(params))
+                self.check_class(type(params))
             return hold(params)
 
-        return look_and_hold
+        return check_and_hold
 
-    def look_at(self, kind: type[Any]) -> None:
-        """Look at a class of ctypes structures; those of the runtime are the same class on both sides."""
+    def check_class(self, kind: type[Any]) -> None:
+        """Check a class of ctypes structures; the runtime's own classes are the same on both sides."""
         if kind in self._known or _is_the_runtimes(kind):
             return
         self._known.add(kind)
         for mistake in mistakes_of(kind):
-            self._tell(mistake)
+            self._report(mistake)
 
 
 def mistakes_of(kind: type[Any]) -> list[Mistake]:
@@ -95,7 +95,7 @@ def _classes_in(start: int, end: int) -> set[type[Any]]:
 
 
 def _stack() -> int:
-    """A number for the lines that this thread is at, from its first function to this one."""
+    """A number for this thread's stack: the lines from its first function to this one."""
     frame: FrameType | None = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
     lines = []
     while frame is not None:

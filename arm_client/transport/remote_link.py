@@ -194,7 +194,7 @@ class RemoteLink(Link):
         )
 
     def _put(self, question: Question, number: int, frames_for: Callable[[int], FrameSource]) -> float:
-        if self.fault and not self.is_parting:
+        if self.fault and not self.is_detaching:
             return 0
         frames, outbox = frames_for(number), self._channel.outbox
         question.is_begun = True  # no call of ours from here to the next: an interrupt comes after it
@@ -284,7 +284,7 @@ class RemoteLink(Link):
 
     def _on_lost(self, status: int, why: str) -> None:
         self._why = self._why or why
-        self.is_parting = False
+        self.is_detaching = False
         self.fault = self.fault or status
         self._lease_end.close()
         self._questions.end()
@@ -322,7 +322,7 @@ class RemoteLink(Link):
 
     def close(self) -> None:
         """Detach: the relay ends this process's lease."""
-        self.is_parting = False
+        self.is_detaching = False
         self.detach()
         self._channel.close()
         self.on_end = lambda *_: None  # no cycle: the copy of the board's memory goes now, not when the collector comes

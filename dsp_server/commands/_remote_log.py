@@ -8,7 +8,7 @@ from collections.abc import Callable
 import click
 
 from hbrt.board.paths import RemoteBoard
-from hbrt.control.observer import LogPart, Onlooker
+from hbrt.control.observer import LogPart, Observer
 from hbrt.errors import RefusedError
 from hbrt.status import Status
 
@@ -21,8 +21,8 @@ def tail(board: RemoteBoard, lines: int) -> LogPart:
     Raises:
         RefusedError: no relay answers, or it does not let this program in.
     """
-    with Onlooker(board) as onlooker:
-        return _tail(onlooker, board, lines)
+    with Observer(board) as observer:
+        return _tail(observer, board, lines)
 
 
 def follow(board: RemoteBoard, lines: int, write: Callable[[bytes], None]) -> None:
@@ -31,12 +31,12 @@ def follow(board: RemoteBoard, lines: int, write: Callable[[bytes], None]) -> No
     Raises:
         RefusedError: as ``tail``, or the relay has gone and the board need not have.
     """
-    with Onlooker(board) as onlooker:
-        part = _tail(onlooker, board, lines)
+    with Observer(board) as observer:
+        part = _tail(observer, board, lines)
         write(part.raw)
         try:
             while True:
-                part = onlooker.log(0, part.end)
+                part = observer.log(0, part.end)
                 write(part.raw)
                 if not part.raw:
                     time.sleep(LOOK_SECONDS)
@@ -46,8 +46,8 @@ def follow(board: RemoteBoard, lines: int, write: Callable[[bytes], None]) -> No
             click.echo(f"Board {board.name} is offline; the end of its log is on its own machine.", err=True)
 
 
-def _tail(onlooker: Onlooker, board: RemoteBoard, lines: int) -> LogPart:
-    part = onlooker.log(lines)
+def _tail(observer: Observer, board: RemoteBoard, lines: int) -> LogPart:
+    part = observer.log(lines)
     if part.is_cut:
         why = (
             f"One answer of the relay at {board.name} holds {len(part.raw)} bytes of its log; older lines are left out."

@@ -51,8 +51,8 @@ def run_op(
     has_raised = True
     try:
         site = core.mailbox.site(slot)
-        uncleaned = core.mailbox.take_uncleaned(slot) if checks & Check.COHERENCE else ()
-        call = Call(op.cmd, op.name, views, engines, core.use_engines, checks, site, uncleaned)
+        dirty = core.mailbox.take_dirty(slot) if checks & Check.COHERENCE else ()
+        call = Call(op.cmd, op.name, views, engines, core.use_engines, checks, site, dirty)
         result = run_checked(function, call)
         has_raised = False
     finally:

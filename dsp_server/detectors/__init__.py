@@ -1,1 +1,1 @@
-"""Detectors: what watches an op while it runs, when its program or its board has turned a check on."""
+"""Detectors: they watch an op while it runs, when its program or its board has turned a check on."""

@@ -1,4 +1,4 @@
-"""One call of an op that checks watch: what detectors may change before it runs, and how they say what they find."""
+"""One call of an op that checks watch: what detectors may change before it runs, and how they report findings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dsp_server.hardware.cycles import CycleCounter
     from dsp_server.hardware.descriptors import Idma
     from dsp_server.hardware.tile_manager import TileManager
-    from hbrt.mailbox.uncleaned import Uncleaned
+    from hbrt.mailbox.dirty_ranges import DirtyRanges
 
 
 _NO_TRACER: Final = object()
@@ -36,10 +36,10 @@ class Call:
         op: Name of the op.
         views: Input and output; a detector may put others in their place.
         engines: The core's TCM, cycle counter and iDMA engine.
-        use_engines: Makes others the core's until the op has ended.
+        use_engines: Gives the core other engines until the op has ended.
         checks: What is watched.
         submitted_at: ``file:line`` of the program that submitted the task; empty when it is not known.
-        uncleaned: What the CPU changed and did not clean of the memory that the task may use.
+        dirty: Bytes that the CPU changed and did not clean, in the memory that the task may use.
     """
 
     def __init__(
@@ -51,24 +51,24 @@ class Call:
         use_engines: Callable[[TileManager, CycleCounter, Idma], None],
         checks: Check,
         submitted_at: str = "",
-        uncleaned: Sequence[Uncleaned] = (),
+        dirty: Sequence[DirtyRanges] = (),
     ) -> None:
         self.cmd, self.op, self.checks = cmd, op, checks
-        self.submitted_at, self.uncleaned = submitted_at, uncleaned
+        self.submitted_at, self.dirty = submitted_at, dirty
         self.input, self.output = views
         self.tile_manager, self.counter, self.idma = engines
         self._use_engines = use_engines
         self._thread = threading.get_ident()
         self._tracer: Any = _NO_TRACER  # of a debugger, before an op is ended at its next line
-        self.mistake = ""  # that ends the op, under FAIL_FAST
+        self.mistake = ""  # the one that ends the op, under FAIL_FAST
 
     @property
     def who(self) -> str:
-        """The op, its command and its core: how sentences name it."""
+        """The op, its command and its core, as sentences name it."""
         return f"{self.op} (command {self.cmd:#x}) on core {runtime.context.index}"
 
     def use(self, tile_manager: TileManager, idma: Idma) -> None:
-        """Give the op another TCM and another iDMA engine; the core sweeps them, and takes its own back."""
+        """Give the op another TCM and another iDMA engine; the core takes its own back at its end."""
         self.tile_manager, self.idma = tile_manager, idma
         self._use_engines(tile_manager, self.counter, idma)
 
@@ -99,7 +99,7 @@ class Call:
         Raises:
             MistakeError: under FAIL_FAST.
         """
-        if self.mistake:  # the op is ending: what it leaves undone follows from that
+        if self.mistake:  # the op is ending: later mistakes follow from that
             return
         runtime.find(kind, sentence, *places)
         if not self.checks & Check.FAIL_FAST or KINDS[kind].severity is Severity.ADVICE:
@@ -107,11 +107,11 @@ class Call:
         self.mistake = sentence
         if not is_in_handler:
             raise MistakeError(sentence)
-        if threading.get_ident() == self._thread:  # not a thread of the op's own: then the op is ended when it returns
+        if threading.get_ident() == self._thread:  # else a thread that the op started: then the op ends when it returns
             self._stop_at_next_line()
 
     def end(self) -> None:
-        """The op has ended, whether or not it came to another line."""
+        """Stop tracing: the op has ended, perhaps before its next line."""
         if self._tracer is not _NO_TRACER:
             sys.settrace(self._tracer)
 

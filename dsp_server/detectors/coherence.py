@@ -1,8 +1,8 @@
-"""The check coherence around an op: bytes that the CPU changed and did not clean, named when the op uses them.
+"""The check coherence around an op: it reports dirty bytes, which the CPU changed and did not clean, that the op uses.
 
-The program that submits a task says which bytes these are (hbrt/mailbox/uncleaned.py). Their pages are closed to the
-op, so that the first access to one is seen, be it Python's, numpy's or C's. Copies by iDMA are told when they are
-issued, by their ranges; the engine itself is not kept from the pages. Each block is told once a call.
+The program that submits a task lists these bytes (hbrt/mailbox/dirty_ranges.py). Their pages are closed to the op, so
+that the first access to one faults, from Python, numpy or C. Copies by iDMA are checked by their ranges when they are
+issued; the pages are open to the engine itself. Each block is reported once a call.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from dsp_server.detectors.pages import Hold, Pages, spans_of
 from dsp_server.detectors.spans import Span
 from dsp_server.hardware.buffers import address_of
 from hbrt.findings.record import Place
-from hbrt.mailbox.uncleaned import watched
+from hbrt.mailbox.dirty_ranges import watched
 
 if TYPE_CHECKING:
     from dsp_server.detectors.call import Call
     from dsp_server.hardware.transfers import Shape
     from hbrt.ddr.file import Ddr
-    from hbrt.mailbox.uncleaned import Uncleaned
+    from hbrt.mailbox.dirty_ranges import DirtyRanges
 
 
 @contextmanager
 def watch(call: Call) -> Iterator[None]:
-    """Watch the memory of an op that was not cleaned."""
+    """Watch the dirty memory of an op."""
     ddr = runtime.context.ddr
-    if ddr is None or not call.uncleaned:
+    if ddr is None or not call.dirty:
         yield
         return
     watcher, engine = _Watcher(call, ddr), call.idma
@@ -45,24 +45,24 @@ def watch(call: Call) -> Iterator[None]:
 
 
 class _Watcher:
-    """The bytes of one call, and who uses them."""
+    """The dirty bytes of one call, and the accesses to them."""
 
     def __init__(self, call: Call, ddr: Ddr) -> None:
         self._call = call
         self._task, self._thread, self._pid = runtime.context.task, threading.get_ident(), os.getpid()
         self._from_physical = ddr.address - ddr.layout.ddr_base
         self._pages = Pages(self._touch)
-        self._ranges = [(one, start, size) for one in call.uncleaned for start, size in one.ranges]
+        self._ranges = [(one, start, size) for one in call.dirty for start, size in one.ranges]
         for number, (one, start, size) in enumerate(self._ranges):
             low, high = watched(one, start, size)
             self._pages.hold(number, Span(low + self._from_physical, high - low), NO_ACCESS)
 
     def end(self) -> None:
-        """Open everything."""
+        """Open all pages."""
         self._pages.drop_all()
 
     def issued(self, dst: memoryview, src: memoryview, shape: Shape | None, where: str) -> None:
-        """Tell of a copy that reads such bytes, or writes where they are.
+        """Report a copy that reads dirty bytes, or writes over them.
 
         Raises:
             MistakeError: under FAIL_FAST.
@@ -72,10 +72,10 @@ class _Watcher:
             for number, (one, start, size) in enumerate(self._ranges):
                 at = span.first_common(Span(start + self._from_physical, size))
                 if at is not None and self._pages.has(number):
-                    self._tell(number, one, at, verb, where or op_line(self._thread), is_in_handler=False)
+                    self._report(number, one, at, verb, where or op_line(self._thread), is_in_handler=False)
 
     def moving(self, *views: memoryview) -> AbstractContextManager[None]:
-        """Let the engine at the pages."""
+        """Open the pages to the engine."""
         return self._pages.lifted(*(Span(address_of(view), view.nbytes) for view in views))
 
     def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
@@ -83,9 +83,9 @@ class _Watcher:
         if runtime.context.task is self._task and os.getpid() == self._pid:  # else an urgent op, or a fork of this one
             verb = "writes into" if is_write else "reads"
             one = self._ranges[hold.handle][0]
-            self._tell(hold.handle, one, address, verb, op_line(self._thread), is_in_handler=True)
+            self._report(hold.handle, one, address, verb, op_line(self._thread), is_in_handler=True)
 
-    def _tell(self, number: int, one: Uncleaned, at: int, verb: str, line: str, *, is_in_handler: bool) -> None:
+    def _report(self, number: int, one: DirtyRanges, at: int, verb: str, line: str, *, is_in_handler: bool) -> None:
         _, start, size = self._ranges[number]
         for other, (found, *_) in enumerate(self._ranges):
             if found.block == one.block:

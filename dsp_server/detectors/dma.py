@@ -1,12 +1,12 @@
-"""Check ``dma``: iDMA copies, and what an op does with their bytes while they are under way.
+"""Check ``dma``: iDMA copies, and the accesses of an op to their bytes while they are under way.
 
 A copy is under way from its issue until a wait covers it (see hardware/channels.py). Until then the pages of its
-destination are closed, and those of its source can be read only. A fault is the proof of the mistake: it is named, the
-pages are opened as they are, and the op goes on with what is there, as on the chip. Two copies that meet are told by
-their ranges. The copies of a frame are not watched: the frame waits for them itself.
+destination are closed, and those of its source can be read only. A fault proves the mistake: the mistake is
+reported, the pages are opened, and the op goes on with their present bytes, as on the chip. Two copies that overlap are
+found by their ranges. The copies of a frame are not watched: the frame waits for them itself.
 
 With the check ``advice`` the other tiles of a bank are closed too, while a copy that uses the bank has not reached its
-modelled end: an access to one is a bank conflict, which is told once a call. A frame says itself where it computes.
+modelled end: an access to one is a bank conflict, which is reported once a call. A frame reports by ``note_compute``.
 """
 
 from __future__ import annotations
@@ -52,17 +52,17 @@ class Copy(NamedTuple):
 
 
 class WatchedIdma(ChannelIdma):
-    """An engine that keeps the op from bytes of copies under way, with its TCM."""
+    """An engine, with its TCM, that closes the bytes of copies under way to the op."""
 
     def __init__(self, pool_bytes: tuple[int, int], seed: int | None) -> None:
-        self.tcm = PagedTileManager(pool_bytes, self._before_free, self._look_at_tile)
+        self.tcm = PagedTileManager(pool_bytes, self._before_free, self._check_alignment)
         super().__init__(None, self.tcm, seed=seed)
         self._call: Call | None = None
         self._copies: dict[int, Copy] = {}  # under way, by handle; none of a frame
         self._pages = Pages(self._touch)
-        self._beside = Pages(self._touch_beside)  # other tiles in the banks of copies under way
+        self._beside = Pages(self._on_conflict)  # other tiles in the banks of copies under way
         self._looks_for_conflicts = self._advises_alignment = False
-        self._thread = 0  # the one that runs the op
+        self._thread = 0  # the thread that runs the op
 
     @property
     def is_idle(self) -> bool:
@@ -77,14 +77,14 @@ class WatchedIdma(ChannelIdma):
         self._looks_for_conflicts = self._advises_alignment = bool(call.checks & Check.ADVICE)
 
     def end(self) -> None:
-        """The op has returned: what it left is the core's to sweep."""
+        """Stop watching: the op has returned, and the core releases what it left."""
         self._call = None
         self._copies.clear()
         self._pages.drop_all()
         self._beside.drop_all()
 
     def enqueue(self, dst: memoryview, src: memoryview, shape: Shape | None = None, where: str = "") -> int:
-        """As ChannelIdma has it, and closes the bytes to the op.
+        """As ``ChannelIdma.enqueue``; closes the bytes to the op.
 
         Raises:
             MistakeError: it meets another copy, under FAIL_FAST.
@@ -106,14 +106,14 @@ class WatchedIdma(ChannelIdma):
         return handle
 
     def note_compute(self, *buffers: BufferLike) -> None:
-        """As Idma has it, for frames; with the check ``advice`` a conflict is told."""
+        """As ``Idma.note_compute``, for frames; with the check ``advice`` a conflict is reported."""
         before = self.tcm.bank_conflicts.copy()
         super().note_compute(*buffers)
         conflicts = [bank for bank in (0, 1) if self.tcm.bank_conflicts[bank] > before[bank]]
         if conflicts and self._looks_for_conflicts and self._call is not None:
-            self._tell_conflict(self._call, conflicts[0], "its frame computes", op_line(self._thread), None)
+            self._report_conflict(self._call, conflicts[0], "its frame computes", op_line(self._thread), None)
 
-    def _look_at_tile(self, tile: Tile) -> None:
+    def _check_alignment(self, tile: Tile) -> None:
         """Advise the guide's alignment for a tile, once a call.
 
         Source: DSP development guide (J5 OE), 10.2, for 64 bytes of pools, arrays in TCM and xvAllocateBuffer,
@@ -140,8 +140,8 @@ class WatchedIdma(ChannelIdma):
                 if not is_own and self.tcm.is_paged(start):
                     self._beside.hold(handle, Span(start, tile.size_bytes), NO_ACCESS)
 
-    def _touch_beside(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
-        """Name a conflict, unless the modelled time has passed the copy's end."""
+    def _on_conflict(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as of a fault
+        """Report a conflict, unless the modelled time has passed the copy's end."""
         copy, call, end_cycle = self._copies.get(hold.handle), self._call, self._ends.get(hold.handle)
         self._beside.drop(hold.handle)
         if call is None or copy is None or end_cycle is None or descriptors.current() is not self:
@@ -149,12 +149,12 @@ class WatchedIdma(ChannelIdma):
         bank, line = self.tcm.bank_at(address), op_line(self._thread)
         if bank is not None and call.counter.cycles < end_cycle:
             access = f"it {_ACCESS[is_write]} {self._name(address)}"
-            self._tell_conflict(call, bank, access, line, copy)
+            self._report_conflict(call, bank, access, line, copy)
 
-    def _tell_conflict(self, call: Call, bank: int, does: str, line: str, copy: Copy | None) -> None:
+    def _report_conflict(self, call: Call, bank: int, does: str, line: str, copy: Copy | None) -> None:
         self._looks_for_conflicts = False
         self._beside.drop_all()
-        which = "a copy uses it" if copy is None else f"another tile of it is in use: {self._told(copy)}"
+        which = "a copy uses it" if copy is None else f"another tile of it is in use: {self._words_of(copy)}"
         places = () if copy is None else (self._place(call, "copy started", copy.where, copy.dst),)
         call.find(
             "bank-conflict",
@@ -165,25 +165,26 @@ class WatchedIdma(ChannelIdma):
             is_in_handler=True,
         )
 
-    def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
-        """Name what the op does with a byte of a copy under way, and let it."""
+    def _touch(self, hold: Hold, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as of a fault
+        """Report the op's access to a byte of a copy under way, and let it happen."""
         self._pages.drop(hold.handle)
         call, copy = self._call, self._copies[hold.handle]
-        if call is None or descriptors.current() is not self:  # an urgent op, which the copy does not concern
+        if call is None or descriptors.current() is not self:  # an urgent op, whose engine is another
             return
         is_destination, site = hold.access == NO_ACCESS, op_line(self._thread)
         access = _ACCESS[is_write if is_destination else True]
         why = "into it is done" if is_destination else "that reads it is done"
         call.find(
             "dma-early" if is_destination else "dma-busy",
-            f"{call.who} {access} {self._name(address)} at {site} before the copy {why}: {self._told(copy)}. {_WAIT}",
+            f"{call.who} {access} {self._name(address)} at {site} before the copy {why}: "
+            f"{self._words_of(copy)}. {_WAIT}",
             self._place(call, access, site, Span(address, 1)),
             self._place(call, "copy started", copy.where, copy.dst if is_destination else copy.src),
             is_in_handler=True,
         )
 
     def _meet(self, call: Call, copy: Copy, other: Copy, *, is_ordered: bool) -> None:
-        """Name a copy that uses bytes of another one under way.
+        """Report a copy that uses bytes of another one under way.
 
         Args:
             call: The op's.
@@ -205,14 +206,14 @@ class WatchedIdma(ChannelIdma):
         call.find(
             kind,
             f"{call.who} starts a copy of {copy.dst.size_bytes} bytes at {copy.where} that "
-            f"{what.format(self._name(at))}: {self._told(other)}. Wait for the handle of that one "
+            f"{what.format(self._name(at))}: {self._words_of(other)}. Wait for the handle of that one "
             "first (idma_desc_done), or give each its own buffer.",
             self._place(call, "copy started", copy.where, span),
             self._place(call, "earlier copy started", other.where, other.dst if span is copy.src else other.src),
         )
 
     def _before_free(self, view: memoryview) -> None:
-        """Name the copies that use a tile which the op frees; its pages are open from now on."""
+        """Report the copies that use a tile which the op frees; its pages are open from now on."""
         tile = Span(address_of(view), view.nbytes)
         self._beside.drop_at(tile)
         for copy in list(self._copies.values()):
@@ -227,13 +228,13 @@ class WatchedIdma(ChannelIdma):
                 call.find(
                     "dma-busy",
                     f"{call.who} frees the tile of {self.tcm.tile_at(tile.start)} at {site} while a copy "
-                    f"{'reads' if used is copy.src else 'writes'} it: {self._told(copy)}. {_WAIT}",
+                    f"{'reads' if used is copy.src else 'writes'} it: {self._words_of(copy)}. {_WAIT}",
                     self._place(call, "tile freed", site, tile),
                     self._place(call, "copy started", copy.where, used),
                 )
 
     def _known(self, handle: int | None) -> int:
-        """As Idma has it, but a handle that no copy has set is named, and then counts as done: the op goes on."""
+        """As ``Idma._known``, but a handle that no copy has set is reported, and then counts as done."""
         try:
             return super()._known(handle)
         except UnknownHandle as error:
@@ -253,7 +254,7 @@ class WatchedIdma(ChannelIdma):
         super()._complete(done, are_moved=are_moved)
 
     def _release(self, copies: Iterable[Descriptor]) -> None:
-        """Open the pages of copies that are no longer under way, before their bytes move: else that opens them too."""
+        """Open the pages of finished copies before their bytes move."""
         for one in copies:
             if self._copies.pop(one.handle, None) is not None:
                 self._pages.drop(one.handle)
@@ -267,7 +268,7 @@ class WatchedIdma(ChannelIdma):
         with self._pages.lifted(*spans), self._beside.lifted(*spans):
             super()._move(descriptor)
 
-    def _told(self, copy: Copy) -> str:
+    def _words_of(self, copy: Copy) -> str:
         """A copy in words."""
         to, from_ = (f"{self._core_address(span.start):#x}" for span in (copy.dst, copy.src))
         return f"copy {copy.handle} of {copy.dst.size_bytes} bytes from {from_} to {to}, issued at {copy.where}"
@@ -280,7 +281,7 @@ class WatchedIdma(ChannelIdma):
         return f"DDR at {at:#x}" if _is_in_heap(address) else f"the op's own memory at {at:#x}"
 
     def _core_address(self, address: int) -> int:
-        """The address of a byte as the core has it: in TCM, or physical; this process's for other memory."""
+        """The core's address of a byte: in TCM, or physical; for other memory, this process's address."""
         if (core_address := self.tcm.core_address(address)) is not None:
             return core_address
         ddr = runtime.context.ddr
@@ -302,7 +303,7 @@ def _is_in_heap(address: int) -> bool:
     return ddr is not None and ddr.layout.heap <= address - ddr.address < ddr.layout.file_bytes
 
 
-_engines: list[WatchedIdma] = []  # an urgent op has its own, inside another
+_engines: list[WatchedIdma] = []  # more than one: an urgent op, inside another op, has its own
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Faults that a user injects into the calls of a core: it dies, hangs, starts late, or a copy of it is refused.
 
-What is injected is a finding of its own kind, said before it happens, so that nobody looks for a mistake behind it.
+An injected fault is a finding of its own kind, reported before it happens, so that it is not taken for a mistake.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def watch(call: Call) -> Iterator[None]:
-    """Carry out what is due in a call."""
+    """Inject the faults that are due in a call."""
     refused = None
     for number, trigger in runtime.context.faults.items():
         if trigger.is_due(call.cmd):
@@ -54,7 +54,7 @@ def _carry_out(fault: Fault) -> None:
 
 
 def _refuse(engine: Any, fault: Fault) -> NoReturn:
-    """Refuse one copy, and be as before.
+    """Refuse one copy; the next ones run.
 
     Raises:
         BadTransfer: always.

@@ -1,9 +1,9 @@
-"""The check memory around an op: what it reads that nobody wrote, what it writes that is not its own to write.
+"""The check memory around an op: its reads of bytes that were never written, its writes outside its own memory.
 
-Bytes that nobody wrote are known by their value: under checks a new block holds ``hbrt.ddr.fill.UNWRITTEN_PAGE``. They
-are guarded page by page, so what is told is a read of a page in which nobody wrote a byte; single bytes that are left
-out between written ones, such as the padding of a structure, are not told. The input block is guarded against writes,
-unless the op's output, a mapping, or an address in the block itself says that the op works in it.
+Unwritten bytes are known by their value: under checks a new block holds ``hbrt.ddr.fill.UNWRITTEN_PAGE``. Guards are
+whole pages, so a finding is a read of a page without a written byte. Single unwritten bytes between written ones, such
+as the padding of a structure, are not reported. The input block is guarded against writes, unless the op works in it:
+its output, a mapping, or an address in the block itself shows that.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from hbrt.ddr.file import BlockEntry, Ddr
 
 LEAST_BYTES = 8
-"""So few bytes of a block may look like unwritten ones by chance."""
+"""Up to so many bytes of a block may look like unwritten ones by chance."""
 MOST_BLOCKS = 4096
 _NOTHING = bytes(PAGE_BYTES)
 MOST_ENDS = 16
-"""So many guards behind blocks stay from call to call: to set one costs as much as a short op."""
+"""The most guards behind blocks that stay from call to call: to set a guard costs as much as a short op."""
 
 
 @contextmanager
@@ -56,7 +56,7 @@ def watch(call: Call) -> Iterator[None]:
 
 
 def unwritten_pages(raw: memoryview) -> list[bool]:
-    """Which pages hold only what an allocation left there.
+    """Which pages hold only the fill of an allocation.
 
     Args:
         raw: Bytes of a block, from the start of a page on; the last page may be a part of one.
@@ -75,23 +75,23 @@ def unwritten_pages(raw: memoryview) -> list[bool]:
 
 
 class _Known:
-    """What stays true from call to call, for as long as no block comes or goes."""
+    """Results that stay true from call to call, until a block is allocated or freed."""
 
     def __init__(self) -> None:
         self._generation = b""
         self.ends: dict[int, Guard] = {}  # behind blocks, by address; the latest last
-        self.written: set[tuple[int, int]] = set()  # ranges without a page that nobody wrote
+        self.written: set[tuple[int, int]] = set()  # ranges without an unwritten page
         self._blocks: dict[int, BlockEntry | None] = {}  # by an address in them
 
-    def look_at(self, ddr: Ddr) -> None:
-        """Forget all when a block has come or gone."""
+    def refresh(self, ddr: Ddr) -> None:
+        """Forget all when a block was allocated or freed."""
         generation = ddr.map[TABLES_GENERATION : TABLES_GENERATION + 8]
         if generation != self._generation:
             self.forget()
             self._generation = generation
 
     def forget(self) -> None:
-        """Open everything."""
+        """Open all pages."""
         for guard in self.ends.values():
             guard.lift()
         self.ends.clear()
@@ -107,7 +107,7 @@ class _Known:
         return self._blocks[phy_addr]
 
     def guard_end(self, start: int, end: int, block: BlockEntry) -> None:
-        """Guard what lies behind a block."""
+        """Guard the memory behind a block."""
         guard = self.ends.pop(start, None)
         if guard is None:
             guard = Guard(start, end, NO_ACCESS, partial(_touch_behind, block))
@@ -122,10 +122,10 @@ known = _Known()
 
 
 def _touch_behind(block: BlockEntry, address: int, is_write: bool) -> None:  # noqa: FBT001 - as a guard calls it
-    """Something touched what lies behind a block: the op that runs, or one of a program without checks."""
+    """Report an access behind a block, by the op that runs, which may be of a program without checks."""
     watcher = runtime.context.watcher
     if isinstance(watcher, _Watcher):
-        watcher.tell_beyond(block, address, is_write=is_write)
+        watcher.report_beyond(block, address, is_write=is_write)
 
 
 class _Watcher:
@@ -137,11 +137,11 @@ class _Watcher:
         self._task = runtime.context.task
         self._thread, self._pid = threading.get_ident(), os.getpid()
         self._guards: list[Guard] = []
-        self._behind: dict[int, BlockEntry] = {}  # blocks with nothing behind them when the op first had them
+        self._behind: dict[int, BlockEntry] = {}  # blocks with unwritten memory behind them when the op first had them
 
     def begin(self) -> None:
         """Guard the blocks of the call."""
-        known.look_at(self._ddr)
+        known.refresh(self._ddr)
         for view in (self._call.input, self._call.output):
             if not view.nbytes:
                 continue
@@ -153,31 +153,31 @@ class _Watcher:
                     self._guard_input(block, address)
 
     def end(self) -> None:
-        """Open everything."""
+        """Open all pages."""
         for guard in self._guards:
             guard.lift()
 
     def look_behind(self) -> None:
-        """Find what the op wrote between the end of a block and the end of its last page."""
+        """Report bytes that the op wrote between the end of a block and the end of its last page."""
         for block in self._behind.values():
             if (first := self._first_behind(block)) is not None:
-                self._tell_overrun(block, first, "", is_in_handler=False)
+                self._report_overrun(block, first, "", is_in_handler=False)
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
-        """The op has mapped a range of a live block."""
+        """Note that the op has mapped a range of a live block."""
         block = self._ddr.block_at(phy_addr)
         if block is None or not size_bytes:
             return
         start = self._address_of(phy_addr)
         for guard in self._guards:
             if guard.start < start + size_bytes and start < guard.end:
-                guard.lift()  # the op may write there: it has asked for that memory
+                guard.lift()  # the op may write to memory that it has mapped
         self._guard_end(block)
         low, high = self._own_pages(block, start, start + size_bytes)
         self._guard_unwritten(block, low, high, "memory that it mapped")
 
     def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
-        """A mapping was refused."""
+        """Report a mapping that was refused."""
         kind, places = misuse(self._ddr, phy_addr, size_bytes)
         line = op_line(self._thread)
         here = self._call.place("mapped", line, phy_addr, size_bytes)
@@ -198,12 +198,12 @@ class _Watcher:
         if is_shared:
             return
         for first, last in self._guard_unwritten(block, low, high, "its input block", is_input=True):
-            self._add(first, last, READ_ONLY, lambda at, _: self._tell_write(block, at))
+            self._add(first, last, READ_ONLY, lambda at, _: self._report_write(block, at))
 
     def _guard_unwritten(
         self, block: BlockEntry, low: int, high: int, what: str, *, is_input: bool = False
     ) -> list[tuple[int, int]]:
-        """Guard the pages that nobody wrote; returns the ranges between them."""
+        """Guard the unwritten pages; returns the ranges between them."""
         if low >= high or (low, high) in known.written:
             return [(low, high)] if low < high else []
         offset = low - self._ddr.address
@@ -216,9 +216,9 @@ class _Watcher:
 
                 def touched(address: int, is_write: bool, first: int = first, last: int = last) -> None:  # noqa: FBT001
                     if not is_write:
-                        self._tell_unwritten(block, address, first, last, what)
+                        self._report_unwritten(block, address, first, last, what)
                     elif is_input:
-                        self._tell_write(block, address)
+                        self._report_write(block, address)
 
                 self._add(first, last, NO_ACCESS, touched)
             else:
@@ -229,7 +229,7 @@ class _Watcher:
         return others
 
     def _guard_end(self, block: BlockEntry) -> None:
-        """Guard the page behind a block, and remember that nothing is written between."""
+        """Guard the page behind a block, and remember that the bytes before it are unwritten."""
         if block.phy_addr in self._behind:
             return
         if self._first_behind(block) is None:
@@ -258,12 +258,12 @@ class _Watcher:
         return low, high
 
     def _unwritten(self, offset: int, end: int) -> list[bool]:
-        """Which pages of a range of the DDR file nobody wrote."""
+        """Which pages of a range of the DDR file are unwritten."""
         with opened(self._ddr.address + offset, self._ddr.address + end):
             return unwritten_pages(self._ddr.bytes[offset:end])
 
     def _first_behind(self, block: BlockEntry) -> int | None:
-        """The first byte that somebody wrote between the end of a block and the end of its last page."""
+        """The first written byte between the end of a block and the end of its last page."""
         offset, size_bytes = self._ddr.offset_of(block.end), -block.size_bytes % PAGE_BYTES
         if not size_bytes:
             return None
@@ -285,7 +285,7 @@ class _Watcher:
             words = np.frombuffer(bytes(raw), np.uint64)
         return bool(((words >= block.phy_addr) & (words < block.end)).any())
 
-    # -- what is told
+    # -- reports
 
     def _is_other_op(self) -> bool:
         """Whether an op that interrupted this one runs, or a process that this one forked."""
@@ -297,11 +297,11 @@ class _Watcher:
         places = place._replace(block=block.phy_addr, block_bytes=block.size_bytes), self._call.task_place()
         self._call.find(kind, sentence, *places, is_in_handler=is_in_handler)
 
-    def _tell_unwritten(self, block: BlockEntry, address: int, first: int, last: int, what: str) -> None:
+    def _report_unwritten(self, block: BlockEntry, address: int, first: int, last: int, what: str) -> None:
         if self._is_other_op():
             return
         offset, end = first - self._ddr.address, min(last, self._address_of(block.end)) - self._ddr.address
-        # The guard saw the first access; until then somebody else may have written there.
+        # The guard sees the op's accesses alone: another process may have written there.
         if not any(self._unwritten(offset, end)):
             return
         start, size_bytes, line = self._physical(first), end - offset, op_line(self._thread)
@@ -314,7 +314,7 @@ class _Watcher:
             "read", line, start, size_bytes, block,
         )  # fmt: skip
 
-    def _tell_write(self, block: BlockEntry, address: int) -> None:
+    def _report_write(self, block: BlockEntry, address: int) -> None:
         if self._is_other_op() or self._points_into_itself(block):
             return
         phy_addr, line = self._physical(address), op_line(self._thread)
@@ -326,14 +326,14 @@ class _Watcher:
             "written", line, phy_addr, 1, block,
         )  # fmt: skip
 
-    def tell_beyond(self, block: BlockEntry, address: int, *, is_write: bool) -> None:
-        """The op has touched what lies behind a block."""
+    def report_beyond(self, block: BlockEntry, address: int, *, is_write: bool) -> None:
+        """Report an access of the op behind a block."""
         if self._is_other_op() or self._ddr.block_at(block.phy_addr) != block:
             return
         phy_addr, line = self._physical(address), op_line(self._thread)
         if is_write:
             first = self._first_behind(block) if self._behind.pop(block.phy_addr, None) is not None else None
-            self._tell_overrun(block, phy_addr if first is None else first, line, is_in_handler=True)
+            self._report_overrun(block, phy_addr if first is None else first, line, is_in_handler=True)
             return
         self._find(
             "out-of-block",
@@ -342,7 +342,7 @@ class _Watcher:
             "read", line, phy_addr, 1, block,
         )  # fmt: skip
 
-    def _tell_overrun(self, block: BlockEntry, phy_addr: int, line: str, *, is_in_handler: bool) -> None:
+    def _report_overrun(self, block: BlockEntry, phy_addr: int, line: str, *, is_in_handler: bool) -> None:
         self._find(
             "overrun",
             f"{self._call.who} wrote past the end of the block {_named(block)}{f' at {line}' if line else ''}: byte "

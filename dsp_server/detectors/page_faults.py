@@ -1,8 +1,8 @@
-"""Guards over device memory: the first access to a range that is guarded is told, and then takes place.
+"""Guards over device memory: the first access to a guarded range is reported, and then takes place.
 
 A guard is a protection of whole pages in this core's mapping alone: other processes read and write there as before. It
-sees each access of the op exactly, be it Python's, numpy's or C's, by its address; but for those that the kernel makes
-for the op (a file read into the range, for one), which fail with EFAULT.
+sees each access of the op from Python, numpy and C, by its exact address. The kernel's accesses for the op (a file that
+is read into the range, for example) fail with EFAULT instead.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ OnTouch: TypeAlias = Callable[[int, bool], None]
 
 
 class Guard:
-    """Whole pages that are out of reach until the first access; where guards lie over one another, each is told.
+    """Whole pages that are out of reach until the first access; where guards overlap, each reports it.
 
     Args:
         start: Address of this process, on a page.
         end: Likewise.
         access: NO_ACCESS or READ_ONLY.
-        on_touch: Told of the first access, by its address and whether it writes; the range is open by then. It must
-            not raise.
+        on_touch: Called at the first access, with its address and whether it writes; the range is open by then. It
+            must not raise.
     """
 
     def __init__(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
@@ -51,14 +51,14 @@ class Guard:
         self.apply()
 
     def apply(self) -> None:
-        """Guard the range, as the constructor does; again, after ``lift``."""
+        """Guard the range, as the constructor does; for use after ``lift``."""
         self.is_armed = True
         _guards.append(self)
-        if not _protect(self.start, self.end):  # the kernel has no mapping left: nothing is watched
+        if not _protect(self.start, self.end):  # the kernel has no mapping left: the range is not watched
             self.lift()
 
     def lift(self) -> None:
-        """Open the range again, but for what other guards keep; a guard that was touched is open."""
+        """Open the range again, except for pages of other guards; a guard that was touched is open."""
         if self.is_armed:
             self.is_armed = False
             _guards.remove(self)
@@ -69,7 +69,7 @@ class Guard:
         return self.access == NO_ACCESS or is_write is not False
 
     def touch(self, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
-        """Open the range for an access that met it, and tell of that."""
+        """Open the range for an access that met it, and report the access."""
         self.lift()
         if is_write is not None or self.access == READ_ONLY:
             self._on_touch(address, is_write is not False)
@@ -89,7 +89,7 @@ def is_guarded(start: int, end: int) -> bool:
 
 @contextmanager
 def opened(start: int, end: int) -> Iterator[None]:
-    """Let a detector itself look at bytes, whatever guards their pages."""
+    """Let a detector read bytes whose pages are guarded."""
     low, high = start // PAGE_BYTES * PAGE_BYTES, -(-end // PAGE_BYTES) * PAGE_BYTES
     if not is_guarded(low, high):
         yield
@@ -108,9 +108,9 @@ def whole_pages(start: int, end: int) -> tuple[int, int]:
 
 
 def op_line(thread: int) -> str:
-    """``file:line`` of the op that a thread runs, or that issued the copy which a wait of it moves.
+    """``file:line`` of the op that a thread runs; in a wait, the line that issued the copy which the wait moves.
 
-    This may be called out of a fault in another thread.
+    The handler of a fault in another thread may call this.
     """
     frame: FrameType | None = sys._current_frames().get(thread)  # noqa: SLF001 - there is no public way
     while frame is not None:
@@ -130,7 +130,7 @@ def op_line(thread: int) -> str:
 def _protect(start: int, end: int) -> bool:
     """Give pages the strictest access of the guards over them."""
     guards = [guard for guard in _guards if guard.start < end and start < guard.end]
-    if all(guard.start <= start and end <= guard.end for guard in guards):  # as a rule there is one, or none
+    if all(guard.start <= start and end <= guard.end for guard in guards):  # as a rule there is one guard, or none
         access = min((guard.access for guard in guards), default=_OPEN)
         return not mprotect(start, end - start, access)
     cuts = {start, end, *(max(guard.start, start) for guard in guards), *(min(guard.end, end) for guard in guards)}
@@ -144,6 +144,6 @@ def _protect(start: int, end: int) -> bool:
 def _mend(address: int, is_write: bool | None) -> bool:  # noqa: FBT001 - as hbrt.ddr.faults calls it
     found = [guard for guard in _guards if guard.start <= address < guard.end and guard.forbids(is_write)]
     for guard in found:
-        if guard.is_armed:  # else the one before has lifted it
+        if guard.is_armed:  # else the guard before has lifted it
             guard.touch(address, is_write)
     return bool(found)

@@ -1,4 +1,4 @@
-"""What copies under way hold: the pages of their bytes, and the access that they leave to the op."""
+"""The pages that copies under way hold, and the access that they leave to the op."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 _PAGE: Final = mmap.PAGESIZE
 
 OnAccess: TypeAlias = Callable[["Hold", int, "bool | None"], None]
-"""Takes what was met, the address of the access, and whether it writes; None where this machine does not say."""
+"""Takes the hold, the address of the access, and whether it writes; None where this machine does not report that."""
 
 
 class Hold(Guard):
-    """Some or all pages of a span: an access to a byte of it is told, one beside it opens its page.
+    """Some or all pages of a span: an access to a byte of it is reported, one beside it opens its page.
 
     Args:
-        pages: What a copy holds, to which parts are added.
+        pages: The holds of an engine, to which parts are added.
         handle: The copy.
         span: Its bytes.
-        access: What is left to the op.
+        access: The access that the op keeps.
         ends: The pages; None for all of the span's.
     """
 
@@ -37,7 +37,7 @@ class Hold(Guard):
         super().__init__(start, end, access, lambda *_: None)
 
     def touch(self, address: int, is_write: bool | None) -> None:  # noqa: FBT001 - as the fault has it
-        """Tell of an access, or open the page that it met beside the span."""
+        """Report an access to the span, or open the page of one beside it."""
         if self.span.holds(address):
             self._pages.on_access(self, address, is_write)
             return
@@ -54,7 +54,7 @@ class Pages:
     """All holds of one engine.
 
     Args:
-        on_access: Told of an access to bytes that a copy holds. It must not raise, and drops the copy's holds.
+        on_access: Called at an access to bytes that a copy holds. It must not raise, and drops the copy's holds.
     """
 
     def __init__(self, on_access: OnAccess) -> None:
@@ -62,7 +62,7 @@ class Pages:
         self._holds: list[Hold] = []
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of holds."""
         return len(self._holds)
 
     def hold(self, handle: int, span: Span, access: int) -> None:
@@ -71,17 +71,17 @@ class Pages:
             self._holds.append(Hold(self, handle, span, access))
 
     def has(self, handle: int) -> bool:
-        """Whether anything is held for a copy."""
+        """Whether a copy has a hold."""
         return any(hold.handle == handle for hold in self._holds)
 
     def replace(self, hold: Hold, parts: list[Hold]) -> None:
-        """Put parts in the place of a hold."""
+        """Replace a hold by its parts."""
         self._holds.remove(hold)
         hold.lift()
         self._holds += parts
 
     def drop(self, handle: int) -> None:
-        """End what a copy holds."""
+        """End the holds of a copy."""
         mine = [hold for hold in self._holds if hold.handle == handle]
         if mine:
             self._holds = [hold for hold in self._holds if hold.handle != handle]
@@ -89,7 +89,7 @@ class Pages:
                 hold.lift()
 
     def drop_at(self, span: Span) -> None:
-        """End what is held of the pages of a span."""
+        """End all holds on the pages of a span."""
         for hold in [one for one in self._holds if one.start < span.end and span.start < one.end]:
             self._holds.remove(hold)
             hold.lift()
@@ -101,7 +101,7 @@ class Pages:
 
     @contextmanager
     def lifted(self, *spans: Span) -> Iterator[None]:
-        """Let the engine itself at spans."""
+        """Open spans to the engine itself."""
         held = [hold for hold in self._holds if any(hold.start < span.end and span.start < hold.end for span in spans)]
         for hold in held:
             hold.lift()

@@ -1,7 +1,7 @@
 """Runs an op under the detectors of the checks that are on.
 
 A detector is a file of this package with ``watch(call)``, a context manager around the op: before, it may put other
-views or engines into the call; it says what it finds by ``call.find``.
+views or engines into the call; it reports findings by ``call.find``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DETECTORS: Final = {
     int(Check.COHERENCE): "dsp_server.detectors.coherence",
     int(Check.INJECT): "dsp_server.detectors.injection",
 }
-"""Check -> its module: the first is outermost, and sees what the op sees. Plain integers: a flag's ``&`` costs more."""
+"""Check -> its module; the first is outermost, and sees what the op sees. Plain integers: a flag's ``&`` costs more."""
 
 
 def run_checked(function: Op, call: Call) -> int:

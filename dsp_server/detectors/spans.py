@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Span(NamedTuple):
-    """Rows of one length, each so many bytes after the start of the one before; a flat range is one row."""
+    """Rows of one length at a pitch, which is the distance of their starts in bytes; a flat range is one row."""
 
     start: int
     row_bytes: int
@@ -30,7 +30,7 @@ class Span(NamedTuple):
         return not self.pitch_bytes or (address - self.start) % self.pitch_bytes < self.row_bytes
 
     def first_common(self, other: Span) -> int | None:
-        """Address of the first byte that is in both; None when they share none."""
+        """Address of the first common byte; None for none."""
         if self.start >= other.end or other.start >= self.end:
             return None
         for row in range(self.num_rows):

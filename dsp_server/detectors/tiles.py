@@ -1,4 +1,4 @@
-"""TCM whose tiles have pages of their own: they keep their addresses on the core, and lie apart in this process."""
+"""TCM whose tiles have pages of their own: a tile keeps its address on the core, and has another in this process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PAGE: Final = mmap.PAGESIZE
 
 
 class PagedBank(Bank):
-    """A bank with pages for as many tiles as it has room for at the default alignment; smaller ones share pages."""
+    """A bank with a page for each tile of the default alignment that fits into it; smaller tiles share pages."""
 
     def __init__(self, size_bytes: int, on_tile: Callable[[Tile], None]) -> None:
         super().__init__(size_bytes)
@@ -24,7 +24,7 @@ class PagedBank(Bank):
         self._arena = memoryview(mmap.mmap(-1, pages * _PAGE, flags=flags))
         self._arena_address = address_of(self._arena)
         self._places: dict[int, range] = {}  # offset of a live tile -> its pages, in order of pages
-        self._model: dict[int, int] = {}  # page -> what to take from an address in it for the offset in the bank
+        self._model: dict[int, int] = {}  # page -> the difference of an address in it and the offset in the bank
 
     def place(self, tile: Tile) -> memoryview:
         """The first free pages that hold a tile; as aligned as its address on the core is."""
@@ -44,7 +44,7 @@ class PagedBank(Bank):
         return self._arena[start : start + tile.size_bytes]
 
     def remove(self, offset_bytes: int) -> Tile:
-        """As Bank has it; its pages are free."""
+        """As ``Bank.remove``; its pages are free."""
         self._places.pop(offset_bytes, None)
         return super().remove(offset_bytes)
 
@@ -53,7 +53,7 @@ class PagedBank(Bank):
         return (address - self._arena_address) // _PAGE in self._model
 
     def offset_of(self, address: int) -> int | None:
-        """As Bank has it, of the tile that lies or lay on the page."""
+        """As ``Bank.offset_of``, for the tile that lies or lay on the page."""
         page = (address - self._arena_address) // _PAGE
         return address - self._model[page] if page in self._model else super().offset_of(address)
 
@@ -82,7 +82,7 @@ class PagedTileManager(TileManager):
         return list(self._banks[bank].live.values())
 
     def core_address(self, address: int) -> int | None:
-        """Where a byte of TCM lies on the core; None for an address of this process that is not in TCM."""
+        """The core's address of a byte of TCM; None for an address of this process that is not in TCM."""
         for base, bank in zip(TCM_BASES, self._banks, strict=True):
             offset = bank.offset_of(address)
             if offset is not None:

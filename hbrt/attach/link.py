@@ -39,7 +39,7 @@ class Link(Protocol):
     can_import: bool = False  # whether the board can map memory of this process's other libraries
     knows_run: bool = False  # the board itself adds what it finds of this process to the record of its run
     is_watched: bool = True  # whether cores can watch this program's tasks
-    is_parting: bool = False  # requests are still answered, though every call is refused
+    is_detaching: bool = False  # requests are still answered, though every call is refused
     fault: int  # 0 while the board is there; afterwards the status that every call answers with
     on_fault: Callable[[], None] | None = None  # called when ``fault`` is set in the process that attached
     paths: BoardRef
@@ -57,18 +57,18 @@ class Link(Protocol):
 
     @property
     def is_asking(self) -> bool:
-        """Whether some thread is in the middle of a request: a finalizer must not ask there."""
+        """Whether a thread is inside a request: a finalizer that runs there must not send another."""
 
     @property
     def spare_slots(self) -> list[int]:
-        """Task slots that the daemon granted to a request whose asker was interrupted."""
+        """Task slots that the daemon granted to a request that was interrupted."""
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """Ask the daemon; returns the reply's data.
 
         Args:
-            verb: What is asked.
-            question: For who wants to know afterwards whether an interrupted request was begun, and so will be done.
+            verb: Name of the request.
+            question: Tells the caller afterwards whether an interrupted request was sent, and so will be carried out.
             args: Of the verb.
 
         Raises:
@@ -76,16 +76,16 @@ class Link(Protocol):
         """
 
     def give_back(self, verb: str, phy_addr: int) -> None:
-        """Undo what was granted and reached nobody: "free" or "unregister"; nobody waits for the answer."""
+        """Undo a grant that reached no caller: "free" or "unregister"; this does not wait for the answer."""
 
     def tell(self, verb: str, **args: Any) -> None:
-        """Send the daemon a request whose answer nobody needs, unless another request is under way."""
+        """Send the daemon a request without waiting for its answer, unless another request is under way."""
 
     def watch_lease(self) -> None:
         """From now on, have the doorbell rung when the board goes: for a thread that sleeps on the doorbell alone."""
 
     def find(self, kind: str, text: str, *places: Place) -> None:
-        """Have the board keep a finding of this process's own; a board that is gone keeps none.
+        """Have the board keep a finding of this process; nothing happens when the board is gone.
 
         Args:
             kind: Of hbrt.findings.record.KINDS.
@@ -100,13 +100,13 @@ class Link(Protocol):
             )
 
     def watch_tasks(self, checks: int) -> int:
-        """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all that is watched then."""
+        """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all that are then on."""
 
     def lose(self) -> None:
-        """Note that the board is gone; every call answers so from now on."""
+        """Note that the board is gone; from now on every call returns that status."""
 
     def is_lost(self) -> bool:
-        """Whether the board is gone, asked of the lease itself."""
+        """Whether the board is gone, by the lease itself."""
 
     def why_faulty(self) -> str:
         """Sentence for ``fault``."""
@@ -121,22 +121,22 @@ class Link(Protocol):
             f"The daemon of board {self.paths.name} (process {self.daemon_pid}) has gone; start it and connect again."
         )
 
-    def part(self) -> None:
-        """As ``detach``, but what this process gives back can still be asked for."""
-        self.is_parting = not self.fault
+    def begin_detach(self) -> None:
+        """As ``detach``, but requests that give things back are still answered."""
+        self.is_detaching = not self.fault
         self.detach()
 
     def detach(self) -> None:
-        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when nobody waits any more."""
+        """From now on, answer every call with HB_DSP_NOT_RUNNING; ``close`` follows when no thread waits any more."""
         self.fault = self.fault or Status.HB_DSP_NOT_RUNNING
         if self.on_fault is not None:
             self.on_fault()
 
     def close(self) -> None:
-        """Detach: the lease closes, the daemon takes back what this process held."""
+        """Detach: the lease closes, and the daemon reclaims what this process held."""
 
     def abandon_in_child(self) -> None:
-        """In a fork's child: let go of the parent's lease, so that it ends with the parent, and touch nothing else."""
+        """In a fork's child: close the copy of the parent's lease, so that the lease ends with the parent."""
 
 
 class LocalLink(Link):
@@ -149,11 +149,11 @@ class LocalLink(Link):
         """Attach; ``name`` is what the board shows, this program's by default.
 
         Raises:
-            NoDaemonError: nobody serves the board. BoardError: the daemon refused, or is another version.
+            NoDaemonError: no daemon serves the board. BoardError: the daemon refused, or is another version.
         """
         self.paths = paths
         self.lease = _connect(paths)
-        run = os.environ.get(RUN, "") if name is None else ""  # a relay is nobody's
+        run = os.environ.get(RUN, "") if name is None else ""  # a relay belongs to no run
         fds: list[int] = []
         try:
             hello, fds = _greet(self.lease, (name or program_name())[:64], run, paths.name)
@@ -216,7 +216,7 @@ class LocalLink(Link):
         return self.requests.spare_slots
 
     def proof(self, nonce: str) -> str:
-        """What shows another process that this one holds its lease; see ``hbrt.protocol.control.lease_proof``."""
+        """The proof, to another process, that this one holds its lease; see ``hbrt.protocol.control.lease_proof``."""
         return wire.lease_proof(self._token, nonce)
 
     def watch_lease(self) -> None:
@@ -254,9 +254,9 @@ class LocalLink(Link):
 
     def close(self) -> None:
         """As ``Link.close``."""
-        self.is_parting = False
+        self.is_detaching = False
         self.detach()
-        self.on_fault = None  # no circle keeps what this attachment opened
+        self.on_fault = None  # no reference cycle keeps the descriptors of this attachment
         self.requests.close()
         self._close_descriptors()
 
@@ -278,19 +278,19 @@ class LocalLink(Link):
 
 
 def program_name() -> str:
-    """What this program is called, as a board shows it."""
+    """This program's name on a board."""
     return os.path.basename(sys.argv[0] or "python")  # noqa: PTH119 - argv is no path of ours
 
 
 def _greet(lease: socket.socket, name: str, run: str, board: str) -> tuple[dict[str, Any], list[int]]:
-    """Say hello on a new lease; returns what the daemon answers, and the descriptors with it.
+    """Send hello on a new lease; returns the daemon's answer, and the descriptors with it.
 
     Raises:
-        NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: it speaks otherwise. OSError.
+        NoDaemonError: it ended. BoardError: it refused. MalformedMessageError: its answer has another form. OSError.
     """
     lease.send(wire.pack(pid=os.getpid(), name=name, run=run))
     raw, fds, flags, _ = socket.recv_fds(lease, wire.MAX_REQUEST_BYTES, _MOST_FDS)
-    if flags & socket.MSG_CTRUNC:  # the kernel left out what this process has no room for
+    if flags & socket.MSG_CTRUNC:  # this process has no room for all descriptors
         for fd in fds:
             os.close(fd)
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))

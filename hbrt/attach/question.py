@@ -1,4 +1,4 @@
-"""A request to the daemon, as the thread that asks it sees it."""
+"""A request to the daemon, as the thread that sends it sees it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Callable
 from typing import Any
 
 UNDO = {"alloc": "free", "register": "unregister", "import": "unregister"}
-"""What undoes a request, by the address that it was granted."""
+"""Takes the granted address, and undoes the request."""
 
 
 class Question:
-    """One request: whether it was begun, what came of it, and what undoes it when nobody takes that.
+    """One request: whether it was sent, its result, and how to undo it when the result is not taken.
 
     Args:
-        on_answer: Turns an answer into what is taken; run by the thread that receives it, before anything else.
-        undo: Called with what would have been taken, by any thread, when nobody takes it.
+        on_answer: Turns an answer into the result; run by the thread that receives it, before anything else.
+        undo: Called with a result that is not taken, by any thread.
     """
 
     __slots__ = ("_pending", "answer", "is_begun", "is_left", "on_answer", "undo", "verb")
@@ -28,14 +28,14 @@ class Question:
         self._pending = threading.Lock()
         self._pending.acquire()
         self.answer: Any = None
-        self.is_begun = False  # from here on it is done, whatever becomes of its asker
-        self.is_left = False  # its asker was interrupted, or waits no more
+        self.is_begun = False  # from here on it is carried out, even if its caller is interrupted
+        self.is_left = False  # its caller was interrupted, or waits no more
         self.verb = ""
         self.on_answer = on_answer
         self.undo = undo
 
     def end(self) -> None:
-        """End the asker's wait: the answer is there, or none comes any more."""
+        """End the caller's wait: the answer is there, or none comes any more."""
         with contextlib.suppress(RuntimeError):  # it has ended before
             self._pending.release()
 

@@ -1,8 +1,8 @@
-"""Control requests of an attached process: what a request that was interrupted was granted is given back.
+"""Control requests of an attached process: the grants of interrupted requests are given back.
 
 An interrupt (Ctrl-C, a signal's handler that raises) may come at the entry of any function and after any call of one
-in C, but in the main thread alone. So nothing is ever taken out of a socket or a list by one call and put away by the
-next: one call of C does both. A handler may itself ask in the middle of a request; it may have read the answer to that.
+in C, but in the main thread alone. So one call of C takes an item out of a socket or a list and stores it: two calls
+could lose it. A handler may itself send a request inside another one, and may read the answer to the other one.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ if TYPE_CHECKING:
 
 _READ_BYTES = 1 << 18
 _LOOK_MS = 50  # a handler may have read the answer while its request slept
-_SETTLE_SECONDS = 0.2  # how long an interrupt waits for the answer that it gives back; else a later request does that
+_SETTLE_SECONDS = 0.2  # how long an interrupted request waits for a grant to give back; later requests go on
 
 
 class Attachment(Protocol):
-    """What requests need of a ``Link``."""
+    """The parts of a ``Link`` that requests use."""
 
     paths: BoardPaths
     lease: socket.socket
     client_id: int
     fault: int
-    is_parting: bool
+    is_detaching: bool
     request_ms: int
 
     def lose(self) -> None:
@@ -57,24 +57,24 @@ class Requests:
     """The requests of one attachment.
 
     Args:
-        link: The attachment: its lease says when the daemon has gone.
-        token: What shows that a request comes from this lease.
+        link: The attachment: its lease hangs up when the daemon has gone.
+        token: Proves that a request comes from this lease.
     """
 
     def __init__(self, link: Attachment, token: bytes) -> None:
         self.spare_slots: list[int] = []  # granted to a request that was interrupted
-        self._link: Attachment = weakref.proxy(link)  # no cycle: a link that nobody has goes at once, with its memory
+        self._link: Attachment = weakref.proxy(link)  # no cycle: an unused link ends at once, with its memory
         self._token = token
         self._lock = threading.RLock()
         self._numbers = itertools.count(1)
-        self._open: dict[int, Question] = {}  # begun, and not answered or the answer not taken
+        self._open: dict[int, Question] = {}  # sent, and without an answer, or with one that was not taken
         self._socket: socket.socket | None = None
         self._out = bytearray()
-        self._in: list[bytes] = []  # a new list whenever something is taken out of it
+        self._in: list[bytes] = []  # each removal makes a new list
 
     @property
     def is_asking(self) -> bool:
-        """Whether a request is under way: a finalizer must not ask in the middle of one."""
+        """Whether a request is under way: a finalizer that runs inside it must not send another."""
         return bool(self._open)
 
     def ask(self, question: Question, verb: str, args: dict[str, Any]) -> wire.ControlReply:
@@ -99,19 +99,19 @@ class Requests:
                 with self._lock, contextlib.suppress(RequestRefusedError):
                     self._exchange(question, time.monotonic() + _SETTLE_SECONDS)
             raise
-        # Nothing is called from here on: no interrupt comes between the answer and who asked.
+        # Nothing is called from here on: no interrupt comes between the answer and the caller.
         del self._open[number]
         reply: wire.ControlReply = question.answer
         return reply
 
     def give_back(self, verb: str, phy_addr: int) -> None:
-        """Undo what was granted and reached nobody, without waiting for it: "free" or "unregister"."""
+        """Undo a grant that reached no caller, without waiting for the answer: "free" or "unregister"."""
         notice()
         with self._lock:
             self._post(verb, {"phy": phy_addr})
 
     def tell(self, verb: str, args: dict[str, Any]) -> None:
-        """Send a request whose answer nobody needs; nothing is sent while another thread's request is under way."""
+        """Send a request without waiting for its answer, unless another thread's request is under way."""
         if self._lock.acquire(blocking=False):
             try:
                 self._post(verb, args)
@@ -134,7 +134,7 @@ class Requests:
                 self._socket = None
 
     def abandon_in_child(self) -> None:
-        """In a fork's child: let go of the parent's connection."""
+        """In a fork's child: close the copy of the parent's connection."""
         self._lock = threading.RLock()
         self.close()
 
@@ -153,23 +153,23 @@ class Requests:
         return zmtp.frame(wire.encode_request(request))
 
     def _begin(self, number: int, question: Question, args: dict[str, Any], give_up_at: float) -> None:
-        if self._link.fault and not self._link.is_parting:
+        if self._link.fault and not self._link.is_detaching:
             raise RequestRefusedError(self._link.fault, self._link.why_faulty())
         try:
             frame = self._frame(number, question.verb, args)
         except (ValueError, OverflowError) as error:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         self._connect(give_up_at)
-        # No call of ours between these: an interrupt comes after all of them.
+        # No call between these lines: an interrupt comes after all of them.
         self._open[number] = question
         question.is_begun = True
         self._out.extend(frame)
 
     def _exchange(self, question: Question, give_up_at: float) -> bool:
-        """Send what waits and take in what comes until the question is answered; False when it was not in time."""
+        """Send and receive until the question is answered; False when the answer is late."""
         lease = self._link.lease
         while True:
-            self._take_in()  # first: who was interrupted may have read all that comes
+            self._take_in()  # first: an interrupted request may have read all the bytes
             if len(self._open) > 1 or question.is_left:
                 self._give_back_left()
             control = self._connect(give_up_at)
@@ -188,7 +188,7 @@ class Requests:
             elif lease.fileno() in ready:
                 self._refuse_lost()
 
-    # -- the stream; each step may be interrupted anywhere, or find that a handler's request has done it meanwhile
+    # -- the stream; each step may be interrupted anywhere, and a handler's request may do the same step meanwhile
 
     def _connect(self, give_up_at: float) -> socket.socket | None:
         """The connection; None while the daemon hides its socket, as it does when it is short of descriptors.
@@ -209,13 +209,13 @@ class Requests:
     def _send(self) -> None:
         if self._out and self._socket is not None:
             taking_out = map(self._out.__delitem__, map(slice, map(self._socket.send, (self._out,))))
-            with contextlib.suppress(OSError):  # full, or gone, which the next look tells
-                deque(taking_out, 0)  # one call of C: what is sent is no longer there
+            with contextlib.suppress(OSError):  # full, or gone, which the next poll shows
+                deque(taking_out, 0)  # one call of C: sent bytes are no longer in the list
 
     def _receive(self, control: socket.socket) -> None:
         coming = map(control.recv, (_READ_BYTES,))
         try:
-            self._in.extend(coming)  # one call of C: what is taken out is kept
+            self._in.extend(coming)  # one call of C: received bytes are in the list
         except BlockingIOError:
             return
         except OSError:
@@ -235,7 +235,7 @@ class Requests:
             if message is not None:
                 self._note(wire.decode_reply(message))
         rest, count = stream[used:], len(chunks)
-        if self._in is seen:  # else a handler's request has read the same, and more
+        if self._in is seen:  # else a handler's request has read the same bytes, and more
             self._in = [rest, *seen[count:]] if rest else seen[count:]
 
     def _hang_up(self, control: socket.socket) -> None:
@@ -258,7 +258,7 @@ class Requests:
                 undo = self._frame(next(self._numbers), UNDO[question.verb], {"phy": reply.data})
             elif not reply.status and question.verb == "slots":
                 slots = reply.data
-            if number in self._open:  # no call of ours from here to those two
+            if number in self._open:  # no call from here to those two lines
                 del self._open[number]
                 if slots:
                     self.spare_slots.extend(slots)
@@ -267,7 +267,7 @@ class Requests:
 
 
 def _dialled(path: str, give_up_at: float) -> socket.socket | None:
-    """A connection to a ZeroMQ socket, past the greetings; None when nobody takes it now.
+    """A connection to a ZeroMQ socket, past the greetings; None when nothing accepts it now.
 
     Raises:
         RequestRefusedError: this process has no descriptor left.
@@ -281,7 +281,7 @@ def _dialled(path: str, give_up_at: float) -> socket.socket | None:
         made.connect(path)
         made.sendall(zmtp.GREETING)
         left_bytes = len(zmtp.GREETING)
-        while left_bytes and (got := made.recv(left_bytes)):  # what follows our greeting before that is refused
+        while left_bytes and (got := made.recv(left_bytes)):  # a message before its end is refused
             left_bytes -= len(got)
         made.sendall(zmtp.READY)
         made.setblocking(False)

@@ -13,7 +13,7 @@ EXIT_CODE = "exit-code"
 _FINDING = re.compile(
     "({}) ({}): ".format(
         "|".join(severity.upper() for severity in Severity),
-        "|".join((EXIT_CODE, *(name for name, kind in KINDS.items() if not kind.is_told))),
+        "|".join((EXIT_CODE, *(name for name, kind in KINDS.items() if not kind.is_reported_at_once))),
     ).encode()
 )
 

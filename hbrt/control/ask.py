@@ -8,10 +8,10 @@ from hbrt.board.paths import BoardRef, RemoteBoard
 from hbrt.control.daemon import REQUEST_SECONDS, Daemon
 
 if TYPE_CHECKING:
-    from hbrt.control.observer import Onlooker
+    from hbrt.control.observer import Observer
 
 
-def look_at(paths: BoardRef) -> Daemon | Onlooker:
+def look_at(paths: BoardRef) -> Daemon | Observer:
     """What to ask of a board of this machine, or, over its relay and without changing anything, of another one.
 
     Raises:
@@ -19,9 +19,9 @@ def look_at(paths: BoardRef) -> Daemon | Onlooker:
     """
     if not isinstance(paths, RemoteBoard):
         return Daemon(paths)
-    from hbrt.control.observer import Onlooker
+    from hbrt.control.observer import Observer
 
-    return Onlooker(paths)
+    return Observer(paths)
 
 
 def ask(paths: BoardRef, verb: str, timeout_s: float = REQUEST_SECONDS, **args: Any) -> Any:

@@ -30,7 +30,7 @@ class LogPart(NamedTuple):
     is_cut: bool
 
 
-class Onlooker:
+class Observer:
     """A connection to a relay that looks at its board; a context manager. One thread at a time.
 
     Args:

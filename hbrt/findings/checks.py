@@ -1,6 +1,6 @@
-"""The checks that one turns on: what each watches, and how their names become a number. Pure.
+"""The checks of HBRT_CHECK: what each watches, and how their names become a number. Pure.
 
-A program's checks stand in its record in the mailbox, so that a core knows them; so do those of its board.
+The checks of a program and of its board stand in the mailbox, where the cores read them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from enum import IntFlag
 
 
 class Check(IntFlag):
-    """What is watched. A value is a byte of the mailbox."""
+    """A set of checks. Its value is a byte of the mailbox."""
 
     MEMORY = 1
     COHERENCE = 2
@@ -18,25 +18,25 @@ class Check(IntFlag):
     LAYOUT = 8
     RACE = 16
     ADVICE = 32
-    """What is no mistake, and may cost something on another day."""
+    """Reports uses that are right, and that may cost something on a real board."""
     INJECT = 64
-    """Not a watch either: the core looks whether a fault is to be injected."""
+    """Finds nothing either: the core injects a fault when one is due."""
     FAIL_FAST = 128
-    """Not a watch of its own: an op ends at the first mistake that a core finds in it."""
+    """Finds nothing by itself: an op ends at the first mistake that a core finds in it."""
 
 
 ALL = Check.MEMORY | Check.COHERENCE | Check.DMA | Check.LAYOUT | Check.RACE
 OF_CORES = Check.MEMORY | Check.COHERENCE | Check.DMA
-"""Those for which a core looks at ops."""
+"""The checks for which a core watches ops."""
 OF_SUBMISSIONS = Check.MEMORY | Check.COHERENCE | Check.LAYOUT | Check.RACE | Check.ADVICE
-"""Those for which a program looks at each task that it submits."""
+"""The checks for which a program examines each task that it submits."""
 _WORDS = {"all": ALL, "advice": Check.ADVICE, "fail-fast": Check.FAIL_FAST} | {
     str(check.name).lower(): check for check in ALL
 }
 
 
 def checks_of(words: Collection[str]) -> Check:
-    """What the words of HBRT_CHECK turn on; those that say only what follows from a finding turn on nothing."""
+    """The checks that the words of HBRT_CHECK turn on; words about the consequence of a finding turn on none."""
     found = Check(0)
     for word in words:
         found |= _WORDS.get(word, Check(0))
@@ -52,5 +52,5 @@ _WITHOUT_CORES = {
 
 
 def without_cores(checks: int) -> str:
-    """Clauses on what checks see where the cores do not watch a program; empty for those that see the same."""
+    """Clauses on what checks miss where the cores do not watch a program; none for the checks that miss nothing."""
     return "; ".join(clause for check, clause in _WITHOUT_CORES.items() if check & checks)

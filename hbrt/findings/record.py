@@ -1,8 +1,8 @@
 """One record for every finding: what is wrong, how bad it is, and the places that belong to it. Pure.
 
-A place is one side of a mistake: the allocation and the free, the op and the caller. What is not known of it is None.
-The fingerprint tells whether two findings are the same mistake: the same kind at the same lines, or, where no line is
-known, the same sentence.
+A place is one side of a mistake: the allocation and the free, the op and the caller. Its unknown parts are None.
+Two findings with one fingerprint are the same mistake: the same kind at the same lines, or, where no line is known, the
+same sentence.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final, NamedTuple
 class Severity(StrEnum):
     """How bad a finding is: an error makes results wrong, a warning costs resources or hides an error.
 
-    Advice is about what may cost something on another day; it makes no program fail.
+    Advice names a cost that a real board may have; it makes no program fail.
     """
 
     ADVICE = "advice"
@@ -24,17 +24,17 @@ class Severity(StrEnum):
 
 
 class Kind(NamedTuple):
-    """What is true of every finding of a kind.
+    """The properties that all findings of a kind share.
 
     Attributes:
         severity: How bad it is.
         is_programs: Whether a program makes the mistake; else it is about the board or its image.
-        is_told: Whether the program that makes the mistake says so itself, at once.
+        is_reported_at_once: Whether the program that makes the mistake reports it itself, at once.
     """
 
     severity: Severity
     is_programs: bool = True
-    is_told: bool = False
+    is_reported_at_once: bool = False
 
 
 KINDS: Final = {
@@ -47,23 +47,23 @@ KINDS: Final = {
     "dma-left": Kind(Severity.ERROR),
     "double-free": Kind(Severity.ERROR),
     "dsp-layout": Kind(Severity.ERROR),
-    "endless-wait": Kind(Severity.ADVICE, is_told=True),
+    "endless-wait": Kind(Severity.ADVICE, is_reported_at_once=True),
     "hole": Kind(Severity.WARNING),
     "image": Kind(Severity.WARNING, is_programs=False),
     "injected": Kind(Severity.WARNING),
     "input-written": Kind(Severity.ERROR),
     "leak": Kind(Severity.WARNING),
     "left-mapped": Kind(Severity.WARNING),
-    "missing-clean": Kind(Severity.ERROR, is_told=True),
-    "needless-flush": Kind(Severity.ADVICE, is_told=True),
+    "missing-clean": Kind(Severity.ERROR, is_reported_at_once=True),
+    "needless-flush": Kind(Severity.ADVICE, is_reported_at_once=True),
     "not-mapped": Kind(Severity.ERROR),
     "out-of-block": Kind(Severity.ERROR),
     "overrun": Kind(Severity.ERROR),
     "ping-blocks": Kind(Severity.WARNING),
     "priority-inversion": Kind(Severity.ADVICE),
     "relay-died": Kind(Severity.WARNING, is_programs=False),
-    "shared-block": Kind(Severity.ERROR, is_told=True),
-    "stale-read": Kind(Severity.ERROR, is_told=True),
+    "shared-block": Kind(Severity.ERROR, is_reported_at_once=True),
+    "stale-read": Kind(Severity.ERROR, is_reported_at_once=True),
     "stalled-core": Kind(Severity.ERROR, is_programs=False),
     "stray-access": Kind(Severity.ERROR),
     "tcm-left": Kind(Severity.WARNING),
@@ -78,11 +78,11 @@ KINDS: Final = {
 
 _ADDRESSES: Final = frozenset({"phy_addr", "block"})
 CALLED_FROM: Final = " (called from "
-"""In the site of a place, before the lines that led there."""
+"""In the site of a place: before the lines of its callers."""
 
 
 def lines_of(site: str) -> list[str]:
-    """The lines of a site, each ``file:line``, its own first and then those that led there."""
+    """The lines of a site, each ``file:line``: its own first, then those of its callers."""
     main, _, callers = site.partition(CALLED_FROM)
     directory, slash, _ = main.rpartition("/")
     found = [one for one in callers.removesuffix(")").split(", ") if one]
@@ -90,7 +90,7 @@ def lines_of(site: str) -> list[str]:
 
 
 def site_bytes(site: str, most: int) -> bytes:
-    """A site as UTF-8 of at most so many bytes: without the lines that led there, the outermost first, then its end."""
+    """A site as UTF-8 of at most so many bytes; its outermost callers are cut first, then its start."""
     raw = site.encode("utf-8", "replace")
     while len(raw) > most and CALLED_FROM.encode() in raw:
         shorter, comma, _ = raw.rpartition(b", ")
@@ -103,7 +103,7 @@ class Place(NamedTuple):
 
     Attributes:
         what: Its part: "allocated", "op", "submitted".
-        site: ``file:line`` of the code, and under checks the lines that led there; see ``lines_of``.
+        site: ``file:line`` of the code, and under checks the lines of its callers; see ``lines_of``.
         client: Id of the program's lease.
         core: Index of the core.
         cmd: Command number.
@@ -128,7 +128,7 @@ class Place(NamedTuple):
     block_bytes: int | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """What is known of it, by name."""
+        """Its known parts, by name."""
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
@@ -139,7 +139,7 @@ class Finding(NamedTuple):
         kind: Of KINDS.
         text: The sentence, with values and what to do.
         places: Its sides, the main one first.
-        client: Id of the program whose mistake it is; 0 for nobody's.
+        client: Id of the program whose mistake it is; 0 for a mistake of no program.
         times: How often it was found.
         time: When it was found last, in seconds since the epoch.
     """
@@ -159,7 +159,7 @@ class Finding(NamedTuple):
     @property
     def fingerprint(self) -> str:
         """16 hexadecimal digits that two findings have in common when they are the same mistake."""
-        import hashlib  # a program that makes no mistake need not load it
+        import hashlib  # loaded by programs with a mistake alone
 
         sites = [(place.what, place.site, place.cmd) for place in self.places if place.site]
         raw = repr((self.kind, sites or self.text)).encode("utf-8", "replace")
@@ -167,15 +167,15 @@ class Finding(NamedTuple):
 
     @property
     def is_mistake(self) -> bool:
-        """Whether a program fails for it that asks for that: no advice, and nothing that was asked for."""
+        """Whether it fails a program under HBRT_CHECK=fail: no advice, and no fault that the program asked for."""
         return self.severity is not Severity.ADVICE and self.kind != "injected"
 
     def again(self, later: Finding) -> Finding:
-        """This finding, found once more: the later sentence, and how often in all."""
+        """This finding after it was found once more: the later sentence, and the number of times in all."""
         return later._replace(times=self.times + later.times)
 
     def as_dict(self) -> dict[str, Any]:
-        """All that there is to know, as plain data: what ``hbrt status --json`` prints."""
+        """All its parts as plain data, as ``hbrt status --json`` prints them."""
         return {
             "kind": self.kind,
             "text": self.text,
@@ -189,7 +189,7 @@ class Finding(NamedTuple):
 
 
 def merged(findings: Iterable[Finding]) -> list[Finding]:
-    """Each mistake once, whichever program made it: its last sentence, and how often it was found; the latest last."""
+    """Each mistake once, over all programs: its last sentence, and how often it was found; the latest one last."""
     known: dict[str, Finding] = {}
     for found in findings:
         before = known.pop(found.fingerprint, None)

@@ -22,8 +22,8 @@ def sarif_of(findings: Iterable[Finding], root: str = "") -> dict[str, Any]:
     """A SARIF log with one run, as plain data.
 
     Args:
-        findings: Each a result, whose first place with a line is its location; the others are related locations.
-        root: Directory in which files are named relative to it, as tools for code review want them.
+        findings: Each becomes a result. Its first place with a line is the location; the others are related locations.
+        root: Directory in which files are named relative to it, as tools for code review need them.
     """
     rules = [{"id": name, "defaultConfiguration": {"level": _LEVELS[kind.severity]}} for name, kind in KINDS.items()]
     return {
@@ -55,7 +55,7 @@ def _result(found: Finding, root: str) -> dict[str, Any]:
 
 
 def _lines(found: Finding) -> Iterator[tuple[str, str]]:
-    """The lines of a finding, and what is there."""
+    """The lines of a finding, and the part of each."""
     for place in found.places:
         own, *callers = lines_of(place.site or "")
         yield place.what, own
@@ -64,7 +64,7 @@ def _lines(found: Finding) -> Iterator[tuple[str, str]]:
 
 
 def _location(site: str, root: str) -> dict[str, Any] | None:
-    """A line; None where none is known, or the program came from no file."""
+    """A line as a location; None for an unknown line, and for a program without a file."""
     file, _, line = site.rpartition(":")
     if not file or file.startswith("<") or not line.isdecimal() or not int(line):
         return None

@@ -1,4 +1,4 @@
-"""Findings as text for people: a line each, and more where a finding came several times. Pure."""
+"""Findings as text for people, a line each. Pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hbrt.findings.record import Finding, Place
 
 MOST_PLACES = 8
-"""Places of one kind that a finding has and its sentence names."""
+"""The most places of one kind that the sentence of a finding names."""
 
 
 def counted(count: int, noun: str) -> str:
@@ -19,7 +19,7 @@ def counted(count: int, noun: str) -> str:
 def allocated_at(blocks: tuple[Place, ...]) -> str:
     """Sentence on where blocks were allocated, with a space before it; empty where no line is known.
 
-    Of several blocks of one line it has the number, the bytes in all, and the first address.
+    For several blocks of one line it gives their number, their bytes in all, and the first address.
     """
 
     def of_line(site: str, there: list[Place]) -> str:
@@ -33,7 +33,7 @@ def allocated_at(blocks: tuple[Place, ...]) -> str:
 
 
 def submitted_at(tasks: tuple[Place, ...]) -> str:
-    """Likewise, on where tasks were submitted."""
+    """As ``allocated_at``, on where tasks were submitted."""
     return _by_line("Submitted", tasks, lambda site, there: f"{site} ({len(there)} of command {there[0].cmd or 0:#x})")
 
 
@@ -51,13 +51,13 @@ def _by_line(did: str, places: tuple[Place, ...], of_line: Callable[[str, list[P
 
 
 def line_of(found: Finding) -> str:
-    """``kind: sentence``, and how often when it is not once."""
+    """``kind: sentence``, and the number of times when it is above 1."""
     often = "" if found.times == 1 else f" (found {found.times} times; this is the last)"
     return f"{found.kind}: {found.text}{often}"
 
 
-def told_line_of(found: Finding) -> str:
-    """As ``line_of``, for standard error, where others say something, too."""
+def stderr_line_of(found: Finding) -> str:
+    """As ``line_of``, for standard error, where other libraries write, too."""
     return f"hbrt: {found.severity}: {line_of(found)}"
 
 

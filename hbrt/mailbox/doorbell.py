@@ -8,7 +8,7 @@ import select
 
 
 def ring(doorbell: int) -> None:
-    """Ring a doorbell; one that was closed meanwhile belonged to somebody who has gone."""
+    """Ring a doorbell; a closed one belonged to a process that has gone."""
     try:  # noqa: SIM105 - the hot path: a context manager costs, this does not
         os.eventfd_write(doorbell, 1)
     except OSError:
@@ -16,11 +16,11 @@ def ring(doorbell: int) -> None:
 
 
 def has_room(doorbell: int) -> bool:
-    """Whether a ring would return at once: whoever holds a doorbell can fill its counter, and then a ring waits."""
+    """Whether a ring would return at once: the holder of a doorbell can fill its counter, and then a ring waits."""
     try:
         return bool(select.select([], [doorbell], [], 0)[1])
     except OSError:
-        return True  # it was closed: a ring fails, and does not wait
+        return True  # closed: a ring fails, and does not wait
 
 
 def empty(doorbell: int) -> None:

@@ -1,4 +1,4 @@
-"""The handle of a task: client, serial and slot in one integer, so that a stale handle is told from a foreign one."""
+"""The handle of a task: client, serial and slot in one integer, so that a stale handle differs from a foreign one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SERIAL_BITS: Final = 40
 
 
 class Kind(Enum):
-    """What a handle is that names no live task."""
+    """The kinds of handles that name no live task."""
 
     NONE = auto()  # not a handle
     RELEASED = auto()  # of this attachment, and released before
@@ -37,7 +37,7 @@ def slot_of(handle: int) -> int:
 
 
 def kind_of(handle: int, client: int, serials: range) -> Kind:
-    """What a handle is that names no live task.
+    """The kind of a handle that names no live task.
 
     Args:
         handle: Any integer.

@@ -1,7 +1,7 @@
-"""The tasks that a board has ended, the newest of each core: what each asked for, who it was of, and all its times.
+"""The tasks that a board has ended, the newest of each core: the request, the program, and all times of each.
 
-A ring has one writer: its core, or the daemon for the tasks that it fails. A reader takes a record whose number is the
-same before and after. What an owner takes back before a core has claimed it is not here.
+A ring has one writer: its core, or the daemon for the tasks that it fails. A reader accepts a record whose number is
+the same before and after the read. A task that is cancelled before a core has claimed it has no record.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class HistoryRing:
         self._start = ddr.layout.history_ring(ring)
 
     def note(self, number: int, slot: int, state: State) -> None:
-        """Keep the task of a slot, whose record is complete, and which no other process writes now.
+        """Keep the task of a slot. The slot's record is complete, and no other process writes it now.
 
         Args:
             number: Of the task among those of this ring, from 1.
@@ -68,7 +68,7 @@ def ended_tasks(ddr: Table, most: int) -> list[EndedTask]:
 
 
 def _records(ddr: Table, start: int) -> Iterator[bytes]:
-    """The whole records of one ring, which begins to be filled at its second place."""
+    """The complete records of one ring; its second place is filled first."""
     mm, is_used = ddr.map, True
     for place in (*range(1, HISTORY_RECORDS), 0):
         at = start + place * HISTORY_RECORD_BYTES
@@ -77,7 +77,7 @@ def _records(ddr: Table, start: int) -> Iterator[bytes]:
         if number and number == _NUMBER.unpack_from(mm, at)[0]:
             yield raw
         elif not number and not is_used:
-            return  # one is being written, or its writer has died; what is behind two has not been reached
+            return  # one is being written, or its writer has died; behind two such records the ring is not filled yet
         is_used = number != 0
 
 

@@ -11,11 +11,11 @@ from hbrt.native.files import is_stale
 
 
 class NativeMissingError(ImportError):
-    """HBRT_NATIVE=1 asks for the mailbox in C, and it cannot be had; the message says why."""
+    """HBRT_NATIVE=1 asks for the mailbox in C, which cannot be loaded; the message has the reason."""
 
 
 def native() -> tuple[ModuleType | None, str]:
-    """The module with the mailbox in C, None where Python does its work; and a sentence that says why.
+    """The module with the mailbox in C, None where Python does its work; and a sentence with the reason.
 
     Raises:
         NativeMissingError: HBRT_NATIVE is 1, and there is none.

@@ -1,4 +1,4 @@
-"""The order of tasks and nothing else: who runs next, and whom to wake for it.
+"""The order of tasks and nothing else: which task runs next, and which core to wake for it.
 
 Of the tasks that a core may run, the next is the one with
 1. the higher priority (0..255; 254 and 255, PREEMPT, also interrupt a running op of a lower one, see core/loop.py);
@@ -9,11 +9,11 @@ A core mask has bit i set for core i; mask 0 is ANY. An ANY task goes to whichev
 no core sleeps while a task that it may run is READY.
 
 That last promise needs an order of steps around these functions, each seen by all before the next is taken:
-- a submitter makes the task READY, then reads the cores' activity and rings as `cores_to_wake` says;
-- a core that claimed a task says RUNNING, then looks for READY tasks and rings as `core_to_chain` says;
-- a core that found nothing says ASLEEP, then looks once more, and only then waits for its doorbell;
-- a core that is done, or was rung, says LOOKING, then looks.
-Of two that act at once, the later one therefore sees what the other did.
+- a submitter makes the task READY, then reads the cores' activity and rings the core of `cores_to_wake`;
+- a core that claimed a task writes RUNNING, then scans for READY tasks and rings the core of `core_to_chain`;
+- a core that found nothing writes ASLEEP, then scans once more, and only then waits for its doorbell;
+- a core that is done, or was rung, writes LOOKING, then scans.
+Of two processes that act at once, the later one therefore sees the step of the other.
 tests/properties/test_schedule_order.py holds this against random interleavings of these steps.
 
 Source: DSP runtime API manual (J5 OE 1.1.77), 10.3.1.1.1.7 hbDSPRpcCtrlParam, for priority, then customId,
@@ -45,12 +45,12 @@ STALLED: Final = ACTIVITY_STALLED
 
 
 def rank(priority: int, sequence: int, aging_ns: int) -> int:
-    """What the order goes by first on a board with aging; larger is earlier.
+    """The first key of the order on a board with aging; a larger rank runs earlier.
 
     The board's clock ticks every ``aging_ns``, and with each tick every task that waits gains one level. As all gain at
-    the same moment, the difference of two never changes: priority less the ticks before the submission says as much as
-    priority plus the ticks since, and a queue stays in order. 254 and 255 do not age, and no other reaches them, so
-    that none interrupts by waiting.
+    the same moment, the difference of two never changes. So the rank is the priority less the ticks before the
+    submission, which is a constant of the task, and a queue stays in order. 254 and 255 do not age, and no other
+    priority reaches them, so that no task preempts by waiting.
 
     Args:
         priority: As submitted, 0..255.
@@ -76,14 +76,14 @@ def eligible_cores(core_mask: int, core_count: int) -> tuple[int, ...]:
 
 
 def cores_to_wake(core_mask: int, activity: Sequence[int]) -> tuple[int, ...]:
-    """Whose doorbell a submitter rings for a task that it has made READY: nobody's, or one core's.
+    """The cores whose doorbell a submitter rings for a task that it has made READY: none, or one.
 
     Args:
         core_mask: The task's mask.
-        activity: Per core ASLEEP, LOOKING (awake, and will look), RUNNING or STALLED, read after the task was READY.
+        activity: Per core ASLEEP, LOOKING (awake, about to scan), RUNNING or STALLED, read after the task was READY.
 
     Returns:
-        () when an eligible core is LOOKING, or when all eligible ones are RUNNING or STALLED (each looks
+        () when an eligible core is LOOKING, or when all eligible ones are RUNNING or STALLED (each scans
         again when it is done, or beats again); else the lowest eligible core that is ASLEEP.
     """
     asleep = -1
@@ -97,14 +97,14 @@ def cores_to_wake(core_mask: int, activity: Sequence[int]) -> tuple[int, ...]:
 
 
 def core_to_chain(claimer: int, ready_masks: Iterable[int], activity: Sequence[int]) -> int | None:
-    """Whom a core rings that has just claimed a task and still sees others READY.
+    """The core that the claimer of a task rings, when it still sees other READY tasks.
 
-    The submitters of those may have rung nobody because this core was LOOKING then; now it is busy. One
-    core is enough: when it claims in its turn, it applies this rule again.
+    Their submitters may have rung no core, because this core was LOOKING then; now it is busy. One core is
+    enough: when it claims a task, it applies this rule again.
 
     Args:
         claimer: Index of the core that claimed; it counts as RUNNING whatever `activity` says.
-        ready_masks: Masks of the tasks that are READY, looked up after the core said RUNNING.
+        ready_masks: Masks of the tasks that are READY, read after the core wrote RUNNING.
         activity: As for `cores_to_wake`, read after that.
 
     Returns:

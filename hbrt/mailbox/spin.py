@@ -1,17 +1,17 @@
 """Polling before sleeping: adaptive, yielding, settable, never where only one CPU may be used.
 
-A doorbell wakes a sleeper in 20 to 80 us across two CPUs. A peer that is about to answer does so in less, and one that
-is about to call, through a relay or between two layers of a model, within some 200 us. So a waiter first polls, and
-yields between polls. How it polls depends on the CPUs that this process may use:
+A doorbell wakes a sleeper in 20 to 80 us across two CPUs. A peer that is about to answer needs less. A peer that is
+about to call, through a relay or between two layers of a model, needs some 200 us. So a waiter first polls, and yields
+between polls. How it polls depends on the CPUs that this process may use:
 
 - Several: it polls a few times between yields, until its budget is spent. Where the scheduler put both sides on one
   CPU, the yields let the peer run.
 - One: never. The peer cannot run while the waiter polls, and a yield may go to a third process for a whole time slice,
-  or to nobody: the scheduler hands the CPU back to a waiter that has had less of it than its peer.
+  or give nothing away: the scheduler returns the CPU to a waiter that has had less of it than its peer.
 
-A waiter that polled in vain twice skips its next waits, more and more of them, and fewer again once polling pays: a
-program that calls ten times and then does something else should be polled for in its next ten calls. A waiter that lost
-the CPU for long skips many more, and comes back slowly.
+A waiter that polled in vain twice does not poll in its next waits. It skips more and more of them, and fewer again once
+polling pays: a program that calls ten times and then pauses should find pollers in its next ten calls. A waiter that
+lost the CPU for long skips many more, and returns to polling slowly.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from hbrt import settings
 
 BUDGET_NS = 300_000
 POLLS_PER_YIELD = 6
-LOST_CPU_NS = 600_000  # so much longer than the budget
+LOST_CPU_NS = 600_000  # a poll that takes so much longer than its budget has lost the CPU
 MOST_SKIPPED_IN_VAIN = 6  # as a power of two
 MOST_SKIPPED_CPU_LOST = 12
-# Polls that paid, until the habit comes back a step: after vain ones, and after one that lost the CPU.
+# How many polls must pay before the level falls by one: after vain polls, and after one that lost the CPU.
 STEADY = 2
 STEADY_CPU_LOST = 64
 
@@ -55,7 +55,7 @@ class Spinner:
         if (cpus or usable_cpus()) == 1:
             self.budget_ns = 0
         self._most_skipped, self._most_skipped_cpu_lost = most_skipped
-        self._level = 0  # the next vain look skips 2**level - 1 waits
+        self._level = 0  # the next vain poll skips 2**level - 1 waits
         self._skip = 0
         self._paid = 0
         self._steady = STEADY
@@ -82,14 +82,14 @@ class Spinner:
         return False
 
     def begin(self, budget_ns: int = 0) -> int:
-        """For how many ns the next wait polls, 0 for not at all; ``note`` follows. For who polls elsewhere, as in C."""
+        """For how many ns the next wait polls, 0 for no poll; ``note`` follows. For callers that poll by themselves."""
         if self.budget_ns and not self._skip:
             return budget_ns or self.budget_ns
         self._skip -= self._skip > 0
         return 0
 
     def note(self, polled: int) -> None:
-        """Take how polling in C went: HBRT_POLL_* of native/mailbox/mailbox.h."""
+        """Take the outcome of a poll in C: HBRT_POLL_* of native/mailbox/mailbox.h."""
         if polled:
             has_lost_cpu = polled > 2
             if polled & 1:
@@ -107,7 +107,7 @@ class Spinner:
         return True
 
     def _note_vain(self, *, has_lost_cpu: bool) -> None:
-        if has_lost_cpu or self._level <= self._most_skipped:  # a vain poll is no reason to come back quickly
+        if has_lost_cpu or self._level <= self._most_skipped:  # a vain poll does not undo the skips after a lost CPU
             self._steady = STEADY_CPU_LOST if has_lost_cpu else STEADY
         self._skip = (1 << self._level) - 1
         if self._level < (self._most_skipped_cpu_lost if has_lost_cpu else self._most_skipped):

@@ -1,4 +1,4 @@
-"""What a submission must fulfil, whoever queues it: a program, a relay, or a gateway. Pure."""
+"""The conditions of a submission, the same for a program, a relay and a gateway. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_PRIORITY: Final = PRIORITY_PREEMPT
 MOST_CMD: Final = 0xFFFF
 
 Refusal: TypeAlias = tuple[int, str]
-"""A status, and the sentence that says why."""
+"""A status, and a sentence with the reason."""
 
 UNSERVED: Final[Refusal] = (
     Status.HB_DSP_NOT_RUNNING,

@@ -6,7 +6,7 @@ Rules
     state bytes repairs a lost hint.
     Publication: record first, state byte next, announce bytes last. A reader that sees READY or a finished
     state has the fields: the claim lock, a doorbell or a re-read of the sequence number orders them on arm64.
-    No two processes ever write one byte at the same time: the table of moves says whose turn it is.
+    No two processes ever write one byte at the same time: the table of moves names the process that may write.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple, Protocol
 from hbrt.ddr.claim_lock import ClaimLock
 from hbrt.ddr.layout import SLOT_SITE, SLOT_SITE_BYTES, SLOT_TEXT, SLOT_TEXT_BYTES, Layout
 from hbrt.findings.record import site_bytes
-from hbrt.mailbox.uncleaned import KEY, Uncleaned, message, of_message
+from hbrt.mailbox.dirty_ranges import KEY, DirtyRanges, message, of_message
 
 
 class State(IntEnum):
@@ -37,7 +37,7 @@ class State(IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> State | None:
-        """A byte that no process of a board writes: whatever task was there is lost, and its slot can be used again."""
+        """The state for a byte that no process of a board writes: the task is lost, and its slot can be used again."""
         return cls.LOST if isinstance(value, int) and cls.LOST < value <= 255 else None
 
 
@@ -48,7 +48,7 @@ PRIORITY_URGENT = 254  # it interrupts a running op of a lower one as well
 
 
 class Actor(IntEnum):
-    """Who moves a slot."""
+    """The process that moves a slot."""
 
     OWNER = 0
     CORE = 1
@@ -62,8 +62,8 @@ _ENDS = (State.DONE, State.FAILED, State.CANCELLED, State.TIMED_OUT, State.LOST)
 MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
     (State.EMPTY, State.READY): (frozenset({Actor.OWNER}), False),
     (State.EMPTY, State.SENT): (frozenset({Actor.OWNER}), False),
-    # Only under the lock, and only while the record is the one that the relay was sent: an owner that takes its task
-    # back, and a daemon that takes the slot back, hold it too, so that a late message finds nothing to queue.
+    # Only under the lock, and only while the record is the one that was sent to the relay. An owner that cancels its
+    # task, and a daemon that reclaims the slot, hold the lock too, so that a late message finds nothing to queue.
     (State.SENT, State.READY): (frozenset({Actor.RELAY}), True),
     (State.SENT, State.FAILED): (frozenset({Actor.RELAY}), True),
     (State.SENT, State.CANCELLED): (frozenset({Actor.OWNER, Actor.SUPERVISOR}), True),
@@ -78,18 +78,18 @@ MOVES: dict[tuple[State, State], tuple[frozenset[Actor], bool]] = {
     **{(end, State.EMPTY): (frozenset({Actor.OWNER, Actor.SUPERVISOR}), False) for end in _ENDS},
 }
 
-# Written by the owner: sequence (CLOCK_MONOTONIC ns of the submission, unique in the client), customId,
+# The owner writes: sequence (CLOCK_MONOTONIC ns of the submission, unique in the client), customId,
 # command, priority, core mask, owner, client, input address and bytes, output address and bytes. The owner wrote the
 # slot and is rung; the client's memory is used. Both are the submitting client, in relay mode too.
 REQUEST = struct.Struct("<QqIHHIIQQQQ")
 # REQUEST as an owner packs it: fields no wider than what they may hold, so that packing is the check.
 SUBMISSION = struct.Struct("<QqHxxBxHIIQQQQ")
-SUBMITTED = struct.Struct("<Q")  # of REQUEST: the sequence, which is when
+SUBMITTED = struct.Struct("<Q")  # of REQUEST: the sequence, which is the time of the submission
 # Of REQUEST and CLAIM: command, priority, owner, client, and when the core claimed it.
 RUN = struct.Struct("<16xIHxxII48xQ")
-REQUEST_CMD_AT = 16  # command, then all that is the same when the same call is made again
+REQUEST_CMD_AT = 16  # command, then the fields that are equal when the same call is made again
 REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op
-# Written by the core: core, result, text bytes, reserved, claim/start/done ns, modelled cycles.
+# The core writes: core, result, text bytes, reserved, claim/start/done ns, modelled cycles.
 ANSWER_OFFSET = 64
 ANSWER = struct.Struct("<iiIIQQQQ")
 ORDER = struct.Struct("<QqIHH")  # first fields of REQUEST: what the schedule needs
@@ -98,7 +98,7 @@ CLAIM = struct.Struct("<iiIIQ")  # a core's mark on a slot that it takes
 
 
 class Request(NamedTuple):
-    """What the owner asks for."""
+    """The request of a task, as its owner writes it."""
 
     sequence: int
     custom_id: int
@@ -114,7 +114,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What became of it; times are CLOCK_MONOTONIC nanoseconds, 0 when not reached."""
+    """The outcome of a task; times are CLOCK_MONOTONIC nanoseconds, 0 for a step that was not reached."""
 
     core: int
     result: int
@@ -127,7 +127,7 @@ class Answer(NamedTuple):
 
 
 class IllegalMoveError(RuntimeError):
-    """A slot was asked to move in a way that the table forbids; carries the task's story."""
+    """A move of a slot that the table forbids; the message describes the task."""
 
 
 class Table(Protocol):
@@ -138,7 +138,7 @@ class Table(Protocol):
 
 
 class Mailbox:
-    """One process's hands on the task table of a board."""
+    """One process's access to the task table of a board."""
 
     def __init__(self, ddr: Table) -> None:
         """Use the table in ``ddr``; ``claim_lock`` is the lock that MOVES speaks of."""
@@ -161,36 +161,36 @@ class Mailbox:
         return Answer(*ANSWER.unpack_from(self.map, self.layout.record(slot) + ANSWER_OFFSET))
 
     def text(self, slot: int) -> str:
-        """Text that the core left: why it failed, or what BUTT lists."""
+        """Text of the core's answer: why the task failed, or the list of BUTT."""
         record = self.layout.record(slot)
         size = min(RESULT.unpack_from(self.map, record + ANSWER_OFFSET)[2], SLOT_TEXT_BYTES)
         raw = bytes(self.map[record + SLOT_TEXT : record + SLOT_TEXT + size])
         return raw.decode("utf-8", "replace")
 
     def note_site(self, slot: int, site: str) -> None:
-        """Note ``file:line`` of what is about to submit a task in a slot; of a long one the end."""
+        """Note the ``file:line`` that is about to submit a task in a slot; a long one loses its start."""
         at = self.layout.record(slot) + SLOT_SITE
         self.map[at : at + SLOT_SITE_BYTES] = site_bytes(site, SLOT_SITE_BYTES).ljust(SLOT_SITE_BYTES, b"\0")
 
     def site(self, slot: int) -> str:
-        """What ``note_site`` noted; empty for a program without checks."""
+        """The line that ``note_site`` noted; empty for a program without checks."""
         at = self.layout.record(slot) + SLOT_SITE
         return self.map[at : at + SLOT_SITE_BYTES].partition(b"\0")[0].decode("utf-8", "replace")
 
-    def note_uncleaned(self, slot: int, key: bytes, found: list[Uncleaned]) -> None:
-        """Note what the CPU has not cleaned of the memory of a task that is about to be submitted in a slot.
+    def note_dirty(self, slot: int, key: bytes, found: list[DirtyRanges]) -> None:
+        """Note the dirty bytes in the memory of a task that is about to be submitted in a slot.
 
         Args:
             slot: The slot, which has no task yet.
-            key: Of the request, as uncleaned.KEY packs it.
-            found: Those bytes.
+            key: Of the request, as dirty_ranges.KEY packs it.
+            found: The dirty bytes.
         """
         raw = message(key, found)
         at = self.layout.record(slot) + SLOT_TEXT
         self.map[at : at + len(raw)] = raw
 
-    def take_uncleaned(self, slot: int) -> list[Uncleaned]:
-        """What ``note_uncleaned`` noted of the task in a slot, once: for the core that runs it."""
+    def take_dirty(self, slot: int) -> list[DirtyRanges]:
+        """The dirty bytes that ``note_dirty`` noted, once: for the core that runs the task."""
         record = self.layout.record(slot)
         at = record + SLOT_TEXT
         key = self.map[record + REQUEST_CLIENT_AT : record + REQUEST.size]
@@ -201,17 +201,17 @@ class Mailbox:
         return found
 
     def write_answer(self, slot: int, answer: Answer, text: str = "") -> None:
-        """Write the core's part and its text; the state byte is the caller's next step."""
+        """Write the core's part and its text; the caller writes the state byte next."""
         raw = shorten(text)
         record = self.layout.record(slot)
         self.map[record + SLOT_TEXT : record + SLOT_TEXT + len(raw)] = raw
         ANSWER.pack_into(self.map, record + ANSWER_OFFSET, *answer._replace(text_bytes=len(raw)))
 
     def check(self, slot: int, to: State, actor: Actor) -> None:
-        """Refuse a move that the table does not have.
+        """Refuse a move that the table does not allow.
 
         Raises:
-            IllegalMoveError: with the task's story; the slot is left as it was.
+            IllegalMoveError: with the task's description; the slot stays as it is.
         """
         now = self.state(slot)
         allowed = MOVES.get((now, to))
@@ -240,7 +240,7 @@ class Mailbox:
 
 
 def shorten(text: str) -> bytes:
-    """UTF-8 bytes of a text, cut in the middle to what a slot holds: a traceback's ends say most."""
+    """UTF-8 bytes of a text, cut in the middle to what a slot holds: the ends of a traceback matter most."""
     raw = text.encode("utf-8", "replace")
     if len(raw) <= SLOT_TEXT_BYTES:
         return raw

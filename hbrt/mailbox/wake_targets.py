@@ -1,4 +1,4 @@
-"""Which bytes and bells belong to each core mask, and ringing by the rule of ``schedule.cores_to_wake``."""
+"""The bytes and doorbells of each core mask, and ringing by the rule of ``schedule.cores_to_wake``."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from hbrt.mailbox.schedule import eligible_cores
 
 
 class Targets(NamedTuple):
-    """What a submitter touches of the cores that a mask admits.
+    """What a submitter writes and rings of the cores that a mask admits.
 
     Attributes:
         announced: Offset of each core's announce bytes.
         bells: Offset of each core's activity byte, and its doorbell.
-        urgent_bells: Each core's bell for a task that may interrupt what the core runs.
+        urgent_bells: Each core's doorbell for a task that may interrupt what the core runs.
     """
 
     announced: tuple[int, ...]
@@ -27,9 +27,9 @@ class Targets(NamedTuple):
 
 
 class Served(Enum):
-    """Who serves a task that is READY, as the cores' activity says after that."""
+    """Which core serves a READY task, by the cores' activity after that."""
 
-    SOON = auto()  # a core that looks, or that was rung
+    SOON = auto()  # a core that scans, or that was rung
     LATER = auto()  # a core that is busy now
     NEVER = auto()  # none: each core is offline
 
@@ -81,6 +81,6 @@ def ring(mm: mmap.mmap, wanted: Targets) -> Served:
 
 
 def ring_urgently(wanted: Targets) -> None:
-    """Have each of the cores, which are all busy, look at once whether it should interrupt what it runs."""
+    """Have each of the cores, which are all busy, check at once whether to preempt its op."""
     for bell in wanted.urgent_bells:
         doorbell.ring(bell)

@@ -12,7 +12,7 @@ from pathlib import Path
 import click
 
 from arm_client.commands.run.record import recorded
-from arm_client.session.farewell import has_failed
+from arm_client.session.exit_report import has_failed
 from hbrt import settings
 from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardRef

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from arm_client.session.farewell import end_record
+from arm_client.session.exit_report import end_record
 from arm_client.session.process import process
 from hbrt.board.run_record import FirstProcess
 from hbrt.findings.record import Finding
@@ -20,7 +20,7 @@ def recorded() -> Iterator[list[Finding]]:
 
     findings: list[Finding] = []
     run = FirstProcess()
-    process.is_told = True
+    process.is_reported = True
     try:
         yield findings
     finally:

@@ -22,7 +22,7 @@ from hbrt.settings import format_size
 
 if TYPE_CHECKING:
     from hbrt.control.daemon import Daemon
-    from hbrt.control.observer import Onlooker
+    from hbrt.control.observer import Observer
 
 INTERVAL_SECONDS = 1.0
 FIRST_SECONDS = 0.2  # until the first rates
@@ -66,7 +66,7 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
             _watch(look, interval)
 
 
-def _looks(daemon: Daemon | Onlooker, interval: float) -> Iterator[Sample]:
+def _looks(daemon: Daemon | Observer, interval: float) -> Iterator[Sample]:
     """A sample at each step, of the time since the step before."""
     before: dict[str, Any] | None = None
     seen_ns = 0

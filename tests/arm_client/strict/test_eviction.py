@@ -9,7 +9,7 @@ import arm_client as hb
 from arm_client.client import Board
 from arm_client.strict.eviction import CHANCE
 from hbrt import settings
-from hbrt.mailbox.uncleaned import LINE_BYTES
+from hbrt.mailbox.dirty_ranges import LINE_BYTES
 from hbrt.settings import BadSettingError
 
 COUNT = 64 * LINE_BYTES // 4  # numbers: 64 lines

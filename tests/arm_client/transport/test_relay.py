@@ -61,7 +61,7 @@ PARTS = {
     "memory/test_isolation.py": ["TestWhatGoesOn::test_blocks_of_all_kinds"],
     "memory/test_freed.py": ["test_a_task_on_freed_memory_is_told_who_freed_it_and_where"],
     "memory/test_unreleased.py": ["test_what_was_released_or_is_a_future_s_is_no_leak"],
-    "session/test_farewell.py": [
+    "session/test_exit_report.py": [
         "test_a_private_board_says_what_it_found[leak]",
         "test_a_running_board_tells_a_program_its_own_findings",
     ],

@@ -21,7 +21,7 @@ from arm_client.errors import HbrtError
 from arm_client.session.session import Session
 from dsp_server.gateway.gateway import MOST_OBSERVERS, MOST_PROGRAMS
 from hbrt.board.paths import RemoteBoard, board_ref
-from hbrt.control.observer import Onlooker
+from hbrt.control.observer import Observer
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import BoardError, RefusedError
 from hbrt.protocol.control import ControlRequest, decode_reply, encode_request
@@ -428,10 +428,10 @@ def test_a_daemon_that_stops_keeps_no_call_waiting_and_the_next_is_told() -> Non
             late_one = threading.Thread(target=comes_late)
             late_one.start()
             with (
-                Onlooker(relay.board) as onlooker,
+                Observer(relay.board) as observer,
                 pytest.raises(RefusedError, match="did not answer 'status'") as late,
             ):
-                onlooker.request("status")
+                observer.request("status")
             assert late.value.status == Status.HB_DSP_TIMEOUT
             board.ping()
             start = time.monotonic()

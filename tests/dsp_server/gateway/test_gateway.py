@@ -23,7 +23,7 @@ from dsp_server.gateway.remote_client import MOST_UNREAD, MOST_UNREAD_BYTES, MOS
 from dsp_server.gateway.send_queue import SendQueue
 from hbrt.attach.link import LocalLink
 from hbrt.board.paths import BoardPaths
-from hbrt.control.observer import Onlooker
+from hbrt.control.observer import Observer
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.errors import BoardError, RefusedError, WrongUseError
 from hbrt.mailbox.table import ANSWER, State
@@ -332,13 +332,13 @@ def test_who_goes_on_after_a_mistake_that_its_handler_finds_is_logged_once(
 
 
 def test_who_looks_at_a_relay_that_has_gone_is_told(dsp_board: Board) -> None:
-    with RemoteRelay(dsp_board.path) as relay, Onlooker(relay.board) as onlooker:
-        assert onlooker.request("ops")
+    with RemoteRelay(dsp_board.path) as relay, Observer(relay.board) as observer:
+        assert observer.request("ops")
         relay.kill()
-        assert onlooker._connection.monitor.poll(int(PATIENCE_S * 1000))
+        assert observer._connection.monitor.poll(int(PATIENCE_S * 1000))
         time.sleep(0.05)  # ZeroMQ's thread takes the connection away after it has told of its end
         with pytest.raises(RefusedError, match=r"The relay at .* closed the connection\.") as caught:
-            onlooker.log(1)
+            observer.log(1)
         assert caught.value.status == Status.HB_DSP_RELAY_LOST
 
 

@@ -470,7 +470,7 @@ def test_client_that_ends_with_blocks_is_a_finding(start: Start) -> None:
 
 
 def test_a_daemon_that_hangs_keeps_no_client_from_its_end(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("arm_client.session.session._PARTING_MS", 50)
+    monkeypatch.setattr("arm_client.session.session._DETACH_MS", 50)
     running = start()
     board = running.attach()
     kept = [board.alloc(100), board.alloc(200)]

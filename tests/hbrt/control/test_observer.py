@@ -12,7 +12,7 @@ import pytest
 import zmq
 
 from hbrt.board.paths import RemoteBoard
-from hbrt.control.observer import Onlooker
+from hbrt.control.observer import Observer
 from hbrt.errors import RefusedError
 from hbrt.protocol.remote import Kind, encode
 from hbrt.status import Status
@@ -53,7 +53,7 @@ def test_nonsense_is_told_in_the_same_words_wherever_it_is_found(
     monkeypatch: pytest.MonkeyPatch, frame: bytes, why: str
 ) -> None:
     monkeypatch.delenv("HBRT_KEYS", raising=False)
-    with relay_that_says(frame) as board, Onlooker(board) as onlooker, pytest.raises(RefusedError) as caught:
-        onlooker.request("status")
+    with relay_that_says(frame) as board, Observer(board) as observer, pytest.raises(RefusedError) as caught:
+        observer.request("status")
     assert str(caught.value).startswith(f"What the relay at {board.name} says cannot be read. {why}")
     assert caught.value.status == Status.HB_DSP_RELAY_LOST

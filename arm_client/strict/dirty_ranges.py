@@ -1,4 +1,4 @@
-"""What the CPU changed and did not clean of the memory of a task: for the core, which sees whether the op uses it."""
+"""The dirty bytes of a task's memory, for the core that runs the task: it sees whether the op uses them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from arm_client.strict.rules import MOST_MARKS, reach
 from hbrt.ddr.layout import PAGE_BYTES
-from hbrt.mailbox.uncleaned import KEY, LINE_BYTES, Uncleaned
+from hbrt.mailbox.dirty_ranges import KEY, LINE_BYTES, DirtyRanges
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -18,13 +18,13 @@ NEAR_BYTES = PAGE_BYTES
 
 
 def key_of(client: int, footprint: TaskFootprint) -> bytes:
-    """What tells the request of a task from others."""
+    """The bytes that identify the request of a task."""
     into, out = footprint.input, footprint.output
     return KEY.pack(client, into.start, into.end - into.start, out.start, out.end - out.start)
 
 
-def uncleaned_of(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) -> list[Uncleaned]:
-    """Those bytes, as far as one can tell which memory a task uses.
+def dirty_ranges_of(footprint: TaskFootprint, block_of: Callable[[int], Block | None]) -> list[DirtyRanges]:
+    """The dirty bytes of the memory that a task may use.
 
     Args:
         footprint: The task.
@@ -40,15 +40,15 @@ def uncleaned_of(footprint: TaskFootprint, block_of: Callable[[int], Block | Non
         for at, size in ranges:
             by_writer.setdefault(writes.site_of(at) if writes else "", []).append((block.phy_addr + at, size))
         of_block = (what, block.phy_addr, block.size_bytes, block.flushed_at)
-        found += [Uncleaned(*of_block, site, start, is_whole, tuple(runs)) for site, runs in by_writer.items()]
+        found += [DirtyRanges(*of_block, site, start, is_whole, tuple(runs)) for site, runs in by_writer.items()]
     return found
 
 
 def reach_of(block: Block, start: int) -> tuple[int, int]:
-    """How far an op goes from an offset in a block: for certain, and at most, as offsets.
+    """How far an op goes from an offset in a block: the certain end, and the last possible one, as offsets.
 
-    When the program flushes the block at all, it may be at work on another part of it, so only what begins near the
-    offset is certain.
+    When the program flushes parts of the block, it may be at work on another part. Then only the bytes near the offset
+    are certain.
     """
     end = reach(start, block.size_bytes, block.marks)
     return (min(end, start + NEAR_BYTES) if block.is_flushed else end), end

@@ -1,4 +1,4 @@
-"""What a program is told when it leaves a board: the findings that are its own; and its exit code under HBRT_CHECK."""
+"""The report at the end of a program: its own findings on the boards that it leaves, and its exit code."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ if TYPE_CHECKING:
     from hbrt.board.run_record import FirstProcess
 
 _WAIT_SECONDS = 2.0
-"""For boards that have a process of the run still, such as one that outlives the first process."""
+"""How long the end of a run waits for boards that still have a process of it, which outlives the first one."""
 
 found: list[Finding] = []
-"""Every finding of this process's mistakes, of all boards that it has left."""
+"""The findings of this process's mistakes, on all boards that it has left."""
 
 
-def leave(link: Link, *, is_private: bool, is_silent: bool) -> None:
-    """Have the board look for what this process leaves on it, and say what it found meanwhile.
+def report_findings(link: Link, *, is_private: bool, is_silent: bool) -> None:
+    """Have the board check for leaks of this process, and report its findings.
 
     Args:
         link: This process's attachment, which is about to close; it owns nothing on the board any more.
-        is_private: Whether the board belongs to this process: it has said its findings, and those of nobody are ours.
-        is_silent: Whether somebody else says them.
+        is_private: Whether the board belongs to this process. Then it has reported its findings, and findings without a
+            program are this process's, too.
+        is_silent: Whether another process reports them.
     """
     with contextlib.suppress(RequestRefusedError):  # the board is gone, or does not answer in time
         ours = [finding_of(one) for one in link.request("leave")]
@@ -39,21 +40,21 @@ def leave(link: Link, *, is_private: bool, is_silent: bool) -> None:
             with contextlib.closing(run):
                 run.add(ours)
         for one in ours:
-            if not (is_private or is_silent or KINDS[one.kind].is_told):
+            if not (is_private or is_silent or KINDS[one.kind].is_reported_at_once):
                 from arm_client.cabi.say import tell
 
                 tell(one)
 
 
 def end_run(run: FirstProcess | None) -> list[Finding]:
-    """Have the run of this process know what was found; returns the findings that its exit code is for.
+    """Add this process's findings to the record of its run; returns the findings that decide its exit code.
 
-    Those are its own, and of the first process of a run those of all its processes.
+    Those are its own; in the first process of a run, those of all processes of the run.
 
     Args:
         run: The run that this process has begun.
     """
-    run = run or begun()  # a setting that the program made itself comes late
+    run = run or begun()  # the program itself may have changed the settings
     if run is None:
         return found
     run.wait(_WAIT_SECONDS)
@@ -63,7 +64,7 @@ def end_run(run: FirstProcess | None) -> list[Finding]:
 
 
 def end_record(run: FirstProcess) -> list[Finding]:
-    """Write the file of HBRT_SARIF for the last time; returns all that was found in the run."""
+    """Write the file of HBRT_SARIF for the last time; returns all findings of the run."""
     try:
         run.write_sarif()
     except OSError as error:
@@ -78,7 +79,7 @@ def end_record(run: FirstProcess) -> list[Finding]:
 
 
 def has_failed(findings: list[Finding]) -> bool:
-    """Whether a program whose settings ask for that is to fail for what was found; says it then."""
+    """Whether findings fail the program under HBRT_CHECK=fail; prints that, too."""
     mistakes = [one for one in findings if one.is_mistake]
     if not mistakes or not is_failing():
         return False
@@ -89,7 +90,7 @@ def has_failed(findings: list[Finding]) -> bool:
 
 
 def end_with_exit_code(findings: list[Finding]) -> None:
-    """End the process with exit code 1 when something was found and HBRT_CHECK=fail asks for that.
+    """End the process with exit code 1 when ``has_failed``.
 
     For the last exit handler: the interpreter has no other way to change the code then.
     """

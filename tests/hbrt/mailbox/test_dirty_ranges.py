@@ -5,9 +5,19 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from hbrt.ddr.layout import PAGE_BYTES
-from hbrt.mailbox.uncleaned import KEY, MOST_BYTES, Uncleaned, joined, message, of_message, packed, unpacked, watched
+from hbrt.mailbox.dirty_ranges import (
+    KEY,
+    MOST_BYTES,
+    DirtyRanges,
+    joined,
+    message,
+    of_message,
+    packed,
+    unpacked,
+    watched,
+)
 
-ONE = Uncleaned(
+ONE = DirtyRanges(
     "its input block", 0x8000_0000, 1 << 20, "main.py:7", "main.py:9", 0x8000_0100, True, ((0x8000_1234, 10),)
 )
 RANGES = st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 1 << 20)), min_size=1, max_size=600).map(
@@ -16,7 +26,7 @@ RANGES = st.lists(st.tuples(st.integers(0, 1 << 30), st.integers(1, 1 << 20)), m
 
 
 @given(st.lists(st.builds(ONE._replace, ranges=RANGES, is_whole=st.booleans()), max_size=40))
-def test_what_has_room_arrives_and_covers_the_bytes(found: list[Uncleaned]) -> None:
+def test_what_has_room_arrives_and_covers_the_bytes(found: list[DirtyRanges]) -> None:
     raw = packed(found)
     assert len(raw) <= MOST_BYTES
     there = unpacked(raw)

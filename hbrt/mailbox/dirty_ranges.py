@@ -1,7 +1,7 @@
-"""Bytes that the CPU changed and did not clean: from the program that submits a task to the core that runs it. Pure.
+"""Dirty bytes, which the CPU changed and did not clean: how the core that runs a task learns of them. Pure.
 
-They travel where the slot's text will be, which is empty until the task has an answer. In front of them is a copy of
-what tells the request, so that a core that finds another one there knows that they are not of its task.
+The program that submits the task writes them where the slot's text will be, which is empty until the task has an
+answer. A copy of the key of the request stands before them, so that a core recognises those of another task.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Final, NamedTuple
 from hbrt.ddr.layout import PAGE_BYTES, SLOT_TEXT_BYTES
 
 KEY: Final = struct.Struct("<IQQQQ")
-"""What tells a request from others: the client, and address and size of its input and of its output, as in REQUEST."""
+"""The key of a request: the client, and address and size of its input and of its output, as in REQUEST."""
 _SIZE: Final = struct.Struct("<I")
 MOST_BYTES: Final = SLOT_TEXT_BYTES - KEY.size - _SIZE.size
 LINE_BYTES: Final = 64
 """A cache line; emulator's choice, that of the Cortex-A55 of the J5."""
 
 
-class Uncleaned(NamedTuple):
+class DirtyRanges(NamedTuple):
     """Bytes of one block that a task may use.
 
     Attributes:
@@ -28,7 +28,7 @@ class Uncleaned(NamedTuple):
         block: Physical address of the block.
         block_bytes: Its size.
         flushed_at: ``file:line`` of the last flush of the block; empty when there was none.
-        written_at: ``file:line`` of the write to the first byte of each of the ranges; empty where it is not known.
+        written_at: ``file:line`` of the write to the first byte of each of the ranges; empty where no line is known.
         given: Where the part of the block begins that the task was given.
         is_whole: Whether the task was given all of that part, to the last of the ranges; else how far it goes is not
             known.
@@ -45,19 +45,19 @@ class Uncleaned(NamedTuple):
     ranges: tuple[tuple[int, int], ...]
 
 
-def watched(one: Uncleaned, start: int, size_bytes: int) -> tuple[int, int]:
-    """Where an access counts as one of a range: first address, and the one after the last.
+def watched(one: DirtyRanges, start: int, size_bytes: int) -> tuple[int, int]:
+    """Which accesses count as accesses to a range: the first address, and the one after the last.
 
-    A guard sees the first access to a page alone, so in a part that the task was given as a whole, an access in front
-    of the range, on the page on which it begins, counts as well. Elsewhere the access must meet a line of the range.
+    A guard sees the first access to a page alone. So in a part that the task was given as a whole, an access before the
+    range, on the range's first page, counts as well. Elsewhere the access must meet a cache line of the range.
     """
     low = max(start // PAGE_BYTES * PAGE_BYTES, one.given) if one.is_whole else start // LINE_BYTES * LINE_BYTES
     return min(low, start), start + size_bytes
 
 
-def packed(found: list[Uncleaned]) -> bytes:
-    """As bytes, at most MOST_BYTES: ranges close to one another become one, and what has no room is left out."""
-    import json  # who checks nothing does not load it
+def packed(found: list[DirtyRanges]) -> bytes:
+    """As bytes, at most MOST_BYTES: close ranges become one, and ranges without room are left out."""
+    import json  # a program without checks does not load it
 
     apart = LINE_BYTES
     while found:
@@ -65,21 +65,21 @@ def packed(found: list[Uncleaned]) -> bytes:
         if len(raw) <= MOST_BYTES:
             return raw
         if all(len(one.ranges) == 1 for one in found):
-            found = found[:-1]  # the first ones are mended first
+            found = found[:-1]  # a user mends the first ones first
         else:
             apart *= 4
             found = [one._replace(ranges=tuple(joined(one.ranges, apart))) for one in found]
     return b""
 
 
-def unpacked(raw: bytes) -> list[Uncleaned]:
-    """What ``packed`` made bytes of."""
+def unpacked(raw: bytes) -> list[DirtyRanges]:
+    """The ranges that ``packed`` made bytes of."""
     if not raw:
         return []
     import json
 
     return [
-        Uncleaned._make((*rest, tuple((start, size) for start, size in ranges))) for *rest, ranges in json.loads(raw)
+        DirtyRanges._make((*rest, tuple((start, size) for start, size in ranges))) for *rest, ranges in json.loads(raw)
     ]
 
 
@@ -95,14 +95,14 @@ def joined(ranges: Iterable[tuple[int, int]], apart: int) -> list[tuple[int, int
     return found
 
 
-def message(key: bytes, found: list[Uncleaned]) -> bytes:
-    """What stands in a slot: the key of the request, the size, the bytes."""
+def message(key: bytes, found: list[DirtyRanges]) -> bytes:
+    """The bytes for a slot: the key of the request, the size, the packed ranges."""
     raw = packed(found)
     return key + _SIZE.pack(len(raw)) + raw
 
 
-def of_message(raw: bytes, key: bytes) -> list[Uncleaned]:
-    """What a slot has for a request; nothing when it has none, or of another request."""
+def of_message(raw: bytes, key: bytes) -> list[DirtyRanges]:
+    """The ranges that a slot has for a request; none when it holds nothing, or those of another request."""
     (size,) = _SIZE.unpack_from(raw, KEY.size)
     begin = KEY.size + _SIZE.size
     return unpacked(raw[begin : begin + size]) if raw[: KEY.size] == key and size <= MOST_BYTES else []
