@@ -1,1 +1,1 @@
-"""Who waits for whom on a board: records of one moment, the graph of them, sentences. Pure."""
+"""The wait graph of a board: records of one moment, the graph of them, sentences. Pure."""

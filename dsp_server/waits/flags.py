@@ -19,10 +19,10 @@ class Flags:
         self._base, self._bytes = ctypes.addressof(ctypes.c_char.from_buffer(shared)), shared.nbytes
 
     def read_by(self, frame: FrameType | None) -> tuple[int, int]:
-        """Offset in the DDR file and size of what the loop of an op reads again and again; zeros for none.
+        """Offset in the DDR file, and size, of the memory that the loop of an op polls; zeros for none.
 
         Args:
-            frame: The innermost one of the op, which stands still: its variables, and so the place, do not change.
+            frame: The innermost one of the op. The op stands still, so its variables stay as they are.
         """
         while frame is not None and is_library(frame.f_code.co_filename):
             frame = frame.f_back
@@ -35,13 +35,13 @@ class Flags:
 
 
 def _place_of(read: Read) -> tuple[int, int]:
-    """Address and bytes of a part of an array, a view or a structure; nothing of it is read."""
+    """Address and bytes of a part of an array, a view or a structure; the part itself is not read."""
     whole: Any = read.of.value
     if isinstance(whole, ctypes.Structure) and isinstance(read.part, str):
         field: Any = getattr(type(whole), read.part, None)
         size = getattr(field, "size", 0)
         return (ctypes.addressof(whole) + field.offset, size) if 0 < size < 1 << 16 else (0, 0)  # no bit field
-    numpy = sys.modules.get("numpy")  # which not every image loads
+    numpy = sys.modules.get("numpy")  # not every image loads it
     is_array = numpy is not None and isinstance(whole, numpy.ndarray)
     if isinstance(read.part, str) or not (is_array or isinstance(whole, memoryview | ctypes.Array)):
         return 0, 0

@@ -1,9 +1,10 @@
-"""The wait graph of a board: who waits for whom, and whether that comes to an end. Rules only.
+"""The wait graph of a board: which node waits for which, and whether the wait ends. Rules only.
 
 A node is a kind and a number: a program, a task (its slot), a core, the relay, the claim lock, a flag (its physical
-address), a lock of a program (counted over all programs). The graph says of each node whom it waits for. Several edges
-of a task are alternatives: it waits for the first of its cores that is free. So it hangs when all of them lead to a
-node that hangs, or back to itself. A program waits for all of its tasks. A flag waits for nobody that is known.
+address), a lock of a program (counted over all programs). The edges of a node lead to the nodes that it waits for.
+Several edges of a task are alternatives: it waits for the first of its cores that is free. So it hangs when all of them
+lead to a node that hangs, or back to itself. A program waits for all of its tasks. A flag has no edges: its writer is
+not known.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import NamedTuple, TypeAlias
 from dsp_server.waits.records import Core, Program, Records, Task
 from hbrt.protocol.stacks import Wait
 
-LONG_SILENT_SECONDS = 5.0  # a core may be in one call of C that computes for less
+LONG_SILENT_SECONDS = 5.0  # a shorter silence may be one long call of C
 
 
 class Kind(StrEnum):
-    """What a node is."""
+    """The kinds of nodes."""
 
     PROGRAM = "program"
     TASK = "task"
@@ -41,7 +42,7 @@ Graph: TypeAlias = Mapping[Node, tuple[Node, ...]]
 
 
 class Index(NamedTuple):
-    """The records of a moment by their numbers; of each core the tasks that it runs, the innermost last."""
+    """The records of a moment by their numbers; for each core the tasks that it runs, the innermost last."""
 
     records: Records
     programs: dict[int, Program]
@@ -58,7 +59,7 @@ def index_of(records: Records) -> Index:
         {one.task: one for one in records.tasks},
         {one.core: one for one in records.cores},
         {
-            # One that runs for a shorter time has interrupted the ones before it.
+            # A task that has run for a shorter time has interrupted the longer ones.
             core.core: sorted((one for one in records.tasks if one.core == core.core), key=lambda one: -one.ran_s)
             for core in records.cores
         },
@@ -66,7 +67,7 @@ def index_of(records: Records) -> Index:
 
 
 def graph_of(index: Index) -> Graph:
-    """Whom each node waits for; a node that waits for nobody has no edges."""
+    """The nodes that each node waits for."""
     records = index.records
     graph: dict[Node, tuple[Node, ...]] = {Node(Kind.RELAY): (), Node(Kind.LOCK): _of_lock(index)}
     graph |= {Node(Kind.PROGRAM, one.id): _tasks(awaited(index, one)) for one in records.programs}
@@ -81,7 +82,7 @@ def graph_of(index: Index) -> Graph:
 
 
 def awaited(index: Index, program: Program) -> list[Task]:
-    """The tasks that a program waits for: those that its threads name, else all of its unfinished ones, by age."""
+    """The tasks that a program waits for: those that its threads wait for, else all of its unfinished ones, by age."""
     own = [task for task in index.records.tasks if task.owner == program.id]
     own.sort(key=lambda task: task.sequence)
     waits = board_waits(program)
@@ -102,7 +103,7 @@ def locked_out(index: Index) -> list[tuple[Program, Wait]]:
 
 
 def eligible(index: Index, task: Task) -> list[Core]:
-    """The cores that may run a task and are there, or come back by themselves."""
+    """The cores that may run a task, and that serve or restart by themselves."""
     return [
         core
         for core in index.records.cores
@@ -111,14 +112,14 @@ def eligible(index: Index, task: Task) -> list[Core]:
 
 
 def ahead_of(index: Index, task: Task) -> list[Task]:
-    """Queued tasks that one of the same cores takes before this one."""
+    """The queued tasks that run before this one on one of the same cores."""
     cores = {core.core for core in eligible(index, task)}
     ready = (one for one in index.records.tasks if one.state == "ready" and one.order < task.order)
     return [one for one in ready if cores & {core.core for core in eligible(index, one)}]
 
 
 def is_culprit(index: Index, node: Node) -> bool:
-    """Whether a node by itself keeps those that wait for it from going on."""
+    """Whether a node itself is the reason that the nodes behind it wait for ever."""
     if node.kind is Kind.CORE:
         core = index.cores[node.number]
         if core.health == "stalled" and not core.is_stopped:
@@ -137,8 +138,8 @@ def is_culprit(index: Index, node: Node) -> bool:
 
 
 def hanging(index: Index, graph: Graph) -> frozenset[Node]:
-    """The nodes that do not go on by themselves: culprits, cycles, and all that can only wait for such."""
-    # The others go on: those that wait for nobody, and those of whose alternatives one goes on.
+    """The nodes that do not go on by themselves: culprits, cycles, and the nodes that wait for such nodes alone."""
+    # The others go on: they have no edges, or one of their alternatives goes on.
     going: set[Node] = set()
     while more := {
         node
@@ -178,9 +179,9 @@ def cycles(graph: Graph) -> list[list[Node]]:
 
 
 def path_from(node: Node, graph: Graph, hangs: frozenset[Node]) -> list[Node]:
-    """A node and those that it waits for, to the last one, or to one that stands there already.
+    """The path from a node along its waits, to the last node, or to a node that is on the path already.
 
-    Of alternatives it follows one that goes on, since the waiting ends there; else the first.
+    Of alternatives it follows one that goes on, since the wait ends there; else the first.
     """
     path = [node]
     while edges := graph.get(path[-1], ()):
@@ -200,7 +201,7 @@ def _of_task(index: Index, task: Task) -> tuple[Node, ...]:
         return (Node(Kind.CORE, task.core),)
     if index.records.lock is not None and index.records.lock.is_kept:
         return (Node(Kind.LOCK),)
-    # A core that runs an op is waited for by way of the task that it runs.
+    # A task waits for a busy core by way of the task that the core runs.
     running = ((core.core, index.running[core.core]) for core in eligible(index, task))
     return tuple(Node(Kind.TASK, tasks[-1].task) if tasks else Node(Kind.CORE, core) for core, tasks in running)
 

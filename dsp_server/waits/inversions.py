@@ -2,12 +2,12 @@
 
 Two cases:
 - BLOCKED: the task is ready, and every core that may run it runs, since before the submission, a task of a lower
-  priority, which it does not interrupt. Real-time scheduling calls this non-preemptive blocking.
-- HELD: the op of the task runs and waits for a task that it has submitted itself with a lower priority. That one is
-  ready behind a task that is below the first. It lasts for as long as tasks between the two come, and is called
-  unbounded inversion.
+  priority that it does not preempt. Real-time scheduling calls this non-preemptive blocking.
+- HELD: the op of the task runs and waits for a task that it has submitted itself with a lower priority. The second
+  task is ready behind a task whose priority is below that of the first. The wait lasts for as long as tasks between
+  the two priorities come, and is called unbounded inversion.
 
-A task that waits for tasks of its own priority or a higher one is in no inversion, nor is one that a core is free for.
+A wait for tasks of the same or a higher priority is no inversion, nor is the wait of a task that a free core can run.
 
 The words are those of L. Sha, R. Rajkumar, J. P. Lehoczky: Priority Inheritance Protocols, an Approach to Real-Time
 Synchronization, IEEE Transactions on Computers 39 (9), 1990.
@@ -23,7 +23,7 @@ from hbrt.mailbox.schedule import may_run
 
 
 class Why(Enum):
-    """Which case."""
+    """The two cases."""
 
     BLOCKED = 1
     HELD = 2
@@ -34,13 +34,13 @@ class Task(NamedTuple):
 
     Attributes:
         slot: Its slot.
-        sequence: Which task in the slot.
+        sequence: Identifies the task in the slot.
         rank: Its priority, on a board with aging its rank (hbrt.mailbox.schedule).
-        core_mask: Which cores may run it, 0 for any.
+        core_mask: The cores that may run it, 0 for any.
         owner: Id of the program that submitted it.
         age_s: Since its submission, in seconds.
-        core: Which core runs it, -1 for none.
-        ran_s: For how long.
+        core: The core that runs it, -1 for none.
+        ran_s: How long the core has run it, in seconds.
     """
 
     slot: int
@@ -57,10 +57,10 @@ class Inversion(NamedTuple):
     """One inversion.
 
     Attributes:
-        why: Which case.
+        why: The case.
         task: The task of the higher priority.
         queued: The task that is ready: the same, or the one that its op waits for.
-        lower: The running task of a lower priority that it waits behind; of several the one that has run longest.
+        lower: The running task of a lower priority that delays it; of several the one that has run longest.
     """
 
     why: Why
@@ -80,10 +80,10 @@ def inversions(
 
     Args:
         ready: Tasks that no core has claimed.
-        running: Tasks that a core runs; of two on one core, the one that has run for a shorter time is on top.
+        running: Tasks that a core runs; of two on one core, the one with the shorter time has preempted the other.
         cores: Indices of the cores that serve.
         waiting_ops: Programs that are the op of a core and sleep: their id, and the core.
-        least_s: Seconds from which on a task has waited for long.
+        least_s: Seconds; shorter waits are left out.
     """
     on_core: dict[int, Task] = {}
     for one in sorted(running, key=lambda task: -task.ran_s):

@@ -1,4 +1,4 @@
-"""What is known of a board at one moment, as plain records: what the daemon answers to ``why``."""
+"""The state of a board at one moment, as plain records: the daemon's answer to ``why``."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Program(NamedTuple):
     Attributes:
         id: Of the client.
         pid: Its process.
-        name: What the board calls it.
-        hop: What carries its tasks here, such as a relay; empty for a program of this machine. See ``with_hops``.
+        name: Its name on the board.
+        hop: The carrier of its tasks, such as a relay; empty for a program of this machine. See ``with_hops``.
         is_stopped: Whether a signal or a debugger has stopped its process.
         is_asleep: Whether a thread of it sleeps on its doorbell.
-        waits: Its threads that wait for the board, None when it did not tell.
+        waits: Its threads that wait for the board, None when it did not answer.
         cores: Cores whose op is this process, or a parent of it.
     """
 
@@ -36,14 +36,14 @@ class Task(NamedTuple):
 
     Attributes:
         task: Its slot: the lower bits of its handle.
-        sequence: Which task in the slot.
+        sequence: Identifies the task in the slot.
         state: "sent", "ready", "running", or "inline": its program runs it itself.
         op: Such as "softmax, command 0x400".
         owner: Id of its program.
-        core_mask: Which cores may run it, 0 for any.
+        core_mask: The cores that may run it, 0 for any.
         order: Its key in the schedule: priority (negative), custom id, sequence.
         age_s: Since its submission.
-        core: Which core runs it, -1 for none.
+        core: The core that runs it, -1 for none.
         ran_s: How long the core has run it.
         limit_s: When the watchdog ends it, 0 for never.
     """
@@ -62,7 +62,7 @@ class Task(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """What the loop of an op that stands still reads in the DDR.
+    """The memory in the DDR that the loop of an op polls while the op stands still.
 
     Attributes:
         phy_addr: Of its first byte.
@@ -90,14 +90,14 @@ class Core(NamedTuple):
         state: offline, running or crashed.
         health: As in ``hbrt status``.
         problem: The sentence on it when it is not healthy.
-        comes_back: Whether it starts again by itself.
+        comes_back: Whether it restarts by itself.
         is_stopped: Whether a signal or a debugger has stopped its process.
         silent_s: Since its last heartbeat, 0 when it does not run.
         still_s: How long its op has stood still.
         stack: Of its op, the innermost frame first; empty when it did not answer, or runs none.
         dma_handle: iDMA handle that its op polls, 0 for none.
         dma_outstanding: iDMA descriptors that are outstanding.
-        flag: What its op polls, None for nothing that is known.
+        flag: The memory that its op polls, None when that is not known.
     """
 
     core: int
@@ -122,7 +122,7 @@ class Lock(NamedTuple):
         holder: A clause such as "process 7 (arm.py), which is stopped, by a signal (SIGSTOP) or a debugger".
         advice: What to do about it.
         pid: Process of the holder, 0 for one that has gone.
-        is_kept: Whether its holder cannot, or does not, let it go.
+        is_kept: Whether its holder cannot release it, or does not.
     """
 
     holder: str
@@ -176,7 +176,7 @@ def with_hops(records: Records, relay: str) -> Records:
 
     Args:
         records: Those of a board.
-        relay: What a board calls a relay's own client.
+        relay: The name of a relay's own client on a board.
     """
     carriers = {one.pid for one in records.programs if one.name == relay}
     programs = (
@@ -187,7 +187,7 @@ def with_hops(records: Records, relay: str) -> Records:
 
 
 def records_of(data: dict[str, Any]) -> Records:
-    """Records from what ``Records.as_dict`` made of them."""
+    """Records from the plain data of ``Records.as_dict``."""
     return Records(
         tuple(
             Program(**{**one, "waits": _waits(one["waits"]), "cores": tuple(one["cores"])}) for one in data["programs"]

@@ -29,7 +29,7 @@ from dsp_server.waits.span import span
 from hbrt.findings.text import counted
 from hbrt.protocol.stacks import Frame
 
-LONG_STILL_SECONDS = 1.0  # an op that stands still for less is not worth a word
+LONG_STILL_SECONDS = 1.0  # an op that stands still for less is not reported
 _OURS = Path(__file__).resolve().parents[1]
 _LIBRARIES = tuple(
     str(place) + os.sep
@@ -43,28 +43,28 @@ _LIBRARIES = tuple(
 
 
 class Verdict(StrEnum):
-    """What becomes of a chain by itself."""
+    """The future of a chain when the user does nothing."""
 
-    WAITS = "waits"  # it comes to an end
+    WAITS = "waits"  # it ends
     MOVES = "moves"  # it was another one at the first look
-    HANGS = "hangs"  # it does not
+    HANGS = "hangs"  # it does not end
 
 
 class Step(NamedTuple):
-    """One node of a chain, and the clause on it."""
+    """A node of a chain, and the clause on it."""
 
     node: Node
     text: str
 
 
 class Chain(NamedTuple):
-    """Who waits for whom, from a program (None for a task that nobody waits for) and a task on."""
+    """A path through the wait graph, from a program (None for a task without a waiter) and one of its tasks on."""
 
     program: int | None
     task: int
     verdict: Verdict
     steps: tuple[Step, ...]
-    why: str  # the sentence on the verdict, empty for one that needs none
+    why: str  # the sentence on the verdict, empty for a verdict that needs none
 
     @property
     def text(self) -> str:
@@ -74,7 +74,7 @@ class Chain(NamedTuple):
 
 
 class Look(NamedTuple):
-    """One look at a board: its records, the graph of them, and what hangs in it."""
+    """One look at a board: its records, their graph, and the nodes that hang."""
 
     board: Index
     graph: Graph
@@ -82,26 +82,26 @@ class Look(NamedTuple):
 
 
 def look_of(records: Records) -> Look:
-    """What one moment's records mean."""
+    """The look that the records of one moment give."""
     index = index_of(records)
     graph = graph_of(index)
     return Look(index, graph, hanging(index, graph))
 
 
 def chains(before: Look, now: Look, task: int | None = None) -> list[Chain]:
-    """The chains of the second look, those that hang first; with ``task`` those of one task alone."""
+    """The chains of the second look, hanging ones first; with ``task`` those of one task alone."""
     found: list[Chain] = []
     seen: set[Node] = set()
     for program, root, more in _roots(now.board, task):
         path = path_from(Node(Kind.TASK, root.task), now.graph, now.hangs)
-        if program is not None or path[0] not in seen:  # a task that nobody waits for may be a part of other chains
+        if program is not None or path[0] not in seen:  # a task without a waiter may be a part of other chains
             found.append(_chain(before, now, program, root, more, path))
             seen |= {*path}
     return sorted(found, key=lambda chain: chain.verdict is not Verdict.HANGS)
 
 
 def last_words(records: Records, slot: int) -> str:
-    """The chain of the task in a slot, which the watchdog is about to end: without what becomes of it."""
+    """The chain of the task in a slot, which the watchdog is about to end; without a verdict."""
     tasks = tuple(one._replace(limit_s=0.0) for one in records.tasks)
     now = look_of(records._replace(tasks=tasks))
     found = [chain for chain in chains(now, now, slot) if chain.steps]
@@ -128,7 +128,7 @@ def name_of(node: Node) -> str:
 
 
 def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int = 0) -> str:
-    """Where an op is: the innermost line that is no library's, the call there, the iDMA handle; empty for no stack."""
+    """Where an op is: its innermost line outside libraries, the call there, the iDMA handle; empty for no stack."""
     if not stack:
         return ""
     own = own_of(stack)
@@ -142,18 +142,18 @@ def place_of(stack: tuple[Frame, ...], dma_handle: int = 0, dma_outstanding: int
 
 
 def own_of(stack: tuple[Frame, ...]) -> tuple[Frame, ...]:
-    """A stack without the calls of libraries that are its innermost ones; a stack of libraries alone stays whole."""
+    """A stack without its innermost calls, as far as they are of libraries; a stack of libraries alone stays whole."""
     at = next((at for at, frame in enumerate(stack) if not is_library(frame.file)), 0)
     return stack[at:]
 
 
 def is_library(file: str) -> bool:
-    """Whether a line of a file tells nothing about an op: of Python, of an installed package, of the runtime."""
+    """Whether a file belongs to Python, an installed package or the runtime: its lines do not help the op's author."""
     return file.startswith(_LIBRARIES)
 
 
 def _roots(index: Index, only: int | None) -> list[tuple[Program | None, Task, int]]:
-    """Where chains begin: a program and a task that it waits for, or a task alone; and how many more like it."""
+    """The starts of chains: a program and a task that it waits for, or a task alone; and the number of similar ones."""
     roots: list[tuple[Program | None, Task, int]] = []
     seen: set[int] = set()
     for program in index.records.programs:
@@ -216,7 +216,7 @@ def _chain(before: Look, now: Look, program: Program | None, task: Task, more: i
 
 
 def _key(index: Index, path: list[Node]) -> list[tuple[Node, int]]:
-    """What tells a chain from another one: its nodes, and which task is in a slot."""
+    """The key of a chain: its nodes, and the tasks in their slots."""
     return [
         (node, index.tasks[node.number].sequence if node.kind is Kind.TASK and node.number in index.tasks else 0)
         for node in path
@@ -238,7 +238,7 @@ def _who(program: Program, task: Task) -> str:
 
 
 def _on_node(before: Look, now: Look, node: Node, after: Node | None) -> str:
-    """The clause on a node of a chain, and on whom it waits for; empty for none."""
+    """The clause on a node of a chain, and on the node that it waits for; empty for none."""
     index = now.board
     if node.kind is Kind.TASK:
         task = index.tasks[node.number]
@@ -266,7 +266,7 @@ def _in_queue(now: Look, task: Task, after: Node | None) -> str:
         return "no core that may run it is there"
     if after.kind is not Kind.TASK:
         return ""
-    # The one that the chain goes on with, then the other cores'.
+    # The task that the chain goes on with, then those of the other cores.
     edges = sorted(now.graph[Node(Kind.TASK, task.task)], key=lambda edge: edge != after)
     blocking = [index.tasks[edge.number] for edge in edges if edge.kind is Kind.TASK]
     behind = ", or ".join(f"{_task(one)} on core {one.core}" for one in blocking)
@@ -290,7 +290,7 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
         parts[0] += f", which has interrupted task {running[-2].task}"
     if has_moved and then is not None:
         parts.append(f"it moves: a moment before it was {place_of(then.stack)}")
-    elif core.still_s > LONG_STILL_SECONDS and core.health != "stuck":  # which says so
+    elif core.still_s > LONG_STILL_SECONDS and core.health != "stuck":  # a stuck core's problem has it
         parts.append(f"it has stood still there for {span(core.still_s)}")
     if core.health == "stalled" and not core.is_stopped:
         parts.append(
@@ -302,7 +302,7 @@ def _on_core(index: Index, before: Index, core: Core) -> str:
 
 
 def _on_flag(index: Index, flag: Flag) -> str:
-    """The clause on what an op polls; whether it waits for that, and who writes it, is not known, only who could."""
+    """The clause on the memory that an op polls, and on the programs that could write it."""
     value = f", which holds {_value(flag)}" if flag.value else ""
     users = [index.programs[one] for one in flag.users if one in index.programs]
     whose = " and ".join(f"program {one.id} (process {one.pid}, {one.name})" for one in users) or "no program any more"
