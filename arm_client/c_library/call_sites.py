@@ -1,7 +1,7 @@
-"""The line of a C program that made a call: its address by the debugging information, asked for once an address.
+"""The line of a C program that made a call, looked up in the debugging information once an address.
 
-One symbolizer is started for each file that calls, at its first call, and ends with the process. A place that it does
-not know is ``program+0x1234``.
+Each file that calls has a symbolizer, which starts at its first call and ends with the process. A place without
+debugging information is ``program+0x1234``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hbrt.native.symbolizer import Symbolizer
 
 
 class CallSites:
-    """Where C code called, as text.
+    """The calling places of C code, as text.
 
     Args:
         address: Gives ``path+0x1234`` of the call that this thread is in, or of the fault that it handles; empty for

@@ -1,7 +1,7 @@
 """libhbrt.so's Python side: makes a C function of each of the C names, when a program first calls it.
 
-The other side is native/arm/host.c, which has started Python, or found itself in it. No exception leaves a function:
-a sentence on standard error and a status say what happened.
+The other side is native/arm/host.c, which has started Python, or runs inside a Python process. No exception leaves a
+function: it becomes a sentence on standard error and a status.
 """
 
 from __future__ import annotations
@@ -62,18 +62,18 @@ class _Host(ctypes.Structure):
     )
 
 
-_kept: list[Any] = []  # what C has addresses of
+_kept: list[Any] = []  # objects whose addresses C has
 _texts: dict[str, ctypes.c_char_p] = {}
 _last = threading.local()
 _told: set[tuple[str, int, str]] = set()
 _ending: list[bool] = []
 _pointers: dict[type, Any] = {
     ctypes.POINTER(kind): kind for kind in (hbSysMem, hbDSPTask_t, hbDSPRpcCtrlParam)
-}  # the calls are quickest with the structures themselves
+}  # the structures themselves make the calls quickest
 
 
 def connect(address: int) -> None:
-    """Give libhbrt.so what it calls.
+    """Fill the function table of libhbrt.so.
 
     Args:
         address: Of its ``host``.
@@ -95,7 +95,7 @@ def connect(address: int) -> None:
     call_sites.install(lambda: host.site(instruction()), lambda: _waits(host))
     if host.is_embedded:
         arguments.NULL = "NULL"
-        os.environ.pop("PYTHONHOME", None)  # another Python's: this one has ignored it, and what it starts must
+        os.environ.pop("PYTHONHOME", None)  # of another Python: this one has ignored it, and its children must
         _take_arguments()
         os.register_at_fork(
             before=lambda: setattr(host, "forking", threading.get_ident()),
@@ -103,11 +103,11 @@ def connect(address: int) -> None:
             after_in_child=lambda: setattr(host, "forking", 0),
         )
     else:
-        atexit.register(setattr, host, "is_over", 1)  # what C has addresses of goes with the interpreter
+        atexit.register(setattr, host, "is_over", 1)  # the objects whose addresses C has end with the interpreter
 
 
 def _waits(host: _Host) -> Iterator[tuple[int, bytes]]:
-    """Of each thread that waits in C: the task's handle, 0 for one that is not known, and where the program called."""
+    """For each thread that waits in C: the task's handle, 0 for an unknown task, and the program's calling line."""
     task = ctypes.c_uint64()
     at = 0
     while (place := host.wait_at(at, ctypes.byref(task))) is not None:
@@ -117,7 +117,7 @@ def _waits(host: _Host) -> Iterator[tuple[int, bytes]]:
 
 
 def _take_arguments() -> None:
-    """The program's own: its name is what a board shows."""
+    """Set ``sys.argv`` to the program's arguments: a board shows its name."""
     try:
         parts = Path("/proc/self/cmdline").read_bytes().rstrip(b"\0").split(b"\0")
     except OSError:
@@ -126,14 +126,14 @@ def _take_arguments() -> None:
 
 
 def _end() -> None:
-    """End as Python does, but for the interpreter: threads of the program may run on."""
+    """End as Python does, but keep the interpreter: threads of the program may run on."""
     _ending.append(True)
     try:
         atexit._run_exitfuncs()  # noqa: SLF001 - sessions close in these
         for stream in (sys.stdout, sys.stderr):
             if stream is not None:
                 stream.flush()
-    except BaseException:  # noqa: BLE001 - nothing is left that could hear of it
+    except BaseException:  # noqa: BLE001 - nothing is left that could report it
         traceback.print_exc()
 
 
@@ -160,7 +160,7 @@ def _find(host: _Host, at: int) -> None:
 
 
 def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
-    """``call``, after which the library may make the most frequent calls by itself, while nothing stands between."""
+    """``call``, and then the library makes the most frequent calls by itself, while no check needs their steps."""
 
     def made(*given: Any) -> int:
         status = call(*given)
@@ -169,7 +169,7 @@ def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
             host.watch_releases()
         address = tasks.lend() if tasks is not None else 0
         if address != (host.lent[0] or 0):
-            _kept.append(tasks)  # a thread may be in a call that uses it, and more
+            _kept.append(tasks)  # a thread may still be in a call that uses it
             host.lent[0] = address
         return status
 
@@ -177,7 +177,7 @@ def _lending(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """What a C name calls: the client's of that name, but for what the emulator alone has."""
+    """The Python function of a C name: the client's, or one of the emulator's own."""
     if name == "hbrt_last_error":
         return last_error
     if name == "hbrt_register_layer":
@@ -188,7 +188,7 @@ def _function(name: str) -> Callable[..., Any]:
 
 
 def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
-    """``call``, which goes on with a wait that began in C: for the rest of its time, with the sentence of all of it."""
+    """``call`` for a wait that began in C: it waits for the rest of the time, and its sentence has the whole time."""
 
     def made(task: Any, timeout: int) -> int:
         left_ms = host.left()
@@ -202,9 +202,9 @@ def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
 
 
 def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: list[Any]) -> Callable[..., int]:
-    """A C name as C calls it: pointers as what Python's call takes, NULL as None, nothing raised.
+    """A C name as C calls it: pointers become the arguments of the Python call, NULL becomes None, nothing is raised.
 
-    It hands the status over by ``answer``: ctypes gives any value when a signal's handler raises as it begins.
+    It returns the status by ``answer``: ctypes returns garbage when a signal's handler raises at its start.
     """
     converts = [_conversion(kind) for kind in kinds]
     answer = host.answer
@@ -212,15 +212,15 @@ def _status_function(host: _Host, name: str, call: Callable[..., int], kinds: li
     def serve(*given: Any) -> int:
         try:
             status = int(call(*[convert(one) for convert, one in zip(converts, given, strict=True)]))
-        except KeyboardInterrupt:  # of a Python program that this library is loaded in: it gets it when C is left
+        except KeyboardInterrupt:  # this library may be loaded in a Python program: the program gets it when C returns
             host.is_interrupted = 1
             status = int(Status.HB_SYS_NOT_RUNNING)
-        except BaseException:  # noqa: BLE001 - nobody else would say it
+        except BaseException:  # noqa: BLE001 - ctypes would lose it
             _say(f"{name} failed, which is a defect of hbrt:\n{traceback.format_exc()}")
             status = int(Status.HB_SYS_NOT_RUNNING)
         else:
             if status not in _EXPECTED:
-                _tell(name, status)
+                _report(name, status)
         answer(status)
         return status
 
@@ -236,7 +236,7 @@ def _conversion(kind: Any) -> Callable[[Any], Any]:
 
 
 def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable[..., int | None]:
-    """A C name that gives text: one that stays, or the last of its thread."""
+    """A C name that returns text: a constant, or the latest text of its thread."""
     answer = host.answer
 
     def serve(*given: Any) -> int | None:
@@ -256,10 +256,10 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
     return serve
 
 
-def _tell(name: str, status: int) -> None:
-    """Say why a call was refused, once a line of the program: C has a number alone. An op's own value is its affair."""
+def _report(name: str, status: int) -> None:
+    """Print the reason for a refusal, once a line of the program: C gets a number alone. An op's value needs none."""
     status_name = name_of(status)
-    # The models' log has its own sentences; and threads that call on while the process ends need none.
+    # The models' log has its own sentences, and threads that still call at the end of the process need none.
     if name.startswith(("hbDNN", "hbrt_register_layer")) or status_name == str(status) or _ending:
         return
     site = call_site.call_site()

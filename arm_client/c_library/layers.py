@@ -1,4 +1,4 @@
-"""Layers by function pointers (hbrt_layer.h), as the layers of a plan: the C++ classes of plugins are such."""
+"""Layers of a plan whose methods are function pointers (hbrt_layer.h), as the C++ classes of plugins have them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FunctionLayer(Layer):
         context: What ``create`` is called with.
 
     Raises:
-        RuntimeError: ``create`` gives none.
+        RuntimeError: ``create`` returns NULL.
     """
 
     processor = "C"
@@ -52,7 +52,7 @@ class FunctionLayer(Layer):
             raise RuntimeError(self._why("its creator gave NULL"))
 
     def SetUp(self, attributes: Mapping[str, Any], node: NodeInfo) -> None:
-        """Hand the attributes over, as they are when they are numbers or text; a tensor as its elements."""
+        """Pass the attributes: numbers and text as they are, a tensor as its elements."""
         self._outputs = len(node.outputs)
         if not self._functions.setUp:
             return
@@ -61,7 +61,7 @@ class FunctionLayer(Layer):
         self._check(self._functions.setUp(self._layer, array, len(kept)), "SetUp")
 
     def InferShape(self, bottom: Sequence[TensorType | None]) -> Sequence[TensorType]:
-        """As ``inferShape`` says; without one, as the first input."""
+        """The shapes of ``inferShape``; without that function, the shape of the first input."""
         if not self._functions.inferShape:
             return super().InferShape(bottom)
         into = (hbrtArray * len(bottom))(*map(_array_of_type, bottom))
@@ -70,7 +70,7 @@ class FunctionLayer(Layer):
         return [self._type_of(one, at) for at, one in enumerate(out)]
 
     def Forward(self, bottom: list[NDArray], top: list[NDArray], ctrl: hbDNNInferCtrlParam) -> int:
-        """``forward``."""
+        """Call ``forward``."""
         into, out = (hbrtArray * len(bottom))(*map(_array, bottom)), (hbrtArray * len(top))(*map(_array, top))
         status = int(self._functions.forward(self._layer, into, len(into), out, len(out), ctypes.byref(ctrl)))
         if status and (why := self._why("")):
@@ -78,7 +78,7 @@ class FunctionLayer(Layer):
         return status
 
     def TearDown(self) -> None:
-        """``destroy``."""
+        """Call ``destroy``."""
         layer, self._layer = self._layer, None
         if layer:
             self._functions.destroy(layer)
@@ -125,7 +125,7 @@ def _shaped(shape: Sequence[int], dtype: np.dtype[Any]) -> hbrtArray:
 
 
 def _array_of_type(given: TensorType | None) -> hbrtArray:
-    """What is known before the model runs; one of unknown rank is as if left out."""
+    """The type and shape that are known before the model runs; a tensor of unknown rank counts as left out."""
     return hbrtArray(numDimensions=-1) if given is None or given.shape is None else _shaped(given.shape, given.dtype)
 
 

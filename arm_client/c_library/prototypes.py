@@ -1,4 +1,4 @@
-"""C prototypes, as native/arm/calls.h has them, to types of ctypes: that file is their one home."""
+"""Types of ctypes from the C prototypes of native/arm/calls.h, which is their one home."""
 
 from __future__ import annotations
 

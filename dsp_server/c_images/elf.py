@@ -1,4 +1,4 @@
-"""What an ELF file says of itself: whether a core can load it as an image. Pure.
+"""ELF files: whether a core can load one as an image, by its headers. Pure.
 
 Numbers of machines, types and tags are those of the system's ``elf.h``.
 """
@@ -30,7 +30,7 @@ _BUILD = "Build it with 'hbrt cc --dsp -o {name} FILE...'."
 
 
 class NotLoadableError(ValueError):
-    """A file is no image in C for this machine; the message is the rest of a sentence that begins with its path."""
+    """A file that is no image in C for this machine; the message continues a sentence that begins with its path."""
 
 
 def is_elf(raw: bytes) -> bool:
@@ -78,7 +78,7 @@ def check(raw: bytes, name: str) -> None:
 
 
 def needed(raw: bytes) -> list[str]:
-    """Names of the libraries that a shared library needs; what cannot be read is left out."""
+    """Names of the libraries that a shared library needs; unreadable names are left out."""
     try:
         segments = list(_segments(raw))
         dynamic = next(one for one in segments if one[0] == _DYNAMIC)

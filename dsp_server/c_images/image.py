@@ -21,8 +21,8 @@ def run_image(snapshot: str, origin: str) -> None:
     """Load an image's snapshot and call its ``main()``.
 
     Raises:
-        ImageError: it does not load, has no ``main()``, or a call of its ``main()`` is refused. What else such a call
-            raised passes through.
+        ImageError: it does not load, has no ``main()``, or a call of its ``main()`` is refused. Other exceptions of
+            such a call pass through.
     """
     if not _runtime:
         _runtime.append(Runtime())

@@ -1,4 +1,4 @@
-"""What lies at an address that C code hands over: a tile, a block of DDR, or other memory; and where it ends."""
+"""The memory at an address that C code passes: a tile, a block of DDR, or other memory; and its end."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _MOST_PAGES = 1 << 20
 
 
 def memory_at(side: str, address: int, size_bytes: int, tile_manager: TileManager) -> memoryview:
-    """The bytes from an address to the end of what holds it; of the image's own memory, as many as are asked for.
+    """The bytes from an address to the end of its tile or block; of the image's own memory, ``size_bytes``.
 
     Args:
-        side: How a sentence names the address: "source", "destination".
+        side: Name of the address in sentences: "source", "destination".
         address: Of this process.
         size_bytes: How many bytes are to be used.
         tile_manager: The op's TCM.
 
     Raises:
-        BadTransfer: nothing is there that the op may use.
+        BadTransfer: the op may not use that memory.
     """
     if not address:
         raise BadTransfer(f"The {side} is NULL: allocate it, and look whether that succeeds.")

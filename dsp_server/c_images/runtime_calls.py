@@ -1,8 +1,8 @@
 """The runtime's functions as a table for C: one implementation stands behind Python and C images.
 
-A function of the table that raises keeps the exception and tells the library (native/dsp/image.c), which ends the
-image's function that called; ``Runtime.run`` raises it again. A local variable ``site`` is the ``file:line`` of the
-call in C: ``dsp_server.hardware.buffers.caller_line`` looks for it.
+A function of the table that raises keeps the exception and notifies the library (native/dsp/image.c). The library ends
+the calling function of the image, and ``Runtime.run`` raises the exception again. A local variable ``site`` is the
+``file:line`` of the call in C: ``dsp_server.hardware.buffers.caller_line`` reads it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hbrt.status import Status
 
 VERSION: Final = 4
 _MAP_FAILED: Final = (1 << 64) - 1
-_MOST_FRAMES: Final = 256  # those of the interpreter may lie above an image's
+_MOST_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
 
 _i32, _i64, _u32, _u64 = ctypes.c_int32, ctypes.c_int64, ctypes.c_uint32, ctypes.c_uint64
@@ -84,7 +84,7 @@ class COp:
         self.source = source
 
     def __call__(self, input: memoryview, output: memoryview, tm: TileManager) -> int:
-        """Run it; returns what it returns, raises what a call of it raised."""
+        """Run the op; returns its result, raises the exception of a runtime call in it."""
         image = self.image
         before, image.tile_manager = image.tile_manager, tm
         try:
@@ -93,7 +93,7 @@ class COp:
             image.tile_manager = before
 
     def ended(self, result: int) -> int:
-        """What it has returned; raises what a call of it raised."""
+        """The op's result; raises the exception of a runtime call in it."""
         self.image.finish()
         if result and not runtime.context.map_failure:
             runtime.context.map_failure = self.image.failure.value.decode("utf-8", "replace")
@@ -132,13 +132,13 @@ class Runtime:
 
         Args:
             command: What writes them.
-            is_sanitized: Whether a sanitizer reports crashes; then hangs only are this one's.
+            is_sanitized: Whether a sanitizer reports crashes; then this writes the frames of hangs only.
         """
         self._command = (_text * (len(command) + 1))(*(part.encode() for part in command), None)
         self._library.hbrt_dsp_watch(runtime.context.trace_fd, self._command, int(is_sanitized))
 
     def main(self, function: int, name: str) -> int:
-        """Call an image's ``main()``; raises what a call of it raised."""
+        """Call an image's ``main()``; raises the exception of a runtime call in it."""
         self._library.hbrt_dsp_main.argtypes = (_address, _text)
         result: int = self._library.hbrt_dsp_main(function, name.encode())
         self.finish()
@@ -150,7 +150,7 @@ class Runtime:
         return result
 
     def line(self) -> Line:
-        """The line of C that runs in this thread, as far as debug information tells."""
+        """The line of C that runs in this thread, by its debug information."""
         frames = (_address * _MOST_FRAMES)()
         count = self._library.hbrt_dsp_frames(frames, _MOST_FRAMES)
         objects = (_object_of(address) for address in frames[:count])
@@ -158,7 +158,7 @@ class Runtime:
         return lines_of([inside])[0] if inside else ("", 0, "")
 
     def finish(self) -> None:
-        """After a function of the image: raise what a call of it raised."""
+        """After a function of the image: raise the exception of a runtime call in it."""
         if self._raised.value:
             error, self._error, self._raised.value = self._error, None, 0
             if error is not None:
@@ -177,7 +177,7 @@ class Runtime:
                     where = self._site() if given is None else given.decode("utf-8", "replace")
                     return function(where, *rest)
                 return function(*arguments)
-            except BaseException as error:  # noqa: BLE001 - it goes to whoever runs the image's function
+            except BaseException as error:  # noqa: BLE001 - the caller of the image's function raises it
                 if self._error is None:
                     self._error, self.error_site = error, where
                 self._raised.value = 1
@@ -186,12 +186,12 @@ class Runtime:
         return kind(call)
 
     def _site(self) -> str:
-        """The line of a call that did not say it."""
+        """The line of a call that did not pass its own."""
         file, line, _ = self.line()
         return f"{file}:{line}"
 
     def _fail(self, sentence: str) -> None:
-        """Keep why a call failed: for xvGetErrorInfo, and for the text of a task that fails or crashes."""
+        """Keep the reason for a failed call: for xvGetErrorInfo, and for the text of a task that fails or crashes."""
         self.failure.value = sentence.encode()[: len(self.failure) - 1]
 
     # -- the functions of the table
@@ -238,7 +238,7 @@ class Runtime:
         mappings = runtime.context.mappings
         for at in reversed(range(len(mappings))):
             address = _address_of_ddr(mappings[at].phy_addr)
-            # The address, or the half of it that a 32-bit program keeps; or the physical address, as in Python.
+            # The address, or its lower half, as a 32-bit program keeps it; or the physical address, as in Python.
             if mapped in {address, address & 0xFFFF_FFFF, mappings[at].phy_addr}:
                 del mappings[at]
                 return 0
@@ -282,7 +282,7 @@ class Runtime:
                 to, from_ = memory("destination", dst or 0, row_bytes), memory("source", src or 0, row_bytes)
                 if row_bytes <= min(len(to), len(from_)) and abs((dst or 0) - (src or 0)) >= row_bytes:
                     return idma.enqueue(to[:row_bytes], from_[:row_bytes], None, site)
-                return idma.copy(to, from_, row_bytes)  # which says what is wrong
+                return idma.copy(to, from_, row_bytes)  # its error names the mistake
             rows, src_pitch, dst_pitch, count, src_step, dst_step = shape[:6]
             if not count:
                 raise BadTransfer("A copy of 0 tiles moves nothing: pass at least 1.")
@@ -304,7 +304,7 @@ class Runtime:
         self._told[0], self._told[1] = cycles.current().cycles, idma.busy_until
         return handle
 
-    def _desc_done(self, site: str, handle: int, spent: int) -> int:  # noqa: ARG002 - caller_line looks for it
+    def _desc_done(self, site: str, handle: int, spent: int) -> int:  # noqa: ARG002 - caller_line reads it
         counter = cycles.current()
         counter.charge(spent)
         is_done = descriptors.current().desc_done(handle)

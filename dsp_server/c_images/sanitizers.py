@@ -16,7 +16,7 @@ from dsp_server.c_images.elf import is_elf, needed
 
 _ADDRESS: Final = "libasan.so"
 _UNDEFINED: Final = "libubsan.so"
-# What Python allocates at its start is no leak of an image's. The user's own options come behind, and win.
+# Memory that Python allocates at its start is no leak of an image. The user's own options come last, and win.
 _ADDRESS_OPTIONS: Final = "detect_leaks=0:handle_abort=1:handle_sigill=1:allocator_may_return_null=1"
 
 
@@ -26,12 +26,12 @@ def libraries(raw: bytes) -> list[str]:
 
 
 def first(names: Sequence[str]) -> tuple[str, ...]:
-    """Those of the libraries that must be in a process before all others."""
+    """The libraries, of these, that a process must load before all others."""
     return tuple(name for name in names if name.startswith(_ADDRESS))
 
 
 def environment_of(names: Sequence[str]) -> dict[str, str]:
-    """Variables with which a process begins with libraries; none for no library."""
+    """Environment variables that load libraries at the start of a process; none for no library."""
     if not names:
         return {}
     return {
@@ -41,14 +41,14 @@ def environment_of(names: Sequence[str]) -> dict[str, str]:
 
 
 def missing(names: Sequence[str]) -> str:
-    """The library with which this process should have begun, and has not; empty for none."""
+    """The library that this process should have loaded at its start, and has not; empty for none."""
     has_begun = hasattr(ctypes.CDLL(None), "__asan_init")
     return "" if has_begun else next(iter(first(names)), "")
 
 
 def report_to(fd: int, names: Sequence[str]) -> None:
-    """Have reports of ASan go to a descriptor, and leave crashes to it. UBSan's are native/dsp/crash.c's to write."""
+    """Send reports of ASan to a descriptor, and leave crashes to ASan. native/dsp/crash.c writes those of UBSan."""
     for name in first(names):
-        own = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)  # UBSan, when it begins, closes what ASan reports to
+        own = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 0)  # at its start, UBSan closes the descriptor that ASan writes to
         ctypes.CDLL(name)["__sanitizer_set_report_fd"](ctypes.c_void_p(own))
         faulthandler.disable()
