@@ -1,4 +1,4 @@
-"""The board that samples run on, and how their tasks go to it."""
+"""The board that samples run on, and the mode of their tasks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ INLINE = "inline"
 
 @contextmanager
 def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, bool]]:
-    """Directory of a board that runs meanwhile, and whether it is a private one.
+    """Directory of a board that runs while the samples run, and whether it is private.
 
     Raises:
-        BoardError: it does not run, cannot be reached, or does not start. BadSettingError: a setting is not good.
+        BoardError: it does not run, cannot be reached, or does not start. BadSettingError: a setting is wrong.
     """
-    settings.check()  # once: each sample, and a relay that it starts, would trip over it
+    settings.check()  # once, before each sample and its relay would report the same mistake
     if settings.flag("HBRT_INLINE"):
         if must_run:
             raise click.UsageError(f"--board {board.name} has no effect under HBRT_INLINE: unset one of the two.")
@@ -37,7 +37,7 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
     if isinstance(board, RemoteBoard):
         from arm_client.client import connect
 
-        connect(board.name).close()  # what is wrong with the way there is said once, not by each sample
+        connect(board.name).close()  # an unreachable board is reported once, not by each sample
         yield str(board.path), False
         return
     if daemon_pid(board) is not None:
@@ -80,7 +80,7 @@ def _relay_of(board: BoardPaths) -> int | None:
 
 
 def mode_of(board: BoardRef, asked: str | None) -> str:
-    """Relay, unless the user said otherwise, here or by the settings; a board of another machine has no other way.
+    """Relay, unless an option or a setting names another mode; a board of another machine has this one alone.
 
     Raises:
         click.UsageError: a mode was asked for, and HBRT_INLINE has the programs run their ops themselves.

@@ -1,4 +1,4 @@
-"""What a program's calls of the C names tell from outside: command, core, status, and the time of each task."""
+"""Measures a program's calls of the C names from outside: command, core, status, and the time of each task."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ class Calls:
         self._start = 0.0
 
     def watch(self, text: str) -> None:
-        """Stand between a program and the C names, for the life of the process.
+        """Wrap the C names that a program uses, for the life of the process.
 
         Args:
-            text: Of the program. Names that it does not have stay as they are: to name one of models loads them.
+            text: Of the program. Other names stay as they are: access to a name of models loads them.
         """
         for names, seen in ((SUBMIT, self._submit), (WAIT, self._wait), (RELEASE, self._release)):
             for name in names:
@@ -53,7 +53,7 @@ class Calls:
         return median(self._times_us) if self.has_models else sum(self._times_us)
 
     def document(self) -> dict[str, Any]:
-        """All of it, by the names of the runner's report; what is not known is left out."""
+        """All of it, by the names of the runner's report; unknown values are left out."""
         known = {
             "command": self.command,
             "core": self.core,

@@ -1,4 +1,4 @@
-"""A sample, or a defect, in a process of its own: what it printed, and how it ended."""
+"""A sample, or a defect, in a process of its own: its output, and its end."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Ended(NamedTuple):
 
     Attributes:
         code: Its exit code, negative for a signal.
-        has_timed_out: Whether it was ended.
-        output: What it printed.
+        has_timed_out: Whether it was killed at its time limit.
+        output: Its standard output and error.
     """
 
     code: int
@@ -33,7 +33,7 @@ def run_module(
     """Run a module of this package; it is ended when it takes longer than ``timeout_s``."""
     command = [sys.executable, "-P", "-m", f"arm_client.commands.run.{name}", *arguments]
     has_timed_out = False
-    # A file for what it prints: it may leave children behind that hold a pipe open.
+    # A file for its output: children that it leaves behind may hold a pipe open.
     with tempfile.TemporaryFile() as printed:
         process = subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=printed, stderr=printed, env=environment, pass_fds=pass_fds

@@ -1,4 +1,4 @@
-"""``hbrt run``: the sample programs of a group, for real, with what came of each."""
+"""``hbrt run``: the sample programs of a group on a board, with the result of each."""
 
 from __future__ import annotations
 
@@ -130,12 +130,12 @@ def command(
 
 
 def _refuse_options(ctx: click.Context, names: tuple[str, ...], why: str) -> None:
-    """Refuse what would have no effect.
+    """Refuse options that would have no effect.
 
     Args:
         ctx: The verb, as it was called.
         names: Of the options.
-        why: What stands behind the option's name in the sentence.
+        why: The rest of the sentence, behind the option's name.
 
     Raises:
         click.UsageError: one was given.
@@ -160,7 +160,7 @@ def _run_samples(
     must_run: bool,
     as_json: bool,
 ) -> Exit:
-    """Run samples, and show what came of each."""
+    """Run samples, and show the result of each."""
     samples = _installed(samples, were_named=were_named)
     output = output or default_output(samples)
     options = options_of(samples, files, output, were_named=were_named)
@@ -234,7 +234,7 @@ def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Ex
 
 
 def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]:
-    """The samples whose libraries are installed; says on stderr which were left out.
+    """The samples whose libraries are installed; the others are listed on stderr.
 
     Raises:
         PictureError: no other sample is left, or the ones that need them were named.
@@ -305,7 +305,7 @@ def _row(outcome: Outcome) -> tuple[object, ...]:
 def _keep(
     output: Path, document: dict[str, Any], outcomes: list[Outcome], picture: Path | None, *, has_sheet: bool
 ) -> str:
-    """Write all that is known into the directory, and the sheet into the document; a line that says where it is.
+    """Write all results into the directory, and the sheet into the document; returns a line with the place.
 
     Raises:
         OSError: it cannot be written.

@@ -1,8 +1,8 @@
-"""``hbrt run defects``: programs with a mistake each, beside their corrected twins, and what the checks say of both.
+"""``hbrt run defects``: programs with one mistake each, their corrected twins, and the findings of both.
 
-A program is one file of ``samples/defects``. It has ``wrong()`` and ``corrected()``, and says what names its mistake:
-``NAMED``, a kind of finding, or several, each with words of its sentence after a colon where the kind alone does not
-tell it; or ``SAYS``, words of what the program prints where no finding comes of it. ``OPS`` are its ops.
+A program is one file of ``samples/defects``. It has ``wrong()`` and ``corrected()``, and declares how its mistake is
+reported. ``NAMED`` is a kind of finding, or several. A colon and words of the sentence follow a kind where the kind
+alone is not enough. ``SAYS``, for a mistake without a finding, has words of the program's output. ``OPS`` are its ops.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _POLL_SECONDS = 0.01
 
 
 class Defect(NamedTuple):
-    """One program: its name, its file, its mistake in a sentence, and what names it."""
+    """One program: its name, its file, its mistake in a sentence, and the findings to expect."""
 
     name: str
     file: Path
@@ -40,7 +40,7 @@ class Defect(NamedTuple):
 
 
 class Run(NamedTuple):
-    """What came of one of its two functions: findings, all that it printed, its exit code."""
+    """The run of one of its two functions: findings, output, exit code."""
 
     findings: list[dict[str, Any]]
     output: str
@@ -52,7 +52,7 @@ class Verdict(NamedTuple):
 
     Attributes:
         defect: The program.
-        sentences: What names each mistake, empty for one that nothing names.
+        sentences: The sentence that names each mistake, empty for a mistake that none names.
         twin: Why its twin is not clean; empty for one that is.
     """
 
@@ -90,14 +90,14 @@ def judge(defect: Defect, directory: str, timeout_s: float) -> Verdict:
     Args:
         defect: The program.
         directory: Of the board.
-        timeout_s: For each; one that takes longer is ended, and counts as one whose mistake is not named.
+        timeout_s: For each; a function that takes longer is killed, and its mistake counts as not named.
     """
     wrong, twin = (_run(defect, function, directory, timeout_s) for function in ("wrong", "corrected"))
     return Verdict(defect, naming(defect, wrong), spoiling(twin))
 
 
 def naming(defect: Defect, run: Run) -> tuple[str, ...]:
-    """The sentences that name the mistakes of a program with file and line; an empty one for what nothing names."""
+    """The sentences that name the mistakes of a program with file and line; an empty one for a mistake without one."""
     site = re.compile(rf"{re.escape(str(defect.file.parent))}/\w+\.py:\d+")
 
     def first(sentences: Iterable[str]) -> str:
@@ -173,7 +173,7 @@ def _run(defect: Defect, function: str, directory: str, timeout_s: float) -> Run
     ended = run_module("defect", [str(defect.file), function], environment, timeout_s)
     status = ask(board, "status")
     until = time.monotonic() + timeout_s
-    while status["clients"] and time.monotonic() < until:  # what it leaves is found when its lease has closed
+    while status["clients"] and time.monotonic() < until:  # its leaks are found when its lease has closed
         time.sleep(_POLL_SECONDS)
         status = ask(board, "status")
     return Run(status["findings"], ended.output, ended.code)

@@ -1,4 +1,4 @@
-"""Files that ``hbrt run`` is given for its samples: what is wrong with one is said before any sample runs."""
+"""Files that the user gives to ``hbrt run``: a mistake in one is reported before any sample runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = ("x", "y", "z", "intensity", "ring or time")  # of a point, float32; 
 
 
 def file_option(*names: str, help: str) -> Callable[[_Command], _Command]:
-    """An option that names a file which is there; no pipe or device: files are read to their end, and twice."""
+    """An option that names an existing regular file, which is read to its end, and twice."""
 
     def check(_ctx: click.Context, _param: click.Parameter, value: Path | None) -> Path | None:
         if value is not None and not value.is_file():
@@ -43,11 +43,11 @@ def default_output(samples: dict[str, Path]) -> Path | None:
 def options_of(
     samples: dict[str, Path], files: dict[str, Path | None], output: Path | None, *, were_named: bool
 ) -> dict[str, str]:
-    """What the samples get as arguments of their ``main()``, as far as they take it.
+    """The arguments of the samples' ``main()``, as far as they take them.
 
     Args:
         samples: Those that will run.
-        files: What the user gave, by argument.
+        files: The user's files, by argument.
         output: Directory for results; None for no files.
         were_named: Whether the user named them, rather than have all of the group run.
 
@@ -104,15 +104,15 @@ def _check_points(points: Path, samples: dict[str, Path], *, were_named: bool) -
 
 
 def _format_of(dims: int) -> str:
-    """What the file of a model holds."""
+    """The format of a model's file."""
     return f"{dims} float32 a point ({', '.join(_NUMBERS[:dims])}; {4 * dims} bytes)"
 
 
 def prepare_output(directory: Path) -> None:
-    """Make the directory that results go to, before they have cost any time.
+    """Make the directory of the results before a sample runs.
 
     Raises:
-        click.UsageError: something else is there. OSError: it cannot be made or written to.
+        click.UsageError: another file has its name. OSError: it cannot be made or written to.
     """
     try:
         directory.mkdir(parents=True, exist_ok=True)

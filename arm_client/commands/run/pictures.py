@@ -1,4 +1,4 @@
-"""Samples that make pictures: what they need, and one sheet that shows them all."""
+"""Samples that make pictures: their libraries, and one sheet with all pictures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = 6
 
 
 class PictureError(OSError):
-    """Pictures cannot be read or written; the message says which file, or what to install."""
+    """Pictures cannot be read or written; the message names the file, or the library to install."""
 
 
 def take_pictures(samples: dict[str, Path]) -> bool:
@@ -66,11 +66,11 @@ def is_picture(file: Path) -> bool:
 
 
 def contact_sheet(directory: Path, picture: Path | None, made: list[tuple[str, Path]]) -> Path | None:
-    """Write the sheet of what the samples made of a picture.
+    """Write the sheet of the samples' results for a picture.
 
     Args:
-        directory: Where to.
-        picture: What they had; None for the default one.
+        directory: Of the sheet.
+        picture: Their input; None for the default one.
         made: Name and file of each result.
 
     Returns:
@@ -115,7 +115,7 @@ def write_contact_sheet(file: Path, pictures: list[tuple[str, Path]]) -> None:
 
 
 def _fitted(picture: Any) -> NDArray[np.uint8]:
-    """The picture, as large as a tile lets it be."""
+    """The picture, scaled to the size of a tile."""
     import cv2
 
     height, width = picture.shape[:2]

@@ -58,7 +58,7 @@ def run_program(
         arguments: Its arguments.
         board: The board that it uses; None for the one that it chooses.
         mode: HB_DSP_RPC_MODE; None leaves it to the program's environment.
-        as_json: Whether standard output is one JSON document, of what was found.
+        as_json: Whether standard output is one JSON document with the findings.
 
     Raises:
         BadSettingError: a setting is wrong. click.UsageError: the file cannot be executed.
@@ -75,7 +75,7 @@ def run_program(
             code = _served([*command, *arguments], output=sys.stderr.fileno() if as_json else None)
         except OSError as error:
             raise click.UsageError(f"{program} cannot be executed: {error.strerror}.") from None
-    failed = bool(code) or has_failed(findings)  # which says it; a program that ends by itself has said it
+    failed = bool(code) or has_failed(findings)  # which prints it; a program that ends by itself has printed it
     if as_json:
         show_json(
             {
@@ -92,7 +92,7 @@ def run_program(
 
 
 def _served(command: list[str], output: int | None) -> int:
-    """Run a command in this process's stead: what is open is its own, and so are signals.
+    """Run a command in place of this process: it gets the open descriptors and the signals.
 
     A signal of the terminal reaches both processes by itself. One that a process sends to this one is passed on.
 
@@ -132,5 +132,5 @@ def _end_by(number: int) -> None:
 
 
 def failing(words: frozenset[str]) -> str:
-    """HBRT_CHECK for what a verb runs: what the user watches, and that a finding is an error."""
+    """HBRT_CHECK for the programs of a verb: the user's checks, and a failure for each finding."""
     return ",".join(sorted(words - {"tell"} | {"fail"}))

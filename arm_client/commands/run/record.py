@@ -1,4 +1,4 @@
-"""A run that ``hbrt run`` begins: what is found in all processes of it."""
+"""A run that ``hbrt run`` begins: the findings of all its processes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _WAIT_SECONDS = 5.0
 
 @contextlib.contextmanager
 def recorded() -> Iterator[list[Finding]]:
-    """A run; the list holds what was found in it afterwards, as does the file of HBRT_SARIF."""
+    """A run; afterwards the list, and the file of HBRT_SARIF, hold its findings."""
     import click
 
     findings: list[Finding] = []

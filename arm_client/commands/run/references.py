@@ -1,4 +1,4 @@
-"""What the samples' results are held to: one table, a check for each sample that the runner knows."""
+"""The references of the samples' results: one table, with a check for each sample that the runner knows."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 
 class Verdict(NamedTuple):
-    """How a result compares.
+    """The comparison of a result with its reference.
 
     Attributes:
         max_error: Largest difference from the reference.
         passed: Whether that is within the sample's tolerance.
-        more: What else there is to say of the result, by name.
+        more: Other facts on the result, by name.
     """
 
     max_error: float
@@ -24,12 +24,12 @@ class Verdict(NamedTuple):
 
 
 def verdict_of(group: str, name: str, result: Any, sample: SimpleNamespace, given: dict[str, Any]) -> Verdict | None:
-    """Compare what a sample returned with its reference; None when there is none.
+    """Compare a sample's result with its reference; None when there is none.
 
     Args:
         group: Of the sample.
         name: Of the sample.
-        result: What its ``main()`` returned.
+        result: The result of its ``main()``.
         sample: Names of its file.
         given: Arguments of its ``main()``, by name.
     """

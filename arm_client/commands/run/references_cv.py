@@ -1,4 +1,4 @@
-"""What each CV op makes of a picture on the CPU: OpenCV and numpy, with the parameters of the op's sample."""
+"""The result of each CV op on the CPU, by OpenCV and numpy, with the parameters of the op's sample."""
 
 from __future__ import annotations
 

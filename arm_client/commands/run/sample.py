@@ -1,11 +1,11 @@
-"""Run one sample program and hand its result over: ``python -m arm_client.commands.run.sample FILE FD OPTIONS``.
+"""Run one sample program and report its result: ``python -m arm_client.commands.run.sample FILE FD OPTIONS``.
 
-A process of its own for each sample: one that crashes is that sample's failure and nobody else's. What the sample
-prints goes where it always goes; what is known of its calls and how its result compares go to the descriptor, as JSON.
-OPTIONS is a JSON object: arguments of its ``main()`` by name, of which it gets those that it has.
+Each sample has a process of its own, so that a crash fails that sample alone. Its output goes to the usual streams. The
+values of its calls and the comparison of its result go to the descriptor, as JSON. OPTIONS is a JSON object: arguments
+of ``main()`` by name; those that ``main()`` does not have are ignored.
 
-A core loads an op's libraries with the first call of it. So a program of few calls runs twice, and more often while it
-takes long, since each run may meet a core that has not loaded them. The time of the fastest run counts.
+A core loads an op's libraries at the op's first call. So a program of few calls runs twice, and more often while it is
+slow, since each run may use a core that has not loaded them. The time of the fastest run counts.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from arm_client.commands.run.calls import Calls
 from arm_client.commands.run.references import verdict_of
 
 FEW_CALLS, LEAST_RUNS, MOST_RUNS, LOADING_US = 10, 2, 4, 50_000
-# How samples say that a call of the C names failed.
+# The samples' sentence on a failed call of a C name.
 _CALL_FAILED = re.compile(r"hb\w+ returned (-?[0-9]+):")
 
 
 def main() -> int:
-    """Run ``FILE`` with what it takes of ``OPTIONS``, write to ``FD``."""
+    """Run ``FILE`` with the ``OPTIONS`` that it takes, write to ``FD``."""
     file, fd, options = Path(sys.argv[1]), int(sys.argv[2]), json.loads(sys.argv[3])
     os.set_inheritable(fd, False)
     sys.argv = [str(file)]
@@ -41,7 +41,7 @@ def main() -> int:
         calls.watch(file.read_text(encoding="utf-8"))
         answer = _run(file, options, calls)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a sample raises
-        os.environ["HBRT_CHECK"] = "tell"  # its error is what it fails for, whatever it leaves behind
+        os.environ["HBRT_CHECK"] = "tell"  # it fails for this error, whatever it leaves behind
         _hand_over(fd, calls.document() | _status_in(error) | {"problem": _print(error)})
         return 1
     _hand_over(fd, answer)
@@ -93,7 +93,7 @@ def _hand_over(fd: int, result: Any) -> None:
 
 
 def _status_in(error: BaseException) -> dict[str, int]:
-    """Status of the call that failed, where the error tells it."""
+    """Status of the call that failed, where the error has it."""
     from arm_client.errors import HbrtError
 
     if isinstance(error, HbrtError):

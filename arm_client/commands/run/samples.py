@@ -1,4 +1,4 @@
-"""The sample programs of a group, and what came of running one."""
+"""The sample programs of a group, and the outcome of a run of one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hbrt.samples_dir import samples_dir
 
 # Samples that a group has from another one, as the vendor's script of the group has them.
 _FROM_OTHERS = {"nn": {"digits": "dnn"}}
-# What is said of every sample; None where it is not known.
+# Fields of every sample's record; None for an unknown value.
 _FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "output_file")
 
 
@@ -28,10 +28,10 @@ class Outcome(NamedTuple):
 
     Attributes:
         name: Of the sample.
-        result: What is known of its calls, and how its result compares with the reference.
-        problem: Why it has no result, or no good one; empty when all is well.
-        has_timed_out: Whether it was ended.
-        output: What it printed.
+        result: The values of its calls, and the comparison of its result with the reference.
+        problem: Why it has no result, or a wrong one; empty for a good one.
+        has_timed_out: Whether it was killed at its time limit.
+        output: Its standard output and error.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Outcome(NamedTuple):
         return not self.problem
 
     def record(self) -> dict[str, Any]:
-        """What is known of its call: every field of _FIELDS, and what else it returned."""
+        """The values of its call: every field of _FIELDS, and the other values that it returned."""
         return {**dict.fromkeys(_FIELDS), "op": self.name, **self.result}
 
     def document(self) -> dict[str, Any]:
-        """For ``--json``: what is known of the sample's calls and of its process."""
+        """For ``--json``: the values of the sample's calls and of its process."""
         return {
             "sample": self.name,
             **self.record(),
@@ -73,10 +73,10 @@ def samples_of(group: str) -> dict[str, Path]:
 
 
 def chosen(group: str, names: tuple[str, ...]) -> dict[str, Path]:
-    """The samples that were named, all when none was; also as the manual spells them: BilateralFilter, pointpillar.
+    """The named samples, all for no name; the manual's spellings are good, too: BilateralFilter, pointpillar.
 
     Raises:
-        click.UsageError: no such group or sample; says which there are.
+        click.UsageError: no such group or sample; the message lists the existing ones.
     """
     if group not in groups():
         if os.sep in group or "." in group or Path(group).exists():
@@ -99,7 +99,7 @@ def _nearest_group(name: str) -> str:
 
 
 def _elsewhere(name: str, here: Iterable[str]) -> str:
-    """Sentence that leads to the sample which was meant: it of another group, the nearest one here, or elsewhere."""
+    """A sentence that suggests a sample: the same name in another group, the nearest one here, or elsewhere."""
     own = {_letters(sample): sample for sample in here}
     others = {_letters(sample): f"{group} {sample}" for group in groups() for sample in samples_of(group)}
     wanted = _letters(name)
@@ -111,7 +111,7 @@ def _elsewhere(name: str, here: Iterable[str]) -> str:
 
 
 def _letters(name: str) -> str:
-    """What two spellings of a sample's name have in common."""
+    """A sample's name in lower case, without underscores and a final s: equal for all its spellings."""
     return name.replace("_", "").lower().removesuffix("s")
 
 
@@ -146,8 +146,8 @@ def run_sample(
     Args:
         name: For the reader.
         file: The program.
-        board: Directory of the board; empty for one of its own, of which it is the core.
-        timeout_s: It is ended when it takes longer.
+        board: Directory of the board; empty for one of its own, whose core the sample is.
+        timeout_s: A sample that takes longer is killed.
         options: Arguments of its ``main()``, by name; one that it does not have is left out.
         mode: HB_DSP_RPC_MODE of the process: "direct" or "relay".
     """
@@ -164,7 +164,7 @@ def run_sample(
         os.set_blocking(answer.fileno(), False)
         raw = answer.read() or b""
     result = _parsed(raw)
-    own = result.pop("problem", "")  # findings that it heard of at its end come after it
+    own = result.pop("problem", "")  # the findings at its end come after it
     problem = own or _problem(result, ended.code, ended.output)
     if ended.has_timed_out:
         problem = f"It took longer than {timeout_s:g} s and was ended."
