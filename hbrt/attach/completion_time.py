@@ -1,7 +1,7 @@
-"""How long calls like this one took, so that their waiter polls when one is about to end (hybrid polling).
+"""How long similar calls took, so that a waiter polls when its call is about to end (hybrid polling).
 
-Polling from the start would burn a CPU for as long as the op runs. A sleeper is woken 50 to 200 us late: its CPU sleeps
-too, and what it needs has left the caches. So a waiter sleeps until shortly before the end and polls around it, as
+Polling from the start would burn a CPU for as long as the op runs. A sleeper wakes 50 to 200 us late: its CPU sleeps
+too, and its data has left the caches. So a waiter sleeps until shortly before the end and polls around it, as
 drivers of fast disks do.
 
 The time of a call varies. A poll window that opens after the end is of no use, and one that opens early costs a little
@@ -10,21 +10,21 @@ of a CPU. So the expected time follows shorter calls at once and longer ones slo
 
 from __future__ import annotations
 
-LEAST_NS = 200_000  # a shorter one ends while its waiter polls anyway
-MOST_NS = 20_000_000  # beside a longer one, a late wake-up is nothing
+LEAST_NS = 200_000  # a shorter call ends while its waiter polls anyway
+MOST_NS = 20_000_000  # for a longer call, a late wake-up does not matter
 LEAST_MARGIN_NS, MOST_MARGIN_NS = 150_000, 400_000
 FOLLOW_SHIFT = 2  # of how much longer a call took, a quarter counts
 MOST_REMEMBERED = 256
 
 
 def poll_window(expected_ns: int) -> tuple[int, int]:
-    """When to poll for the end of a call that takes so long, in ns: how long after its start, and for how long."""
+    """The poll window of a call of an expected duration, in ns: its start after that of the call, and its length."""
     margin_ns = min(max(expected_ns >> 3, LEAST_MARGIN_NS), MOST_MARGIN_NS)
     return max(expected_ns - margin_ns, 0), 3 * margin_ns
 
 
 class CompletionTimes:
-    """What calls take, by what is asked: command, blocks and their sizes."""
+    """The durations of calls, by command, blocks and their sizes."""
 
     def __init__(self) -> None:
         self._took_ns: dict[bytes, int] = {}
@@ -34,7 +34,7 @@ class CompletionTimes:
         return self._took_ns.get(call, 0)
 
     def note(self, call: bytes, took_ns: int) -> None:
-        """Remember what it took this time."""
+        """Note the duration of this call."""
         if not LEAST_NS <= took_ns <= MOST_NS:
             self._took_ns.pop(call, None)
             return

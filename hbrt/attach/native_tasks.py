@@ -1,4 +1,4 @@
-"""Tasks that this process queues by the mailbox in C: what is frequent is one call into C, the rest is DirectTasks'."""
+"""Tasks that this process queues by the mailbox in C: a frequent step is one call into C, a rare one DirectTasks'."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GO_ON = frozenset({_INTERRUPTED, _ASKED})  # a wait that is not over
 
 
 class _FreeSlots(list[int]):
-    """The slots that no task uses: those here, which no signal's handler can come between, and those in C."""
+    """The unused slots: those in this list, safe from handlers of signals, and those in C."""
 
     def __init__(self, client: Any, lib: Any) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class _FreeSlots(list[int]):
         count: int = self._lib.hbrt_slot_count(self._client)
         return super().__len__() + count
 
-    def pop(self) -> int:  # type: ignore[override]  # of the last one
+    def pop(self) -> int:  # type: ignore[override]  # takes the last one
         try:
             return super().pop()
         except IndexError:
@@ -54,13 +54,13 @@ class NativeWaiters(Waiters):
     def __init__(self, link: Link, handles: Any, *, polls: bool, client: Any) -> None:
         super().__init__(link, handles, polls=polls)
         module, _ = native()
-        assert module is not None  # noqa: S101 - who makes this object has asked
+        assert module is not None  # noqa: S101 - the caller has checked
         self._ffi, self._lib, self._client = module.ffi, module.lib, client
         self._c_wait = module.lib.hbrt_wait
         self.polled = module.ffi.new("int *")
         self._is_lease_watched = False
         self._polled_no_more = module.ffi.new("int *")
-        self.only_sleeps = False  # for ever, and the lease is watched
+        self.only_sleeps = False  # waits have no limit, and the lease is watched
         link.on_fault = self.leave
 
     def wake(self) -> None:
@@ -72,7 +72,7 @@ class NativeWaiters(Waiters):
         self._lib.hbrt_nudge(self._client)
 
     def leave(self) -> None:
-        """Let every waiting thread go."""
+        """Have every waiting thread return."""
         self._lib.hbrt_client_leave(self._client)
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class NativeWaiters(Waiters):
             self.see_lease()
             found = lib.hbrt_wait_any(client, watched, len(watched), seen, _EVER)
             if found == _ASKED:
-                self._tell()
+                self._report_waits()
             elif found != _INTERRUPTED:
                 return
 
@@ -123,7 +123,7 @@ class NativeWaiters(Waiters):
         while True:
             found: int = self._c_wait(self._client, handle, timeout_ns, poll_ns, polled)
             if found == _ASKED:
-                self._tell()
+                self._report_waits()
             elif found != _INTERRUPTED:
                 return found
             poll_ns, polled = 0, self._polled_no_more
@@ -158,7 +158,7 @@ class NativeWaiters(Waiters):
             if found != _TIMEOUT:
                 return found
             timeout_ns -= sleep_ns if timeout_ns >= 0 else 0
-        # One that no core has claimed by now ends much later.
+        # A task that no core has claimed by now ends much later.
         polls_now = mm[self._states + slot] >= _RUNNING
         found = self._in_c(handle, timeout_ns, self._late.begin(poll_ns) if polls_now else 0)
         if polls_now:
@@ -180,13 +180,13 @@ class NativeTasks(DirectTasks):
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         module, _ = native()
-        assert module is not None  # noqa: S101 - who chooses this class has asked
+        assert module is not None  # noqa: S101 - the caller has checked
         self._ffi, self._lib = module.ffi, module.lib
         self._place = ctypes.c_char.from_buffer(link.ddr.map)  # keeps the mapping while C may use it
         super().__init__(link, spins=spins)
 
     def _prepare(self, *, spins: bool) -> None:
-        """As ``TaskSlots._prepare``: what lies in C."""
+        """As ``TaskSlots._prepare``: make the attachment in C."""
         ffi, lib, link = self._ffi, self._lib, self.link
         layout = link.ddr.layout
         client = lib.hbrt_client_new(
@@ -211,7 +211,7 @@ class NativeTasks(DirectTasks):
         self.waiters = NativeWaiters(link, self.handles, polls=spins, client=self._client)
 
     def lend(self) -> int:
-        """As ``TaskSlots.lend``; who borrows polls by a habit of its own."""
+        """As ``TaskSlots.lend``; the borrower polls by its own habit."""
         self._lib.hbrt_client_polls(self._client, Spinner().budget_ns)
         self.waiters.see_lease()
         return int(self._ffi.cast("uintptr_t", self._client))
@@ -232,7 +232,7 @@ class NativeTasks(DirectTasks):
         except OverflowError:
             return self.refuse_unpacked(*given)
         except BaseException:
-            # A signal's handler has raised: nobody will ever know this handle.
+            # A signal's handler has raised: the caller never gets this handle.
             cmd, _, _, _, input_phy, _, output_phy, _ = given
             self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
             raise

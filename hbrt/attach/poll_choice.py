@@ -1,32 +1,32 @@
 """Whether polling before sleeping pays: a process tries both ways again and again, and keeps the cheaper one.
 
 Polling saves two wake-ups where CPUs are idle. Where other processes want the CPUs, it costs more than it saves: a
-poller keeps the peer from its CPU, or gives a whole time slice away by a yield. No count of CPUs or of processes tells
-the two apart, but what tasks cost does. So a few tasks out of many are measured, both ways in turn. A trial takes a
-small share of the time, however much the other way costs, and that bounds the loss.
+poller keeps the peer from its CPU, or gives a whole time slice away by a yield. Counts of CPUs and of processes do not
+separate the two cases; the cost of tasks does. So a few tasks out of many are measured, both ways in turn. A trial
+takes a small share of the time, however much the other way costs, and that bounds the loss.
 """
 
 from __future__ import annotations
 
 from collections import deque
 
-SETTLING_TASKS = 2  # after a change, the core still does once what it did
+SETTLING_TASKS = 2  # after a change, the core's habit lasts for one more task
 SETTLING_NS = 10_000_000  # after a change, the kernel's load balancer moves processes within a few ticks
 SAMPLE_TASKS, SAMPLE_NS = 16, 10_000_000  # a sample has at least so many tasks and costs at least so much
 SAMPLES = 3  # of sleeping the least counts, of polling the median: another process may take the CPU during one
 # A trial takes at most one part in so many of the time: after a change of mind, and when each trial has confirmed it.
 LEAST_HOLD, MOST_HOLD = 4, 64
-# Where CPUs are idle, polling costs a third to a tenth of sleeping. A gain less than this is luck: on a busy machine,
-# sleepers come to share a CPU, and to be cheap, only some time after a trial of theirs has ended.
+# Where CPUs are idle, polling costs a third to a tenth of sleeping. A smaller gain is chance: on a busy machine,
+# sleepers share a CPU, and become cheap, only some time after their trial has ended.
 LEAST_GAIN = 1.5
 
 
 class PollChoice:
-    """Decides for one process whether its waiters poll, from what tasks have cost each way.
+    """Decides for one process whether its waiters poll, by the measured cost of tasks.
 
     Attributes:
         polls: Whether the next wait polls.
-        measures: Whether the cost of the next task is wanted.
+        measures: Whether the next task is measured.
     """
 
     def __init__(self, *, may_poll: bool = True) -> None:
@@ -45,7 +45,7 @@ class PollChoice:
         self.measures = self._held_tasks <= 0
 
     def note(self, cost_ns: int, now_ns: int) -> None:
-        """Take what a task has cost, and choose anew at the end of a trial."""
+        """Take the cost of a task, and choose anew at the end of a trial."""
         if self._settled_ns < 0:
             self._settled_ns = now_ns + SETTLING_NS
         if self._settling > 0 or now_ns < self._settled_ns:
@@ -66,7 +66,7 @@ class PollChoice:
         self._settling, self._settled_ns = SETTLING_TASKS, now_ns + SETTLING_NS
 
     def _choose(self, trial_ns: int) -> None:
-        """Choose the way that has been cheaper, until the next trial."""
+        """Choose the cheaper way until the next trial."""
         asleep_samples, polled_samples = self._samples
         asleep, polled = min(asleep_samples), sorted(polled_samples)[len(polled_samples) // 2]
         pays = asleep > polled * LEAST_GAIN
@@ -74,6 +74,6 @@ class PollChoice:
             return
         was_best, self._best = self._best, pays
         self._hold = min(2 * self._hold, MOST_HOLD) if self._best is was_best else LEAST_HOLD
-        # In tasks that cost as little as the best, what a trial of both ways takes.
+        # The duration of a trial of both ways, in tasks of the cheaper one.
         trial_tasks = 2 * (trial_ns + SETTLING_NS) / (polled if self._best else asleep)
         self.measures, self._held_tasks = False, int(self._hold * trial_tasks)

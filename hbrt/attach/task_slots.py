@@ -1,10 +1,10 @@
-"""The life of a task on the side of the process that submits it: what direct, relay and remote mode share.
+"""The life of a task in the process that submits it: the part that direct, relay and remote mode share.
 
 A process leases slots and reserves one for each task. How waiting is done is in hbrt/attach/waiting.py. The modes
-differ in how a task reaches the cores, ``_publish``, and in what is done about one that is released early, ``_let_go``.
+differ in how a task reaches the cores, ``_publish``, and in how an early release ends it, ``_let_go``.
 
-A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale one is
-told from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
+A handle is (client id, serial, slot) in one integer; a slot's present handle is remembered, so that a stale handle
+differs from a foreign one. Calls answer with a status and never raise; ``why`` has the sentence behind a refusal.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TaskSlots(ABC):
         layout = link.ddr.layout
         self.states = layout.states
         self.records = layout.records
-        # By the clock, so that a handle of an earlier attachment, or of another process, is not taken for one of these.
+        # By the clock, so that handles of an earlier attachment, or of another process, differ from these.
         self._first_serial = monotonic_ns() // 1000 & (1 << SERIAL_BITS - 1) - 1
         # Released while queued or running: emptied when they have ended. The thread that takes a slot out owns it.
         self._dropped: dict[int, None] = {}
@@ -82,14 +82,14 @@ class TaskSlots(ABC):
         self._prepare(spins=spins)
 
     def _prepare(self, *, spins: bool) -> None:
-        """Make what submitting and waiting need."""
+        """Prepare submitting and waiting."""
         self.handles = [0] * SLOT_COUNT
         self.free = list(reversed(self.link.first_slots))
         self._serial = self._first_serial
         self._sequence = 0
         self.waiters = Waiters(self.link, self.handles, polls=spins)
 
-    # -- what the modes do ----------------------------------------------------------------------------------------
+    # -- the two methods of a mode --------------------------------------------------------------------------------
 
     @abstractmethod
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
@@ -154,7 +154,7 @@ class TaskSlots(ABC):
             return self._publish(slot, handle, request) or handle
         except BaseException:
             if self.handles[slot] == handle:
-                self.release(handle)  # a signal's handler has raised: nobody will ever know this handle
+                self.release(handle)  # a signal's handler has raised: the caller never gets this handle
             raise
 
     def remember_block(self, phy_addr: int, size_bytes: int) -> None:
@@ -167,7 +167,7 @@ class TaskSlots(ABC):
         self.known.pop(phy_addr, None)
 
     def refusal(self, cmd: int, priority: int, core_mask: int, custom_id: int, *blocks: int) -> Refusal | None:
-        """Why a task is refused, None when it is not; arguments as of ``submit``."""
+        """The refusal of a task, None for a good one; arguments as of ``submit``."""
         if not mark[0]:
             notice()
         if self.link.fault:
@@ -176,7 +176,7 @@ class TaskSlots(ABC):
         return submission.refusal(self.link.core_count, request, self.block_refusal)
 
     def block_refusal(self, what: str, phy_addr: int, size_bytes: int) -> Refusal | None:
-        """Why a submission is refused for a block, None when it is not; as ``submission.block_refusal``."""
+        """The refusal of a task for a block, None for a good one; as ``submission.block_refusal``."""
         return submission.block_refusal(self.link.ddr, self.client_id, what, phy_addr, size_bytes)
 
     def refuse_unpacked(self, *given: int) -> int:
@@ -191,7 +191,7 @@ class TaskSlots(ABC):
     # -- slots --------------------------------------------------------------------------------------------------
 
     def reserve(self) -> int:
-        """A slot for a new task, or the status why there is none."""
+        """A slot for a new task, or the status of the refusal."""
         try:
             return self.free.pop()
         except IndexError:
@@ -217,11 +217,11 @@ class TaskSlots(ABC):
                         return self.refuse(error.status, str(error))
 
     def release_later(self, handle: int, keep: object) -> None:
-        """Release a task at a later call, and let ``keep`` go when it has ended: finalizers take no locks."""
+        """Release a task at a later call, and drop ``keep`` when the task has ended: finalizers take no locks."""
         self._abandoned.append((handle, keep))
 
     def release_abandoned(self) -> None:
-        """Release what ``release_later`` left and has ended; cancel what no core has claimed."""
+        """Release the ended tasks of ``release_later``; cancel its unclaimed ones."""
         for _ in range(len(self._abandoned)):
             try:
                 handle, keep = self._abandoned.popleft()
@@ -247,9 +247,9 @@ class TaskSlots(ABC):
             self._regain(slot)
 
     def _regain(self, slot: int) -> None:
-        """Have the slot of a dropped task that has ended back, once: an interrupt comes only where something is called.
+        """Reclaim the slot of a dropped task that has ended, once: an interrupt comes only at a call.
 
-        So it may lose a slot to this process's end, but never has one free twice, which two tasks would then share.
+        So an interrupt may lose a slot until this process ends. It never frees one twice, which two tasks would share.
         """
         at, mm, dropped = self.states + slot, self.map, self._dropped
         try:
@@ -289,7 +289,7 @@ class TaskSlots(ABC):
         return 0 if mm[at] == _DONE else self._why_failed(slot)
 
     def why_not_ended(self, timeout_ms: float) -> int:
-        """Answer a wait whose time is over, or whose board has gone; ``why`` has the sentence."""
+        """The status of a wait that has timed out, or whose board has gone; ``why`` has the sentence."""
         if self.link.fault:
             return self.refuse(self.link.fault, self.link.why_faulty())
         why = self.mailbox.claim_lock.why_held()
@@ -304,7 +304,7 @@ class TaskSlots(ABC):
         """Wait for a task without a limit, and release it when it has succeeded; else as ``wait``."""
         return self.wait(handle, 0) or self.release(handle)
 
-    # -- what became of it --------------------------------------------------------------------------------------
+    # -- the outcome --------------------------------------------------------------------------------------
 
     def state(self, handle: int) -> State | None:
         """State of a task, None when the handle is not a live one."""
@@ -321,11 +321,11 @@ class TaskSlots(ABC):
         return self.mailbox.answer(handle & SLOT_MASK)
 
     def text(self, handle: int) -> str:
-        """Text that a failed task's core left: a sentence, or the op's traceback."""
+        """Text of a failed task's core: a sentence, or the op's traceback."""
         return self.mailbox.text(handle & SLOT_MASK)
 
-    def cause(self, handle: int) -> BaseException | None:  # noqa: ARG002 - others know it
-        """What the op of a failed task raised, where it ran in this process; None where only its text is known."""
+    def cause(self, handle: int) -> BaseException | None:  # noqa: ARG002 - other classes know it
+        """The exception of a failed task's op that ran in this process; None where only its text is known."""
         return None
 
     def why(self) -> str:
@@ -384,7 +384,7 @@ class TaskSlots(ABC):
         except ClaimLockError:
             return False  # as one that runs: a core may claim it before the lock can be had again
         finally:
-            lock.release(lock.handle)  # by a thread that does not hold it: refused, and nothing happens
+            lock.release(lock.handle)  # a thread that does not hold it is refused, without an effect
 
     def live_count(self) -> int:
         """Tasks whose handles were not released."""
@@ -396,7 +396,7 @@ class TaskSlots(ABC):
         return [handle for handle in self.handles if handle]
 
     def close(self) -> None:
-        """Let every waiting thread go with the link's fault, then close what this object opened."""
+        """End every wait with the link's fault, then close the descriptors of this object."""
         self._forget_all()
         self.waiters.close()
 
@@ -414,7 +414,7 @@ class TaskSlots(ABC):
         self._lock = threading.RLock()
 
     def refuse_handle(self, handle: int) -> int:
-        """Refuse a handle that names no live task, and say what it is."""
+        """Refuse a handle that names no live task, with its kind."""
         kind = kind_of(handle, self.client_id, range(self._first_serial + 1, self._last_serial() + 1))
         if kind is Kind.NONE:
             return self.refuse(Status.HB_DSP_INVALID_TASK_HANDLE, f"{handle} is not a task handle; hbDSPRpc fills one.")

@@ -1,4 +1,4 @@
-"""The tasks of a process that queues them itself: the slot is filled in shared memory, and a core rung if it sleeps."""
+"""The tasks of a process that queues them itself: the slot is filled in shared memory, and a sleeping core is rung."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DirectTasks(TaskSlots):
         self._fence = Fence()
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
-        """As ``TaskSlots._publish``: record, state, announcements, and then whom to wake."""
+        """As ``TaskSlots._publish``: record, state, announcements, and then the ring of a core."""
         mm, record = self.map, self.records + slot * SLOT_RECORD_BYTES
         mm[record : record + len(request)] = request
         self.handles[slot] = handle
@@ -37,7 +37,7 @@ class DirectTasks(TaskSlots):
         served = wake_targets.ring(mm, targets)
         if served is Served.LATER and priority >= PRIORITY_URGENT:
             wake_targets.ring_urgently(targets)
-        elif served is Served.NEVER and self._cancel(slot):  # one that has started meanwhile did claim it
+        elif served is Served.NEVER and self._cancel(slot):  # a core that has started meanwhile has claimed it
             self.release(handle)
             return self.refuse(*UNSERVED)
         return 0

@@ -1,4 +1,4 @@
-"""Which threads of this process wait for the board, or for a lock of the program, and where: for ``hbrt why``."""
+"""The waits of this process's threads, for the board or for a lock of the program, with their lines: for ``hbrt why``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def waits() -> list[Wait]:
         main = frames.get(threading.main_thread().ident or 0)
         found = [Wait(-1, _stack_of(main))]
     found = sorted((wait for wait in found if wait.stack), key=lambda wait: wait.slot, reverse=True)
-    with contextlib.suppress(Exception):  # what looks into code of any kind must not end a wait of the program
+    with contextlib.suppress(Exception):  # a search of arbitrary stacks must not end a wait of the program
         found += [wait for frame in frames.values() if (wait := _wait_for_lock(frame, frames, of_threads))]
     return found
 
@@ -62,7 +62,7 @@ def _wait_for_lock(frame: FrameType, frames: dict[int, FrameType], waits: dict[i
 
 
 def _holder(lock: Any, frames: dict[int, FrameType]) -> tuple[int, str]:
-    """The thread that holds a lock, and since which line; 0 when that cannot be told."""
+    """The thread that holds a lock, and the line that took it; 0 when that is not known."""
     for thread, innermost in frames.items():
         frame: FrameType | None = innermost
         while frame is not None:

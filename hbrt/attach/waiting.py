@@ -1,7 +1,7 @@
 """Waiting for the ends of a process's tasks: poll where that pays, then sleep on the process's one doorbell.
 
-Of many threads that wait, one (the leader) sleeps on the doorbell; it wakes the others (followers) whose tasks have
-ended, and a follower takes the lead when the leader leaves.
+Of many threads that wait, one (the leader) sleeps on the doorbell. It wakes the others (followers) whose tasks have
+ended. When the leader leaves, a follower takes the lead.
 
 An interrupt (Ctrl-C, a handler that raises) may end a wait at the entry of any function and after any call of one in C.
 So the leader is an entry that its owner removes without a call, and followers check by themselves once in a while.
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
 
 PARTING_SECONDS = 2.0
-FOLLOWER_BEAT_SECONDS = 0.2  # a leader that was interrupted may have woken nobody
-MOST_WAIT_MS = (1 << 31) - 1  # what epoll takes; longer is for ever
-MOST_SKIPPED = (MOST_SKIPPED_IN_VAIN, 0)  # PollChoice judges what a lost CPU costs
+FOLLOWER_BEAT_SECONDS = 0.2  # a leader that was interrupted may not have woken the others
+MOST_WAIT_MS = (1 << 31) - 1  # the limit of epoll; longer waits are endless
+MOST_SKIPPED = (MOST_SKIPPED_IN_VAIN, 0)  # PollChoice measures the cost of a lost CPU
 LATE_MOST_SKIPPED = (1, 0)  # a poll window is a small part of the call that it waits for, even when it is vain
 LEAST_DOZE_NS = 50_000  # setting a timer and waking by it takes as long
-MOST_EXACT_SECONDS = 0.1  # longer waits end at a whole millisecond, which is what epoll has
+MOST_EXACT_SECONDS = 0.1  # longer waits end at a whole millisecond, the resolution of epoll
 FD_SETSIZE = 1024  # of select(2)
 _DONE = int(FIRST_END)  # a plain integer: comparing with a member of an enum costs a call
 _RUNNING = int(State.RUNNING)
@@ -76,7 +76,7 @@ class Waiters:
         self._lease_fd = link.lease.fileno()
         self._epoll.register(self._lease_fd, select.EPOLLIN)
         self._watched: dict[int, Callable[[], None]] = {}
-        self._leader: dict[int, object] = {}  # under 0: who leads
+        self._leader: dict[int, object] = {}  # under 0: the leader
         self._followers: dict[object, tuple[Callable[[], bool], threading.Lock]] = {}
 
     def sleep_until(self, ready: Callable[[], bool], timeout_ms: float = 0) -> bool:
@@ -90,16 +90,16 @@ class Waiters:
         self.sleep_until(ready)
 
     def nudge(self) -> None:
-        """Have every thread in ``sleep_until_any`` look again."""
+        """Have every thread in ``sleep_until_any`` check again."""
         eventfd_write(self._link.doorbell, 1)
 
     def wake(self) -> None:
-        """Have this process's own waiters look: a task has ended, or its handle gone, without a core's doing."""
+        """Have this process's own waiters check: a task has ended, or its handle has gone, without a core."""
         if self._leader:
             eventfd_write(self._link.doorbell, 1)
 
     def close(self) -> None:
-        """Let every waiting thread go with the link's fault, then close what this object opened."""
+        """End every wait with the link's fault, then close the descriptors of this object."""
         deadline = time.monotonic() + PARTING_SECONDS
         while (self._leader or self._followers) and time.monotonic() < deadline:
             eventfd_write(self._link.doorbell, 1)
@@ -107,7 +107,7 @@ class Waiters:
         self._epoll.close()
 
     def watch(self, fd: int, on_event: Callable[[], None]) -> None:
-        """Have ``on_event()`` called by whoever sleeps here, again and again while ``fd`` is readable."""
+        """Have a thread that sleeps here call ``on_event()``, again and again while ``fd`` is readable."""
         self._watched[fd] = on_event
         self._epoll.register(fd, select.EPOLLIN)
 
@@ -119,11 +119,11 @@ class Waiters:
     # -- one task -----------------------------------------------------------------------------------------------
 
     def wait_for(self, slot: int, handle: int, timeout_ms: float) -> bool:
-        """Wait until a task has ended, or its handle is another's.
+        """Wait until a task has ended, or its slot has another handle.
 
         Args:
-            slot: Where the task is.
-            handle: Which it is.
+            slot: The task's slot.
+            handle: The task's handle.
             timeout_ms: Milliseconds; <= 0 waits for ever.
 
         Returns:
@@ -142,7 +142,7 @@ class Waiters:
         return has_ended
 
     def measure(self, slot: int) -> None:
-        """Tell the choice between polling and sleeping what a task has cost whose waiter goes on now."""
+        """Give the choice between polling and sleeping the cost of a task whose wait has ended."""
         mm, record, choice = self._map, self._records + slot * SLOT_RECORD_BYTES, self.choice
         if mm[self._states + slot] == _DONE and not self._followers:
             _, _, _, _, _, start_ns, done_ns, _ = ANSWER.unpack_from(mm, record + ANSWER_OFFSET)
@@ -178,7 +178,7 @@ class Waiters:
             return False
         if sleep_ns >= LEAST_DOZE_NS and self._sleep(ready, time.monotonic() + sleep_ns / 1e9):
             return True
-        # One that no core has claimed by now ends much later.
+        # A task that no core has claimed by now ends much later.
         return mm[self._states + slot] >= _RUNNING and self._late.spin(ready, poll_ns)
 
     def _end_of(self, slot: int, handle: int) -> Callable[[], bool]:
@@ -209,7 +209,7 @@ class Waiters:
                 self._follow(ready, left)
             return True
         finally:
-            # Who leaves passes the lead on: its own, or one that it was handed and does not need any more.
+            # A thread that leaves passes the lead on: its own, or one that it was given and does not need any more.
             if self._followers and not self._leader:
                 self._hand_over()
 
@@ -222,7 +222,7 @@ class Waiters:
                 if self._followers:
                     self._wake_followers()  # after the flag: a core that did not see it has ended its task by now
                 if mm[self._asked_at]:
-                    self._tell()
+                    self._report_waits()
                 if (is_ready := ready()) or link.fault:
                     return is_ready
                 patience = None if deadline is None else deadline - time.monotonic()
@@ -240,10 +240,10 @@ class Waiters:
         finally:
             mm[asleep_at] = 0
 
-    def _tell(self) -> None:
-        """Tell the daemon, which asked for it, where this process waits."""
+    def _report_waits(self) -> None:
+        """Send the daemon, which asked for them, the waits of this process."""
         self._map[self._asked_at] = 0
-        from hbrt.attach.wait_sites import waits  # nothing that a program needs by itself
+        from hbrt.attach.wait_sites import waits  # programs alone do not need it
 
         self._link.tell("waits", text=text_of(waits(), MAX_TEXT))
 
@@ -253,7 +253,7 @@ class Waiters:
         key = object()
         self._followers[key] = (ready, bell)
         try:
-            # Whoever leads now sees this follower; whoever has just stopped leading has left the lead free.
+            # A present leader sees this follower; a leader that has just left has freed the lead.
             if not ready() and self._leader:
                 bell.acquire(timeout=FOLLOWER_BEAT_SECONDS if left is None else min(left, FOLLOWER_BEAT_SECONDS))
         finally:
@@ -270,7 +270,7 @@ class Waiters:
                 return
 
     def _release(self, key: object, bell: threading.Lock) -> bool:
-        """Wake a follower, once, whoever of its leaders finds it first."""
+        """Wake a follower once, by the first leader that finds it."""
         try:
             del self._followers[key]
         except KeyError:
