@@ -29,7 +29,7 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
   if (!client) return false;
   bool is_limited = timeout > 0;
   int64_t left_ns = is_limited ? timeout * INT64_C(1000000) : -1;
-  /* Handlers of Python's run in its main thread alone, and not in here: it looks at what has ended, and waits in Python. */
+  /* Python runs signal handlers in its main thread alone, and not in here: so that thread waits in Python. */
   if (atomic_load_explicit(&hbrt_in_python, memory_order_relaxed) && gettid() == getpid()) is_limited = false, left_ns = 0;
   int64_t end_ns = (int64_t)hbrt_now_ns() + left_ns;
   int state, polled;
@@ -37,7 +37,7 @@ bool hbrt_fast_wait(hbDSPTask_t task, int32_t timeout, void *site) {
   do {
     state = hbrt_wait(client, (int64_t)(intptr_t)task, left_ns, left_ns ? -1 : 0, &polled);
     if (is_limited && (left_ns = end_ns - (int64_t)hbrt_now_ns()) < 0) left_ns = 0;
-  } while (state == HBRT_INTERRUPTED); /* a handler of C has run by now, and the wait goes on, as without it */
+  } while (state == HBRT_INTERRUPTED); /* a handler in C has run by now, and the wait goes on */
   hbrt_wait_ends(wait);
   if (is_limited) left_ms = left_ns < 1000000 ? 1 : (int32_t)(left_ns / 1000000); /* Python goes on with it */
   return state == HBRT_STATE_DONE;

@@ -1,4 +1,4 @@
-/** The calls that a program makes most, in C alone: what is rare about them goes into Python, as every other call. */
+/** The most frequent calls, in C alone: their rare cases go into Python, as every other call. */
 #ifndef HBRT_ARM_FAST_H
 #define HBRT_ARM_FAST_H
 

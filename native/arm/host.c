@@ -1,8 +1,8 @@
 /**
  * Python inside a C program: started at the first call, entered by any thread, whole in the child of a fork.
  *
- * Nothing of Python is needed to build this, and it runs with any version: what it calls is looked up by name. A process
- * that is Python itself, or that embeds it, is used as it is.
+ * The build needs no part of Python, and the library runs with any version: it looks functions up by name. In a process
+ * that is Python, or that embeds it, it uses that Python.
  */
 #define _GNU_SOURCE
 #include "host.h"
@@ -23,21 +23,21 @@
 #include <unistd.h>
 
 #define LAYOUT_VERSION 4U
-enum { MOST_WAITS = 256 }; /* threads that wait at once; one more is not seen */
+enum { MOST_WAITS = 256 }; /* threads that wait at once; further ones are not shown */
 enum { GIL_LOCKED = 0, GIL_UNLOCKED = 1 };
 
-/** What this library and arm_client/c_library.py tell each other. Its version changes with it. */
+/** The interface of this library and arm_client/c_library. Its version changes with it. */
 static struct {
   uint32_t version;
   int32_t entry_count;
   struct hbrt_entry *entries;
   const char *(*site)(uint64_t); /* for Python: where the program made the call of this thread, or runs */
   int32_t is_embedded;           /* this library started Python */
-  _Atomic int32_t is_over;       /* nobody may enter any more */
+  _Atomic int32_t is_over;       /* no thread may enter any more */
   _Atomic uint64_t forking;      /* pthread_self() of a thread whose fork Python itself looks after */
   _Atomic int32_t is_interrupted; /* Ctrl-C came to a Python program while it was in here */
   void (*find)(int32_t entry);   /* from Python: sets the function of an entry */
-  void (*end)(void);             /* from Python: what it does when the process ends */
+  void (*end)(void);             /* from Python: called when the process ends */
   void *lent;                    /* address of hbrt_lent */
   void (*watch_releases)(void);  /* for Python */
   const char *(*wait_at)(int32_t, uint64_t *); /* for Python: as `site`, of the waits from 0 on; NULL behind the last */
@@ -89,7 +89,7 @@ static __thread int gil_before_fork;
 static __thread void *call_site;
 static __thread char site_text[PATH_MAX + 32];
 
-/** Whether an address lies in C's own libraries: what a program calls there is meant to name the program's line. */
+/** Whether an address lies in C's own libraries: for a call from there, the program's line is reported. */
 static bool is_c_librarys(void *address) {
   static const char *const THEIRS[] = {"libc.", "libc-", "libm.", "libstdc++.", "libasan.", "libubsan.", "ld-"};
   Dl_info found;
@@ -167,10 +167,10 @@ void hbrt_wait_ends(int32_t wait) {
 
 static void say(const char *sentence, const char *what) { fprintf(stderr, "hbrt: %s%s\n", sentence, what); }
 
-/** Where a file exists. */
+/** Whether a file exists. */
 static bool is_there(const char *path) { return access(path, F_OK) == 0; }
 
-/** The first line of a file that begins with a word and " = ", without these; false when there is none. */
+/** The rest of the first line of a file that begins with a word and " = "; false when there is none. */
 static bool setting_of(const char *path, const char *word, char *value, size_t size) {
   FILE *file = fopen(path, "re");
   if (!file) return false;
@@ -272,7 +272,7 @@ static bool initialize(void *library, const char *executable) {
   void (*start)(int) = (void (*)(int))dlsym(library, "Py_InitializeEx");
   if (!set_program_name || !start) return false;
   int *ignores_environment = dlsym(library, "Py_IgnoreEnvironmentFlag");
-  if (ignores_environment && getenv("PYTHONHOME")) *ignores_environment = 1; /* another Python's, which would end us */
+  if (ignores_environment && getenv("PYTHONHOME")) *ignores_environment = 1; /* of another Python, which would end this process */
   set_program_name(name);
   start(0);
   return python.is_initialized() != 0;
@@ -317,7 +317,7 @@ static void forget_thread(void *unused) {
   python.gil_release(GIL_UNLOCKED);
 }
 
-/** Of a fork by C. Python's own (os.fork) does all this itself, and says so before. */
+/** Around a fork by C. Python's own fork (os.fork) does all this itself, and sets `forking` before. */
 static void before_fork(void) {
   if (atomic_load(&host.forking) == (uint64_t)pthread_self()) return;
   pthread_mutex_lock(&starting);
@@ -339,7 +339,7 @@ static void after_fork(void (*python_does)(void)) {
 
 static void after_fork_in_parent(void) { after_fork(python.after_fork_in_parent); }
 
-/** In a child: what is its parent's. */
+/** In a child: drop the parent's state. */
 static void forget_lent(void) {
   atomic_store(&hbrt_lent, NULL);
   for (int at = 0; at < MOST_WAITS; at++) hbrt_wait_ends(at);
@@ -350,7 +350,7 @@ static void after_fork_in_child(void) {
   after_fork(python.after_fork_in_child);
 }
 
-/** The process ends: detach, and have findings and leaks said. Python itself is left as it is, for threads that run. */
+/** The process ends: detach, and report findings and leaks. Python itself stays, for threads that run. */
 static void end(void) {
   if (atomic_load(&state) != 1 || !host.is_embedded || atomic_exchange(&host.is_over, 1)) return;
   fflush(NULL); /* the end may set the exit code, which ends the process at once */
@@ -360,7 +360,7 @@ static void end(void) {
 /** Before the program's own static objects are made: their destructors may still call, since they run before `end`. */
 __attribute__((constructor)) static void prepare(void) { atexit(end); }
 
-/** Have Python load arm_client and tell its functions. */
+/** Have Python load arm_client and set its functions. */
 static bool connect(void) {
   static const char *const PROGRAM =
       "exec('''\n"
@@ -406,7 +406,7 @@ static bool start(void) {
   return hbrt_in_python ? connect() && pthread_atfork(NULL, NULL, forget_lent) == 0 : start_here();
 }
 
-/** Python keeps a state for a thread of C, or it would make one for each call, and lose what it keeps by thread. */
+/** Keep a Python state for a thread of C: else each call makes a new one, and loses the thread's own objects. */
 static void introduce_thread(void) {
   is_known = true;
   if (python.this_thread_state()) return; /* a thread of Python's */
@@ -415,7 +415,7 @@ static void introduce_thread(void) {
   if (__cxa_thread_atexit_impl) __cxa_thread_atexit_impl(forget_thread, NULL, &__dso_handle);
 }
 
-/** Sockets of Python's would end a program whose board has died: Python itself ignores that signal, the program may not. */
+/** A write to the socket of a dead board raises SIGPIPE: Python ignores that signal, the program may not. */
 static void block_pipe(struct hbrt_call *call) {
   sigset_t pipe, before;
   sigemptyset(&pipe);

@@ -1,4 +1,4 @@
-/** What calls.c asks of host.c: a function in Python, and this thread made ready to call it. */
+/** host.c for calls.c: it finds a function in Python, and prepares this thread to call it. */
 #ifndef HBRT_ARM_HOST_H
 #define HBRT_ARM_HOST_H
 
@@ -8,7 +8,7 @@
 
 typedef void (*hbrt_function)(void);
 
-/** One function of the library: its types as text, and what runs it once Python has been asked for it. */
+/** One function of the library: its types as text, and its Python function once that was looked up. */
 struct hbrt_entry {
   const char *name;
   const char *result;
@@ -16,11 +16,11 @@ struct hbrt_entry {
   hbrt_function function;
 };
 
-/** What a call changes in its thread, to be put back. */
+/** The state of the thread that a call changes, to be restored after it. */
 struct hbrt_call {
   void *site; /* of the call that this one is made in, such as from a callback */
   struct hbrt_call *outer; /* that one */
-  int64_t answer;          /* what Python answered; ctypes gives no value when a signal's handler raises at its beginning */
+  int64_t answer;          /* Python's answer; ctypes gives no value when a signal's handler raises at its start */
   bool has_answer;
   bool is_pipe_blocked;
   int32_t wait; /* of hbrt_wait_begins; -1 for a call that does not wait */
@@ -35,7 +35,7 @@ hbrt_function hbrt_enter(struct hbrt_call *call, int32_t entry, void *site);
 /** Undo a hbrt_enter that gave a function. */
 void hbrt_leave(const struct hbrt_call *call);
 
-/** Have 'hbrt why' see that this thread waits: where the program calls, and for which task (0: not told). */
+/** Have 'hbrt why' see that this thread waits: where the program calls, and for which task (0: not known). */
 int32_t hbrt_wait_begins(void *site, uint64_t task);
 
 void hbrt_wait_ends(int32_t wait);

@@ -131,7 +131,7 @@ static void write_frames(const char *headline, void *interrupted) {
 
 static void on_signal(int number, siginfo_t *info, void *context) {
   const int error = errno;
-  if (hbrt_dsp_frame == NULL) { /* not an image's function: whoever was here before */
+  if (hbrt_dsp_frame == NULL) { /* not an image's function: the earlier handler's */
     if (before[number].sa_flags & SA_SIGINFO)
       before[number].sa_sigaction(number, info, context);
     else if (before[number].sa_handler != SIG_DFL && before[number].sa_handler != SIG_IGN)

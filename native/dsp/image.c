@@ -34,7 +34,7 @@ EXPORT char hbrt_dsp_failure[512];    /* why the last call of this task failed *
 struct xvTileManager {
   char none;
 };
-EXPORT struct xvTileManager hbrt_dsp_tile_manager; /* what an op gets as tm: its address says that it is passed on */
+EXPORT struct xvTileManager hbrt_dsp_tile_manager; /* the tm of an op: its address proves that the op passes it on */
 
 static int32_t is_unknown; /* the core in Python does not know which task runs */
 static int is_forked; /* this process is a child that an image forked: Python may not be called in it */
@@ -46,7 +46,7 @@ static void become_child(void) {
 
 static int is_new(void) { return __atomic_load_n(&is_unknown, __ATOMIC_ACQUIRE); }
 
-/* The runtime, which knows by then which task calls. */
+/* The runtime, after it has learned which task calls. */
 const struct hbrt_dsp_calls *hbrt_dsp_runtime(void) {
   const struct hbrt_dsp_calls *now = hbrt_dsp_now;
   if (is_new() && __atomic_exchange_n(&is_unknown, 0, __ATOMIC_ACQ_REL)) now->begin();
@@ -76,7 +76,7 @@ static _Unwind_Reason_Code stop_at_frame(int version, _Unwind_Action actions, _U
 
 static void forget(_Unwind_Reason_Code reason, struct _Unwind_Exception *exception) { (void)reason, (void)exception; }
 
-/* End the image's function that called: its objects in C++ are destroyed on the way. */
+/* End the calling function of the image; its C++ objects are destroyed. */
 static void leave_image(void) {
   static __thread struct _Unwind_Exception exception;
   struct frame *frame = hbrt_dsp_frame;
@@ -87,7 +87,7 @@ static void leave_image(void) {
   longjmp(frame->env, 1); /* code without tables for unwinding */
 }
 
-/* What the engine said last: the core's cycle, and the one at which the copy that was queued last is done. */
+/* The engine's last values: the core's cycle, and the cycle at which the newest copy is done. */
 EXPORT uint64_t hbrt_dsp_clock[2];
 /* Ends of copies, by handle, as they were queued: before them only this thread's cycles pass, so that polls of a copy that
  * is not done need no call. */
@@ -95,7 +95,7 @@ static __thread struct {
   int32_t handle;
   uint64_t end;
 } copies[64];
-static __thread uint64_t polled_cycles; /* of such polls, that are to be charged */
+static __thread uint64_t polled_cycles; /* cycles of such polls that are not charged yet */
 #define COPY_OF(handle) (&copies[(uint32_t)(handle) % (sizeof copies / sizeof *copies)])
 
 /* Call a function of the image: an op, or main when input is NULL and output its name. */
@@ -168,7 +168,7 @@ static void leave(void) {
   if (hbrt_dsp_raised) leave_image();
 }
 
-/* A call of the runtime's table; what it is worth without a core is the last argument. */
+/* A call of the runtime's table; the last argument is its result without a core. */
 #define CALL(type, name, none, ...)                \
   do {                                             \
     if (!is_there(__func__)) return none;          \

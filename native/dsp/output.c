@@ -1,4 +1,4 @@
-/* What an image prints: lines of the board's log, as those of Python ops. */
+/* The output of an image: lines of the board's log, as those of Python ops. */
 #define _GNU_SOURCE
 #include <stdio.h>
 

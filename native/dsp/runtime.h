@@ -13,7 +13,7 @@
 #define HBRT_DSP_CALLS_VERSION 4
 #define EXPORT __attribute__((visibility("default")))
 
-/* What a call may do besides returning: set hbrt_dsp_raised, and then it has no value. */
+/* A call may set hbrt_dsp_raised; then its value is void. */
 struct hbrt_dsp_calls {
   uint32_t version, poll_cycles; /* of a poll for a copy that is under way */
   void (*begin)(void); /* before the first other call of a task that hbrt_dsp_call runs */

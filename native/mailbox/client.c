@@ -22,7 +22,7 @@ typedef struct waiter {
     const uint64_t *handles;
     uint32_t count, seen; /* of hbrt_nudge calls */
     int for_nudges;
-    uint32_t bell; /* futex: 1 when it is to look */
+    uint32_t bell; /* futex: 1 when it is to check */
     struct waiter *next, *previous;
 } waiter;
 
@@ -90,7 +90,7 @@ uint32_t hbrt_client_waiting(hbrt_client *client) {
     return __atomic_load_n(&client->waiting, __ATOMIC_SEQ_CST) + __atomic_load_n(&client->inside, __ATOMIC_SEQ_CST);
 }
 
-/* Who rings, or writes a state, does it between these two: a descriptor or slot is nobody else's until it is out. */
+/* A thread rings, or writes a state, between these two: meanwhile no descriptor and no slot gets another owner. */
 static int enter(hbrt_client *client) {
     __atomic_add_fetch(&client->inside, 1, __ATOMIC_SEQ_CST);
     return !__atomic_load_n(&client->has_left, __ATOMIC_SEQ_CST);
@@ -170,7 +170,7 @@ static int ring_core(hbrt_client *client, uint32_t mask, int is_urgent) {
 static int take_back(hbrt_client *client, uint32_t slot) {
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_nsec += 100000000; /* it is held for microseconds, by a process that may have to wait for a CPU meanwhile */
+    until.tv_nsec += 100000000; /* its holder needs microseconds, and may wait for a CPU */
     until.tv_sec += until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     pthread_mutex_t *claim_lock = client->file.claim_lock;
@@ -191,7 +191,7 @@ static int release(hbrt_client *client, int64_t handle) {
     return 1;
 }
 
-/* A handle, whose task is HBRT_SENT; or why there is none. */
+/* A handle, whose task is HBRT_SENT; or the answer that refuses it. */
 static int64_t fill(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
                     int is_checked) {
@@ -234,7 +234,7 @@ static int64_t fill(hbrt_client *client, int64_t cmd, int64_t priority, int64_t 
     return (int64_t)handle;
 }
 
-/* Have the cores see a task that was filled in. */
+/* Announce a task to the cores. */
 static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, int is_urgent) {
     hbrt_file *file = &client->file;
     uint32_t slot = slot_of(client, handle);
@@ -251,7 +251,7 @@ int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t 
                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
                     int is_checked) {
     int64_t answer = HBRT_ASK;
-    newest.client = NULL; /* an older task is not what a caller that is interrupted now would undo */
+    newest.client = NULL; /* a caller that is interrupted now must not undo an older task */
     if (enter(client))
         answer = fill(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
                       is_checked);
@@ -269,7 +269,7 @@ int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t
         answer = fill(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
                       is_checked);
         if (answer > 0 && !is_served(client, (uint32_t)core_mask)) {
-            hbrt_store(client->file.states + slot_of(client, answer), HBRT_CANCELLED); /* nobody else knows of it */
+            hbrt_store(client->file.states + slot_of(client, answer), HBRT_CANCELLED); /* no other process knows the task */
             release(client, answer);
             answer = HBRT_UNSERVED;
         }
@@ -384,7 +384,7 @@ static int follow(hbrt_client *client, waiter *me, int64_t deadline_ns) {
     __atomic_add_fetch(&client->follower_count, 1, __ATOMIC_SEQ_CST);
     pthread_mutex_unlock(&client->lock);
     int answer = HBRT_ASK;
-    hbrt_full_fence(); /* in the list before the states: pairs with the leader's look at the list */
+    hbrt_full_fence(); /* in the list before the states: pairs with the leader's scan of the list */
     while (!__atomic_load_n(&me->bell, __ATOMIC_ACQUIRE) && !is_due(client, me)) {
         struct timespec until = {deadline_ns / 1000000000, deadline_ns % 1000000000};
         /* FUTEX_WAIT_BITSET takes a point in time, of CLOCK_MONOTONIC. */
@@ -420,7 +420,7 @@ static int sleep_until_due(hbrt_client *client, waiter *me, int64_t deadline_ns)
             client->has_leader = 0;
         }
     }
-    /* Who leaves passes the lead on: its own, or one that it was handed and does not need any more. */
+    /* A thread that leaves passes the lead on: its own, or one that it was given and does not need any more. */
     if (!client->has_leader && client->followers.next != &client->followers) wake_follower(client->followers.next);
     pthread_mutex_unlock(&client->lock);
     __atomic_sub_fetch(&client->waiting, 1, __ATOMIC_ACQ_REL);

@@ -13,7 +13,7 @@ static inline uint64_t hbrt_now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-/* How polling went: HBRT_POLL_*. It lost its CPU when it came back so much later than it wanted. */
+/* The outcome of a poll: HBRT_POLL_*. The poller lost its CPU when it ended much later than its budget. */
 static inline int hbrt_polled(int has_paid, int64_t late_ns) {
     return (has_paid ? HBRT_POLL_PAID : HBRT_POLL_VAIN) + (late_ns > 600000 ? 2 : 0);
 }

@@ -19,7 +19,7 @@ enum {
     MOST_DEFERRED_NS = 50000,
 };
 
-/* What the schedule needs of a task. */
+/* The fields of a task that decide its order. */
 typedef struct {
     int64_t rank, custom_id;
     uint64_t sequence;
@@ -29,7 +29,7 @@ typedef struct {
 typedef struct {
     void *code; /* NULL: not in C */
     uint64_t last_ns; /* 0: it has not run */
-    uint32_t runs; /* in C, since somebody has asked */
+    uint32_t runs; /* in C, since the last report */
 } op;
 
 struct hbrt_core {
@@ -137,7 +137,7 @@ static int is_current(const hbrt_core *core, const entry *task) {
            HBRT_GET(hbrt_record(&core->file, task->slot)->sequence) == task->sequence;
 }
 
-/* Drop what others have claimed or cancelled, and what was announced again: at most one entry a slot stays. */
+/* Drop tasks that were claimed elsewhere, cancelled, or announced again: at most one entry a slot stays. */
 static void drop_stale(hbrt_core *core) {
     uint32_t kept = 0, before = core->count;
     uint8_t is_kept[1u << HBRT_SLOT_BITS] = {0};
@@ -153,7 +153,7 @@ static void drop_stale(hbrt_core *core) {
 
 static uint8_t *next_announced(const hbrt_core *core, uint8_t *from) {
     uint8_t *end = core->announced + core->file.at.slot_count;
-#ifdef __SANITIZE_THREAD__ /* which takes memchr for plain reads */
+#ifdef __SANITIZE_THREAD__ /* it treats memchr as plain reads */
     for (; from < end; from++)
         if (hbrt_load(from) == 1) return from;
     return NULL;
@@ -165,7 +165,7 @@ static uint8_t *next_announced(const hbrt_core *core, uint8_t *from) {
 /* Queue the announced tasks. */
 static void collect(hbrt_core *core) {
     for (uint8_t *at = core->announced; (at = next_announced(core, at)) != NULL; at++) {
-        /* Cleared before the record is read: one that is announced again meanwhile is found by the next look. */
+        /* Cleared before the record is read: one that is announced again meanwhile is found by the next scan. */
         if (__atomic_exchange_n(at, 0, __ATOMIC_ACQ_REL) != 1) continue;
         uint32_t slot = (uint32_t)(at - core->announced);
         if (hbrt_load(core->file.states + slot) != HBRT_READY) continue;
@@ -191,7 +191,7 @@ int64_t hbrt_core_first_rank(hbrt_core *core) {
 
 /* -- claim ---------------------------------------------------------------------------------------------------------- */
 
-/* The core to ring for a task of this mask: none when one looks, else the first that sleeps. */
+/* The core to ring for a task of this mask: none when a core is LOOKING, else the first that sleeps. */
 static int core_to_wake(const hbrt_core *core, uint32_t mask) {
     int asleep = -1;
     for (uint32_t other = 0; other < core->file.at.core_count; other++) {
@@ -206,7 +206,7 @@ static int core_to_wake(const hbrt_core *core, uint32_t mask) {
 /* Ring a sleeping core for a task that this one, now busy, leaves READY. */
 static void chain(hbrt_core *core) {
     uint32_t asleep = 0;
-    hbrt_full_fence(); /* RUNNING before the others' activity: pairs with a submitter that saw this core look */
+    hbrt_full_fence(); /* RUNNING before the others' activity: pairs with a submitter that saw this core LOOKING */
     for (uint32_t other = 0; other < core->file.at.core_count; other++)
         asleep += other != core->index && hbrt_load(&hbrt_core_at(&core->file, other)->activity) == HBRT_CORE_ASLEEP;
     if (asleep == 0 || (core->count == 0 && next_announced(core, core->announced) == NULL)) return;
@@ -233,7 +233,7 @@ static void flush(hbrt_core *core) {
     }
 }
 
-/* Ring the owners who would wait too long for the end of the op that is about to run. */
+/* Ring the owners for whom the op that is about to run is too long. */
 static void flush_before(hbrt_core *core, uint32_t cmd, uint64_t now_ns) {
     uint64_t last_ns = cmd < COMMANDS ? core->ops[cmd].last_ns : 0;
     if (last_ns == 0 || last_ns > SHORT_OP_NS || now_ns - core->deferred_ns > MOST_DEFERRED_NS) flush(core);
@@ -266,7 +266,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
             record->result = 0;
             record->text_bytes = record->reserved = 0;
             record->claim_ns = hbrt_now_ns();
-            hbrt_store(file->states + task.slot, HBRT_RUNNING); /* who finds RUNNING finds the core too */
+            hbrt_store(file->states + task.slot, HBRT_RUNNING); /* a reader that finds RUNNING finds the core too */
         }
         pthread_mutex_unlock(file->claim_lock);
         if (!is_mine) continue;
@@ -280,7 +280,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
 
 /* -- answer --------------------------------------------------------------------------------------------------------- */
 
-/* Keep what became of a task that this core still owns. */
+/* Keep the end of a task that this core still owns in the history. */
 static void note(hbrt_core *core, const hbrt_slot_record *record, uint8_t state) {
     uint64_t number = core->record->tasks;
     hbrt_history_record *kept = hbrt_history(&core->file, core->index, number);
@@ -310,7 +310,7 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
     uint8_t state = result ? HBRT_FAILED : HBRT_DONE;
     note(core, record, state);
     hbrt_store(file->states + slot, state);
-    /* Before the owner wakes: its next submission then finds a core that looks, and rings nobody. */
+    /* Before the owner wakes: its next submission then finds a LOOKING core, and rings none. */
     hbrt_store(core->activity, is_nested ? HBRT_CORE_RUNNING : HBRT_CORE_LOOKING);
     if (owner >= HBRT_CLIENTS) return 1; /* the slot has an invalid owner */
     hbrt_full_fence(); /* the state before the flag: pairs with the fence of an owner that goes to sleep */
@@ -378,7 +378,7 @@ void hbrt_core_imports(hbrt_core *core, int has_imports) { core->has_imports = h
 static int is_for_c(hbrt_core *core, int slot, void **input, void **output) {
     const hbrt_file *file = &core->file;
     const hbrt_slot_record *record = hbrt_record(file, (uint32_t)slot);
-    /* Each is read once: whoever submitted it can write here. */
+    /* Each is read once: the submitter can write here. */
     uint32_t cmd = HBRT_GET(record->cmd), client = HBRT_GET(record->client);
     uint64_t input_phy = HBRT_GET(record->input_phy), output_phy = HBRT_GET(record->output_phy);
     if (cmd >= COMMANDS || core->ops[cmd].code == NULL || client == 0 || client >= HBRT_CLIENTS ||
@@ -427,7 +427,7 @@ static int poll(hbrt_core *core, int64_t poll_ns) {
 static int doze(hbrt_core *core) {
     int answer = 1;
     hbrt_store(core->activity, HBRT_CORE_ASLEEP);
-    hbrt_full_fence(); /* asleep before the last look: pairs with a submitter's fence */
+    hbrt_full_fence(); /* asleep before the last scan: pairs with a submitter's fence */
     if (next_announced(core, core->announced) == NULL) {
         struct epoll_event events[2];
         int ready = epoll_wait(core->epoll_fd, events, 2, -1);

@@ -1,4 +1,4 @@
-/* Spinner of hbrt/mailbox/spin.py: who polled in vain skips the next waits, more and more of them. */
+/* Spinner of hbrt/mailbox/spin.py: a waiter that polled in vain does not poll in its next waits, in more and more of them. */
 #ifndef HBRT_HABIT_H
 #define HBRT_HABIT_H
 
@@ -10,7 +10,7 @@ typedef struct {
 } hbrt_habit;
 enum { MOST_SKIPPED_IN_VAIN = 6, MOST_SKIPPED_CPU_LOST = 12, STEADY = 2, STEADY_CPU_LOST = 64 };
 
-/* For how long to poll now, 0 for not at all. */
+/* How long to poll now, 0 for no poll. */
 static inline int64_t hbrt_habit_begin(hbrt_habit *mine) {
     int64_t poll_ns = mine->skip ? 0 : mine->budget_ns;
     mine->skip -= mine->skip > 0;

@@ -89,7 +89,7 @@ typedef struct {
 
 _Static_assert(sizeof(pthread_mutex_t) <= 64, "the claim lock has 64 bytes");
 
-/* `header`: the file's, as its reader has verified it; the mapped one may be anybody's by now. */
+/* `header`: the file's header as its reader has verified it; another process may have changed the mapped one since. */
 static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes, const void *header) {
     if (map_bytes < 4096) return 0;
     file->map = map;
@@ -129,7 +129,7 @@ static inline hbrt_history_record *hbrt_history(const hbrt_file *file, uint32_t 
 static inline int hbrt_may_run(uint32_t core, uint32_t mask) { return mask == 0 || (mask >> core & 1u); }
 
 /* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
- * file does not hold; what is not so, the reference says why. */
+ * file does not hold; the reference has the reasons of a refusal. */
 enum { HBRT_IMPORTED = 2 };
 static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
     const hbrt_header *at = &file->at;
@@ -156,21 +156,21 @@ static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_
 /* Accesses to bytes that other processes write. */
 static inline uint8_t hbrt_load(const uint8_t *byte) { return __atomic_load_n(byte, __ATOMIC_ACQUIRE); }
 static inline void hbrt_store(uint8_t *byte, uint8_t value) { __atomic_store_n(byte, value, __ATOMIC_RELEASE); }
-/* Fields of a record that its owner may write anew while a core still looks at them, for its claim to find out. */
+/* Fields of a record that its owner may write anew while a core still reads them; the core's claim detects that. */
 #define HBRT_PUT(field, value) __atomic_store_n(&(field), value, __ATOMIC_RELAXED)
 #define HBRT_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
-/* My writes before my later reads, for everybody: between "my flag is set" and "do I have to". */
+/* Orders this thread's writes before its later reads, for all processes: between setting a flag and reading the peer's. */
 static inline void hbrt_full_fence(void) { __atomic_thread_fence(__ATOMIC_SEQ_CST); }
 
 static inline void hbrt_ring(int doorbell) {
     static const uint64_t once = 1;
-    /* A full counter: somebody has filled it; the beat of who sleeps there finds the task. */
+    /* The counter is full: a process has filled it. The sleeper's heartbeat finds the task. */
     while (write(doorbell, &once, sizeof once) < 0 && errno == EINTR) {
     }
 }
 
-/* Whether the claim lock is had, by the answer of an attempt. Whoever died with it: each slot is judged by its own state
- * byte, so there is nothing to repair. */
+/* Whether an attempt took the claim lock, by its answer. After the death of a holder there is nothing to repair: each
+ * slot is judged by its own state byte. */
 static inline int hbrt_is_locked(pthread_mutex_t *claim_lock, int code) {
     return code == 0 || (code == EOWNERDEAD && pthread_mutex_consistent(claim_lock) == 0);
 }

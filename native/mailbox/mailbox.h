@@ -1,7 +1,7 @@
 /* The mailbox of a board in C: the fast twin of hbrt/mailbox and hbrt/attach, for Python, for C programs and for cores.
  *
- * docs/mailbox.md has the layout and the rules; the Python modules are the readable reference. What is rare is not here:
- * a function answers HBRT_ASK, and its caller takes the way of the reference, which has the checks and the sentences.
+ * docs/mailbox.md has the layout and the rules; the Python modules are the readable reference. Rare cases are not here:
+ * a function answers HBRT_ASK, and its caller goes on with the reference, which has the checks and the sentences.
  *
  * Nothing here has global state, takes a lock of Python's, or is called again by a signal's handler in its middle (Python
  * runs handlers between bytecodes). A blocking call returns HBRT_INTERRUPTED after a signal.
@@ -13,16 +13,16 @@
 
 /* Answers that are no handle, slot or state. */
 enum {
-    HBRT_ASK = 0,           /* the reference knows what to do or say */
+    HBRT_ASK = 0,           /* the reference handles this case */
     HBRT_NO_SLOT = -1,      /* lease more */
     HBRT_TIMEOUT = -2,
     HBRT_INTERRUPTED = -3,  /* a signal came: its handler runs, then wait again */
     HBRT_GONE = -4,         /* the board, or this attachment, has gone */
     HBRT_ASKED = -5,        /* the daemon asks where this process waits */
     HBRT_NOTHING = -6,      /* no task, no change */
-    HBRT_LOCKED = -7,       /* the claim lock is held by somebody else */
+    HBRT_LOCKED = -7,       /* another process holds the claim lock */
     HBRT_CONTROL = -8,      /* the supervisor has sent a message */
-    HBRT_RAN = -9,          /* an op in C has ended: it is to be answered */
+    HBRT_RAN = -9,          /* an op in C has ended: the caller answers it */
     HBRT_UNKNOWN_OWNER = -11,  /* answered; the owner sleeps, and its doorbell is not known */
     HBRT_UNSERVED = -12,    /* every core that may run the task is offline; nothing was queued */
 };
@@ -30,7 +30,7 @@ enum {
 /* The state of a slot whose task has succeeded; larger ones are other ends. */
 enum { HBRT_STATE_DONE = 4 };
 
-/* How polling went, for the habit of whoever polls. */
+/* The outcome of a poll, for the habit of the poller. */
 enum { HBRT_POLL_NONE, HBRT_POLL_PAID, HBRT_POLL_VAIN, HBRT_POLL_PAID_LOST_CPU, HBRT_POLL_VAIN_LOST_CPU };
 
 /* Layout version of the DDR file that this code speaks. */
@@ -54,9 +54,9 @@ uint64_t hbrt_client_serial(hbrt_client *client);
 /* For waits that poll by habit: for how long at the most, 0 for never. */
 void hbrt_client_polls(hbrt_client *client, int64_t budget_ns);
 
-/* From now on, every call answers HBRT_GONE or HBRT_ASK, and who waits returns. */
+/* From now on, every call answers HBRT_GONE or HBRT_ASK, and every wait returns. */
 void hbrt_client_leave(hbrt_client *client);
-/* Threads that wait, or are about to ring somebody or to write a state. */
+/* Threads that wait, or are about to ring a doorbell or to write a state. */
 uint32_t hbrt_client_waiting(hbrt_client *client);
 
 /* Slots that no task uses: give some, take one (or HBRT_NO_SLOT), count them. */
@@ -78,10 +78,10 @@ int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t
  * handler has interrupted before it had the handle. */
 int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy);
 
-/* Wait until a task has ended, or its handle is another's.
+/* Wait until a task has ended, or its slot has another handle.
  *
  * timeout_ns: < 0 waits for ever. poll_ns: poll so long before sleeping, < 0 as the habit has it (hbrt_client_polls);
- * `polled` gets how that went. After polling in vain for `poll_ns` it returns HBRT_INTERRUPTED: of a signal that came
+ * `polled` gets the outcome. After polling in vain for `poll_ns` it returns HBRT_INTERRUPTED: of a signal that came
  * while it polled, no sleep would know.
  * Returns the state of the task's slot; HBRT_ASK when the handle is not a live one; HBRT_TIMEOUT, _INTERRUPTED, _GONE,
  * _ASKED. */
@@ -90,12 +90,12 @@ int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t p
 /* hbrt_wait without a limit, then hbrt_release of a task that succeeded; returns as hbrt_wait. */
 int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled);
 
-/* Wait until one of the tasks has ended or its handle is another's, or hbrt_nudge was called more often than `seen`.
+/* Wait until one of the tasks has ended or its slot has another handle, or hbrt_nudge was called more often than `seen`.
  * Returns 1; HBRT_TIMEOUT, _INTERRUPTED, _GONE or _ASKED. */
 int hbrt_wait_any(hbrt_client *client, const uint64_t *handles, uint32_t count, uint32_t seen, int64_t timeout_ns);
 uint32_t hbrt_nudges(hbrt_client *client);
 void hbrt_nudge(hbrt_client *client);
-/* Have all waiters look: a task has ended, or its handle gone, without a core's doing. */
+/* Have all waiters check: a task has ended, or its handle has gone, without a core. */
 void hbrt_wake(hbrt_client *client);
 
 /* Release a task that has ended: 1; HBRT_ASK for one that has not, or a handle that is not live. */
@@ -115,7 +115,7 @@ void hbrt_core_free(hbrt_core *core);
 /* The doorbell of a client, -1 when it has gone. */
 void hbrt_core_client(hbrt_core *core, uint32_t client, int doorbell);
 
-/* From now on, what waits gains a level every `aging_ns`; 0 for never, as at first. Call it before the first claim. */
+/* From now on, a waiting task gains a level every `aging_ns`; 0, the initial value, for never. Call it before the first claim. */
 void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
 
 /* Claim the best task that is READY for this core: its slot, HBRT_NOTHING, or HBRT_LOCKED. `least_priority`: of any for
@@ -134,7 +134,7 @@ int64_t hbrt_core_first_rank(hbrt_core *core);
 /* Owners that seemed awake when one of their tasks ended, since the last time: up to `most` of them. Of any thread. */
 uint32_t hbrt_core_unrung(hbrt_core *core, uint32_t *owners, uint32_t most);
 
-/* Whether memory of other libraries is mapped over parts of the file: then no op in C is run without its caller. */
+/* Whether memory of other libraries is mapped over parts of the file: then hbrt_core_next runs no op in C by itself. */
 void hbrt_core_imports(hbrt_core *core, int has_imports);
 
 /* Poll by habit so long before each sleep, while the owner of the latest answer polls too; 0 for never. */
@@ -146,10 +146,10 @@ int hbrt_core_next(hbrt_core *core);
 
 /* -- ops in C ------------------------------------------------------------------------------------------------------- */
 
-/* Runs an op by its code and its blocks. Returns 1 when it has used the runtime, whose keeper is to answer it. */
+/* Runs an op by its code and its blocks. Returns 1 when it has used the runtime: then the runtime answers it. */
 typedef int32_t hbrt_call(void *code, void *input, void *output, int32_t *result, uint64_t *cycles);
 
-/* By what ops in C are run. `is_core`: a byte that is 0 in a process that an op forks. */
+/* The function that runs ops in C. `is_core`: a byte that is 0 in a process that an op forks. */
 void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core);
 /* From now on a command has this code; NULL for an op that hbrt_core_next is to return. */
 void hbrt_core_op(hbrt_core *core, uint32_t cmd, void *code);
