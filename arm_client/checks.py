@@ -1,4 +1,4 @@
-"""What calls, and the wrappers of built-in ops, hold their callers to, and the error for what they refuse."""
+"""Checks of arguments, for calls and for the wrappers of built-in ops, and the error of a refusal."""
 
 from __future__ import annotations
 

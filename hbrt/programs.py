@@ -1,4 +1,4 @@
-"""The installed programs, from their first line: each loads what it is made of, and then is that.
+"""The entry points of the installed programs: each loads its own modules, and runs them.
 
 Until a program is at work Ctrl-C ends it in silence: nothing was begun that could be left half-done, and nobody would
 catch a KeyboardInterrupt in the middle of an import. So this module itself loads next to nothing.

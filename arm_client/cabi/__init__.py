@@ -1,1 +1,1 @@
-"""C's habits: what stands behind an argument, the last error, the line of the program that called."""
+"""The conventions of C: pointer arguments, the last error, the calling line of the program."""

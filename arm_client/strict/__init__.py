@@ -1,1 +1,1 @@
-"""Strict mode (HBRT_CACHE=strict): the rules, the watch that applies them, and what it reports."""
+"""Strict mode (HBRT_CACHE=strict): the rules, the checker that applies them, and its reports."""

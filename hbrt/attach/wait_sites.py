@@ -1,4 +1,4 @@
-"""The waits of this process's threads, for the board or for a lock of the program, with their lines: for ``hbrt why``."""
+"""The waits of this process's threads, for the board or a lock of the program, with their lines: for ``hbrt why``."""
 
 from __future__ import annotations
 

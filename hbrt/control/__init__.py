@@ -1,1 +1,1 @@
-"""Asking a board without attaching to it: what the verbs use."""
+"""Requests to a board from a process that is not attached to it, such as a verb."""

@@ -1,1 +1,1 @@
-"""What processes say to each other, as bytes: schemas and codecs. Pure functions."""
+"""The messages between processes, as bytes: schemas and codecs. Pure functions."""

@@ -1,1 +1,1 @@
-"""What a model's file says: tensors, types, quantization and the graph."""
+"""The description of a model: tensors, types, quantization and the graph."""
