@@ -91,7 +91,7 @@ def as_status(returned: object) -> int:
 
 
 def is_refusal(error: BaseException) -> bool:
-    """Whether an op's exception says that the call is wrong; any other exception is a mistake of the op."""
+    """Whether an op's exception refuses the call; any other exception is a mistake of the op."""
     return isinstance(error, (RangeRefused, ParameterError, CvRuleError))
 
 

@@ -1,4 +1,4 @@
-"""Runs an op of a program, or of a board, that has checks turned on; a core that checks nothing does not load this."""
+"""Runs an op of a program, or of a board, that has checks turned on; a core without checks does not load this."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """What this needs of a core."""
+    """The parts of a core that this uses."""
 
     mailbox: Mailbox
     engines: Engines
 
     def use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
-        """Have the op use these."""
+        """Have the op use these engines."""
 
     def read_messages(self) -> None:
         """Handle every message of the supervisor that has come."""
@@ -34,7 +34,7 @@ class Host(Protocol):
 def run_op(
     core: Host, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks_on: int, slot: int
 ) -> int:
-    """Run an op under its detectors, which may give it other engines; returns what it returns, raises what it raises.
+    """Run an op under its detectors, which may give it other engines; returns its result, raises its exception.
 
     Args:
         core: The core that runs it, which has its own engines again when this returns.

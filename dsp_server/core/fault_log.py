@@ -28,8 +28,8 @@ class Faults(Protocol):
 class FaultLog:
     """Writes the whole traceback of each kind of failure once, then a line each time that its count has doubled.
 
-    Failures are of one kind when the same op raised the same type at the same lines, whatever the message: an op that
-    fails at every call with another value costs a few lines of the log. Of MOST_KINDS kinds the oldest one is forgotten
+    Failures are of one kind when the same op raised the same type at the same lines, with any message: an op that fails
+    at every call with another value costs a few lines of the log. Beyond MOST_KINDS kinds, the oldest one is forgotten
     for a new one.
     """
 

@@ -10,18 +10,18 @@ MOST_MISTAKES = 256
 
 
 class FindingReports:
-    """Passes findings on. An op that leaves something behind in each call costs a few messages, not the daemon's time.
+    """Sends findings to the daemon. An op with a mistake in each call costs a few messages, not the daemon's time.
 
-    Of MOST_MISTAKES mistakes the one that came up first is forgotten for a new one.
+    Beyond MOST_MISTAKES mistakes, the oldest one is forgotten for a new one.
     """
 
     def __init__(self, send: Callable[[Finding], bool]) -> None:
-        """``send`` sends one; False when there is no room for it now."""
+        """``send`` sends a finding; it returns False when there is no room now."""
         self._send = send
-        self._seen: dict[tuple[int, str], tuple[int, int]] = {}  # how often, and how many of these were not sent
+        self._seen: dict[tuple[int, str], tuple[int, int]] = {}  # the count, and how many of it were not sent
 
     def forget(self, client: int) -> None:
-        """A program has gone, or begins: the next one with its id has mistakes of its own."""
+        """Forget the mistakes of a program that has gone: the next one with its id has its own."""
         self._seen = {key: counts for key, counts in self._seen.items() if key[0] != client}
 
     def report(self, found: Finding) -> None:

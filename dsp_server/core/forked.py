@@ -29,7 +29,7 @@ def be_the_core(trace_signal: signal.Signals) -> None:
     Args:
         trace_signal: Makes faulthandler write the core's stack; a child ignores it.
     """
-    mark[0] = 1  # a core that is a fork of its daemon has found it empty
+    mark[0] = 1  # empty also in a core that is a fork of its daemon
     os.register_at_fork(
         before=_hold_signals, after_in_parent=_release_signals, after_in_child=lambda: _become_child(trace_signal)
     )
@@ -46,7 +46,7 @@ def _release_signals() -> None:
 
 def _become_child(trace_signal: signal.Signals) -> None:
     mark[0] = 0
-    for number in _CORE_SIGNALS:  # a signal ends a child, whatever the core does with it
+    for number in _CORE_SIGNALS:  # a signal ends a child, also one that the core handles or ignores
         signal.signal(number, signal.SIG_DFL)
     faulthandler.unregister(trace_signal)
     faulthandler.enable(file=2, all_threads=False)  # its death is not the core's

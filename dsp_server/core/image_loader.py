@@ -29,7 +29,7 @@ def load_and_run(snapshot: str, origin: str) -> None:
     with Path(snapshot).open("rb") as file:
         is_c = is_elf(file.read(len(MAGIC)))
     if is_c:
-        from dsp_server.c_images.image import run_image  # which a Python image need not load
+        from dsp_server.c_images.image import run_image  # a Python image does not need it
 
         run_image(snapshot, origin)
         return

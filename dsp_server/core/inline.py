@@ -1,7 +1,7 @@
 """A core in the process of the program that calls it: an op runs in the caller's thread, where a debugger reaches it.
 
-The board's daemon, memory and tables are as ever, and so are TCM, iDMA, detectors and answers: the core is the same
-class. Only nobody claims: a task is run by who submits it. There is no watchdog, no priority and no second core.
+The board's daemon, memory and tables are the usual ones, and so are TCM, iDMA, detectors and answers: the core is the
+same class. But no core claims a task: the submitting thread runs it. There is no watchdog, no priority, no second core.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hbrt.errors import BoardError
 from hbrt.findings.record import Finding
 
 _ENDS = (KeyboardInterrupt, SystemExit, bdb.BdbQuit)
-"""What ends the program, not the op alone."""
+"""Exceptions that end the program, not the op alone."""
 
 
 class _Started(BaseException):
@@ -32,7 +32,7 @@ class _Started(BaseException):
 
 
 class InlineCore:
-    """A core that runs a task when it is told to.
+    """A core that runs a task on request.
 
     Args:
         ddr: The board's DDR.
@@ -53,10 +53,10 @@ class InlineCore:
         image: str | None,
         report: Callable[[Finding], None],
     ) -> None:
-        self._lock = threading.RLock()  # models call from threads of their own
+        self._lock = threading.RLock()  # models call from their own threads
         self._error: BaseException | None = None
         self._before = vars(runtime.context).copy()
-        vars(runtime.context).update(vars(runtime.CoreContext()))  # as in a core's process, which begins anew
+        vars(runtime.context).update(vars(runtime.CoreContext()))  # as at the start of a core's process
         runtime.context.index, runtime.context.ddr = 0, ddr
         runtime.context.serve, runtime.context.report = self._start, report
         forked.mark[0] = 1
@@ -75,7 +75,7 @@ class InlineCore:
         self._core = Core(0, ddr, doorbells, -1, self._control, lambda: False, {client_id: doorbell}, self)
 
     def run(self, slot: int) -> BaseException | None:
-        """Run the task in a slot, and answer there; returns what its op raised.
+        """Run the task in a slot, and answer there; returns the exception of its op.
 
         Raises:
             KeyboardInterrupt, SystemExit, BdbQuit: the op raised it; the task has failed, and the program ends.
@@ -88,19 +88,19 @@ class InlineCore:
             return error
 
     def close(self) -> None:
-        """Give back what the core of a process has one of."""
+        """Release the process-wide resources of the core."""
         vars(runtime.context).update(self._before)
         counter, idma = self._engines_before
         cycles.install(counter)
         descriptors.install(idma)
         os.close(self._control)
         self._core.close()
-        del self._core  # it looks at the board's memory
+        del self._core  # it maps the board's memory
 
     def _start(self) -> NoReturn:
         raise _Started
 
     def note(self, op: str, error: BaseException, text: str) -> None:
-        """Keep an op's exception, as FaultLog.note; its caller gets it, so that no log needs it."""
+        """As ``Faults.note``; the caller gets the exception, so that no log needs it."""
         del op, text
         self._error = error

@@ -1,8 +1,8 @@
 """A core: wait, claim, run, answer.
 
-The loop follows hbrt/mailbox/schedule.py. A core that claimed a task writes RUNNING, and wakes another core for a task
-that is left. A core that found no task writes ASLEEP, scans once more, and waits for its doorbell. core/process.py has
-the rest of a core's process, and its messages with the supervisor.
+The loop follows hbrt/mailbox/schedule.py. A core that claimed a task writes RUNNING, and wakes another core for a
+READY task that it leaves. A core that found no task writes ASLEEP, scans once more, and waits for its doorbell.
+core/process.py has the rest of a core's process, and its messages with the supervisor.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from dsp_server.core.builtin import answer_builtin, as_status, explain, is_refus
 from dsp_server.core.fault_log import Faults
 from dsp_server.core.heartbeat import Heartbeat, doorbells_in_use
 from dsp_server.core.op_checks import sweep
-from dsp_server.core.op_output import with_what_it_said
+from dsp_server.core.op_output import with_output
 from dsp_server.core.progress import Progress, Run
 from dsp_server.core.views import Views
 from dsp_server.hardware import cycles
@@ -96,7 +96,7 @@ class Core:
         control_fd: Readable when the supervisor has sent a message.
         listen: Handles one message of the supervisor, without waiting; False when there is none.
         client_doorbells: Doorbells of the attached clients by id; ``listen`` fills it.
-        faults: Takes what ops raise.
+        faults: Takes the exceptions of ops.
     """
 
     _ended_at_last_beat = -1  # number of ended tasks when the last heartbeat found this core LOOKING
@@ -141,7 +141,7 @@ class Core:
         self._main_thread = 0
         self._is_in_op = False
         self._depth = 0  # how many ops are interrupted
-        self._priority = 0  # of the task that runs
+        self._priority = 0  # of the running task
         self._nested_cycles = 0
         self._spare_engines: list[Engines] = []  # for ops that interrupt, by depth
         self._spinner, self._polls = Spinner(), True
@@ -223,7 +223,7 @@ class Core:
             ring(self._doorbells[self.index])
         if mm[self._activity] == ASLEEP and self._unannounced():
             self._is_rescan_due = True
-            empty(self._doorbells[self.index])  # a full counter would take no ring
+            empty(self._doorbells[self.index])  # a ring of a full counter would wait
             ring(self._doorbells[self.index])
         self._free_stuck_ring()
         is_any_core_free = any(mm[at] in _FREE for at in self._activities)
@@ -373,7 +373,7 @@ class Core:
         self._epoll.close()
 
     def run_now(self, slot: int) -> None:
-        """Run the task in a slot that nobody else may claim: for a core that its submitter is (see inline.py)."""
+        """Run the task in a slot that no other core may claim: for a process that is its own core (see inline.py)."""
         CLAIM.pack_into(self._map, self._layout.record(slot) + ANSWER_OFFSET, self.index, 0, 0, 0, monotonic_ns())
         self._run(slot)
 
@@ -425,12 +425,12 @@ class Core:
         self._answer(slot, owner, result, text, start_ns, done_ns, counter.cycles - cycles_before)
 
     def _returned(self, op: Registration, returned: object) -> tuple[int, str]:
-        """Status and text for what an op returned that is not 0."""
+        """Status and text for an op's return value other than 0."""
         result = as_status(returned)
         return result, f"{op.name} (command {op.cmd:#x}) returned {result}. {self._context.map_failure}".rstrip()
 
     def _raised(self, op: Registration | None, cmd: int, error: BaseException) -> tuple[int, str]:
-        """Status and text for what was raised while a command was served."""
+        """Status and text for an exception while a command was served."""
         name = f"{'The core' if op is None else op.name} (command {cmd:#x})"
         if not self._own[0]:
             forked.leave(name, error)
@@ -497,7 +497,7 @@ class Core:
         return slot >= 0
 
     def use_engines(self, tile_manager: TileManager, counter: CycleCounter, idma: Idma) -> None:
-        """Have the op that runs next, or the one that runs, use these; they are an ``Engines``."""
+        """Give these engines to the running op, or to the next one; they are an ``Engines``."""
         self.engines = Engines(tile_manager, counter, idma)
         self.engines.install()
 
@@ -511,7 +511,7 @@ class Core:
         at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
-            self.mailbox.write_answer(slot, answer, with_what_it_said(text))
+            self.mailbox.write_answer(slot, answer, with_output(text))
         else:
             ANSWER.pack_into(mm, at, self.index, 0, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
         self._tasks += 1
@@ -519,7 +519,7 @@ class Core:
         self._history.note(self._tasks, slot, end)
         mm[self._states + slot] = end
         self._busy_ns += done_ns - start_ns
-        # Before the owner wakes: its next submission then finds a core that is LOOKING, and rings nobody.
+        # Before the owner wakes: its next submission then finds a core that is LOOKING, and rings none.
         mm[self._activity] = RUNNING if self._depth else LOOKING
         self._fence_in()
         self._fence_out()
@@ -539,7 +539,7 @@ class Core:
             ring(self._late_doorbell(owner) if doorbell is None else doorbell)
 
     def forget_client(self, client: int) -> None:
-        """A client has gone, or its id is another's: its doorbell is about to be closed."""
+        """Forget a client that has gone, or whose id has a new owner: its doorbell is about to be closed."""
 
     def _defer_wakeup(self, owner: int, now_ns: int) -> None:
         """Defer a ring: on a single CPU, the woken caller would stop this core in the middle of its queue."""

@@ -1,4 +1,4 @@
-"""A core whose queue, claims, answers, waits and ops in C are in C; ops in Python, and what is rare, are Core's."""
+"""A core with its queue, claims, answers, waits and C ops in C; ``Core`` has the Python ops and the rare cases."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 from dsp_server.core import forked
 from dsp_server.core.loop import COUNTERS, Core
 from dsp_server.core.op_checks import sweep
-from dsp_server.core.op_output import with_what_it_said
+from dsp_server.core.op_output import with_output
 from dsp_server.core.progress import Run
 from hbrt.ddr.layout import CLIENT_COUNT, CORE_TASKS
 from hbrt.mailbox.doorbell import ring
@@ -29,7 +29,7 @@ _UNKNOWN_OWNER = -11
 
 
 def core_class() -> type[Core]:
-    """The core that this process is to be: in C where that was built."""
+    """The class of this process's core: in C where that was built."""
     return Core if native()[0] is None else NativeCore
 
 
@@ -41,14 +41,14 @@ def _in_c(registration: Registration) -> COp | None:
 class NativeCore(Core):
     """As ``Core``.
 
-    C runs an op in C and answers it. Its first call into the runtime has this side know its task (``_adopt``); such a
-    task, and one that fails, is answered here.
+    C runs a C op and answers its task. At the op's first call into the runtime, this side takes the task
+    over (``_adopt``). It answers such tasks, and failed ones.
     """
 
     def __init__(self, index: int, ddr: Ddr, doorbells: list[int], *given: Any) -> None:
         super().__init__(index, ddr, doorbells, *given)
         module, _ = native()
-        assert module is not None  # noqa: S101 - who chooses this class has asked
+        assert module is not None  # noqa: S101 - the caller has checked
         ffi, lib = module.ffi, module.lib
         self._place = ctypes.c_char.from_buffer(ddr.map)
         core = lib.hbrt_core_new(
@@ -67,7 +67,7 @@ class NativeCore(Core):
         self._c_claim, self._c_answer, self._c_next = lib.hbrt_core_claim, lib.hbrt_core_answer, lib.hbrt_core_next
         self._owners, self._last_ns = ffi.new("uint32_t[]", CLIENT_COUNT), ffi.new("uint64_t *")
         self._has_c_ops = False
-        self._adopted_cycles = 0  # the counter when the op in C that runs was adopted
+        self._adopted_cycles = 0  # the counter when the running C op was adopted
         lib.hbrt_core_age(self._core, self._aging_ns)
         lib.hbrt_core_polls(self._core, self._spinner.budget_ns)
         ddr.imports.on_change = lambda is_any: lib.hbrt_core_imports(self._core, is_any)
@@ -76,7 +76,7 @@ class NativeCore(Core):
         self._context.registry.on_put = self._offer
 
     def _offer(self, registration: Registration) -> None:
-        """Have C run an op that is in C."""
+        """Have C run a C op."""
         ffi, lib, op = self._ffi, self._lib, _in_c(registration)
         if op is not None:
             self._has_c_ops = True
@@ -108,7 +108,7 @@ class NativeCore(Core):
     # -- an op in C
 
     def _adopt(self) -> None:
-        """Know the task that C runs, for the calls of its op, for an urgent task inside it, and for its answer."""
+        """Take over the task that C runs: for the calls of its op, for an urgent task inside it, and for its answer."""
         slot = self._lib.hbrt_core_adopt(self._core)
         if slot < 0:
             return
@@ -172,7 +172,7 @@ class NativeCore(Core):
         super()._rescan()
 
     def _take_runs(self) -> int:
-        """Note how often ops have run in C since the last time, and for how long; returns how often."""
+        """Note the number and the times of the ops that have run in C since the last call; returns the number."""
         total = 0
         for cmd, op in list(self._ops.items()) if self._has_c_ops else ():
             if runs := self._lib.hbrt_core_runs(self._core, cmd, self._last_ns):
@@ -191,7 +191,7 @@ class NativeCore(Core):
         return int(ended)
 
     def _count(self) -> None:
-        """C counts with each answer."""
+        """Nothing to do: C counts at each answer."""
 
     def _queued(self, among: list[int]) -> set[int]:
         core, is_queued = self._core, self._lib.hbrt_core_is_queued
@@ -204,7 +204,7 @@ class NativeCore(Core):
         return self._claim_locked(worst) if slot == _LOCKED else slot
 
     def _claim_locked(self, worst: int) -> int:
-        """Claim with the lock that somebody else holds."""
+        """Claim when another process holds the lock."""
         lock = self._claim_lock
         if (refusal := lock.try_acquire(lock.handle)) and not self._await_lock(refusal):
             return -1
@@ -226,7 +226,7 @@ class NativeCore(Core):
     ) -> None:
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
-            self.mailbox.write_answer(slot, answer, with_what_it_said(text))
+            self.mailbox.write_answer(slot, answer, with_output(text))
         depth = self._depth > 0
         if self._c_answer(self._core, slot, owner, result, start_ns, done_ns, spent_cycles, depth) != 1:
             self._ring_late(owner)

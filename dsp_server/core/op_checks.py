@@ -1,4 +1,4 @@
-"""What an op left behind when it returned: TCM, iDMA descriptors, mappings. Each is a finding with file and line."""
+"""Resources that an op did not release: TCM, iDMA descriptors, mappings. Each is a finding with file and line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def sweep(cmd: int, op: str, idma: Idma, tile_manager: TileManager, *, has_raised: bool) -> None:
-    """Take back what an op left, and report it; what an op left that raised is the exception's doing.
+    """Release the resources that an op left, and report them; those of an op that raised are not reported.
 
     Args:
         cmd: Command number.

@@ -1,4 +1,4 @@
-"""What ops print: lines of the board's log with the core and the command, and part of the text of a task that fails."""
+"""The output of ops: lines of the board's log with core and command, and part of a failed task's text."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_TEXT = 1000  # characters of a failed task's text: its traceback must have
 
 
 class _Lines(io.RawIOBase):
-    """Takes bytes, and gives each line of them to the board's log."""
+    """Takes bytes, and writes each line of them to the board's log."""
 
     def __init__(self) -> None:
         self._pending = b""
@@ -28,7 +28,7 @@ class _Lines(io.RawIOBase):
         return True
 
     def fileno(self) -> int:
-        """The log itself, for those who write without this object."""
+        """The log itself, for code that writes without this object."""
         return _LOG_FD
 
     def write(self, data: ReadableBuffer, /) -> int:
@@ -41,7 +41,7 @@ class _Lines(io.RawIOBase):
         return len(raw)
 
     def flush(self) -> None:
-        """Log a line that has no end yet: who flushes wants it seen."""
+        """Log a line that has no end yet."""
         with self._lock:
             line, self._pending = self._pending, b""
         if line:
@@ -55,7 +55,7 @@ def _log(line: bytes) -> None:
 
 
 def install() -> None:
-    """Have ``print``, and what writes to standard error in Python, write such lines from now on."""
+    """Have ``print``, and Python code that writes to standard error, write such lines from now on."""
     # TextIOWrapper asks of its buffer no more than these methods.
     sys.stdout, sys.stderr = (
         io.TextIOWrapper(_Lines(), "utf-8", "replace", write_through=True)  # type: ignore[type-var]
@@ -63,8 +63,8 @@ def install() -> None:
     )
 
 
-def with_what_it_said(text: str) -> str:
-    """The text of a task that failed, followed by what its op printed and logged and the text does not say already."""
+def with_output(text: str) -> str:
+    """The text of a failed task, followed by the output and log lines of its op that the text does not have."""
     context = runtime.context
     if not context.said:
         return text

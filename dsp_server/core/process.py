@@ -34,7 +34,7 @@ URGENT_FD = 5
 TRACE_FD = 6
 FIRST_DOORBELL_FD = 7
 _FD = struct.Struct("i")  # a descriptor, as it is sent
-_MOST_FINDING = 4096  # characters of its sentence
+_MOST_FINDING = 4096  # characters of a finding's sentence
 
 
 class CoreProcess:
@@ -92,7 +92,7 @@ class CoreProcess:
         os._exit(1)
 
     def report(self, found: Finding) -> None:
-        """Pass a finding to the daemon; a child that an op forked says nothing in the core's name."""
+        """Pass a finding to the daemon; a child that an op forked reports nothing."""
         if forked.mark[0]:
             self._reports.report(found)
 
@@ -105,7 +105,7 @@ class CoreProcess:
         return True
 
     def on_injected(self, number: int) -> None:
-        """Tell the daemon that a fault comes, which may be the last that this process does."""
+        """Notify the daemon of an injected fault before it happens: it may end this process."""
         self.control.send(control.pack(event="injected", number=number))
 
     def stop(self) -> None:
@@ -142,7 +142,7 @@ class CoreProcess:
 
     def _forget(self, client: int) -> None:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
-            memory.known.forget()  # another program may get its addresses
+            memory.known.forget()  # another program may get the same addresses
         self._reports.forget(client)
         if self.core is not None:
             self.core.forget_client(client)
@@ -209,6 +209,6 @@ def main() -> NoReturn:
         problem = f"main() of {origin} returned; it must end with hb_dsp_start(), which never returns."
     except ImageError as error:
         problem = str(error)
-    except BaseException as error:  # noqa: BLE001 - whatever an image does is reported, never lost
+    except BaseException as error:  # noqa: BLE001 - each end of an image is reported
         problem = _image_traceback(error)
     process.give_up(problem)

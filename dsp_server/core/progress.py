@@ -1,7 +1,7 @@
-"""Whether the op that runs makes progress: a core's heartbeat looks at its stack, and the op pays nothing for that.
+"""Whether the running op makes progress: a core's heartbeat samples its stack, at no cost to the op.
 
-An op stands still while each look finds every frame of its thread at the same instruction, with the same local
-variables: a loop in Python is looked at where it jumps back, so that its instruction alone does not show its progress.
+An op stands still while each sample finds every frame of its thread at the same instruction, with the same local
+variables. A loop in Python is always sampled where it jumps back, so that its instruction alone shows no progress.
 The time in which the thread waits for a CPU does not count, nor the time in a debugger. The daemon judges the result,
 see dsp_server/lifecycle/health.py.
 """
@@ -22,12 +22,12 @@ from dsp_server.waits.flags import Flags
 from hbrt.ddr.layout import BEAT_SECONDS, CORE_PROGRESS, PROGRESS
 from hbrt.protocol.frame_values import variables
 
-FEWEST_RUNS = 5  # before that nobody knows how long an op usually takes
+FEWEST_RUNS = 5  # with fewer runs, the usual time of an op is not known
 MOST_STEP_NS = int(2 * BEAT_SECONDS * 1e9)  # between two looks; after more, this process was stopped or had no CPU
-VALUES_AFTER_NS = 500_000_000  # an op that stands still for less is told by its instructions alone
+VALUES_AFTER_NS = 500_000_000  # before that, an op's instructions alone are compared
 _MOST_FRAMES = 64
 _LOOP = "dsp_server.core.loop"  # below the op's frames
-_PLAIN = frozenset({int, float, bool})  # told by value: an object that is freed may leave its place to the next one
+_PLAIN = frozenset({int, float, bool})  # compared by value: a new object may have the address of a freed one
 _DEBUGGERS = frozenset({"bdb", "pdb", "pydevd", "_pydevd_bundle", "debugpy"})
 Place: TypeAlias = tuple[tuple[int, int], ...]
 Values: TypeAlias = list[list[tuple[str, object]]]
@@ -47,14 +47,14 @@ def usable_ns(wall_ns: int, cpu_ns: int, delay_ns: int, *, is_runnable: bool) ->
     Args:
         wall_ns: The time span.
         cpu_ns: How long the thread had a CPU in it.
-        delay_ns: How long it has waited for a CPU in it, as far as the kernel says so.
+        delay_ns: How long it has waited for a CPU in it, as far as the kernel reports it.
         is_runnable: Whether it has a CPU or waits for one at the end of it.
     """
     return min(wall_ns, cpu_ns if is_runnable else max(cpu_ns, wall_ns - delay_ns))
 
 
 class Progress:
-    """The looks at one core's ops.
+    """The samples of one core's ops.
 
     Args:
         shared: The DDR file's bytes.
@@ -85,10 +85,10 @@ class Progress:
         self._place: Place | None = None
         self._values: Values | None = None
         self._flags = Flags(shared)
-        self._flag: tuple[int, int] | None = None  # offset in the DDR file and size of what the op's loop reads
+        self._flag: tuple[int, int] | None = None  # offset in the DDR file and size of the memory that the op polls
 
     def look(self) -> None:
-        """Look once; the heartbeat's thread calls this each BEAT_SECONDS."""
+        """Take a sample; the heartbeat's thread calls this each BEAT_SECONDS."""
         last, self._run = self._run, self._running()
         self._learn(last)
         if self._run is None:
@@ -120,7 +120,7 @@ class Progress:
         self._write(run.claim_ns, *still, longest_ns, handle, run.idma.outstanding, *(self._flag or (0, 0)))
 
     def _learn(self, last: Run | None) -> None:
-        """Note how long ops have run since the last look, but for their first run, which imports and compiles."""
+        """Note the times of ops since the last sample, but for first runs, which import and compile."""
         for cmd, op in list(self._ops.items()):
             if op.runs != self._seen_runs.get(cmd, 0):
                 self._seen_runs[cmd] = op.runs

@@ -1,1 +1,1 @@
-"""``hbrt tasks``: what a board has done."""
+"""``hbrt tasks``: the tasks that a board has ended."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 INTERVAL_SECONDS = 1.0
 FIRST_SECONDS = 0.2  # until the first rates
-MOST_TASKS = 2000  # of an interval, for the percentiles: the daemon has other work
+MOST_TASKS = 2000  # of an interval, for the percentiles: more would keep the daemon busy
 _CORES = (*numbers("CORE"), Column("STATE"), Column("HEALTH"), *numbers("BUSY", "TASKS/S"), Column("RUNS"))
 _COMMANDS = (
     *numbers("COMMAND"),
@@ -57,7 +57,7 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
     if not as_json and not sys.stdout.isatty():
         raise WrongUseError("hbrt top draws on a terminal, and standard output is none; use --json for one sample.")
     with look_at(board) as daemon:
-        look = _looks(daemon, interval)
+        look = _samples(daemon, interval)
         if as_json:
             next(look)
             time.sleep(interval)
@@ -66,7 +66,7 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
             _watch(look, interval)
 
 
-def _looks(daemon: Daemon | Observer, interval: float) -> Iterator[Sample]:
+def _samples(daemon: Daemon | Observer, interval: float) -> Iterator[Sample]:
     """A sample at each step, of the time since the step before."""
     before: dict[str, Any] | None = None
     seen_ns = 0
@@ -96,7 +96,7 @@ def _watch(look: Iterator[Sample], interval: float) -> None:
 
 @contextmanager
 def _keys() -> Iterator[Callable[[float], str]]:
-    """Gives a function that waits so many seconds for a key and returns it, or an empty text."""
+    """Yields a function that waits so many seconds for a key and returns it, or an empty text."""
     import termios
     import tty
 

@@ -1,4 +1,4 @@
-"""One look at a board for ``hbrt top``, out of two of its states and of the tasks that ended between them. Pure."""
+"""A sample of a board for ``hbrt top``, from two of its states and the tasks that ended between them. Pure."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 SORTS = {"c": "calls_per_s", "r": "ran_p50_ns", "w": "waited_p50_ns", "f": "failed"}
-"""By what the commands are sorted, by key."""
+"""The column that each key sorts the commands by."""
 
 
 class Sample(NamedTuple):
-    """What a board did in a time span, and how it stands at its end."""
+    """The work of a board in a time span, and its state at the end."""
 
     board: str
     seconds: float
@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     programs: list[dict[str, Any]]
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON has it."""
+        """As plain data, for JSON."""
         return {
             **self._asdict(),
             "waiting": [{"priority": priority, "tasks": count} for priority, count in self.waiting],
@@ -38,13 +38,13 @@ def sample_of(
     """A sample.
 
     Args:
-        status: What the verb ``status`` says now.
-        before: What it said at the beginning of the span.
-        ended: Tasks that ended in the span, as the verb ``tasks`` has them; of very many the newest.
+        status: The answer of the request ``status`` now.
+        before: Its answer at the beginning of the span.
+        ended: Tasks that ended in the span, as the request ``tasks`` lists them; of very many the newest.
         seconds: The span.
     """
     counts = {core["core"]: core for core in before["cores"]}
-    running = {one["core"]: one for one in reversed(status["running"])}  # of two the outer, which another interrupts
+    running = {one["core"]: one for one in reversed(status["running"])}  # of two, the interrupted one
     cores = []
     for core in status["cores"]:
         first = counts.get(core["core"], core)
@@ -59,7 +59,7 @@ def sample_of(
             }
         )
     calls_per_s = sum(core["tasks_per_s"] for core in cores)
-    # Of more tasks than a board keeps, each of those that are kept stands for several.
+    # When more tasks have ended than a board keeps, each kept one counts for several.
     share = calls_per_s / len(ended) if ended else 0.0
     by_command: dict[int, list[Mapping[str, Any]]] = {}
     for task in ended:
