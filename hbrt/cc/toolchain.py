@@ -33,7 +33,7 @@ _C, _CPLUSPLUS = ("cc", "gcc", "clang"), ("c++", "g++", "clang++")
 
 
 class Flags(NamedTuple):
-    """What a compiler is told beside the user's own arguments."""
+    """The arguments of a compiler beside the user's own."""
 
     compile: tuple[str, ...]
     link: tuple[str, ...]

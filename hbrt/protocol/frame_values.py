@@ -1,7 +1,7 @@
-"""What the code that a thread stands in uses: the lock that it acquires or holds, the places that its loop reads.
+"""The values that a thread's present code uses: the lock that it acquires or holds, the places that its loop reads.
 
-It is told by the bytecode and by variables that are there; no code of the program is run. What cannot be told so, such
-as the result of a call, is left out. Who uses this to diagnose must not fail by it, whatever the bytecode is.
+They come from the bytecode and from existing variables; no code of the program is run. Values that need a call are left
+out. A diagnosis that uses this must not fail by it, whatever the bytecode is.
 """
 
 from __future__ import annotations

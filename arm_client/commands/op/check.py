@@ -62,7 +62,7 @@ def to_dtype(name: str) -> np.dtype[Any]:
 
 
 def _is_comparable(dtype: np.dtype[Any]) -> bool:
-    """Whether it is a type of numbers that a DSP may have, and that can be told apart in ulp."""
+    """Whether it is a type of numbers that a DSP may have, and whose differences are counted in ulp."""
     return dtype.kind in "fiu" and dtype.itemsize <= 8
 
 

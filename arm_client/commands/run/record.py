@@ -26,7 +26,7 @@ def recorded() -> Iterator[list[Finding]]:
     finally:
         if not run.wait(_WAIT_SECONDS):
             click.echo(
-                "hbrt: a process of the program is attached still: what is found in it later is not told.", err=True
+                "hbrt: a process of the program is attached still: its later findings are not reported.", err=True
             )
         findings.extend(end_record(run))
         run.leave()
