@@ -71,8 +71,8 @@ POINTS = [
     Point("core", "C12", "op: it has done its work", _OP, "return 0", "lost"),
     Point("core", "C13", "run: the op has returned", _RUN, "self._is_in_op = False", "lost"),
     Point("core", "C14", "answer: about to be written", _ANSWER, "ANSWER.pack_into(", "lost"),
-    Point("core", "C15", "answer: written, the end state is not", _ANSWER, "] = _DONE", "lost"),
-    Point("core", "C16", "answer: the end state is written", _ANSWER, "self._tasks += 1", "done"),
+    Point("core", "C15", "answer: written and in the history, the end state is not", _ANSWER, "] = end", "lost"),
+    Point("core", "C16", "answer: the end state is written", _ANSWER, "self._busy_ns += done_ns", "done"),
     Point("core", "C17", "answer: it looks again, the client is not rung", _ANSWER, "asleep = owner *", "done"),
     Point(
         "core", "C18", "answer: the client sleeps, about to be marked rung", _ANSWER, "self._asleep[asleep] = 0", "done"
