@@ -24,6 +24,17 @@ from hbrt.cv.filters import (
     hbDSPCvMedianBlurParam as hbDSPCvMedianBlurParam,
     hbDSPCvSepFilter2DParam as hbDSPCvSepFilter2DParam,
 )
+from hbrt.cv.flip_rotate import (
+    HB_VP_FLIP_BOTH as HB_VP_FLIP_BOTH,
+    HB_VP_FLIP_HORIZONTAL as HB_VP_FLIP_HORIZONTAL,
+    HB_VP_FLIP_VERTICAL as HB_VP_FLIP_VERTICAL,
+    HB_VP_ROTATE_90_CLOCKWISE as HB_VP_ROTATE_90_CLOCKWISE,
+    HB_VP_ROTATE_90_COUNTER_CLOCKWISE as HB_VP_ROTATE_90_COUNTER_CLOCKWISE,
+    HB_VP_ROTATE_180 as HB_VP_ROTATE_180,
+    hbDSPCvFlipParam as hbDSPCvFlipParam,
+    hbDSPCvRotateParam as hbDSPCvRotateParam,
+    hbDSPCvTransposeParam as hbDSPCvTransposeParam,
+)
 from hbrt.cv.image import (
     MAX_SIDE as MAX_SIDE,
     CvRuleError as CvRuleError,
@@ -31,7 +42,7 @@ from hbrt.cv.image import (
     hbVPImageFormat as hbVPImageFormat,
     hbVPImageType as hbVPImageType,
 )
-from hbrt.cv.pixels import (
+from hbrt.cv.pointwise import (
     HB_VP_THRESH_BINARY as HB_VP_THRESH_BINARY,
     HB_VP_THRESH_BINARY_INV as HB_VP_THRESH_BINARY_INV,
     HB_VP_THRESH_TOZERO as HB_VP_THRESH_TOZERO,
@@ -42,6 +53,13 @@ from hbrt.cv.pixels import (
     hbDSPCvIntegralParam as hbDSPCvIntegralParam,
     hbDSPCvThresholdParam as hbDSPCvThresholdParam,
 )
+from hbrt.cv.resize import (
+    hbDSPCvPyrDownParam as hbDSPCvPyrDownParam,
+    hbDSPCvPyrUpParam as hbDSPCvPyrUpParam,
+    hbDSPCvResizeParam as hbDSPCvResizeParam,
+    hbDSPCvRoi as hbDSPCvRoi,
+    hbDSPCvRoiResizeParam as hbDSPCvRoiResizeParam,
+)
 from hbrt.cv.rules import (
     HB_VP_BORDER_CONSTANT as HB_VP_BORDER_CONSTANT,
     HB_VP_BORDER_REPLICATE as HB_VP_BORDER_REPLICATE,
@@ -50,24 +68,6 @@ from hbrt.cv.rules import (
     HB_VP_INTER_NEAREST as HB_VP_INTER_NEAREST,
     CvParam as CvParam,
     hbVPFilterKernel as hbVPFilterKernel,
-)
-from hbrt.cv.sizes import (
-    hbDSPCvPyrDownParam as hbDSPCvPyrDownParam,
-    hbDSPCvPyrUpParam as hbDSPCvPyrUpParam,
-    hbDSPCvResizeParam as hbDSPCvResizeParam,
-    hbDSPCvRoi as hbDSPCvRoi,
-    hbDSPCvRoiResizeParam as hbDSPCvRoiResizeParam,
-)
-from hbrt.cv.turns import (
-    HB_VP_FLIP_BOTH as HB_VP_FLIP_BOTH,
-    HB_VP_FLIP_HORIZONTAL as HB_VP_FLIP_HORIZONTAL,
-    HB_VP_FLIP_VERTICAL as HB_VP_FLIP_VERTICAL,
-    HB_VP_ROTATE_90_CLOCKWISE as HB_VP_ROTATE_90_CLOCKWISE,
-    HB_VP_ROTATE_90_COUNTER_CLOCKWISE as HB_VP_ROTATE_90_COUNTER_CLOCKWISE,
-    HB_VP_ROTATE_180 as HB_VP_ROTATE_180,
-    hbDSPCvFlipParam as hbDSPCvFlipParam,
-    hbDSPCvRotateParam as hbDSPCvRotateParam,
-    hbDSPCvTransposeParam as hbDSPCvTransposeParam,
 )
 from hbrt.cv.warps import (
     hbDSPCvRemapParam as hbDSPCvRemapParam,

@@ -29,8 +29,8 @@ ANSWERS = {
     "waits": "nil. Where the client's threads wait, which the byte `asked` of the client's record asks for: for each a "
     "line `Waits for slot N` (-1 when unknown), then its stack, the innermost call first, as lines "
     '`File "FILE", line N in FUNCTION` after two blanks',
-    "vouch": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its token, in "
-    "hexadecimal digits; else `HB_DSP_PERMISSION`",
+    "verify_lease": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its "
+    "token, in hexadecimal digits; else `HB_DSP_PERMISSION`",
     "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, claim_lock, recovery, "
     "aging_ms, cores, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, gateways, "
     "clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",

@@ -9,8 +9,7 @@ from arm_client.client import Board
 from arm_client.cv.dispatch import Options, filled, run
 from arm_client.cv.images import Picture, describe, kind_of, new_image, size_of, to_board
 from hbrt.cv.commands import hbDSPCvCmd
-from hbrt.cv.rules import CvParam
-from hbrt.cv.turns import (
+from hbrt.cv.flip_rotate import (
     HB_VP_FLIP_BOTH,
     HB_VP_FLIP_HORIZONTAL,
     HB_VP_FLIP_VERTICAL,
@@ -21,6 +20,7 @@ from hbrt.cv.turns import (
     hbDSPCvRotateParam,
     hbDSPCvTransposeParam,
 )
+from hbrt.cv.rules import CvParam
 
 FLIPS = {"vertical": HB_VP_FLIP_VERTICAL, "horizontal": HB_VP_FLIP_HORIZONTAL, "both": HB_VP_FLIP_BOTH}
 ROTATIONS = {90: HB_VP_ROTATE_90_CLOCKWISE, 180: HB_VP_ROTATE_180, 270: HB_VP_ROTATE_90_COUNTER_CLOCKWISE}

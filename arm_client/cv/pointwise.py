@@ -23,7 +23,7 @@ from arm_client.cv.images import (
     to_board,
 )
 from hbrt.cv.commands import hbDSPCvCmd
-from hbrt.cv.pixels import (
+from hbrt.cv.pointwise import (
     HB_VP_THRESH_BINARY,
     HB_VP_THRESH_BINARY_INV,
     HB_VP_THRESH_TOZERO,

@@ -91,7 +91,7 @@ class Control:
             "leave": self._leave,
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
             "waits": lambda r, _: self._told(r),
-            "vouch": lambda r, _: self._verify_lease(r),
+            "verify_lease": lambda r, _: self._verify_lease(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
             "tasks": lambda r, _: report.tasks(r.args["last"]),

@@ -103,7 +103,7 @@ class LeaseVerifier:
         if self._late is not None and asked_at < self._late[0]:  # it waited as long as the request that timed out
             return VerifiedLease(identity, client, 0, self._late[1])
         try:
-            pid: int = self._link.request("vouch", peer=client, nonce=nonce, proof=proof)["pid"]
+            pid: int = self._link.request("verify_lease", peer=client, nonce=nonce, proof=proof)["pid"]
         except RequestRefusedError as error:
             if error.status == Status.HB_DSP_TIMEOUT:
                 self._late = time.monotonic(), error

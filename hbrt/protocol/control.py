@@ -82,7 +82,7 @@ VERBS: dict[str, Verb] = {
     "leave": Verb(leased=True),
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "waits": Verb({"text": Text()}, leased=True),
-    "vouch": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
+    "verify_lease": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
     "status": Verb(),
     "ops": Verb(),
     "why": Verb(),

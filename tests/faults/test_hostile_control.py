@@ -170,11 +170,13 @@ CASES: dict[str, Case] = {
     "unregister of 2^64-1": Case("unregister", {"phy": U64}, BAD, "has registered no block"),
     "0 slots": Case("slots", {"count": 0}, BAD),
     "1025 slots": Case("slots", {"count": 1025}, BAD),
-    "vouch for nobody": Case(
-        "vouch", {"peer": 1000, "nonce": "", "proof": ""}, Status.HB_DSP_PERMISSION, "Client 1000"
+    "verify a lease of nobody": Case(
+        "verify_lease", {"peer": 1000, "nonce": "", "proof": ""}, Status.HB_DSP_PERMISSION, "Client 1000"
     ),
-    "vouch, not ASCII": Case("vouch", {"peer": 1, "nonce": "\u2603", "proof": "\u2603"}, Status.HB_DSP_PERMISSION),
-    "vouch, long": Case("vouch", {"peer": 1, "nonce": "x" * 65, "proof": ""}, BAD, "too long"),
+    "verify a lease, not ASCII": Case(
+        "verify_lease", {"peer": 1, "nonce": "\u2603", "proof": "\u2603"}, Status.HB_DSP_PERMISSION
+    ),
+    "verify a lease, long": Case("verify_lease", {"peer": 1, "nonce": "x" * 65, "proof": ""}, BAD, "too long"),
     "listing of -1 blocks": Case("mem", {"most": -1}, BAD),
     "listing of 10^12 blocks": Case("mem", {"most": 10**12}, BAD),
     "core 63": Case("start_core", {"core": 63}, Status.HB_DSP_INVALID_ARGUMENT, "There is no core 63"),

@@ -11,7 +11,7 @@ from dsp_server.ops.cv.nv12 import NEUTRAL_CHROMA
 from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settle, settled
 from dsp_server.ops.cv.opencv import cv2
 from hbrt.cv.image import BGR, KINDS, NV12, RGB, Y_U8
-from hbrt.cv.pixels import hbDSPCvCvtColorParam
+from hbrt.cv.pointwise import hbDSPCvCvtColorParam
 
 ONE_PLANE = {
     (RGB, BGR): cv2.COLOR_RGB2BGR,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsp_server.ops.cv.op import Planes, Run, cv_op, settled
 from dsp_server.ops.cv.opencv import cv2
-from hbrt.cv.pixels import hbDSPCvIntegralParam
+from hbrt.cv.pointwise import hbDSPCvIntegralParam
 
 
 def integral(param: hbDSPCvIntegralParam, src: Planes, dst: Planes) -> Run:

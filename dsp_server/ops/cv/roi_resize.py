@@ -5,7 +5,7 @@ from __future__ import annotations
 from dsp_server.ops.cv.op import Planes, Run, cv_op, view, view_all
 from dsp_server.ops.cv.opencv import cv2
 from dsp_server.ops.cv.resize import METHODS, resize_planes
-from hbrt.cv.sizes import hbDSPCvRoiResizeParam
+from hbrt.cv.resize import hbDSPCvRoiResizeParam
 
 
 def roi_resize(param: hbDSPCvRoiResizeParam, src: Planes, dst: Planes) -> Run:

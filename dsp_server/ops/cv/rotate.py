@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsp_server.ops.cv.op import Planes, Run, cv_op, in_turn, settled
 from dsp_server.ops.cv.opencv import cv2
-from hbrt.cv.turns import hbDSPCvRotateParam
+from hbrt.cv.flip_rotate import hbDSPCvRotateParam
 
 
 def rotate(param: hbDSPCvRotateParam, src: Planes, dst: Planes) -> Run:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dsp_server.ops.cv.op import Planes, Run, cv_op, settle
 from dsp_server.ops.cv.opencv import cv2
-from hbrt.cv.pixels import hbDSPCvThresholdParam
+from hbrt.cv.pointwise import hbDSPCvThresholdParam
 
 
 def threshold(param: hbDSPCvThresholdParam, src: Planes, dst: Planes) -> Run:

@@ -202,11 +202,11 @@ def test_a_block_that_was_freed_is_out_of_reach(talker: Talker) -> None:
     assert talker.hear().kind == Kind.GONE
 
 
-@pytest.mark.parametrize("verb", ["stop", "slots", "vouch", "restart", "recovery", "start_core"])
+@pytest.mark.parametrize("verb", ["stop", "slots", "verify_lease", "restart", "recovery", "start_core"])
 def test_what_concerns_the_board_itself_is_refused(talker: Talker, verb: str) -> None:
     args: dict[str, dict[str, object]] = {
         "slots": {"count": 1},
-        "vouch": {"peer": 1, "nonce": "", "proof": ""},
+        "verify_lease": {"peer": 1, "nonce": "", "proof": ""},
         "start_core": {"core": 0},
     }
     assert talker.hello().kind == Kind.WELCOME

@@ -444,7 +444,7 @@ def test_a_daemon_that_hangs_while_programs_say_hello_keeps_no_other_waiting(rel
         for stranger, _ in strangers:
             kind, (status, why) = stranger.hear()
             assert (kind, status) == (Kind.REFUSED, Status.HB_DSP_TIMEOUT)
-            assert why == "The daemon did not answer 'vouch' within 1 s; see 'hbrt log'."
+            assert why == "The daemon did not answer 'verify_lease' within 1 s; see 'hbrt log'."
     finally:
         os.kill(daemon, signal.SIGCONT)
     for stranger, lease in strangers:
