@@ -97,7 +97,7 @@ def test_nothing_is_said_of_arrays_that_nobody_uses(board: Board, make: Callable
         if number % 2:
             kept.append(array)
         del array, free
-        gc.collect()
+    gc.collect()
     again = board.empty(COUNT, np.uint8)
     again[:] = 3
     assert again.sum() == 3 * COUNT
