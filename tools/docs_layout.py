@@ -210,7 +210,7 @@ def parts_of_the_file() -> str:
         (
             board.history,
             "history",
-            f"{layout.HISTORY_RINGS} rings, the last the daemon's, of {layout.HISTORY_RECORDS} records of 128",
+            f"{layout.HISTORY_RINGS} rings of {layout.HISTORY_RECORDS} records of {layout.HISTORY_RECORD_BYTES} bytes",
         ),
         (board.heap, "heap", f"{format_size(board.heap_bytes)}; first byte at {board.phy_base:#x}"),
     )

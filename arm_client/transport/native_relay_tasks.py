@@ -19,9 +19,7 @@ class NativeRelayTasks(RelayTasks, NativeTasks):
         try:
             return self._submit(*given)
         except BaseException:
-            # A signal's handler has raised: nobody will ever know this handle.
-            cmd, _, _, _, input_phy, _, output_phy, _ = given
-            self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
+            self._release_newest(*given)
             raise
 
     def _submit(self, *given: int) -> int:

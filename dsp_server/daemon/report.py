@@ -71,6 +71,7 @@ class Report:
         states = self._mailbox.slots_in
         now_ns = time.monotonic_ns()
         running = self.running(now_ns)
+        running_rows = [self._running_row(one, now_ns) for one in running]
         ready = [self._mailbox.request(slot) for slot in states(State.READY)]
         inline = sum(one.core_mask == OF_ITS_OWNER for one in ready)  # its program runs it in its own thread
         # For a core or a relay.
@@ -104,8 +105,8 @@ class Report:
             "tasks": {"ready": len(ready) - inline, "running": len(states(State.RUNNING)) + inline},
             "oldest_waiting": _oldest(waiting, now_ns),
             "waiting": _by_priority(waiting),
-            "longest_running": self._running_row(running[0], now_ns) if running else None,
-            "running": [self._running_row(one, now_ns) for one in running],
+            "longest_running": running_rows[0] if running_rows else None,
+            "running": running_rows,
             "slots": {
                 "total": SLOT_COUNT,
                 "leased": sum(len(client.slots) for client in clients),

@@ -232,10 +232,13 @@ class NativeTasks(DirectTasks):
         except OverflowError:
             return self.refuse_unpacked(*given)
         except BaseException:
-            # A signal's handler has raised: the caller never gets this handle.
-            cmd, _, _, _, input_phy, _, output_phy, _ = given
-            self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
+            self._release_newest(*given)
             raise
+
+    def _release_newest(self, *given: int) -> None:
+        """Undo a submission whose caller never gets its handle: a signal's handler has raised."""
+        cmd, _, _, _, input_phy, _, output_phy, _ = given
+        self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
 
     def _submit_rarely(self, answer: int, *given: int) -> int:
         """Go on with a task that C did not queue, or that no core serves."""

@@ -12,9 +12,9 @@ from time import monotonic_ns
 from typing import NamedTuple
 
 from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, HISTORY_HEAD, HISTORY_RECORD_BYTES, HISTORY_RECORDS, MAX_CORES
-from hbrt.mailbox.table import ANSWER, REQUEST, Answer, Request, State, Table
+from hbrt.mailbox.table import ANSWER, REQUEST, REQUEST_CLIENT_AT, Answer, Request, State, Table
 
-_NUMBER, _PID = struct.Struct("<Q"), struct.Struct("<I")
+_NUMBER, _U32 = struct.Struct("<Q"), struct.Struct("<I")
 _TASK_BYTES = REQUEST.size + ANSWER.size
 _DONE = struct.Struct(f"<{HISTORY_HEAD.size + REQUEST.size + 32}xQ")  # of a record: when its task has ended
 
@@ -50,8 +50,8 @@ class HistoryRing:
         """
         mm, record = self._map, self._layout.record(slot)
         at = self._start + number % HISTORY_RECORDS * HISTORY_RECORD_BYTES
-        _, _, _, _, _, _, client, *_ = REQUEST.unpack_from(mm, record)
-        pid = _PID.unpack_from(mm, self._layout.client(client) + CLIENT_PID)[0] if client < CLIENT_COUNT else 0
+        (client,) = _U32.unpack_from(mm, record + REQUEST_CLIENT_AT)
+        pid = _U32.unpack_from(mm, self._layout.client(client) + CLIENT_PID)[0] if client < CLIENT_COUNT else 0
         HISTORY_HEAD.pack_into(mm, at, 0, state, pid)
         start = at + HISTORY_HEAD.size
         mm[start : start + _TASK_BYTES] = mm[record : record + _TASK_BYTES]

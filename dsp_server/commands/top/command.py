@@ -61,7 +61,7 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
         if as_json:
             next(look)
             time.sleep(interval)
-            show_json(next(look).as_dict())
+            show_json(next(look)._asdict())
         else:
             _watch(look, interval)
 
@@ -122,7 +122,7 @@ def _keys() -> Iterator[Callable[[float], str]]:
 def lines_of(sample: Sample, sort: str) -> list[str]:
     """The screen: a line on the board, then tables of its cores, commands and programs."""
     memory = sample.memory
-    waiting = ", ".join(f"{count} of priority {priority}" for priority, count in sample.waiting) or "none"
+    waiting = ", ".join(f"{one['tasks']} of priority {one['priority']}" for one in sample.waiting) or "none"
     lines = [
         f"Board {sample.board}: {sample.calls_per_s:,.0f} tasks/s; {sample.running} running, {sample.ready} ready.",
         f"Memory: {format_size(memory['used_bytes'])} of {format_size(memory['size_bytes'])}. Waiting: {waiting}.",

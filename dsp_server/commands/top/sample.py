@@ -17,19 +17,12 @@ class Sample(NamedTuple):
     calls_per_s: float
     ready: int
     running: int
-    waiting: list[tuple[int, int]]  # priority and how many, the highest first
+    waiting: list[dict[str, int]]  # priority and tasks, the highest first
     oldest_waiting: dict[str, Any] | None
     memory: dict[str, Any]
     cores: list[dict[str, Any]]
     commands: list[dict[str, Any]]
     programs: list[dict[str, Any]]
-
-    def as_dict(self) -> dict[str, Any]:
-        """As plain data, for JSON."""
-        return {
-            **self._asdict(),
-            "waiting": [{"priority": priority, "tasks": count} for priority, count in self.waiting],
-        }
 
 
 def sample_of(
@@ -70,7 +63,7 @@ def sample_of(
         calls_per_s,
         status["tasks"]["ready"],
         status["tasks"]["running"],
-        [(each["priority"], each["tasks"]) for each in status["waiting"]],
+        status["waiting"],
         status["oldest_waiting"],
         status["memory"],
         cores,
