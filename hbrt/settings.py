@@ -42,6 +42,9 @@ TABLE: tuple[Setting, ...] = (
     ),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
     Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores", 1),
+    Setting(
+        "HBRT_PROFILE", "path", "j5", "profile of the modelled board: a name that hbrt has, or a file of constants"
+    ),
     Setting("HBRT_DDR", "size", "2G", "DDR of a board that is started without --ddr"),
     Setting(
         "HBRT_QUARANTINE",

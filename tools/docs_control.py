@@ -31,8 +31,8 @@ ANSWERS = {
     '`File "FILE", line N in FUNCTION` after two blanks',
     "verify_lease": "map `{pid, name}` of the client `peer`, when `proof` is the HMAC-SHA-256 of `nonce` under its "
     "token, in hexadecimal digits; else `HB_DSP_PERMISSION`",
-    "status": "map `{board, directory, state, pid, uptime_s, image, image_error, healthy, claim_lock, recovery, "
-    "aging_ms, cores, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, gateways, "
+    "status": "map `{board, directory, state, pid, uptime_s, image, profile, image_error, healthy, claim_lock, "
+    "recovery, aging_ms, cores, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, gateways, "
     "clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
     "tasks": "list of maps `{cmd, name, state, result, core, priority, custom_id, pid, program, input_phy, "

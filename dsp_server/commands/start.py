@@ -20,6 +20,7 @@ from hbrt.cli.options import (
     check_option,
     dma_order_option,
     json_option,
+    profile_option,
     timeout_option,
     to_bytes,
 )
@@ -80,6 +81,7 @@ def daemon_options(function: F) -> F:
         aging_option,
         check_option,
         dma_order_option,
+        profile_option,
         timeout_option(LOAD_SECONDS),
     )
     for decorator in reversed(decorators):

@@ -156,6 +156,8 @@ def _show(status: dict[str, Any]) -> None:
         f"{status['directory']}."
     )
     click.echo(_image_line(status["cores"]))
+    profile = status["profile"]
+    click.echo(f"Profile {profile['name']}, {profile['origin']}: modelled cores of {profile['clock_hz'] / 1e6:g} MHz.")
     if status["image_error"]:
         click.echo(f"It was changed and does not load; the last good one goes on.\n{status['image_error']}")
     click.echo(memory_line(status["memory"]))

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from dsp_server.clients import Client, Clients
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.watches.lock_watch import LockWatch
-from dsp_server.hardware.cycles import cycles_to_ns
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.core_state import BoardCore
 from dsp_server.lifecycle.health import CoreHealth, OpRun
@@ -26,6 +25,7 @@ from hbrt.ddr.layout import SLOT_COUNT
 from hbrt.mailbox.history import EndedTask, ended_tasks
 from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
+from hbrt.profiles.profile import active
 
 _MOST_NS = (1 << 64) - 1  # that an answer of the daemon can hold
 
@@ -88,6 +88,7 @@ class Report:
             "pid": os.getpid(),
             "uptime_s": time.time() - self._started_at,
             "image": str(cores[0].life.image.origin),
+            "profile": {"name": active().name, "origin": active().origin, "clock_hz": active().clock_hz},
             "image_error": self._lifecycle.image_error,
             "healthy": health.of_board([beat for beat, _ in healths]) and not self._locks.problem,
             "claim_lock": self._locks.problem,  # why no core can claim a task, else empty
@@ -215,7 +216,7 @@ class Report:
             "waited_ns": max(0, (answer.claim_ns or answer.done_ns) - request.sequence),
             "ran_ns": max(0, answer.done_ns - answer.start_ns) if answer.start_ns else 0,
             "modelled_cycles": answer.cycles,
-            "modelled_ns": min(round(cycles_to_ns(answer.cycles)), _MOST_NS),
+            "modelled_ns": min(round(active().ns(answer.cycles)), _MOST_NS),
         }
 
     def _client(self, client: Client) -> dict[str, Any]:

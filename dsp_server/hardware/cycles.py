@@ -4,35 +4,31 @@ Modelled cycles and host time are different quantities. Nothing here reads a clo
 cycles by a cost model, so that the same work gives the same count on every machine and in every run. Host
 times are named `_ns` or `_us` and come from elsewhere.
 
-Source: DSP development guide (J5 OE), 10.2.1 and 10.2.3.3.4, for 648 MHz, Vision P6, 512-bit SIMD and XT_RSR_CCOUNT,
+Source: DSP development guide (J5 OE), 10.2.3.3.4, for XT_RSR_CCOUNT,
 https://developer.d-robotics.cc/api/v1/fileData/j5_oe_v1_1_29/vdsp/dsp_dev.html
-Emulator: no cost of DDR or iDMA is public; every constant of the cost model is its choice, of a plausible size. Compare
-two ways of writing an op with it; do not predict a board.
+The constants are those of the process's profile, with a source or an assumed range each: hbrt/profiles.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-CLOCK_HZ: Final = 648_000_000
+from hbrt.profiles.profile import active
 
-LANES_8BIT: Final = 64
-LANES_F32: Final = 16
+_PROFILE: Final = active()
+CLOCK_HZ: Final = _PROFILE.clock_hz
 
-IDMA_ISSUE_CYCLES: Final = 16
-"""The core's own cost of programming a descriptor."""
-IDMA_SETUP_CYCLES: Final = 64
-"""The engine's delay before a descriptor's first byte: about 100 ns of DDR latency."""
-IDMA_ROW_CYCLES: Final = 4
-"""The engine's cost of each row of a 2-D descriptor after the first."""
-IDMA_BYTES_PER_CYCLE: Final = 16
-"""The engine's throughput: 128 bits a cycle, 10.4 GB/s."""
-IDMA_POLL_CYCLES: Final = 32
-"""The core's cost of one poll of a descriptor that is not done."""
+LANES_8BIT: Final = _PROFILE.whole("vector.bits") // 8
+LANES_F32: Final = _PROFILE.whole("vector.bits") // 32
 
-DDR_LOAD_BYTES: Final = 64
-DDR_STALL_CYCLES: Final = 40
-"""A load of 64 bytes straight from DDR: there is no data cache, so the core waits for each."""
+IDMA_ISSUE_CYCLES: Final = _PROFILE.whole("idma.issue_cycles")
+IDMA_SETUP_CYCLES: Final = _PROFILE.whole("idma.setup_cycles")
+IDMA_ROW_CYCLES: Final = _PROFILE.whole("idma.row_cycles")
+IDMA_BYTES_PER_CYCLE: Final = _PROFILE.whole("idma.bytes_per_cycle")
+IDMA_POLL_CYCLES: Final = _PROFILE.whole("idma.poll_cycles")
+
+DDR_LOAD_BYTES: Final = _PROFILE.whole("ddr.load_bytes")
+DDR_STALL_CYCLES: Final = _PROFILE.whole("ddr.stall_cycles")
 
 
 def idma_cycles(size_bytes: int, num_rows: int = 1) -> int:
@@ -41,8 +37,8 @@ def idma_cycles(size_bytes: int, num_rows: int = 1) -> int:
 
 
 def cycles_to_ns(cycles: int) -> float:
-    """Modelled nanoseconds at exactly 648 MHz: cycles * 125 / 81 (the manual's estimate is 1.5 a cycle)."""
-    return cycles * 125 / 81
+    """Modelled nanoseconds by the profile's clock: cycles * 125 / 81 at 648 MHz (the manual's estimate is 1.5)."""
+    return _PROFILE.ns(cycles)
 
 
 class CycleCounter:

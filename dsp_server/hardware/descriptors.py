@@ -37,12 +37,13 @@ from dsp_server.hardware.transfers import (
     move_rows,
 )
 from hbrt.findings.text import counted
+from hbrt.profiles.profile import active
 
 if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
     from dsp_server.hardware.tile_manager import TileManager
 
-QUEUE_DEPTH: Final = 64
+QUEUE_DEPTH: Final = active().whole("idma.queue_depth")
 
 
 class Descriptor(NamedTuple):

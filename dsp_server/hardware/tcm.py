@@ -18,9 +18,10 @@ from typing import Final, NamedTuple
 from dsp_server.hardware.buffers import address_of
 from hbrt.ddr.fill import new_memory
 from hbrt.findings.text import counted
+from hbrt.profiles.profile import active
 
-BANK_RAW_BYTES: Final = 128 * 1024
-BANK_USABLE_BYTES: Final = 103 * 1024
+BANK_RAW_BYTES: Final = active().whole("tcm.bank_bytes")
+BANK_USABLE_BYTES: Final = min(active().whole("tcm.usable_bytes"), BANK_RAW_BYTES)
 TCM_BASES: Final = (0x3FFC_0000, 0x3FFE_0000)
 """The addresses of DRAM0 and DRAM1 in the core's address space; alignment is relative to them."""
 DEFAULT_ALIGN: Final = 64

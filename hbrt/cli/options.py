@@ -189,6 +189,29 @@ def aging_option(function: F) -> F:
     )(function)
 
 
+def profile_option(function: F) -> F:
+    """Add ``--profile``, which is HBRT_PROFILE for what the verb starts."""
+
+    def set_it(_ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+        if value is None:
+            return
+        from hbrt.profiles.profile import find
+
+        try:
+            os.environ["HBRT_PROFILE"] = find(value).origin
+        except settings.BadSettingError as error:
+            raise click.BadParameter(str(error).replace("HBRT_PROFILE", "it", 1), param=param) from None
+
+    return click.option(
+        "--profile",
+        metavar="FILE",
+        callback=set_it,
+        expose_value=False,
+        help="Constants of the modelled board: a file, or the name of a profile that hbrt has. Default: HBRT_PROFILE, "
+        "else j5.",
+    )(function)
+
+
 def dma_order_option(function: F) -> F:
     """Add ``--dma-order``, which is HBRT_DMA_ORDER for the boards that the verb starts."""
     return click.option(

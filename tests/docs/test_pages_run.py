@@ -17,6 +17,7 @@ COMPILED, IMAGES, PROGRAMS = "compiled-ops.md", "c-images.md", "c-programs.md"
 RUN = (
     "custom-ops.md",
     "debugging.md",
+    "cycles.md",
     "time.md",
     "detectors.md",
     COMPILED,

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from hbrt import settings
 from hbrt.mailbox.native import NativeMissingError, native
+from hbrt.profiles.profile import active
 
 OLDEST_PYTHON = (3, 11)
 _REQUIREMENT = re.compile(r"([A-Za-z0-9._-]+)\s*>=\s*([0-9.]+)")
@@ -81,6 +82,17 @@ def environment() -> Iterator[Check]:
         yield Check("settings", Level.FAIL, given, str(error))
     else:
         yield Check("settings", Level.OK, given or "none is given: all have their defaults")
+
+
+def profile() -> Iterator[Check]:
+    """The constants of the modelled board."""
+    try:
+        found = active()
+    except settings.BadSettingError as error:
+        yield Check("profile", Level.FAIL, settings.text("HBRT_PROFILE"), str(error))
+    else:
+        how = f"{len(found.constants)} constants, {len(found.assumed)} of them assumed"
+        yield Check("profile", Level.OK, f"{found.name}, {found.origin}: {how}")
 
 
 def _packages() -> Iterator[Check]:

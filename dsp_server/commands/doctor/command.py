@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from dsp_server.commands.doctor.checks import Check, Level, environment, installation
+from dsp_server.commands.doctor.checks import Check, Level, environment, installation, profile
 from dsp_server.commands.doctor.kernel import kernel, memory
 from dsp_server.commands.doctor.leftovers import boards
 from dsp_server.commands.doctor.remote import remote_board
@@ -22,7 +22,7 @@ def command(ctx: click.Context, *, clean: bool, as_json: bool) -> None:
 
     Exit code 3 when a check fails; a warning is none.
     """
-    checks = [*installation(), *environment(), *kernel(), *memory(), *boards(clean=clean), *remote_board()]
+    checks = [*installation(), *environment(), *profile(), *kernel(), *memory(), *boards(clean=clean), *remote_board()]
     if as_json:
         show_json([check._asdict() for check in checks])
     else:

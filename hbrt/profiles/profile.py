@@ -1,0 +1,202 @@
+"""Reads a profile. ``active()`` is the one of this process: of HBRT_PROFILE, else the packaged j5."""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from hbrt import settings
+from hbrt.profiles.keys import KEYS, Key
+from hbrt.settings import BadSettingError
+
+PACKAGED: Final = Path(__file__).parent
+SUFFIX: Final = ".toml"
+_FIELDS: Final = frozenset({"value", "source", "assumed", "why"})
+_HEAD: Final = frozenset({"name", "title", "base"})
+_MOST_BASES: Final = 8
+
+
+class BadProfileError(BadSettingError):
+    """A profile cannot be read, or has what no profile has; names key, value, and what is allowed."""
+
+
+class Constant(NamedTuple):
+    """A constant of a profile; ``low`` and ``high`` are its value where a source gives it."""
+
+    value: float
+    low: float
+    high: float
+    source: str
+    why: str = ""
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether no source gives it."""
+        return not self.source
+
+
+class Profile(NamedTuple):
+    """The constants of a board by their keys; ``profile[key]`` has the value."""
+
+    name: str
+    title: str
+    origin: str
+    constants: Mapping[str, Constant]
+
+    def number(self, key: str) -> float:
+        """The value of a constant."""
+        return self.constants[key].value
+
+    def whole(self, key: str) -> int:
+        """The value of a constant that is a whole number."""
+        return int(self.constants[key].value)
+
+    @property
+    def clock_hz(self) -> int:
+        """Clock of a DSP core."""
+        return round(self.number("cores.dsp.clock_mhz") * 1_000_000)
+
+    def us(self, cycles: float) -> float:
+        """Microseconds of so many cycles of a DSP core."""
+        return cycles / self.number("cores.dsp.clock_mhz")
+
+    def ns(self, cycles: int) -> float:
+        """Nanoseconds of so many cycles of a DSP core."""
+        return cycles * 1_000_000_000 / self.clock_hz
+
+    def with_values(self, values: Mapping[str, float]) -> Profile:
+        """The same with other values for some constants; one outside its assumed range widens it.
+
+        Raises:
+            BadProfileError: no such constant, or a value that it cannot have.
+        """
+        changed = dict(self.constants)
+        for key, value in values.items():
+            number = _number(key, value, self.origin, f"{key}")
+            old = changed[key]
+            changed[key] = Constant(number, min(old.low, number), max(old.high, number), old.source, old.why)
+        return self._replace(constants=changed)
+
+    @property
+    def assumed(self) -> dict[str, Constant]:
+        """The constants that no source gives."""
+        return {key: one for key, one in self.constants.items() if one.is_assumed}
+
+
+@cache
+def active() -> Profile:
+    """The profile of this process.
+
+    Raises:
+        BadProfileError: HBRT_PROFILE names none, or one that is wrong.
+    """
+    return find(settings.text("HBRT_PROFILE"))
+
+
+def packaged() -> list[str]:
+    """Names of the profiles that hbrt has."""
+    return sorted(path.stem for path in PACKAGED.glob(f"*{SUFFIX}"))
+
+
+def find(named: str) -> Profile:
+    """The profile of that name, or in that file.
+
+    Raises:
+        BadProfileError: there is none, or it is wrong.
+    """
+    return load(_path(named, Path.cwd(), "HBRT_PROFILE"))
+
+
+def load(path: Path, _depth: int = 0) -> Profile:
+    """The profile in a file; what it does not have comes from the one that it names as its ``base``.
+
+    Raises:
+        BadProfileError: the file cannot be read, a constant is missing, unknown, or has a value that it cannot have.
+    """
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise BadProfileError(f"The profile {path} cannot be read: {error}.") from error
+    head = {key: document.pop(key) for key in _HEAD & document.keys()}
+    for key, text in head.items():
+        if not isinstance(text, str):
+            raise BadProfileError(f"{path}: {key} is {text!r}; write a text.")
+    base: dict[str, Constant] = {}
+    if "base" in head:
+        if _depth == _MOST_BASES:
+            raise BadProfileError(f"{path}: the profiles that are bases of one another never end.")
+        base.update(load(_path(head["base"], path.parent, f"{path}: base"), _depth + 1).constants)
+    base.update((key, _constant(key, given, path)) for key, given in _leaves(document, ""))
+    if missing := [key for key in KEYS if key not in base]:
+        raise BadProfileError(f'{path}: {missing[0]} is missing; write it, or base = "j5" to take it from there.')
+    return Profile(head.get("name", path.stem), head.get("title", ""), str(path), base)
+
+
+def _path(named: str, directory: Path, what: str) -> Path:
+    if named in packaged():
+        return PACKAGED / f"{named}{SUFFIX}"
+    path = directory / Path(named).expanduser()
+    if path.is_file():
+        return path.absolute()
+    names = ", ".join(packaged())
+    raise BadProfileError(f"{what} is {named!r}, which is no file; write a file's name, or one of {names}.")
+
+
+def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    """The constants of a table, with their whole keys."""
+    for name, given in table.items():
+        key = f"{prefix}{name}"
+        if isinstance(given, dict) and key not in KEYS and "value" not in given:
+            yield from _leaves(given, f"{key}.")
+        else:
+            yield key, given
+
+
+def _constant(key: str, given: Any, path: Path) -> Constant:
+    if key not in KEYS:
+        near = get_close_matches(key, KEYS, 1)
+        raise BadProfileError(f"{path}: no constant is called {key}" + (f"; did you mean {near[0]}?" if near else "."))
+    if not isinstance(given, dict):
+        raise BadProfileError(
+            f"{path}: {key} is {given!r}; write {{ value = {given!r}, source = ... }}, or with assumed = [low, high]."
+        )
+    if unknown := given.keys() - _FIELDS:
+        raise BadProfileError(
+            f"{path}: {key} has {min(unknown)!r}; a constant has value, and source or assumed and why."
+        )
+    if "value" not in given or ("source" in given) == ("assumed" in given):
+        raise BadProfileError(f"{path}: {key} needs value, and either source = a text or assumed = [low, high].")
+    value = _number(key, given["value"], str(path), f"{key}.value")
+    if "source" in given:
+        if not (isinstance(given["source"], str) and given["source"].strip()):
+            raise BadProfileError(f"{path}: {key}.source is {given['source']!r}; write where the value is from.")
+        return Constant(value, value, value, given["source"])
+    if not isinstance(given.get("why", ""), str):
+        raise BadProfileError(f"{path}: {key}.why is {given['why']!r}; write a text.")
+    span = given["assumed"]
+    if not (isinstance(span, list) and len(span) == 2):
+        raise BadProfileError(f"{path}: {key}.assumed is {span!r}; write [low, high].")
+    low, high = (_number(key, one, str(path), f"{key}.assumed") for one in span)
+    if not low <= value <= high:
+        raise BadProfileError(f"{path}: {key}.value is {value:g}, outside assumed = [{low:g}, {high:g}]; widen it.")
+    return Constant(value, low, high, "", given.get("why", ""))
+
+
+def _number(key: str, given: Any, origin: str, what: str) -> float:
+    rule: Key | None = KEYS.get(key)
+    if rule is None:
+        near = get_close_matches(key, KEYS, 1)
+        raise BadProfileError(f"No constant is called {key!r}" + (f"; did you mean {near[0]}?" if near else "."))
+    is_number = type(given) in {int, float} and math.isfinite(given)
+    if not is_number or not rule.least <= given <= rule.most or (rule.is_whole and given != int(given)):
+        kind = "a whole number" if rule.is_whole else "a number"
+        raise BadProfileError(
+            f"{origin}: {what} is {given!r}; write {kind} of {rule.least:g} to {rule.most:g} {rule.unit}. "
+            f"It is {rule.help}."
+        )
+    return float(given)

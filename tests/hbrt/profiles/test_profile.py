@@ -1,0 +1,83 @@
+"""Profiles: the packaged one is whole and sourced, one's own takes the rest from its base, and a bad one is refused."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hbrt.profiles.keys import KEYS
+from hbrt.profiles.profile import BadProfileError, find, load, packaged
+
+SOURCES = Path(__file__).resolve().parents[3] / "docs" / "sources.md"
+
+
+@pytest.mark.parametrize("name", packaged())
+def test_each_constant_of_a_packaged_profile_has_a_source_or_a_range_with_a_reason(name: str) -> None:
+    manuals = [
+        f"{row[1]} ({row[2]}), "
+        for row in re.findall(r"^(\| ([^|]+?) \| ([^|]+?) \|)", SOURCES.read_text("utf-8"), re.MULTILINE)
+    ]
+    constants = find(name).constants
+    assert constants.keys() == KEYS.keys()
+    for key, one in constants.items():
+        assert one.low <= one.value <= one.high, key
+        assert one.why if one.is_assumed else one.source.startswith(tuple(manuals)), key
+
+
+def test_a_cycle_of_the_j5_is_1_543_ns() -> None:
+    profile = find("j5")
+    assert profile.ns(81) == 125
+    assert profile.ns(profile.clock_hz) == 1_000_000_000
+    assert profile.us(648) == 1
+
+
+def test_a_profile_takes_what_it_lacks_from_its_base(tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('base = "j5"\n[ddr]\nstall_cycles = { value = 7, source = "our board" }\n')
+    mine = load(file)
+    assert (mine.name, mine.whole("ddr.stall_cycles")) == ("mine", 7)
+    assert "ddr.stall_cycles" not in mine.assumed
+    changed = find("j5").constants.items() ^ mine.constants.items()
+    assert {key for key, _ in changed} == {"ddr.stall_cycles"}
+    (tmp_path / "next.toml").write_text('base = "mine.toml"\n')
+    assert load(tmp_path / "next.toml").whole("ddr.stall_cycles") == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[ddr", "cannot be read: "),
+        ("", 'cores.dsp.count is missing; write it, or base = "j5" to take it from there.'),
+        ('base = "bad.toml"', "are bases of one another never end"),
+        ('base = "none.toml"', "base is 'none.toml', which is no file; write a file's name, or one of j5."),
+        ("name = 3", "name is 3; write a text."),
+        (
+            "[idma]\nsetup = {value = 1, source = 'x'}",
+            "no constant is called idma.setup; did you mean idma.setup_cycles?",
+        ),
+        ("[idma]\nrow_cycles = 3", "idma.row_cycles is 3; write { value = 3, source = ... }"),
+        ("idma.row_cycles = {value = -1, source = 'x'}", "value is -1; write a whole number of 0 to 1e+06 cycles."),
+        ("idma.row_cycles = {value = 1.5, source = 'x'}", "value is 1.5; write a whole number"),
+        ("idma.row_cycles = {value = 'a', source = 'x'}", "value is 'a'; write a whole number"),
+        ("idma.row_cycles = {value = nan, source = 'x'}", "value is nan; write a whole number"),
+        ("idma.row_cycles = {value = true, source = 'x'}", "value is True; write a whole number"),
+        ("idma.row_cycles = {value = 1, source = ''}", "source is ''; write where the value is from."),
+        ("idma.row_cycles = {value = 1}", "needs value, and either source = a text or assumed = [low, high]."),
+        ("idma.row_cycles = {value = 9, assumed = [1, 2]}", "value is 9, outside assumed = [1, 2]; widen it."),
+        ("idma.row_cycles = {value = 1, assumed = 2}", "assumed is 2; write [low, high]."),
+        ("idma.row_cycles = {value = 1, source = 'x', low = 2}", "has 'low'; a constant has value, and source"),
+    ],
+)
+def test_a_bad_profile_is_refused_with_key_value_and_what_is_allowed(tmp_path: Path, text: str, sentence: str) -> None:
+    file = tmp_path / "bad.toml"
+    has_base = not text or "base" in text or text == "name = 3"
+    file.write_text(text if has_base else f'base = "j5"\n{text}\n')
+    with pytest.raises(BadProfileError, match=re.escape(sentence)):
+        load(file)
+
+
+def test_changed_constants_are_checked_as_those_of_a_file() -> None:
+    slow = find("j5").with_values({"ddr.stall_cycles": 500})
+    assert slow.constants["ddr.stall_cycles"][:3] == (500, 20, 500)
+    with pytest.raises(BadProfileError, match=r"No constant is called 'ddr\.stal'; did you mean ddr\.stall_cycles\?"):
+        slow.with_values({"ddr.stal": 1})
