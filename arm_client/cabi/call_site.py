@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import hbrt
 from hbrt.findings.record import CALLED_FROM, site_bytes
 
 MOST_CALLERS: Final = 3
+MOST_KNOWN: Final = 4096
 _ROOT = os.path.dirname(os.path.dirname(hbrt.__file__))  # noqa: PTH120 - text, as code objects have it
 _NO_PROGRAM: Final = (
     *(f"{_ROOT}/{package}/" for package in ("arm_client", "hbrt", "dsp_server")),
@@ -42,24 +44,44 @@ def call_site(most: int | None = None) -> str:
         most: Bytes, for which callers are left out, and then the beginning. None for no limit.
     """
     frame: Any = sys._getframe(1)  # noqa: SLF001 - as the logging library finds its caller
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES:
+    while is_librarys(frame.f_globals.get("__name__", "")) and frame.f_back is not None:
         frame = frame.f_back
-    is_librarys = frame.f_globals.get("__name__", "").partition(".")[0] in LIBRARIES
-    site = (is_librarys and of_c()) or f"{frame.f_code.co_filename}:{frame.f_lineno}"
-    if _has_callers and (callers := ", ".join(_callers_of(frame))):
-        site = f"{site}{CALLED_FROM}{callers})"
-    site = site.encode("utf-8", "replace").decode().replace("\0", "?")  # a file's name may be any bytes
+    c_line = of_c() if is_librarys(frame.f_globals.get("__name__", "")) else ""
+    site = _sentence(c_line, (frame.f_code.co_filename, frame.f_lineno), *(_callers_of(frame) if _has_callers else ()))
     return site if most is None else site_bytes(site, most).decode("utf-8", "ignore")
 
 
-def _callers_of(frame: Any) -> Iterator[str]:
+@functools.lru_cache(MOST_KNOWN)
+def _sentence(c_line: str, place: tuple[str, int], *callers: tuple[str, int]) -> str:
+    file, line = place
+    here = os.path.dirname(file)  # noqa: PTH120
+    site = c_line or f"{file}:{line}"
+    if callers:
+        shown = (f"{name.removeprefix(f'{here}/') if here else name}:{at}" for name, at in callers)
+        site = f"{site}{CALLED_FROM}{', '.join(shown)})"
+    return site.encode("utf-8", "replace").decode().replace("\0", "?")  # a file's name may be any bytes
+
+
+@functools.lru_cache(MOST_KNOWN)
+def is_librarys(module: str) -> bool:
+    """Whether a module is one of the runtime, or of a library that calls it for the program."""
+    return module.partition(".")[0] in LIBRARIES
+
+
+@functools.lru_cache(MOST_KNOWN)
+def _is_programs(file: str) -> bool:
+    return not file.startswith(_NO_PROGRAM) and "-packages/" not in file
+
+
+def _callers_of(frame: Any) -> list[tuple[str, int]]:
     """The lines of the program that led to a frame; what a library called has none before it."""
-    here, last, count = os.path.dirname(frame.f_code.co_filename), (frame.f_code.co_filename, frame.f_lineno), 0  # noqa: PTH120
-    while (frame := frame.f_back) is not None and count < MOST_CALLERS:
-        file, line = frame.f_code.co_filename, frame.f_lineno
-        if file.startswith(_NO_PROGRAM) or "-packages/" in file:
-            return
-        if (file, line) != last:  # a comprehension is a function of its own
-            count += 1
-            yield f"{file.removeprefix(f'{here}/') if here else file}:{line}"
-        last = (file, line)
+    found: list[tuple[str, int]] = []
+    last = frame.f_code.co_filename, frame.f_lineno
+    while (frame := frame.f_back) is not None and len(found) < MOST_CALLERS:
+        place = frame.f_code.co_filename, frame.f_lineno
+        if not _is_programs(place[0]):
+            break
+        if place != last:  # a comprehension is a function of its own
+            found.append(place)
+        last = place
+    return found

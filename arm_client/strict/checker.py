@@ -14,7 +14,7 @@ import sys
 import threading
 from bisect import bisect_right, insort
 from functools import partial
-from typing import TYPE_CHECKING, SupportsIndex, cast
+from typing import TYPE_CHECKING, cast
 
 from arm_client.cabi.call_site import call_site
 from arm_client.strict.addresses import double_free, late_flush, refused_block, virtual_words
@@ -48,7 +48,7 @@ from arm_client.strict.stale import StaleReads
 from arm_client.strict.structures import StructureWatch
 from hbrt import settings
 from hbrt.attach.task_slots import TaskSlots
-from hbrt.attach.tasks import DirectTasks
+from hbrt.ddr.layout import TABLES_GENERATION
 from hbrt.findings.checks import Check
 from hbrt.findings.record import lines_of
 from hbrt.mailbox.handle import SLOT_MASK
@@ -57,7 +57,7 @@ from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING, HB_SYS_MEM_CACHE_INVALIDATE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from arm_client.memory.block import Block
     from arm_client.memory.blocks import Blocks
@@ -67,6 +67,7 @@ if TYPE_CHECKING:
 
 FEW_BYTES = 256  # up to so many bytes, a word-by-word search is as fast as a search of all at once
 _LOWEST_VIRTUAL = 1 << 32
+MOST_KNOWN = 1024  # calls
 
 
 class _Entry:
@@ -85,30 +86,10 @@ class _Entry:
         self.thread = threading.get_ident()
 
 
-class FreeSlots(list[int]):
-    """The free slots of this process, of which a thread keeps some for its next tasks, the innermost last."""
+class _Here(threading.local):
+    """The task that this thread submits."""
 
-    def __init__(self, slots: list[int]) -> None:
-        super().__init__(slots)
-        self._of_thread = threading.local()
-
-    @contextlib.contextmanager
-    def kept(self, slot: int) -> Iterator[int]:
-        """Have this thread's next ``pop`` return a slot; one that no ``pop`` has returned is free again. Yields it."""
-        kept: list[int] = self._of_thread.__dict__.setdefault("slots", [])
-        if slot >= 0:
-            kept.append(slot)
-        try:
-            yield slot
-        finally:
-            if slot in kept:
-                kept.remove(slot)
-                self.append(slot)
-
-    def pop(self, index: SupportsIndex = -1, /) -> int:
-        """As ``list.pop``; what this thread keeps comes first."""
-        kept: list[int] = self._of_thread.__dict__.get("slots", [])
-        return kept.pop() if kept else super().pop(index)
+    entry: _Entry | None = None
 
 
 class CheckedTasks(TaskSlots):
@@ -128,6 +109,10 @@ class CheckedTasks(TaskSlots):
         status = super().wait(handle, timeout_ms)
         self.has_ended(handle)
         return status
+
+    def lend(self) -> int:
+        """As ``TaskSlots.lend``: no task passes by the checks."""
+        return 0
 
     def finish(self, handle: int) -> int:
         """As ``TaskSlots.finish``; the checker notes the end that the program sees."""
@@ -150,11 +135,7 @@ class CheckedTasks(TaskSlots):
 
 
 def checked(kind: type[TaskSlots]) -> type[TaskSlots]:
-    """A class of tasks that are checked, so that a process without checks does not test for them at each call.
-
-    The tasks are queued in Python: the checks run between its steps.
-    """
-    kind = DirectTasks if issubclass(kind, DirectTasks) else kind
+    """A class of tasks that are checked, so that a process without checks does not test for them at each call."""
     return type(kind.__name__, (CheckedTasks, kind), {})
 
 
@@ -193,7 +174,9 @@ class TaskChecker:
             blocks.on_late_flush = lambda gone: report(late_flush(gone))
             self._late_views = LateViews(report)
             blocks.on_kept = self._late_views.close_kept
-        self._tasks.free = self._slots = FreeSlots(self._tasks.free)
+        self._here = _Here()
+        self._known: dict[tuple[int, ...], tuple[bytes, bytes, TaskFootprint]] = {}  # with generation and parameters
+        self._tasks.note_each(self._note)
         self._tasks.checker = self
 
     def submit(self, submit: Callable[..., int], *given: int) -> int:
@@ -202,24 +185,24 @@ class TaskChecker:
             entry = self._check(*given)
         except MistakeError as error:
             return self._tasks.refuse(Status.HB_DSP_INVALID_ARGUMENT, str(error))
-        if entry is None:
-            return submit(*given)
+        here = self._here
+        before, here.entry = here.entry, entry  # a signal's handler may submit in the middle
+        handle = 0
         try:
-            with self._slots.kept(self._tasks.reserve()) as slot:
-                if slot >= 0:
-                    self._note(slot, entry)
-                handle = submit(*given)
-        except BaseException:
-            self._forget(entry)
-            raise
-        if handle < 0:
-            self._forget(entry)
-        else:
+            handle = submit(*given)
+        finally:
+            here.entry = before
+            if entry is not None and handle <= 0:
+                self._forget(entry)
+        if entry is not None:
             entry.handle = handle
         return handle
 
-    def _note(self, slot: int, entry: _Entry) -> None:
-        """Note in a task's slot which dirty bytes the core watches."""
+    def _note(self, slot: int) -> None:
+        """Note in a task's slot where it was submitted, and which dirty bytes the core watches."""
+        entry = self._here.entry
+        if entry is None:
+            return
         mailbox, footprint = self._link.mailbox, entry.footprint
         mailbox.note_site(slot, call_site())
         if self._is_for_core(entry):
@@ -253,6 +236,7 @@ class TaskChecker:
     def close(self) -> None:
         """Check nothing any more, and drop the references between this object, the tasks and the memory."""
         self._tasks.checker = None
+        self._tasks.note_each(None)
         for watch in (self.stale, self._late_views):
             if watch is not None:
                 watch.close()
@@ -331,13 +315,10 @@ class TaskChecker:
 
     def _check(self, *given: int) -> _Entry | None:
         """Report the mistakes of a task that is about to be submitted; None for one that will be refused."""
-        cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes = given
-        numbers = cmd, priority, custom_id, core_mask or self._all_cores
-        if (refusal := self._tasks.refusal(*given)) is not None:
-            self._look_at_refused(cmd, refusal, given[4:])
+        cmd, _, _, _, input_phy, input_bytes, _, _ = given
+        footprint = self._footprint(given)
+        if footprint is None:
             return None
-        into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
-        footprint = self._footprint(TaskFootprint(*numbers, into, out))
         if self.structures is not None and (block := self._blocks.holding(input_phy)) is not None:
             self.structures.check_input(cmd, block.address + input_phy - block.phy_addr, input_bytes)
         entry = _Entry(footprint)
@@ -383,16 +364,50 @@ class TaskChecker:
         if Check.FAIL_FAST in self._checks:
             raise MistakeError(mistake.text)
 
-    def _footprint(self, footprint: TaskFootprint) -> TaskFootprint:
-        """The footprint of a task with the contents of its input block, as the DSP will read them."""
-        size = min(footprint.input.end - footprint.input.start, MOST_PARAMETER_BYTES)
-        if not size:
-            return footprint
-        ddr, offset = self._link.ddr.bytes_with(self._link.ddr.offset_of(footprint.input.start), size)
-        raw = bytearray(ddr[offset : offset + size])  # a copy: one check sees one state
-        is_data = footprint.input.end - footprint.input.start > MOST_PARAMETER_BYTES
+    def _footprint(self, given: tuple[int, ...]) -> TaskFootprint | None:
+        """The footprint of a task; None for one that will be refused.
+
+        That of the same call before holds until a block is allocated, registered or freed.
+        """
+        generation = self._link.ddr.map[TABLES_GENERATION : TABLES_GENERATION + 8]
+        known = self._known.get(given)
+        if known is not None and known[0] == generation and known[1] == self._parameters(*given[4:6]):
+            return known[2]
+        cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes = given
+        if (refusal := self._tasks.refusal(*given)) is not None:
+            self._look_at_refused(cmd, refusal, given[4:])
+            return None
+        into, out = Span(input_phy, input_phy + input_bytes), Span(output_phy, output_phy + output_bytes)
+        raw = self._parameters(input_phy, input_bytes)
+        pointers, virtual, numbers = self._words(into, raw)
+        if virtual and Check.MEMORY in self._checks:
+            found = virtual_words(self._blocks, cmd, into, virtual, pointers)
+            if found is not None:
+                self._find(found)
+        footprint = TaskFootprint(
+            cmd, priority, custom_id, core_mask or self._all_cores, into, out, tuple(pointers), numbers
+        )
+        is_ours = all(not address or self._block_of(address) is not None for address in (input_phy, output_phy))
+        if is_ours and not virtual:
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[given] = generation, raw, footprint
+        return footprint
+
+    def _parameters(self, phy_addr: int, size_bytes: int) -> bytes:
+        """A copy of the first bytes of an input block, as the DSP will read them: one check sees one state."""
+        if not size_bytes:
+            return b""
+        size = min(size_bytes, MOST_PARAMETER_BYTES)
+        ddr, offset = self._link.ddr.bytes_with(self._link.ddr.offset_of(phy_addr), size)
+        return bytes(ddr[offset : offset + size])
+
+    def _words(self, into: Span, given: bytes) -> tuple[list[tuple[int, int]], list[tuple[int, int]], bytes]:
+        """The physical and the virtual addresses of device memory in an input block, by offset; its other bytes."""
+        raw = bytearray(given)
+        is_data = into.end - into.start > MOST_PARAMETER_BYTES
         pointers, virtual = [], []
-        for at, word in self._addresses(raw):
+        for at, word in self._addresses(given):
             block = self._block_of(word)
             if block is not None and not (is_data and word != block.phy_addr):
                 pointers.append((at, word))
@@ -401,13 +416,9 @@ class TaskChecker:
             else:
                 virtual.append((at, word))
             raw[at : at + WORD_BYTES] = bytes(WORD_BYTES)
-        if virtual and Check.MEMORY in self._checks:
-            found = virtual_words(self._blocks, footprint.cmd, footprint.input, virtual, pointers)
-            if found is not None:
-                self._find(found)
-        return footprint._replace(pointers=tuple(pointers), numbers=bytes(raw))
+        return pointers, virtual, bytes(raw)
 
-    def _addresses(self, raw: bytearray) -> list[tuple[int, int]]:
+    def _addresses(self, raw: bytes) -> list[tuple[int, int]]:
         """Offset and value of the words that may be addresses of device memory, physical or virtual."""
         if len(raw) <= FEW_BYTES:
             return words(memoryview(raw))

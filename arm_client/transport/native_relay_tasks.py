@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from arm_client.transport.relay_tasks import REQUEST_BYTES, TRIES, RelayTasks
 from hbrt.attach.native_tasks import NativeTasks
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
@@ -10,9 +12,7 @@ from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 class NativeRelayTasks(RelayTasks, NativeTasks):
     """As ``RelayTasks``."""
 
-    def _prepare(self, *, spins: bool) -> None:
-        super()._prepare(spins=spins)
-        self._c_submit = self._lib.hbrt_prepare
+    _SUBMIT = "hbrt_prepare"
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``."""
@@ -46,6 +46,9 @@ class NativeRelayTasks(RelayTasks, NativeTasks):
             if not self._is_gone(channel, why):
                 break
         return self._refuse_unreached()
+
+    def _hand_over(self, client: Any, handle: int) -> int:  # noqa: ARG002 - the relay queues it
+        return handle
 
     def lend(self) -> int:
         """As ``TaskSlots.lend``: no task passes by the relay."""

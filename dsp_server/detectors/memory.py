@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -31,28 +30,16 @@ if TYPE_CHECKING:
 
 LEAST_BYTES = 8
 """Up to so many bytes of a block may look like unwritten ones by chance."""
-MOST_BLOCKS = 4096
-_NOTHING = bytes(PAGE_BYTES)
+MOST_AREAS = 4096
+_OPEN = nullcontext()
 MOST_ENDS = 16
 """The most guards behind blocks that stay from call to call: to set a guard costs as much as a short op."""
 
 
-@contextmanager
-def watch(call: Call) -> Iterator[None]:
+def watch(call: Call) -> AbstractContextManager[None]:
     """Watch the memory that an op uses."""
     ddr = runtime.context.ddr
-    if ddr is None:
-        yield
-        return
-    watcher = _Watcher(call, ddr)
-    before, runtime.context.watcher = runtime.context.watcher, watcher
-    try:
-        watcher.begin()
-        yield
-    finally:
-        runtime.context.watcher = before
-        watcher.end()
-    watcher.look_behind()
+    return nullcontext() if ddr is None else _Watcher(call, ddr)
 
 
 def unwritten_pages(raw: memoryview) -> list[bool]:
@@ -74,14 +61,45 @@ def unwritten_pages(raw: memoryview) -> list[bool]:
     return found
 
 
+class _Area:
+    """A range of a live block that an op was given, and what of the block lies around it; addresses of this process.
+
+    Args:
+        ddr: The board's memory.
+        block: The block.
+        start: Where the range begins.
+        end: Where it ends.
+    """
+
+    __slots__ = ("behind", "block", "end", "high", "low", "nothing", "tail", "tail_end")
+
+    def __init__(self, ddr: Ddr, block: BlockEntry, start: int, end: int) -> None:
+        self.block = block
+        offset, rest = ddr.offset_of(block.end), -block.size_bytes % PAGE_BYTES
+        self.tail, self.tail_end = offset, offset + rest  # in the file: from the block's end to that of its last page
+        self.nothing = bytes(rest)
+        extent = extent_of(block.phy_addr, block.size_bytes, ddr.layout.phy_end)
+        self.behind = ddr.address + offset + rest, ddr.address + ddr.offset_of(block.phy_addr + extent)
+        # The pages that hold bytes of the range and of nothing else of its block.
+        self.low, self.high = whole_pages(start, end)
+        if end == ddr.address + offset:
+            self.high = -(-end // PAGE_BYTES) * PAGE_BYTES
+
+
+class _EndGuard(Guard):
+    """A guard of the memory behind a block."""
+
+    is_beside = True
+
+
 class _Known:
     """Results that stay true from call to call, until a block is allocated or freed."""
 
     def __init__(self) -> None:
         self._generation = b""
         self.ends: dict[int, Guard] = {}  # behind blocks, by address; the latest last
+        self._areas: dict[tuple[int, int], _Area | None] = {}  # by address of this process and size
         self.written: set[tuple[int, int]] = set()  # ranges without an unwritten page
-        self._blocks: dict[int, BlockEntry | None] = {}  # by an address in them
 
     def refresh(self, ddr: Ddr) -> None:
         """Forget all when a block was allocated or freed."""
@@ -96,21 +114,23 @@ class _Known:
             guard.lift()
         self.ends.clear()
         self.written.clear()
-        self._blocks.clear()
+        self._areas.clear()
 
-    def block_at(self, ddr: Ddr, phy_addr: int) -> BlockEntry | None:
-        """The live block that holds an address."""
-        if phy_addr not in self._blocks:
-            if len(self._blocks) >= MOST_BLOCKS:
-                self._blocks.clear()
-            self._blocks[phy_addr] = ddr.block_at(phy_addr)
-        return self._blocks[phy_addr]
+    def area(self, ddr: Ddr, start: int, size_bytes: int) -> _Area | None:
+        """A range of this process's addresses; None where no live block is."""
+        key = start, size_bytes
+        if key not in self._areas:
+            if len(self._areas) >= MOST_AREAS:
+                self._areas.clear()
+            block = ddr.block_at(start - ddr.address + ddr.layout.ddr_base)
+            self._areas[key] = None if block is None else _Area(ddr, block, start, start + size_bytes)
+        return self._areas[key]
 
     def guard_end(self, start: int, end: int, block: BlockEntry) -> None:
         """Guard the memory behind a block."""
         guard = self.ends.pop(start, None)
         if guard is None:
-            guard = Guard(start, end, NO_ACCESS, partial(_touch_behind, block))
+            guard = _EndGuard(start, end, NO_ACCESS, partial(_touch_behind, block))
         elif not guard.is_armed:
             guard.apply()
         self.ends[start] = guard
@@ -137,44 +157,57 @@ class _Watcher:
         self._task = runtime.context.task
         self._thread, self._pid = threading.get_ident(), os.getpid()
         self._guards: list[Guard] = []
-        self._behind: dict[int, BlockEntry] = {}  # blocks with unwritten memory behind them when the op first had them
+        self._behind: dict[int, _Area] = {}  # blocks with unwritten memory behind them when the op first had them
+        self._before = runtime.context.watcher
 
-    def begin(self) -> None:
+    def __enter__(self) -> None:
+        self._before, runtime.context.watcher = runtime.context.watcher, self
+        try:
+            self._begin()
+        except BaseException:
+            self._end()
+            raise
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._end()
+        if kind is None:
+            self._look_behind()
+
+    def _begin(self) -> None:
         """Guard the blocks of the call."""
         known.refresh(self._ddr)
         for view in (self._call.input, self._call.output):
             if not view.nbytes:
                 continue
-            address = address_of(view)
-            block = known.block_at(self._ddr, self._physical(address))
-            if block is not None:
-                self._guard_end(block)
-                if view is self._call.input:
-                    self._guard_input(block, address)
+            area = known.area(self._ddr, address_of(view), view.nbytes)
+            if area is not None:
+                self._guard_end(area)
+                if view is self._call.input and area.low < area.high:
+                    self._guard_input(area)
 
-    def end(self) -> None:
+    def _end(self) -> None:
         """Open all pages."""
+        runtime.context.watcher = self._before
         for guard in self._guards:
             guard.lift()
 
-    def look_behind(self) -> None:
+    def _look_behind(self) -> None:
         """Report bytes that the op wrote between the end of a block and the end of its last page."""
-        for block in self._behind.values():
-            if (first := self._first_behind(block)) is not None:
-                self._report_overrun(block, first, "", is_in_handler=False)
+        for area in self._behind.values():
+            if (first := self._first_behind(area)) is not None:
+                self._report_overrun(area.block, first, "", is_in_handler=False)
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
         """Note that the op has mapped a range of a live block."""
-        block = self._ddr.block_at(phy_addr)
-        if block is None or not size_bytes:
-            return
         start = self._address_of(phy_addr)
+        area = known.area(self._ddr, start, size_bytes) if size_bytes else None
+        if area is None:
+            return
         for guard in self._guards:
             if guard.start < start + size_bytes and start < guard.end:
                 guard.lift()  # the op may write to memory that it has mapped
-        self._guard_end(block)
-        low, high = self._own_pages(block, start, start + size_bytes)
-        self._guard_unwritten(block, low, high, "memory that it mapped")
+        self._guard_end(area)
+        self._guard_unwritten(area.block, area.low, area.high, "memory that it mapped")
 
     def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
         """Report a mapping that was refused."""
@@ -191,8 +224,8 @@ class _Watcher:
 
     # -- guards
 
-    def _guard_input(self, block: BlockEntry, start: int) -> None:
-        low, high = self._own_pages(block, start, start + self._call.input.nbytes)
+    def _guard_input(self, area: _Area) -> None:
+        block, low, high = area.block, area.low, area.high
         out = address_of(self._call.output) if self._call.output.nbytes else 0
         is_shared = low < out + self._call.output.nbytes and out < high
         if is_shared:
@@ -228,14 +261,14 @@ class _Watcher:
             known.written.add((low, high))
         return others
 
-    def _guard_end(self, block: BlockEntry) -> None:
+    def _guard_end(self, area: _Area) -> None:
         """Guard the page behind a block, and remember that the bytes before it are unwritten."""
+        block = area.block
         if block.phy_addr in self._behind:
             return
-        if self._first_behind(block) is None:
-            self._behind[block.phy_addr] = block
-        end = self._address_of(block.phy_addr + extent_of(block.phy_addr, block.size_bytes, self._ddr.layout.phy_end))
-        first = self._address_of(block.end + -block.size_bytes % PAGE_BYTES)
+        if self._first_behind(area) is None:
+            self._behind[block.phy_addr] = area
+        first, end = area.behind
         if first < end:
             known.guard_end(first, end, block)
 
@@ -250,32 +283,22 @@ class _Watcher:
     def _physical(self, address: int) -> int:
         return address - self._ddr.address + self._ddr.layout.ddr_base
 
-    def _own_pages(self, block: BlockEntry, start: int, end: int) -> tuple[int, int]:
-        """The pages that hold bytes of a range and of nothing else of its block."""
-        low, high = whole_pages(start, end)
-        if end == self._address_of(block.end):
-            high = -(-end // PAGE_BYTES) * PAGE_BYTES
-        return low, high
-
     def _unwritten(self, offset: int, end: int) -> list[bool]:
         """Which pages of a range of the DDR file are unwritten."""
         with opened(self._ddr.address + offset, self._ddr.address + end):
             return unwritten_pages(self._ddr.bytes[offset:end])
 
-    def _first_behind(self, block: BlockEntry) -> int | None:
+    def _first_behind(self, area: _Area) -> int | None:
         """The first written byte between the end of a block and the end of its last page."""
-        offset, size_bytes = self._ddr.offset_of(block.end), -block.size_bytes % PAGE_BYTES
-        if not size_bytes:
+        start, end = area.tail, area.tail_end
+        if start == end:
             return None
-        start = self._ddr.address + offset
-        if is_guarded(start, start + size_bytes):
-            with opened(start, start + size_bytes):
-                raw = bytes(self._ddr.bytes[offset : offset + size_bytes])
-        else:
-            raw = bytes(self._ddr.bytes[offset : offset + size_bytes])
-        if raw == _NOTHING[:size_bytes]:
+        address = self._ddr.address
+        with opened(address + start, address + end) if is_guarded(address + start, address + end) else _OPEN:
+            raw = self._ddr.map[start:end]
+        if raw == area.nothing:
             return None
-        return block.end + len(raw) - len(raw.lstrip(b"\0"))
+        return area.block.end + len(raw) - len(raw.lstrip(b"\0"))
 
     def _points_into_itself(self, block: BlockEntry) -> bool:
         import numpy as np
@@ -332,7 +355,8 @@ class _Watcher:
             return
         phy_addr, line = self._physical(address), op_line(self._thread)
         if is_write:
-            first = self._first_behind(block) if self._behind.pop(block.phy_addr, None) is not None else None
+            area = self._behind.pop(block.phy_addr, None)
+            first = None if area is None else self._first_behind(area)
             self._report_overrun(block, phy_addr if first is None else first, line, is_in_handler=True)
             return
         self._find(

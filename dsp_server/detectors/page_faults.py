@@ -43,6 +43,8 @@ class Guard:
             must not raise.
     """
 
+    is_beside = False  # over no byte that a block or a tile has
+
     def __init__(self, start: int, end: int, access: int, on_touch: OnTouch) -> None:
         self.start, self.end = start, end
         self.access = access
@@ -54,6 +56,8 @@ class Guard:
         """Guard the range, as the constructor does; for use after ``lift``."""
         self.is_armed = True
         _guards.append(self)
+        if not self.is_beside:
+            _inside.append(self)
         if not _protect(self.start, self.end):  # the kernel has no mapping left: the range is not watched
             self.lift()
 
@@ -62,6 +66,8 @@ class Guard:
         if self.is_armed:
             self.is_armed = False
             _guards.remove(self)
+            if not self.is_beside:
+                _inside.remove(self)
             _protect(self.start, self.end)
 
     def forbids(self, is_write: bool | None) -> bool:  # noqa: FBT001 - as the fault has it
@@ -76,12 +82,15 @@ class Guard:
 
 
 _guards: list[Guard] = []
+_inside: list[Guard] = []  # those over bytes that a block or a tile has
 
 
 def is_guarded(start: int, end: int) -> bool:
-    """Whether a guard lies over a page of a range."""
+    """Whether a guard lies over a page of a range, which is a part of a block or of a tile."""
+    if not _inside:
+        return False
     low, high = start // PAGE_BYTES * PAGE_BYTES, -(-end // PAGE_BYTES) * PAGE_BYTES
-    for guard in _guards:  # noqa: SIM110 - twice as fast as any(), at each call of an op
+    for guard in _inside:  # noqa: SIM110 - twice as fast as any(), at each call of an op
         if guard.start < high and low < guard.end:
             return True
     return False

@@ -6,9 +6,11 @@ views or engines into the call; it reports findings by ``call.find``.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib import import_module
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from dsp_server.detectors.call import Call, MistakeError
 from hbrt.findings.checks import Check
@@ -16,6 +18,7 @@ from hbrt.findings.checks import Check
 if TYPE_CHECKING:
     from dsp_server.registry import Op
 
+Watch: TypeAlias = Callable[[Call], AbstractContextManager[None]]
 DETECTORS: Final = {
     int(Check.MEMORY): "dsp_server.detectors.memory",
     int(Check.DMA): "dsp_server.detectors.dma",
@@ -33,13 +36,25 @@ def run_checked(function: Op, call: Call) -> int:
     """
     try:
         checks = int(call.checks)
-        with ExitStack() as stack:
-            for check, module in DETECTORS.items():
-                if checks & check:
-                    stack.enter_context(import_module(module).watch(call))
+        watches = [_watch_of(module) for check, module in DETECTORS.items() if checks & check]
+        with watches[0](call) if len(watches) == 1 else _all(watches, call):
             result = function(call.input, call.output, call.tile_manager)
     finally:
         call.end()
     if call.mistake:
         raise MistakeError(call.mistake)
     return result
+
+
+def _watch_of(name: str) -> Watch:
+    module = sys.modules.get(name) or import_module(name)  # that of importlib alone costs a call more
+    watch: Watch = module.watch
+    return watch
+
+
+@contextmanager
+def _all(watches: Iterable[Watch], call: Call) -> Iterator[None]:
+    with ExitStack() as stack:
+        for watch in watches:
+            stack.enter_context(watch(call))
+        yield

@@ -177,6 +177,7 @@ class NativeTasks(DirectTasks):
     """The tasks of this process on one board, queued by this process itself, in C."""
 
     waiters: NativeWaiters
+    _SUBMIT = "hbrt_submit"
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         module, _ = native()
@@ -202,8 +203,8 @@ class NativeTasks(DirectTasks):
         if client == ffi.NULL:
             raise MemoryError("The mailbox in C has no memory for this attachment.")
         self._client = ffi.gc(client, lib.hbrt_client_free)
-        self._c_submit, self._c_wait, self._c_release = lib.hbrt_submit, lib.hbrt_wait, lib.hbrt_release
-        self._c_finish = lib.hbrt_finish
+        self._c_submit: Callable[..., int] = getattr(lib, self._SUBMIT)
+        self._c_wait, self._c_release, self._c_finish = lib.hbrt_wait, lib.hbrt_release, lib.hbrt_finish
         held = ffi.buffer(lib.hbrt_client_handles(client), SLOT_COUNT * 8)
         self.handles = memoryview(held).cast("B").cast("Q")  # a thread of Python's sees what C writes
         self.free = _FreeSlots(self._client, lib)
@@ -215,6 +216,34 @@ class NativeTasks(DirectTasks):
         self._lib.hbrt_client_polls(self._client, Spinner().budget_ns)
         self.waiters.see_lease()
         return int(self._ffi.cast("uintptr_t", self._client))
+
+    def note_each(self, note: Callable[[int], None] | None) -> None:
+        """As ``TaskSlots.note_each``."""
+        self._c_submit = getattr(self._lib, self._SUBMIT)
+        if note is None:
+            return
+        prepare, publish = self._lib.hbrt_prepare, self._hand_over
+
+        def noted(client: Any, *given: int) -> int:
+            handle: int = prepare(client, *given)
+            if handle <= 0:
+                return handle
+            try:
+                note(handle & SLOT_COUNT - 1)
+                published = publish(client, handle)
+            except BaseException:
+                self.release(handle)
+                raise
+            if published == _ASK:
+                self.release(handle)  # this attachment is leaving the board
+            return published
+
+        self._c_submit = noted
+
+    def _hand_over(self, client: Any, handle: int) -> int:
+        """Queue a task that C has prepared."""
+        published: int = self._lib.hbrt_publish(client, handle)
+        return published
 
     def _last_serial(self) -> int:
         serial: int = self._lib.hbrt_client_serial(self._client)

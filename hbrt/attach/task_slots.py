@@ -38,7 +38,7 @@ from hbrt.mailbox.table import (
 from hbrt.status import Status
 
 if TYPE_CHECKING:
-    from collections.abc import MutableSequence
+    from collections.abc import Callable, MutableSequence
 
     from hbrt.attach.link import Link
     from hbrt.mailbox.wake_targets import Targets
@@ -183,6 +183,23 @@ class TaskSlots(ABC):
         """Refuse a task whose fields do not fit a slot; arguments as of ``submit``."""
         found = self.refusal(*given)
         return self.refuse(*found or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot."))
+
+    def note_each(self, note: Callable[[int], None] | None) -> None:
+        """Have ``note(slot)`` called before each task is handed over: the core reads what it writes. None: no more."""
+        self.__dict__.pop("_publish", None)
+        if note is None:
+            return
+        publish = self._publish
+
+        def noted(slot: int, handle: int, request: bytes) -> int:
+            try:
+                note(slot)
+            except BaseException:
+                self.free.append(slot)
+                raise
+            return publish(slot, handle, request)
+
+        self._publish = noted  # type: ignore[method-assign]
 
     def lend(self) -> int:
         """Address of the attachment in C, for callers in C that queue and wait by themselves; 0 where it may not be."""

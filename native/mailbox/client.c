@@ -278,6 +278,18 @@ int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t
     return answer;
 }
 
+int64_t hbrt_publish(hbrt_client *client, int64_t handle) {
+    int64_t answer = HBRT_ASK;
+    uint32_t slot = slot_of(client, handle);
+    if (enter(client) && live(client, slot) == (uint64_t)handle &&
+        hbrt_load(client->file.states + slot) == HBRT_SENT) {
+        const hbrt_slot_record *record = hbrt_record(&client->file, slot);
+        answer = publish(client, handle, HBRT_GET(record->core_mask), HBRT_GET(record->priority) >= HBRT_URGENT);
+    }
+    leave(client);
+    return answer;
+}
+
 int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64_t output_phy) {
     if (newest.client != client) return HBRT_ASK;
     uint32_t slot = slot_of(client, (int64_t)newest.handle);

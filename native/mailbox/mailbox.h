@@ -69,10 +69,13 @@ uint32_t hbrt_slot_count(hbrt_client *client);
 int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes, int is_checked);
 
-/* As hbrt_submit, but the task is left SENT: a relay is to have it queued. */
+/* As hbrt_submit, but the task is left SENT: a relay is to have it queued, or hbrt_publish queues it. */
 int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
                      uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
                      int is_checked);
+
+/* Queue a task that hbrt_prepare left SENT. Returns its handle; HBRT_UNSERVED, or HBRT_ASK, and then it is SENT still. */
+int64_t hbrt_publish(hbrt_client *client, int64_t handle);
 
 /* Handle of this thread's newest task, if it asks for these and is live, else HBRT_ASK: for a caller that a signal's
  * handler has interrupted before it had the handle. */

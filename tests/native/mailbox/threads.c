@@ -111,8 +111,10 @@ static void *client_main(void *given) {
     int polled;
     for (int call = 0; call < CALLS; call++) {
         int fails = call % 7 == 3;
-        int64_t handle = hbrt_submit(client, 0x1000 + fails + IN_C * (call % 2), call % 256, call % 4, call % 3, 0, 0, 0, 0, 0);
-        assert(handle > 0);
+        int in_steps = call % 3 == 0;
+        int64_t handle = (in_steps ? hbrt_prepare : hbrt_submit)(client, 0x1000 + fails + IN_C * (call % 2), call % 256,
+                                                                 call % 4, call % 3, 0, 0, 0, 0, 0);
+        assert(handle > 0 && (!in_steps || hbrt_publish(client, handle) == handle));
         int64_t patience_ns = call % 5 == 0 ? 1000 : -1;
         int state;
         do {
@@ -180,6 +182,7 @@ static void test_newest(hbrt_client *client) {
     int64_t handle = hbrt_submit(client, 7, 0, 0, 0, 0, 0, 0, 0, 1);
     assert(handle > 0 && hbrt_newest(client, 7, 0, 0) == handle && hbrt_newest(client, 8, 0, 0) == HBRT_ASK);
     assert(hbrt_submit(client, 7, 256, 0, 0, 0, 0, 0, 0, 1) == HBRT_ASK && hbrt_newest(client, 7, 0, 0) == HBRT_ASK);
+    assert(hbrt_publish(client, handle) == HBRT_ASK && hbrt_publish(client, handle + 1) == HBRT_ASK); /* it is READY */
     uint32_t slot = (uint32_t)handle & (SLOTS - 1);
     hbrt_store(file.states + slot, HBRT_CANCELLED);
     assert(hbrt_release(client, handle) == 1);
