@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from hbrt.ddr.layout import CLIENT_CHECKS, CLIENT_COUNT, CLIENT_PID, CLIENT_RECORD_BYTES, SLOT_COUNT
+from hbrt.findings.checks import Check
 from hbrt.findings.record import Place
 from hbrt.mailbox.doorbell import has_room, ring
 from hbrt.mailbox.table import FIRST_END, Actor, Mailbox, State
@@ -18,6 +19,13 @@ FIRST_SLOTS = 16
 MOST_SLOTS = 1024
 MOST_NAMES = 2 * CLIENT_COUNT
 TaskKey: TypeAlias = tuple[int, int]  # slot, sequence
+
+
+class Recording(NamedTuple):
+    """Where cores record the calls of a client, and how many bytes each of them may write."""
+
+    directory: str
+    limit: int
 
 
 class Client:
@@ -33,6 +41,7 @@ class Client:
         self.attached_at = time.time()
         self.has_left = self.has_left_blocks = False  # the tasks, and blocks, that it leaves were looked for
         self.wait_report: str | None = None  # where it waits, since it was asked; see daemon/wait_look.py
+        self.recording: Recording | None = None  # of its calls, while they are recorded
         self.has_gone = False  # its lease has closed; the record stays while a core runs one of its tasks
 
 
@@ -80,9 +89,14 @@ class Clients:
         """Turn a check on or off for every client, those that come too."""
         self._checks = self._checks | check if is_on else self._checks & ~check
         mm, layout = self._mailbox.map, self._mailbox.layout
-        for client in self.by_id:
-            at = layout.client(client) + CLIENT_CHECKS
-            mm[at] = mm[at] | check if is_on else mm[at] & ~check
+        for client in self.by_id.values():
+            at = layout.client(client.id) + CLIENT_CHECKS
+            kept = Check.HOOKS if client.recording else 0
+            mm[at] = mm[at] | check if is_on else mm[at] & ~(check & ~kept)
+
+    def hook(self, client: Client) -> None:
+        """Have cores do more in a client's calls than run them; they were told what."""
+        self._mailbox.map[self._mailbox.layout.client(client.id) + CLIENT_CHECKS] |= Check.HOOKS
 
     def lease_slots(self, client: Client, count: int) -> list[int]:
         """Lease more slots to a client; fewer than requested when few are left.

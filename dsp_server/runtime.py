@@ -27,7 +27,10 @@ from hbrt.findings.record import Finding, Place
 from hbrt.status import Status
 
 if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
     from hbrt.injection.fault import Trigger
+    from hbrt.mailbox.table import Mailbox
 
 HB_DSP_LOG_NONE: Final = 0
 HB_DSP_LOG_DEBUG: Final = 1
@@ -96,13 +99,27 @@ class Mapping(NamedTuple):
 
 
 class MapWatcher(Protocol):
-    """What is called at each mapping of the op that runs, under the check memory."""
+    """What is called at each mapping of the op that runs: the check memory, a recorder."""
 
     def mapped(self, phy_addr: int, size_bytes: int) -> None:
         """A range was mapped."""
 
     def refused(self, phy_addr: int, size_bytes: int, why: str) -> None:
         """A range may not be mapped, for what the sentence says."""
+
+
+class Outcome(Protocol):
+    """Takes the outcome of a call that is recorded."""
+
+    def ended(self, status: int, text: str, cycles: int) -> None:
+        """Note the outcome: status, the sentence of a failure, modelled cycles."""
+
+
+class Recorder(Protocol):
+    """Records the calls of one program."""
+
+    def recording(self, mailbox: Mailbox, slot: int, op: str) -> AbstractContextManager[Outcome | None]:
+        """Record the call of an op; None when no more is recorded."""
 
 
 class CoreContext:
@@ -123,9 +140,10 @@ class CoreContext:
         self.client_id = 0
         self.map_failure = ""
         self.mappings: list[Mapping] = []
-        self.watcher: MapWatcher | None = None
+        self.watchers: list[MapWatcher] = []
         self.report: Callable[[Finding], None] | None = None  # passes a finding to the board; None without one
         self.faults: dict[int, Trigger] = {}  # to inject, by number
+        self.recorders: dict[int, Recorder] = {}  # of the programs whose calls are recorded, by client
         self.on_injected: Callable[[int], None] = lambda _: None
         self.said: deque[tuple[object, str]] = deque(maxlen=MOST_SAID)  # what ops said, with the task that ran
 
@@ -257,13 +275,13 @@ def map_range(phy_addr: int, size_bytes: int) -> Mapped:
         why = f"the address and the size must be integers, not {phy_addr!r} and {size_bytes!r}."
     else:
         if refusal is None:
-            if context.watcher is not None:
-                context.watcher.mapped(phy_addr, size_bytes)
+            for watcher in context.watchers:
+                watcher.mapped(phy_addr, size_bytes)
             offset = ddr.offset_of(phy_addr)
             return ddr.bytes[offset : offset + size_bytes]
         why = refusal[1]
-        if context.watcher is not None:
-            context.watcher.refused(phy_addr, size_bytes, why)
+        for watcher in context.watchers:
+            watcher.refused(phy_addr, size_bytes, why)
     context.map_failure = f"hb_dsp_mem_map: {why}"
     hb_dsp_log(HB_DSP_LOG_ERROR, context.map_failure)
     return MAP_FAILED

@@ -99,6 +99,8 @@ TABLE: tuple[Setting, ...] = (
         "file for the findings of a program and of the processes that it starts, as a SARIF log for tools of code "
         "review; {pid} in the name is the id of the first process",
     ),
+    Setting("HBRT_RECORD", "path", "", "directory that the calls of a program are recorded into, for 'hbrt replay'"),
+    Setting("HBRT_RECORD_LIMIT", "size", "4G", "bytes of memory that each core writes into a recording at most"),
     Setting(
         "HBRT_PYTHON",
         "path",

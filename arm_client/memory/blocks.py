@@ -12,7 +12,7 @@ import fcntl
 import functools
 import os
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
@@ -57,8 +57,16 @@ class Blocks:
         self.on_late_flush: Callable[[FreedBlock], None] | None = None
         self.on_kept: Callable[[FreedBlock, object], None] | None = None  # a freed block, and what still looks at it
 
-    def alloc(self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False) -> Block:
+    def alloc(
+        self, size_bytes: int, *, is_cached: bool = False, is_zeroed: bool = False, at: int | None = None
+    ) -> Block:
         """Allocate a block. It holds zeros, or what HBRT_FILL of the board says unless ``is_zeroed``.
+
+        Args:
+            size_bytes: How many bytes.
+            is_cached: Whether the CPU has a cache for it.
+            is_zeroed: Whether it holds zeros.
+            at: Its physical address, a multiple of a page; None for any.
 
         Raises:
             RequestRefusedError: HB_SYS_INVALID_ARGUMENT for a size outside 1..2^32-1, HB_SYS_OUT_OF_MEMORY with what
@@ -72,7 +80,8 @@ class Blocks:
             )
         self.free_abandoned()
         site = call_site(MOST_SITE)
-        phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site)
+        asked: dict[str, Any] = {"size": size_bytes, "cached": int(is_cached), "site": site}
+        phy_addr = self._link.request("alloc", **asked if at is None else {**asked, "at": at})
         try:
             block = self._adopt(phy_addr, size_bytes, site, is_cached=is_cached)
             if (is_zeroed or block.image is not None) and self._link.ddr.has_data(phy_addr, size_bytes):

@@ -39,6 +39,15 @@ class Inline(NamedTuple):
     image: str | None
 
 
+def _record(link: Link) -> tuple[str, int] | None:
+    """Have the cores record the calls of this program, under HBRT_RECORD; returns directory and limit, or None."""
+    if not (directory := settings.text("HBRT_RECORD")):
+        return None
+    path, limit = Path(directory).absolute(), settings.size_bytes("HBRT_RECORD_LIMIT")
+    link.record(path, limit)
+    return str(path), limit
+
+
 _DETACH_MS = 1000  # a daemon that hangs does not delay a program's end; when it goes on, it reclaims everything
 
 
@@ -71,12 +80,14 @@ class Session:
         self.is_inline = inline is not None
         self._is_closed = False
         self.checks = Check(0)
+        self._recording: tuple[str, int] | None = None  # directory and limit
         self.checker: TaskChecker | None = None
         try:
             wanted = checks_of(settings.words("HBRT_CHECK", check))
             is_strict = settings.choice("HBRT_CACHE") == "strict"
 
             def watch(link: Link, kind: type[TaskSlots]) -> tuple[type[TaskSlots], bool]:
+                self._recording = _record(link)
                 self.checks = Check(link.watch_tasks(wanted))
                 if not (is_strict or self.checks & OF_SUBMISSIONS):
                     return kind, False
@@ -89,9 +100,9 @@ class Session:
                 from arm_client.strict.checker import TaskChecker
 
                 self.checker = TaskChecker(self.link, self.tasks, self.blocks, self.checks)
-            if self.checks:
+            if self.checks & ~Check.HOOKS:
                 tell_callers()
-            if self.checks or settings.flag("HBRT_ISOLATE"):
+            if self.checks & ~Check.HOOKS or settings.flag("HBRT_ISOLATE"):
                 self.blocks.isolate()
             if inline is not None:
                 self._be_the_core(inline)
@@ -122,7 +133,7 @@ class Session:
     def _be_the_core(self, inline: Inline) -> None:
         tasks = cast("InlineTasks", self.tasks)
         try:
-            tasks.load(inline.image, self._report)
+            tasks.load(inline.image, self._report, self._recording)
         except BaseException:
             tasks.close()
             self.link.close()

@@ -26,12 +26,15 @@ class InlineTasks(ForwardedTasks):
         self._core: Any = None
         self._errors: dict[int, BaseException] = {}  # by handle
 
-    def load(self, image: str | None, report: Callable[[Finding], None]) -> None:
+    def load(
+        self, image: str | None, report: Callable[[Finding], None], recording: tuple[str, int] | None = None
+    ) -> None:
         """Become the core, with the ops of an image.
 
         Args:
             image: Its file; None for the packaged ops.
             report: Takes findings.
+            recording: Directory and limit of a recording of the calls; None for none.
 
         Raises:
             BoardError: the image does not load.
@@ -39,7 +42,8 @@ class InlineTasks(ForwardedTasks):
         # The DSP side, loaded by name as hbrt.board.launch does: this package does not import that one.
         inline = importlib.import_module("dsp_server.core.inline")
         link = self.link
-        self._core = inline.InlineCore(link.ddr, link.core_doorbells, (link.client_id, link.doorbell), image, report)
+        client = link.client_id, link.doorbell
+        self._core = inline.InlineCore(link.ddr, link.core_doorbells, client, image, report, recording)
 
     def _is_served(self, targets: Targets) -> bool:  # noqa: ARG002 - the board's own cores run none of these
         return True

@@ -13,6 +13,7 @@ import socket
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from arm_client.cabi.last_error import RequestRefusedError
@@ -26,7 +27,7 @@ from hbrt.board.forked import notice
 from hbrt.board.paths import RemoteBoard
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CORE_ACTIVITY, LayoutError
-from hbrt.errors import BoardError
+from hbrt.errors import BoardError, WrongUseError
 from hbrt.findings.checks import without_cores
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol.control import ControlReply, ControlRequest, decode_reply, encode_request
@@ -83,6 +84,17 @@ class RemoteLink(Link):
         self._clocks = deque([(1 << 62, channel.clock_ns)], _SAMPLES)
         self._note_cores(activity)
         channel.start(self._on_message, self._on_lost)
+
+    def record(self, directory: Path, limit: int) -> None:  # noqa: ARG002 - as of every link
+        """As ``Link.record``.
+
+        Raises:
+            WrongUseError: always.
+        """
+        raise WrongUseError(
+            f"Board {self.paths.name} is on another machine, and a recording is written by its cores: run the program "
+            "on that machine to record it, without HBRT_RECORD here."
+        )
 
     def watch_tasks(self, checks: int) -> int:
         """As ``Link.watch_tasks``; only who starts the board has its cores watch."""

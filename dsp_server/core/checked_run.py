@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+from dsp_server import runtime
+from dsp_server.core.builtin import as_status, explain
 from dsp_server.core.op_checks import sweep
 from dsp_server.detectors.call import Call
 from dsp_server.detectors.run import run_checked
@@ -17,7 +19,7 @@ if TYPE_CHECKING:
     from dsp_server.registry import Op, Registration
     from hbrt.mailbox.table import Mailbox
 
-_INJECT, _COHERENCE = int(Check.INJECT), int(Check.COHERENCE)  # plain integers: a flag's ``&`` costs more
+_HOOKS, _COHERENCE = int(Check.HOOKS), int(Check.COHERENCE)  # plain integers: a flag's ``&`` costs more
 
 
 class Host(Protocol):
@@ -46,8 +48,42 @@ def run_op(
         checks_on: The bits of the checks.
         slot: The task's slot.
     """
-    if checks_on & _INJECT:  # the faults were sent before this bit was set
+    if checks_on & _HOOKS:  # what the core is to do was sent before this bit was set
         core.read_messages()
+        if (recorder := runtime.context.recorders.get(runtime.context.client_id)) is not None:
+            return _run_recorded(recorder, core, op, function, views, checks_on, slot)
+    return _run(core, op, function, views, checks_on, slot)
+
+
+def _run_recorded(
+    recorder: runtime.Recorder,
+    core: Host,
+    op: Registration,
+    function: Op,
+    views: tuple[memoryview, memoryview],
+    checks_on: int,
+    slot: int,
+) -> int:
+    """As ``_run``, with the call and its outcome in the program's recording."""
+    with recorder.recording(core.mailbox, slot, op.name) as record:
+        counter = core.engines.counter
+        before = counter.cycles
+        status, text = 0, ""
+        try:
+            result = _run(core, op, function, views, checks_on, slot)
+            status = as_status(result)
+        except BaseException as error:
+            status, text = explain(error, runtime.context.map_failure, op.name)
+            raise
+        finally:
+            if record is not None:
+                record.ended(status, text, counter.cycles - before)
+        return result
+
+
+def _run(
+    core: Host, op: Registration, function: Op, views: tuple[memoryview, memoryview], checks_on: int, slot: int
+) -> int:
     engines = core.engines
     has_raised = True
     try:

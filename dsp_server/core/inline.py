@@ -40,6 +40,7 @@ class InlineCore:
         client: Id and doorbell of this process's lease.
         image: File of the image; None takes the packaged ops.
         report: Takes findings.
+        recording: Directory and limit of a recording of the calls; None for none.
 
     Raises:
         BoardError: the image does not load; has its exception as its cause.
@@ -52,6 +53,7 @@ class InlineCore:
         client: tuple[int, int],
         image: str | None,
         report: Callable[[Finding], None],
+        recording: tuple[str, int] | None = None,
     ) -> None:
         self._lock = threading.RLock()  # models call from their own threads
         self._error: BaseException | None = None
@@ -72,6 +74,10 @@ class InlineCore:
         self._engines_before = cycles.current(), descriptors.current()
         cycles.install(CycleCounter())
         client_id, doorbell = client
+        if recording is not None:
+            from dsp_server.detectors.recording import Recorder
+
+            runtime.context.recorders[client_id] = Recorder(*recording, runtime.context)
         self._core = Core(0, ddr, doorbells, -1, self._control, lambda: False, {client_id: doorbell}, self)
 
     def run(self, slot: int) -> BaseException | None:

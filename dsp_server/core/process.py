@@ -134,6 +134,12 @@ class CoreProcess:
             self._forget(message["client"])
         elif event == "inject":
             runtime.context.faults = {number: Trigger(parse(text)) for number, text in message["faults"]}
+        elif event == "record":
+            from dsp_server.detectors.recording import Recorder  # a core that records nothing does not load it
+
+            runtime.context.recorders[message["client"]] = Recorder(
+                message["directory"], message["limit"], runtime.context
+            )
         elif event == "go":
             self._may_go = True
         elif event == "stop":
@@ -144,6 +150,7 @@ class CoreProcess:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
             memory.known.forget()  # another program may get the same addresses
         self._reports.forget(client)
+        runtime.context.recorders.pop(client, None)
         if self.core is not None:
             self.core.forget_client(client)
         doorbell = self.client_doorbells.pop(client, None)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeAlias
 
-from dsp_server.clients import Client, Clients, NoRoomError
+from dsp_server.clients import Client, Clients, NoRoomError, Recording
 from dsp_server.daemon.gateways import Gateways
 from dsp_server.daemon.injector import Injector
 from dsp_server.daemon.report import Report
@@ -81,7 +81,11 @@ class Control:
         self._injector = injector
         self._verbs: dict[str, _Verb] = {
             "alloc": lambda r, _: memory.alloc(
-                r.args["size"], self._lease(r).id, is_cached=bool(r.args["cached"]), site=r.args.get("site", "")
+                r.args["size"],
+                self._lease(r).id,
+                is_cached=bool(r.args["cached"]),
+                site=r.args.get("site", ""),
+                at=r.args.get("at"),
             ),
             "free": lambda r, _: self._release(memory.free, r, r.args.get("site", "an unknown place")),
             "register": lambda r, _: memory.register(r.args["phy"], r.args["size"], self._lease(r).id),
@@ -92,6 +96,7 @@ class Control:
             "slots": lambda r, _: clients.lease_slots(self._lease(r), r.args["count"]),
             "waits": lambda r, _: self._told(r),
             "verify_lease": lambda r, _: self._verify_lease(r),
+            "record": lambda r, _: self._record(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
             "tasks": lambda r, _: report.tasks(r.args["last"]),
@@ -193,6 +198,12 @@ class Control:
         except ValueError as error:  # a peer of another version
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None
         self._journal.keep(found)
+
+    def _record(self, request: ControlRequest) -> None:
+        client = self._lease(request)
+        client.recording = Recording(request.args["directory"], request.args["limit"])
+        self._lifecycle.processes.record_client(client)
+        self._clients.hook(client)
 
     def _leave(self, request: ControlRequest, _: Pending) -> list[dict[str, Any]]:
         client = self._lease(request)

@@ -54,7 +54,7 @@ def serve(
     paths = BoardPaths(Path(config.directory))
     # The request is checked before anything is created that would have to be removed.
     read_image(origin_of(config))
-    ddr = Ddr.create(config.ddr_bytes, config.cores)
+    ddr = Ddr.create(config.ddr_bytes, config.cores, config.ddr_base)
     loop, stop = Loop(), Stop()
     with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as removed:
         if lifeline_fd >= 0:

@@ -93,9 +93,7 @@ class Injector:
         """Let the cores know their faults first, and then that they are to look."""
         for child in self._processes.children.values():
             child.send(event="inject", faults=self._faults_of(child.index))
-        self._clients.check(
-            Check.INJECT, is_on=any(one.fault.action in CORE_ACTIONS for one in self._triggers.values())
-        )
+        self._clients.check(Check.HOOKS, is_on=any(one.fault.action in CORE_ACTIONS for one in self._triggers.values()))
 
     def _faults_of(self, core: int) -> list[tuple[int, str]]:
         """Numbers and faults of a core; one that has come keeps what it has left."""

@@ -143,8 +143,8 @@ known = _Known()
 
 def _touch_behind(block: BlockEntry, address: int, is_write: bool) -> None:  # noqa: FBT001 - as a guard calls it
     """Report an access behind a block, by the op that runs, which may be of a program without checks."""
-    watcher = runtime.context.watcher
-    if isinstance(watcher, _Watcher):
+    watcher = next((one for one in reversed(runtime.context.watchers) if isinstance(one, _Watcher)), None)
+    if watcher is not None:
         watcher.report_beyond(block, address, is_write=is_write)
 
 
@@ -158,10 +158,9 @@ class _Watcher:
         self._thread, self._pid = threading.get_ident(), os.getpid()
         self._guards: list[Guard] = []
         self._behind: dict[int, _Area] = {}  # blocks with unwritten memory behind them when the op first had them
-        self._before = runtime.context.watcher
 
     def __enter__(self) -> None:
-        self._before, runtime.context.watcher = runtime.context.watcher, self
+        runtime.context.watchers.append(self)
         try:
             self._begin()
         except BaseException:
@@ -187,7 +186,7 @@ class _Watcher:
 
     def _end(self) -> None:
         """Open all pages."""
-        runtime.context.watcher = self._before
+        runtime.context.watchers.remove(self)
         for guard in self._guards:
             guard.lift()
 

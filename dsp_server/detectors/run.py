@@ -23,7 +23,7 @@ DETECTORS: Final = {
     int(Check.MEMORY): "dsp_server.detectors.memory",
     int(Check.DMA): "dsp_server.detectors.dma",
     int(Check.COHERENCE): "dsp_server.detectors.coherence",
-    int(Check.INJECT): "dsp_server.detectors.injection",
+    int(Check.HOOKS): "dsp_server.detectors.injection",
 }
 """Check -> its module; the first is outermost, and sees what the op sees. Plain integers: a flag's ``&`` costs more."""
 

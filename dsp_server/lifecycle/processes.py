@@ -74,6 +74,7 @@ class CoreProcesses:
         for client in self._clients.by_id.values():
             if not client.has_gone:
                 child.send_doorbell(client.id, client.doorbell)
+                _send_recording(child, client)
         if faults := self.faults_of(index):
             child.send(event="inject", faults=faults)
         self._loop.watch(child.control.fileno(), lambda: self._on_message(number, child))
@@ -84,6 +85,11 @@ class CoreProcesses:
         """Send a new client's doorbell to every process."""
         for child in self.children.values():
             child.send_doorbell(client.id, client.doorbell)
+
+    def record_client(self, client: Client) -> None:
+        """Have every process record the calls of a client."""
+        for child in self.children.values():
+            _send_recording(child, client)
 
     def remove_client(self, client: Client) -> None:
         """Remove a client from every process; its doorbell may be closed then."""
@@ -149,3 +155,8 @@ class CoreProcesses:
         self._loop.unwatch(child.pidfd)
         del self.children[number]
         self._on_end(number, child, child.reap())
+
+
+def _send_recording(child: CoreChild, client: Client) -> None:
+    if client.recording is not None:
+        child.send(event="record", client=client.id, **client.recording._asdict())

@@ -35,6 +35,18 @@ class FreeRanges:
             self._insert(start + pages, end)
         return start
 
+    def take_at(self, start: int, pages: int) -> bool:
+        """Cut these pages out of the range that holds them all; False when none does. Looks at every range."""
+        for first, end in self:
+            if first <= start and start + pages <= end:
+                self._remove(first)
+                if first < start:
+                    self._insert(first, start)
+                if start + pages < end:
+                    self._insert(start + pages, end)
+                return True
+        return False
+
     def give(self, start: int, end: int) -> None:
         """Put a range back and join it with the free ranges that it touches."""
         before = self._start_of.get(start)

@@ -73,6 +73,10 @@ class OutOfMemory(HeapError):
         )
 
 
+class NotFree(HeapError):
+    """A range that was asked for by its address is not free."""
+
+
 class NotAllocated(HeapError):
     """The address starts no live block. Carries `phy_addr`, `nearest` (live) and `freed` (was there last)."""
 
@@ -131,20 +135,23 @@ class Heap:
         self._spare_ids: list[int] = []
         self._next_id, self._serial, self.used_bytes = 1, 0, 0
 
-    def alloc(self, size_bytes: int, owner: Hashable) -> Block:
-        """Take the smallest free range that holds `size_bytes`; of equal ones the lowest.
+    def alloc(self, size_bytes: int, owner: Hashable, at: int | None = None) -> Block:
+        """Take the smallest free range that holds `size_bytes`, of equal ones the lowest; or the range at an address.
 
         Raises:
-            BadSize: `size_bytes` is 0 or negative.
+            BadSize: `size_bytes` is 0 or negative, or `at` no page of the heap.
             OutOfMemory: No range is long enough; says asked, free, largest. Nothing has changed.
+            NotFree: The range at `at` is not free. Nothing has changed but that nothing rests any more.
         """
         if size_bytes <= 0:
             raise BadSize(f"A block of {size_bytes} bytes cannot be allocated: ask for at least 1 byte.")
         pages = -(-size_bytes // self.page_bytes)
-        start = self._free.take(pages + self.guard_pages)
+        start = self._take(pages, at)
         while start is None and self._resting:
             self._end_oldest_rest()
-            start = self._free.take(pages + self.guard_pages)
+            start = self._take(pages, at)
+        if start is None and at is not None:
+            raise NotFree(f"{size_bytes} bytes at {at:#x} are not free in the heap: {self.explain(at)}")
         if start is None:
             raise OutOfMemory(size_bytes, self.free_bytes, self.largest_free_bytes)
         if self._spare_ids:
@@ -158,6 +165,17 @@ class Heap:
         self._live.add(phy_addr)
         self.used_bytes += block.reserved_bytes
         return block
+
+    def _take(self, pages: int, at: int | None) -> int | None:
+        """The first page of a free range of so many pages and a guard, now taken; None when there is none."""
+        if at is None:
+            return self._free.take(pages + self.guard_pages)
+        start, rest = divmod(at - self.base, self.page_bytes)
+        if rest or not 0 <= at - self.base < self.size_bytes:
+            raise BadSize(
+                f"No block can begin at {at:#x}: the heap has pages of {self.page_bytes} from {self.base:#x}."
+            )
+        return start if self._free.take_at(start, pages + self.guard_pages) else None
 
     def free(self, phy_addr: int) -> Block:
         """Give back the block that starts at `phy_addr` and return its record.

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dsp_server.clients import Clients, TaskKey
-from dsp_server.memory.heap import BadSize, Block, Heap, OutOfMemory
+from dsp_server.memory.heap import BadSize, Block, Heap, NotFree, OutOfMemory
 from dsp_server.memory.imports import OpenedMemory
 from hbrt import settings
 from hbrt.ddr.claim_lock import ClaimLockError
@@ -25,6 +25,7 @@ from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.fill import new_memory, unwritten
 from hbrt.ddr.layout import BLOCK_MAX_SHARERS, CLIENT_CHECKS, PAGE_BYTES
 from hbrt.errors import RequestRefusedError
+from hbrt.findings.checks import Check
 from hbrt.findings.record import Finding, Place
 from hbrt.findings.text import counted
 from hbrt.mailbox.table import Mailbox
@@ -107,7 +108,7 @@ class Memory:
         self._in_use: dict[int, _LiveBlock] = {}  # without a holder, but a task may have it mapped
         self._imports: dict[tuple[int, int, int], _LiveBlock] = {}  # by the key of OpenedMemory
 
-    def alloc(self, size_bytes: int, client: int, *, is_cached: bool, site: str = "") -> int:
+    def alloc(self, size_bytes: int, client: int, *, is_cached: bool, site: str = "", at: int | None = None) -> int:
         """Allocate a zeroed block for a client; returns its physical address.
 
         Args:
@@ -115,12 +116,13 @@ class Memory:
             client: The owner.
             is_cached: Whether the program asked for cached memory.
             site: ``file:line`` of the allocation in the program, for findings.
+            at: The physical address; None for any.
 
         Raises:
-            RequestRefusedError: no free range of that size; says asked, free, largest.
+            RequestRefusedError: no free range of that size, or not there; says what is free.
         """
-        block = self._take(size_bytes, client)
-        is_watched = self._mailbox.map[self._mailbox.layout.client(client) + CLIENT_CHECKS]
+        block = self._take(size_bytes, client, at)
+        is_watched = self._mailbox.map[self._mailbox.layout.client(client) + CLIENT_CHECKS] & ~Check.HOOKS
         if (new := unwritten if is_watched and not self._is_fill_given else self._new_memory) is not None:
             self._tables.write(block.phy_addr, size_bytes, new)
         self._tables.add(block.block_id, block.phy_addr, size_bytes, block.reserved_bytes, client)
@@ -160,12 +162,12 @@ class Memory:
         self._hold(life)
         return block.phy_addr
 
-    def _take(self, size_bytes: int, client: int) -> Block:
+    def _take(self, size_bytes: int, client: int, at: int | None = None) -> Block:
         if sentence := self.refuses(size_bytes, client):
             raise RequestRefusedError(Status.HB_SYS_OUT_OF_MEMORY, sentence)
         try:
-            block = self._heap.alloc(size_bytes, client)
-        except OutOfMemory as error:
+            block = self._heap.alloc(size_bytes, client, at)
+        except (OutOfMemory, NotFree) as error:
             raise RequestRefusedError(Status.HB_SYS_OUT_OF_MEMORY, str(error)) from None
         except BadSize as error:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, str(error)) from None

@@ -9,6 +9,7 @@ import select
 import socket
 import sys
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from hbrt.attach.question import Question
@@ -17,7 +18,7 @@ from hbrt.board.files import check_directory
 from hbrt.board.paths import RUN, BoardPaths, BoardRef
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import CLIENT_CHECKS, LayoutError
-from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError
+from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError, WrongUseError
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
@@ -101,6 +102,17 @@ class Link(Protocol):
 
     def watch_tasks(self, checks: int) -> int:
         """Have cores watch this program's tasks: a Check of hbrt.findings.checks. Returns all that are then on."""
+
+    def record(self, directory: Path, limit: int) -> None:
+        """Have the cores record the calls of this program.
+
+        Args:
+            directory: An absolute path; it is made, or has a recording of this program already.
+            limit: Bytes of memory that each core may write.
+
+        Raises:
+            WrongUseError: something else is in the directory, or it cannot be made, or the board is of another machine.
+        """
 
     def lose(self) -> None:
         """Note that the board is gone; from now on every call returns that status."""
@@ -201,6 +213,16 @@ class LocalLink(Link):
         mm, at = self.mailbox.map, self.ddr.layout.client(self.client_id) + CLIENT_CHECKS
         mm[at] |= checks
         return mm[at]
+
+    def record(self, directory: Path, limit: int) -> None:
+        """As ``Link.record``."""
+        from hbrt.recording import format as recording  # a program that is not recorded does not pay for it
+
+        try:
+            recording.begin(directory, "hbrt")
+        except OSError as error:
+            raise WrongUseError(f"{directory} cannot be made for a recording: {error.strerror}.") from None
+        self.request("record", directory=str(directory), limit=limit)
 
     def give_back(self, verb: str, phy_addr: int) -> None:
         """As ``Requests.give_back``."""

@@ -37,6 +37,7 @@ class DaemonConfig(NamedTuple):
     image: str | None = None
     cores: int = 2
     ddr_bytes: int = 2 << 30
+    ddr_base: int = 0x8000_0000  # physical address of its first byte
     is_reloading: bool = False
     is_private: bool = False  # ends with the process that started it, and removes its directory
     load_seconds: float = LOAD_SECONDS  # how long an image may take to load

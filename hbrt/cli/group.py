@@ -60,6 +60,10 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.run.command:command",
         "Run samples and compare their results, or run a program under checks.",
     ),
+    "replay": Verb(
+        "arm_client.commands.replay.command:command",
+        "Run the calls of a recording again, and name the first difference.",
+    ),
     "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
     "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),

@@ -26,6 +26,7 @@ from hbrt.ddr.layout import (
     BLOCK_MAX_SHARERS,
     BLOCK_RECORD_BYTES,
     BLOCK_SHARERS,
+    DDR_BASE,
     PAGE_BYTES,
     TABLES_GENERATION,
     Layout,
@@ -104,13 +105,13 @@ class Ddr:
         self._heap_end = self.layout.phy_end
 
     @classmethod
-    def create(cls, heap_bytes: int, core_count: int) -> Ddr:
+    def create(cls, heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Ddr:
         """New, empty DDR file: a memfd, so it has no name and nothing is left when its last user goes.
 
         Raises:
             LayoutError: the sizes are out of range, or more than this machine can map.
         """
-        layout = plan(heap_bytes, core_count)
+        layout = plan(heap_bytes, core_count, ddr_base)
         try:
             ddr = cls(_new_file(layout))
         except (OSError, OverflowError) as error:

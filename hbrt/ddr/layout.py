@@ -13,6 +13,7 @@ from typing import NamedTuple
 MAGIC = b"HBRTDDR\0"
 LAYOUT_VERSION = 5
 DDR_BASE = 0x8000_0000
+MOST_BASE = 1 << 62
 PAGE_BYTES = 4096
 GUARD_PAGES = 1  # behind a block: what is written there is an overrun, which the board finds
 
@@ -163,18 +164,21 @@ class LayoutError(ValueError):
     """A file is not a DDR file of this version; the message says what differs."""
 
 
-def plan(heap_bytes: int, core_count: int) -> Layout:
+def plan(heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Layout:
     """Layout of a new board.
 
     Args:
         heap_bytes: DDR that programs can allocate, rounded up to whole pages.
         core_count: 1..MAX_CORES.
+        ddr_base: Physical address of the first byte.
 
     Raises:
         LayoutError: the sizes are out of range.
     """
     if not 1 <= core_count <= MAX_CORES:
         raise LayoutError(f"A board has 1 to {MAX_CORES} cores; {core_count} were asked for.")
+    if ddr_base % PAGE_BYTES or not 0 <= ddr_base < MOST_BASE:
+        raise LayoutError(f"No DDR begins at {ddr_base:#x}: it begins at a page of {PAGE_BYTES}, below {MOST_BASE:#x}.")
     if heap_bytes < PAGE_BYTES:
         raise LayoutError(f"A DDR of {heap_bytes} bytes holds no page of {PAGE_BYTES}; ask for more.")
     heap_bytes = _up(heap_bytes)
@@ -202,6 +206,7 @@ def plan(heap_bytes: int, core_count: int) -> Layout:
         pages=pages,
         blocks=blocks,
         history=history,
+        ddr_base=ddr_base,
     )
 
 
@@ -221,8 +226,8 @@ def read_header(raw: bytes | memoryview, file_bytes: int) -> Layout:
             f"The DDR file has layout version {fields[1]}, this program speaks {LAYOUT_VERSION}. "
             "Restart the daemon and the client from the same installation."
         )
-    heap_bytes, core_count = fields[6], fields[9]
-    layout = plan(heap_bytes, core_count)
+    ddr_base, heap_bytes, core_count = fields[3], fields[6], fields[9]
+    layout = plan(heap_bytes, core_count, ddr_base)
     if layout.pack_header() != bytes(raw[: HEADER.size]) or layout.file_bytes > file_bytes:
         raise LayoutError("The DDR file's header does not fit its layout version; restart the daemon.")
     return layout

@@ -19,8 +19,8 @@ class Check(IntFlag):
     RACE = 16
     ADVICE = 32
     """Reports uses that are right, and that may cost something on a real board."""
-    INJECT = 64
-    """Finds nothing either: the core injects a fault when one is due."""
+    HOOKS = 64
+    """Finds nothing either: the core injects faults that are due, and records the calls of programs that want it."""
     FAIL_FAST = 128
     """Finds nothing by itself: an op ends at the first mistake that a core finds in it."""
 

@@ -61,6 +61,7 @@ KINDS: Final = {
     "overrun": Kind(Severity.ERROR),
     "ping-blocks": Kind(Severity.WARNING),
     "priority-inversion": Kind(Severity.ADVICE),
+    "recording-stopped": Kind(Severity.WARNING),
     "relay-died": Kind(Severity.WARNING, is_programs=False),
     "shared-block": Kind(Severity.ERROR, is_reported_at_once=True),
     "stale-read": Kind(Severity.ERROR, is_reported_at_once=True),

@@ -68,7 +68,9 @@ class Verb(NamedTuple):
 _PHY = Int(0, _U64)
 VERBS: dict[str, Verb] = {
     "alloc": Verb(
-        {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True
+        {"size": Int(1, _U32), "cached": Int(0, 1), "site": Text(MOST_SITE), "at": _PHY},
+        optional=frozenset({"site", "at"}),
+        leased=True,
     ),
     "free": Verb({"phy": _PHY, "site": Text(MOST_SITE)}, optional=frozenset({"site"}), leased=True),
     "register": Verb({"phy": _PHY, "size": Int(1, _U32)}, leased=True),
@@ -83,6 +85,7 @@ VERBS: dict[str, Verb] = {
     "slots": Verb({"count": Int(1, 1024)}, leased=True),
     "waits": Verb({"text": Text()}, leased=True),
     "verify_lease": Verb({"peer": Int(1, _U32), "nonce": Text(64), "proof": Text(64)}, leased=True),
+    "record": Verb({"directory": Text(), "limit": Int(0, _U64)}, leased=True),
     "status": Verb(),
     "ops": Verb(),
     "why": Verb(),

@@ -18,6 +18,7 @@ RUN = (
     "custom-ops.md",
     "debugging.md",
     "cycles.md",
+    "recording.md",
     "time.md",
     "detectors.md",
     COMPILED,

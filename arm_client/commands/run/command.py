@@ -15,7 +15,7 @@ from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of,
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
-from arm_client.commands.run.record import recorded
+from arm_client.commands.run.record import record_into, recorded
 from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
@@ -64,6 +64,14 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     "--mode",
     type=click.Choice(MODES),
     help="How their tasks go to the cores. Default: HB_DSP_RPC_MODE, else relay, as the vendor's scripts do.",
+)
+@click.option(
+    "--record",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    callback=record_into,
+    expose_value=False,
+    help="Record every call of a program into this directory, for 'hbrt replay'.",
 )
 @check_option
 @dma_order_option

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator
+from pathlib import Path
+
+import click
 
 from arm_client.session.exit_report import end_record
 from arm_client.session.process import process
@@ -16,8 +20,6 @@ _WAIT_SECONDS = 5.0
 @contextlib.contextmanager
 def recorded() -> Iterator[list[Finding]]:
     """A run; afterwards the list, and the file of HBRT_SARIF, hold its findings."""
-    import click
-
     findings: list[Finding] = []
     run = FirstProcess()
     process.is_reported = True
@@ -30,3 +32,16 @@ def recorded() -> Iterator[list[Finding]]:
             )
         findings.extend(end_record(run))
         run.leave()
+
+
+def record_into(_ctx: click.Context, param: click.Parameter, directory: Path | None) -> None:
+    """Make ``--record`` the HBRT_RECORD of what the verb starts.
+
+    Raises:
+        click.BadParameter: something is in the directory.
+    """
+    if directory is None:
+        return
+    if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
+        raise click.BadParameter(f"{directory} exists and is no empty directory; name another one.", param=param)
+    os.environ["HBRT_RECORD"] = str(directory.absolute())

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dsp_server.memory.heap import BadSize, Heap, HeapDamaged, NotAllocated, OutOfMemory
+from dsp_server.memory.heap import BadSize, Heap, HeapDamaged, NotAllocated, NotFree, OutOfMemory
 
 BASE = 0x8000_0000
 PAGE = 4096
@@ -239,3 +239,32 @@ def test_validate_sees_damage() -> None:
     heap._free._insert(20, 22)
     with pytest.raises(HeapDamaged, match=r"pages 20 to 22 do not follow the range before"):
         heap.validate()
+
+
+def test_a_block_at_an_address_splits_a_free_range_and_ends_every_rest() -> None:
+    heap = Heap(BASE, 16 * PAGE, rest_bytes=16 * PAGE)
+    at = BASE + 5 * PAGE
+    assert heap.alloc(2 * PAGE, "a", at).phy_addr == at
+    heap.validate()
+    assert page_of(heap.alloc(4 * PAGE, "a").phy_addr) == 0  # what is left below holds it and its guard
+    heap.free(at)
+    assert heap.alloc(PAGE, "a", at + PAGE).phy_addr == at + PAGE  # though the freed block rested there
+    heap.validate()
+
+
+@pytest.mark.parametrize(
+    ("at", "error", "why"),
+    [
+        (BASE + 4 * PAGE, NotFree, "4096 bytes at 0x80004000 are not free in the heap: The block at"),
+        (BASE + 3 * PAGE, NotFree, "not free"),  # its guard would lie in the block
+        (BASE + 16 * PAGE, BadSize, "No block can begin at 0x80010000"),
+        (BASE + 1, BadSize, "No block can begin at"),
+        (0, BadSize, "No block can begin at 0x0"),
+    ],
+)
+def test_an_address_that_cannot_be_had_is_refused(at: int, error: type[Exception], why: str) -> None:
+    heap = heap_of(16)
+    heap.alloc(PAGE, "a", BASE + 4 * PAGE)
+    with pytest.raises(error, match=why):
+        heap.alloc(PAGE, "b", at)
+    heap.validate()

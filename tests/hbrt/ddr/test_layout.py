@@ -102,8 +102,8 @@ def _broken_headers() -> Iterator[tuple[str, bytes, str]]:
         good[:8] + struct.pack("<I", LAYOUT_VERSION + 1) + good[12:],
         f"layout version {LAYOUT_VERSION + 1}",
     )
-    number_of_cores = 60  # any is as good as another
-    for at in set(range(12, HEADER.size, 4)) - {number_of_cores}:
+    base, number_of_cores = 20, 60  # any is as good as another
+    for at in set(range(12, HEADER.size, 4)) - {base, number_of_cores}:
         changed = good[:at] + bytes([good[at] ^ 1]) + good[at + 1 :]
         yield f"byte {at}", changed, ""
 

@@ -1,0 +1,1 @@
+"""``hbrt replay``: the calls of a recording, without the program that made them."""

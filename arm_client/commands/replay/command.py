@@ -1,0 +1,210 @@
+"""``hbrt replay``: run the calls of a recording again, and compare what they wrote."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+
+from arm_client.commands.replay.board import Board, board_for
+from hbrt.cli.exits import Exit
+from hbrt.cli.options import json_option, timeout_option
+from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.findings.text import counted
+from hbrt.recording.compare import TYPES, Difference, difference
+from hbrt.recording.format import Recorded, read
+from hbrt.status import name_of
+
+CALL_SECONDS = 60.0
+
+
+class RangeDifference(NamedTuple):
+    """A range of a call that differs: its part in the call, its address, and how."""
+
+    part: str
+    phy_addr: int
+    found: Difference
+
+
+class Verdict(NamedTuple):
+    """What became of one call."""
+
+    recorded: Recorded
+    status: int
+    text: str
+    differences: tuple[RangeDifference, ...]
+
+    @property
+    def is_comparable(self) -> bool:
+        """Whether the recording has its outcome."""
+        return self.recorded.call.status is not None
+
+    @property
+    def is_same(self) -> bool:
+        """Whether status and memory are as recorded."""
+        return self.recorded.call.status == self.status and not self.differences
+
+    def sentence(self, dtype: str) -> str:
+        """How it differs."""
+        call, name = self.recorded.call, self.recorded.name
+        who = f"{name} ({call.op or 'op unknown'}, command {call.cmd:#x})"
+        if call.status != self.status:
+            was = "0" if not call.status else name_of(call.status)
+            return f"{who}: recorded status {was}, replayed {name_of(self.status)}. {self.text or call.text}".rstrip()
+        part, phy_addr, found = self.differences[0]
+        return (
+            f"{who}: byte {found.byte} of the {part} at {phy_addr:#x}, element {found.element} as {dtype}: recorded "
+            f"{found.recorded}, replayed {found.replayed}. {found.differing} of {counted(found.elements, 'element')} "
+            f"differ, by {found.largest_error:g} at most."
+        )
+
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        call = self.recorded.call
+        return {
+            "call": self.recorded.name,
+            "cmd": call.cmd,
+            "op": call.op,
+            "recorded_status": call.status,
+            "replayed_status": self.status,
+            "text": self.text,
+            "differences": [
+                {"part": one.part, "phy_addr": one.phy_addr, **one.found._asdict()} for one in self.differences
+            ],
+        }
+
+
+@click.command(
+    short_help="Run the calls of a recording again, and name the first difference.",
+    epilog="Example: hbrt replay calls --image new_ops.py --as float32 --tolerance 1e-6",
+)
+@click.argument("directory", metavar="DIR", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.argument("names", metavar="[CALL...]", nargs=-1)
+@click.option(
+    "--image",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Image whose ops run: a Python file or a .so. Default: the packaged ops.",
+)
+@click.option(
+    "--as",
+    "dtype",
+    type=click.Choice(TYPES),
+    default="uint8",
+    show_default=True,
+    help="What the bytes are compared as.",
+)
+@click.option(
+    "--tolerance",
+    metavar="ERROR",
+    type=click.FloatRange(0),
+    default=0.0,
+    show_default=True,
+    help="The largest absolute error of an element that is no difference; needs --as.",
+)
+@click.option("--diff", "has_diff", is_flag=True, help="List every range that differs, not the first alone.")
+@timeout_option(CALL_SECONDS)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    directory: Path,
+    names: tuple[str, ...],
+    image: str | None,
+    dtype: str,
+    tolerance: float,
+    timeout: float,
+    *,
+    has_diff: bool,
+    as_json: bool,
+) -> None:
+    """Run the calls of the recording DIR, or those that are named, without the program that made them.
+
+    'hbrt run --record DIR PROGRAM' makes a recording, and so does the recorder for boards. Each call gets the memory
+    that it had, at the same physical addresses, on a private board with the image FILE. What it writes and its status
+    are compared with the recording; the exit code is 1 when one differs. --timeout is for each call.
+
+    With HBRT_INLINE=1 the ops run in this process, where breakpoint() works.
+    """
+    if tolerance and dtype == "uint8":
+        raise click.UsageError("--tolerance needs --as, which says what the bytes are, such as --as float32.")
+    calls, notes = read(directory)
+    known = {one.name: one for one in calls}
+    if unknown := [name for name in names if name not in known]:
+        raise click.UsageError(f"The recording {directory} has no call {unknown[0]!r}; there are {_some(list(known))}.")
+    chosen = [known[name] for name in names] if names else calls
+    with board_for(chosen, image) as board:
+        verdicts = [_replayed(board, one, dtype, tolerance, timeout) for one in chosen]
+    different = [one for one in verdicts if one.is_comparable and not one.is_same]
+    unended = [one for one in verdicts if not one.is_comparable]
+    if as_json:
+        show_json(
+            {
+                "recording": str(directory),
+                "calls": len(verdicts),
+                "same": len(verdicts) - len(different) - len(unended),
+                "different": [one.document() for one in different],
+                "not_ended": [one.document() for one in unended],
+                "notes": notes,
+            }
+        )
+    else:
+        _show(verdicts, different, unended, notes, dtype, has_diff=has_diff)
+    ctx.exit(Exit.FAILED if different else Exit.GOOD)
+
+
+def _replayed(board: Board, recorded: Recorded, dtype: str, tolerance: float, timeout_s: float) -> Verdict:
+    status, text = board.run(recorded, timeout_s * 1000)
+    call = recorded.call
+    differences = []
+    for used in call.ranges if call.status is not None else ():
+        found = difference(recorded.bytes_of(used, is_after=True), board.bytes_of(used), dtype, tolerance)
+        if found is not None:
+            parts = [name for name in ("input", "output") if used.phy_addr == getattr(call, name)[0]]
+            part = f"{parts[-1]} block" if parts else "mapped range"
+            differences.append(RangeDifference(part, used.phy_addr, found))
+    return Verdict(recorded, status, text, tuple(sorted(differences, key=lambda one: one.part != "output block")))
+
+
+def _show(
+    verdicts: list[Verdict],
+    different: list[Verdict],
+    unended: list[Verdict],
+    notes: list[str],
+    dtype: str,
+    *,
+    has_diff: bool,
+) -> None:
+    if has_diff and different:
+        columns: tuple[Column, ...] = (
+            Column("CALL"),
+            Column("OP"),
+            Column("STATUS"),
+            Column("PART"),
+            Column("ADDRESS"),
+        )
+        columns += tuple(Column(name, is_number=True) for name in ("BYTE", "ELEMENT", "DIFFER", "LARGEST ERROR"))
+        show_table(columns, [row for one in different for row in _rows(one)])
+    for note in notes:
+        click.echo(note)
+    for one in unended:
+        status = "0" if not one.status else f"{name_of(one.status)}. {one.text}".rstrip()
+        click.echo(f"{one.recorded.name} did not end when it was recorded. Replayed, it ends with {status}")
+    same = len(verdicts) - len(different) - len(unended)
+    click.echo(f"{counted(len(verdicts), 'call')} replayed: {same} the same, {len(different)} different.")
+    if different:
+        click.echo(f"The first that differs is {different[0].sentence(dtype)}")
+
+
+def _rows(verdict: Verdict) -> list[tuple[object, ...]]:
+    start = (verdict.recorded.name, verdict.recorded.call.op, name_of(verdict.status) if verdict.status else "0")
+    return [
+        (*start, one.part, f"{one.phy_addr:#x}", one.found.byte, one.found.element, one.found.differing,
+         f"{one.found.largest_error:.3g}")
+        for one in verdict.differences
+    ] or [(*start, "-", "-", "-", "-", "-", "-")]  # fmt: skip
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "") if names else "none"
