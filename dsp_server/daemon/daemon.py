@@ -8,12 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from dsp_server.daemon.console import Console
 from dsp_server.daemon.supervisor import Stop, Supervisor, origin_of
 from dsp_server.errors import ImageError
 from dsp_server.lifecycle.snapshots import read_image
+from dsp_server.process.detach import live
 from dsp_server.process.end_signals import ended_by_signals
 from dsp_server.process.event_loop import Loop
 from dsp_server.process.fd_limit import raise_descriptor_limit
@@ -139,11 +140,11 @@ def _status_of(error: BoardError | ImageError | LayoutError | BadSettingError) -
     return Status.HB_SYS_INVALID_ARGUMENT if is_wrong_use else Status.HB_SYS_NOT_RUNNING
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Entry of a launched daemon: ``config ready_fd lifeline_fd console_fd`` (see hbrt.board.launch)."""
     config = DaemonConfig(**json.loads(sys.argv[1]))
     ready_fd, lifeline_fd, console_fd = (int(argument) for argument in sys.argv[2:5])
     for fd in (ready_fd, lifeline_fd, console_fd):
         if fd >= 0:
             os.set_inheritable(fd, False)
-    sys.exit(serve_and_announce(config, ready_fd, lifeline_fd, console_fd))
+    live(lambda: serve_and_announce(config, ready_fd, lifeline_fd, console_fd))

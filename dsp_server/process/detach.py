@@ -18,13 +18,26 @@ def live_detached(life: Callable[[], int], log: int, *kept: int) -> NoReturn:
         log: Descriptor of the log; it becomes standard output and error.
         kept: Further descriptors that stay open.
     """
-    code = 3
-    try:
+
+    def detached() -> int:
         os.setsid()
         null = os.open(os.devnull, os.O_RDONLY)
         for source, standard in ((null, 0), (log, 1), (log, 2)):
             os.dup2(source, standard)
         close_all_but(0, 1, 2, *kept)
+        return life()
+
+    live(detached)
+
+
+def live(life: Callable[[], int]) -> NoReturn:
+    """Run all that a process is for, and end it at once: taking an interpreter down costs a tenth of a board's start.
+
+    Args:
+        life: The work; returns the exit code. An error of it is logged.
+    """
+    code = 3
+    try:
         code = life()
     except BaseException:  # noqa: BLE001 - the log gets any error, and this process ends here
         import traceback
