@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import sys
@@ -75,6 +76,8 @@ def serve(
             loop.unwatch(lifeline_fd)
             if config.is_private:
                 loop.watch(lifeline_fd, lambda: supervisor.end_with_starter(lifeline_fd))
+            gc.freeze()
+            gc.enable()
             supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")
             on_running(removed)
             set_title("daemon", paths.name)

@@ -69,6 +69,7 @@ def _become_fresh(places: Sequence[int], arguments: Sequence[str]) -> None:
         del sys.path[0]  # the directory of the daemon's program, or its working directory
     sys.argv = ["-c", *arguments]
     gc.freeze()
+    gc.enable()
 
 
 def _unbuffered(fd: int, model: TextIO) -> io.TextIOWrapper:
