@@ -30,10 +30,11 @@ demo: $(VENV)/.installed-base
 	@$(BIN)/hbrt run nn
 
 # There is no limit for all tests together: on a slow or busy machine they take what they take, and each has its own.
-# Tests start some thousand programs, which would each compile hbrt anew where PYTHONDONTWRITEBYTECODE is set.
+# Tests start some thousand programs: each would compile hbrt anew where PYTHONDONTWRITEBYTECODE is set, and each pytest
+# its plugins, hypothesis among them.
 test: lint native
 	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt samples
-	@$(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null
 
 # The C parts and their tests on arm64, by qemu-user in a Debian root: as root, an hour on two CPUs, the first time longer.
 test-arm64:

@@ -52,9 +52,9 @@ def pytest_configure() -> None:
     os.environ["HBRT_HOME"] = str(home)
     os.environ["HBRT_BOARD"] = "default"
     os.environ[MARK] = home.name
-    # A thread of OpenBLAS that has nothing to do turns for 2**26 clock cycles before it sleeps: half of what each of
-    # the hundreds of programs that tests start spends on importing numpy. Here it turns for 2**4.
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "4")
+    # OpenBLAS starts a thread for each further CPU, which turns before it sleeps: a quarter of what each of the
+    # hundreds of programs that tests start spends on importing numpy.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # pytest keeps what it made of a test's file, for this run's inner ones and the next: two thirds of collecting, 5 s.
     sys.dont_write_bytecode = False
 

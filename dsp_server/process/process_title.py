@@ -22,7 +22,7 @@ def set_title(role: str, board: str) -> None:
 
 @cache
 def _setter() -> Callable[[str], object]:
-    """setproctitle's C function alone: its package loads logging, for each process a twentieth of a board's start."""
+    """The C function of setproctitle: its package loads logging, a twentieth of a board's start in each process."""
     package = find_spec("setproctitle")
     folders = package.submodule_search_locations if package else None
     spec = PathFinder.find_spec("setproctitle._setproctitle", folders) if folders else None

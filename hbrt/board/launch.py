@@ -24,7 +24,7 @@ from hbrt.status import Status
 LOAD_SECONDS = 60.0
 SPARE_SECONDS = 10.0  # the daemon itself keeps to load_seconds; this is for one that cannot
 END_SECONDS = 5.0
-# What is loaded stays: collecting it again and again would be a twentieth of the start. The daemon enables it once it runs.
+# What a start loads stays: collecting garbage meanwhile would be a twentieth of it. The daemon enables it when it runs.
 PROGRAM = "import gc; gc.disable(); from dsp_server.daemon.daemon import main; main()"
 READY_FD, LIFELINE_FD, CONSOLE_FD = 3, 4, 5  # where a launched daemon finds them
 _HIGH_FD = 100  # out of the way of these places
