@@ -14,19 +14,20 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from dsp_server import runtime
+from dsp_server.c_images.engine import OpEngine
 from dsp_server.c_images.memory import memory_at
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.buffers import address_of
 from dsp_server.hardware.cycles import IDMA_POLL_CYCLES
 from dsp_server.hardware.tcm import DEFAULT_ALIGN, BadTile, TcmError
 from dsp_server.hardware.tile_manager import TileManager
-from dsp_server.hardware.transfers import BadTransfer, QueueFull
+from dsp_server.hardware.transfers import BadTransfer, QueueFull, Shape, checked_copy_2d
 from hbrt.ddr.private_pages import bytes_at
 from hbrt.native.files import library
 from hbrt.native.symbolizer import Line, lines_of
 from hbrt.status import Status
 
-VERSION: Final = 4
+VERSION: Final = 5
 _MAP_FAILED: Final = (1 << 64) - 1
 _MOST_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")
@@ -46,6 +47,8 @@ class _Table(ctypes.Structure):
         ("version", _u32),
         ("poll_cycles", _u32),
         ("begin", _call(None)),
+        ("look", _call(None, _i32)),
+        ("take_over", _call(None)),
         ("env_init", _call(_i32)),
         ("init_global_tm", _call(_i32, _text, _address, _i64, _address, _i64)),
         ("register_fn", _call(_i32, _text, _text, _i64, _address, _i64)),
@@ -86,11 +89,12 @@ class COp:
     def __call__(self, input: memoryview, output: memoryview, tm: TileManager) -> int:
         """Run the op; returns its result, raises the exception of a runtime call in it."""
         image = self.image
-        before, image.tile_manager = image.tile_manager, tm
+        before, failure = image.tile_manager, image.failure.value  # of an op that this one interrupts
+        image.tile_manager = tm
         try:
             return self.ended(image.run(self.address, address_of(input), address_of(output)))
         finally:
-            image.tile_manager = before
+            image.tile_manager, image.failure.value = before, failure
 
     def ended(self, result: int) -> int:
         """The op's result; raises the exception of a runtime call in it."""
@@ -114,6 +118,8 @@ class Runtime:
         self._run.argtypes = (_address, _address, _address)
         self.caller = ctypes.cast(self._library.hbrt_dsp_call, _address).value  # an hbrt_call of the mailbox in C
         self.on_begin: Callable[[], None] = lambda: None  # of a task that it runs
+        self.on_look: Callable[[], None] = lambda: None  # in it, after OpEngine.call
+        self.engine = OpEngine(self._library)
         self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
         self._told = (_u64 * 2).in_dll(self._library, "hbrt_dsp_clock")
         self.failure = (ctypes.c_char * 512).in_dll(self._library, "hbrt_dsp_failure")
@@ -199,6 +205,13 @@ class Runtime:
     def _begin(self) -> None:
         self.on_begin()
 
+    def _look(self, is_called: int) -> None:  # handlers of signals run, too
+        if is_called:
+            self.on_look()
+
+    def _take_over(self) -> None:
+        self.engine.take_over()
+
     def _env_init(self) -> int:
         return runtime.hb_dsp_env_init()
 
@@ -274,12 +287,12 @@ class Runtime:
         idma = descriptors.current()
         tiles = self.tile_manager or TileManager(0, 0)
 
-        def memory(side: str, address: int, size_bytes: int) -> memoryview:
-            return memory_at(side, address, size_bytes, tiles)
+        def memory(side: str, address: int | None, size_bytes: int) -> memoryview:
+            return memory_at(side, address or 0, size_bytes, tiles)
 
         def queue() -> int:
             if not shape:
-                to, from_ = memory("destination", dst or 0, row_bytes), memory("source", src or 0, row_bytes)
+                to, from_ = memory("destination", dst, row_bytes), memory("source", src, row_bytes)
                 if row_bytes <= min(len(to), len(from_)) and abs((dst or 0) - (src or 0)) >= row_bytes:
                     return idma.enqueue(to[:row_bytes], from_[:row_bytes], None, site)
                 return idma.copy(to, from_, row_bytes)  # its error names the mistake
@@ -291,12 +304,13 @@ class Runtime:
                     f"{idma.outstanding} iDMA descriptors are outstanding, and a copy of {count} tiles needs as many "
                     f"more; the queue holds {idma.depth}: wait for some first."
                 )
-            handle = 0
+            asked, gaps = Shape(row_bytes, rows, src_pitch, dst_pitch), max(rows, 1) - 1
+            copies = []
             for tile in range(count):
-                to = memory("destination", (dst or 0) and (dst or 0) + tile * dst_step, row_bytes)
-                from_ = memory("source", (src or 0) and (src or 0) + tile * src_step, row_bytes)
-                handle = idma.copy_2d(to, from_, row_bytes, rows, src_pitch_bytes=src_pitch, dst_pitch_bytes=dst_pitch)
-            return handle
+                to = memory("destination", dst and dst + tile * dst_step, gaps * dst_pitch + row_bytes)
+                from_ = memory("source", src and src + tile * src_step, gaps * src_pitch + row_bytes)
+                copies.append(checked_copy_2d(to, from_, asked))
+            return [idma.enqueue(*copy, site) for copy in copies][-1]
 
         handle = idma.status_of(queue)
         if handle < 0:

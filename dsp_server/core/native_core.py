@@ -19,7 +19,7 @@ from hbrt.mailbox.schedule import ASLEEP
 from hbrt.mailbox.table import RUN, Answer
 
 if TYPE_CHECKING:
-    from dsp_server.c_images.runtime_calls import COp
+    from dsp_server.c_images.runtime_calls import COp, Runtime
     from dsp_server.registry import Registration
     from hbrt.ddr.file import Ddr
 
@@ -50,6 +50,7 @@ class NativeCore(Core):
         module, _ = native()
         assert module is not None  # noqa: S101 - the caller has checked
         ffi, lib = module.ffi, module.lib
+        self._ddr = ddr
         self._place = ctypes.c_char.from_buffer(ddr.map)
         core = lib.hbrt_core_new(
             ffi.cast("void *", ctypes.addressof(self._place)),
@@ -66,7 +67,7 @@ class NativeCore(Core):
         self._ffi, self._lib, self._core = ffi, lib, ffi.gc(core, lib.hbrt_core_free)
         self._c_claim, self._c_answer, self._c_next = lib.hbrt_core_claim, lib.hbrt_core_answer, lib.hbrt_core_next
         self._owners, self._last_ns = ffi.new("uint32_t[]", CLIENT_COUNT), ffi.new("uint64_t *")
-        self._has_c_ops = False
+        self._image: Runtime | None = None  # of the ops in C
         self._adopted_cycles = 0  # the counter when the running C op was adopted
         lib.hbrt_core_age(self._core, self._aging_ns)
         lib.hbrt_core_polls(self._core, self._spinner.budget_ns)
@@ -79,8 +80,10 @@ class NativeCore(Core):
         """Have C run a C op."""
         ffi, lib, op = self._ffi, self._lib, _in_c(registration)
         if op is not None:
-            self._has_c_ops = True
-            op.image.on_begin = self._adopt
+            if self._image is None:
+                self._image = op.image
+                op.image.on_begin, op.image.on_look = self._adopt, self._preempt
+                op.image.engine.open(self.engines, self._ddr, len(self._doorbells))
             lib.hbrt_core_calls(self._core, ffi.cast("hbrt_call *", op.image.caller), ffi.from_buffer(self._own))
         lib.hbrt_core_op(self._core, registration.cmd, ffi.cast("void *", op.address if op else 0))
 
@@ -89,10 +92,14 @@ class NativeCore(Core):
         self._lib.hbrt_core_client(self._core, client, -1)
 
     def _next(self) -> int:
-        slot: int = self._c_next(self._core)
+        if self._image is None:
+            slot: int = self._c_next(self._core)
+        else:
+            self._image.engine.give()
+            slot = self._c_next(self._core)
+            self._take_cycles()
+            self._image.engine.take()
         if slot >= 0:
-            if self._has_c_ops:
-                self.engines.counter.cycles += self._lib.hbrt_core_cycles(self._core)
             return slot
         if slot == _RAN:
             self._end()
@@ -116,11 +123,19 @@ class NativeCore(Core):
         _, self._priority, _, _, self._claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
         context.task, context.client_id = (ran.cmd, ran.owner, ran.client), ran.client
         context.map_failure = ""
-        engines.idma.last_before_task = engines.idma.last_handle
-        engines.counter.cycles += self._lib.hbrt_core_cycles(self._core)
+        image = self._op_in_c(ran.cmd).image
+        idma = engines.idma
+        if (first := image.engine.first_handle) is not None:
+            idma.last_handle = first
+        idma.last_before_task = idma.last_handle
+        self._take_cycles()
         self._adopted_cycles = engines.counter.cycles
-        self._op_in_c(ran.cmd).image.tile_manager = engines.tile_manager
+        image.tile_manager = engines.tile_manager
         self._is_in_op = True
+
+    def _take_cycles(self) -> None:
+        """Count the cycles of the ops that C has answered."""
+        self.engines.counter.cycles += self._lib.hbrt_core_cycles(self._core)
 
     def _op_in_c(self, cmd: int) -> COp:
         return cast("COp", self._ops[cmd].op)
@@ -132,6 +147,7 @@ class NativeCore(Core):
         tile_manager, counter, idma = self.engines
         registration, op = self._ops[ran.cmd], self._op_in_c(ran.cmd)
         op.image.tile_manager = None
+        op.image.engine.take()
         counter.cycles += ran.cycles
         result, text, has_raised = 0, "", False
         try:
@@ -152,10 +168,19 @@ class NativeCore(Core):
     def _running_op(self) -> Run | None:
         slot = self._lib.hbrt_core_running(self._core)
         if slot < 0:
-            return super()._running_op()
-        cmd, _, _, _, claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
-        running = self._ops.get(cmd)
-        return None if running is None else Run(claim_ns, running, self.engines.idma)
+            run = super()._running_op()
+        else:
+            cmd, _, _, _, claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
+            running = self._ops.get(cmd)
+            run = None if running is None else Run(claim_ns, running, self.engines.idma)
+        if run is not None and self._image is not None and self._image.engine.is_on:
+            return run._replace(idma=self._image.engine)
+        return run
+
+    def _interrupt(self) -> None:
+        if self._image is not None:
+            self._image.engine.call()
+        super()._interrupt()
 
     def _preempt(self) -> None:
         self._adopt()
@@ -174,7 +199,7 @@ class NativeCore(Core):
     def _take_runs(self) -> int:
         """Note the number and the times of the ops that have run in C since the last call; returns the number."""
         total = 0
-        for cmd, op in list(self._ops.items()) if self._has_c_ops else ():
+        for cmd, op in list(self._ops.items()) if self._image else ():
             if runs := self._lib.hbrt_core_runs(self._core, cmd, self._last_ns):
                 op.runs += runs
                 op.last_ns = self._last_ns[0]

@@ -13,9 +13,8 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from dsp_server.hardware.descriptors import Idma
 from dsp_server.process.proc_state import BUSY, state_of
 from dsp_server.registry import Registration
 from dsp_server.waits.flags import Flags
@@ -38,7 +37,17 @@ class Run(NamedTuple):
 
     claim_ns: int
     op: Registration
-    idma: Idma
+    idma: Polled
+
+
+class Polled(Protocol):
+    """The parts of an iDMA engine that a sample reads."""
+
+    polled: int
+
+    @property
+    def outstanding(self) -> int:
+        """Descriptors that have not completed."""
 
 
 def usable_ns(wall_ns: int, cpu_ns: int, delay_ns: int, *, is_runnable: bool) -> int:

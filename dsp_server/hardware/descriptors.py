@@ -238,6 +238,11 @@ class Idma:
         """The modelled cycle at which the engine has done all that was issued."""
         return self._busy_until
 
+    def resume(self, copies: list[Descriptor], last_handle: int, busy_until: int, polled: int) -> None:
+        """Take over from the engine in C, with its outstanding copies; this one's queue is empty."""
+        self.queue.extend(copies)
+        self.last_handle, self._busy_until, self.polled = last_handle, busy_until, polled
+
     def account(self, now: int, busy_until: int, issued: int) -> None:
         """Take over the clock of a compiled frame, which issued so many descriptors and moved their bytes itself.
 

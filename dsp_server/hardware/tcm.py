@@ -81,6 +81,11 @@ class Bank:
         self.live: dict[int, tuple[Tile, memoryview]] = {}  # in order of offset
         self.used_bytes = 0
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether a new buffer holds what its last user left there."""
+        return self._new_memory is None
+
     def gaps(self, align: int) -> Iterator[tuple[int, int]]:
         """Free (offset, size) with aligned offsets, lowest first."""
         start = 0

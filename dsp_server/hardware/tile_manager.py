@@ -14,7 +14,7 @@ there, as on the chip.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal
@@ -173,6 +173,23 @@ class TileManager:
             self._freed.append(self._banks[tile.bank].remove(tile.offset_bytes))
         self.live_count = 0
         return leaked
+
+    def resume(self, live: Iterable[Tile], freed: Iterable[Tile]) -> None:
+        """Take over from C: the live buffers, which this manager does not have, and those that were freed there."""
+        self._freed.extend(freed)
+        for tile in live:
+            self._banks[tile.bank].add(tile)
+            self.live_count += 1
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a new buffer holds what its last user left there."""
+        return all(bank.is_plain for bank in self._banks)
+
+    @property
+    def bank_places(self) -> list[tuple[int, int]]:
+        """Address in this process and usable bytes of each bank."""
+        return [(bank.address, bank.memory.nbytes) for bank in self._banks]
 
     def largest_free_bytes(self, bank: int, align: int = DEFAULT_ALIGN) -> int:
         """The largest buffer of that alignment that the bank would grant now."""

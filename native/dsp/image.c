@@ -12,6 +12,7 @@
 #include <unwind.h>
 
 #include "cv/core.h"
+#include "engine.h"
 #include "hb_dsp.h"
 #pragma GCC visibility push(default)
 #include "hbrt/cycles.h"
@@ -28,13 +29,13 @@
 #undef xvFreeBuffer
 
 const struct hbrt_dsp_calls *hbrt_dsp_now;
-__thread struct frame *hbrt_dsp_frame;
+HBRT_THREAD struct frame *hbrt_dsp_frame;
 EXPORT int32_t hbrt_dsp_raised;       /* a call of the runtime has raised: Python keeps the exception */
 EXPORT char hbrt_dsp_failure[512];    /* why the last call of this task failed */
 struct xvTileManager {
   char none;
 };
-EXPORT struct xvTileManager hbrt_dsp_tile_manager; /* the tm of an op: its address proves that the op passes it on */
+EXPORT struct xvTileManager hbrt_dsp_tile_manager;
 
 static int32_t is_unknown; /* the core in Python does not know which task runs */
 static int is_forked; /* this process is a child that an image forked: Python may not be called in it */
@@ -42,6 +43,7 @@ static int is_forked; /* this process is a child that an image forked: Python ma
 static void become_child(void) {
   is_forked = 1;
   hbrt_dsp_now = NULL;
+  hbrt_dsp_engine.is_on = 0;
 }
 
 static int is_new(void) { return __atomic_load_n(&is_unknown, __ATOMIC_ACQUIRE); }
@@ -95,16 +97,27 @@ static __thread struct {
   int32_t handle;
   uint64_t end;
 } copies[64];
-static __thread uint64_t polled_cycles; /* cycles of such polls that are not charged yet */
+static HBRT_THREAD uint64_t polled_cycles; /* cycles of such polls that are not charged yet */
 #define COPY_OF(handle) (&copies[(uint32_t)(handle) % (sizeof copies / sizeof *copies)])
 
-/* Call a function of the image: an op, or main when input is NULL and output its name. */
+#define NO_OP ((void *)1) /* the input of main: the number of its arguments, which are the output */
+
+/* Call a function of the image: an op, or main. */
 EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, void *output) {
   struct frame frame;
   volatile int32_t result = 0;
-  const uint64_t clock[2] = {hbrt_dsp_clock[0], hbrt_dsp_clock[1]}; /* of an op that this one interrupts */
+  /* Of an op that this one interrupts. */
+  const uint64_t clock[2] = {hbrt_dsp_clock[0], hbrt_dsp_clock[1]}, is_on = hbrt_dsp_engine.is_on;
+  const struct hbrt_cycles counted = hbrt_cycles_now;
+  const uint64_t polled = polled_cycles;
+  const int is_inner = hbrt_dsp_frame != NULL && hbrt_dsp_frame->is_op;
+  if (is_inner) {
+    hbrt_dsp_engine.is_on = polled_cycles = 0;
+    memset(&hbrt_cycles_now, 0, sizeof hbrt_cycles_now);
+  }
   memset(copies, 0, sizeof copies); /* another engine's */
   frame.outer = hbrt_dsp_frame;
+  frame.is_op = input != NO_OP;
   if (setjmp(frame.env) == 0) {
     hbrt_dsp_failure[0] = 0;
     hbrt_dsp_frame = &frame;
@@ -121,34 +134,48 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
   if (!is_new()) hbrt_dsp_settle(); /* else they are the caller's */
   memset(copies, 0, sizeof copies);
   memcpy(hbrt_dsp_clock, clock, sizeof clock);
+  if (is_inner) {
+    hbrt_dsp_engine.is_on = is_on;
+    hbrt_cycles_now = counted;
+    polled_cycles = polled;
+  }
   return result;
 }
 
 EXPORT int32_t hbrt_dsp_main(void *main_function, char *name) {
   char *arguments[] = {name, NULL};
-  return hbrt_dsp_run(main_function, (void *)1, arguments);
+  return hbrt_dsp_run(main_function, NO_OP, arguments);
 }
 
 /* -- the functions of the headers */
 
-/* Vector instructions of the image and polls in vain, as cycles of the core. */
-static uint64_t take_cycles(void) {
+uint64_t hbrt_dsp_take_cycles(void) {
   uint64_t spent = hbrt_cycles_take() + polled_cycles;
   polled_cycles = 0;
   return spent;
 }
 
+int hbrt_dsp_poll_in_vain(uint64_t now, uint64_t end_cycle, uint64_t poll_cycles) {
+  if (now + polled_cycles + hbrt_cycles_pending() >= end_cycle) return 0;
+  polled_cycles += poll_cycles;
+  return 1;
+}
+
 void hbrt_dsp_settle(void) {
-  uint64_t spent = take_cycles();
-  if (spent && hbrt_dsp_now != NULL) hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(spent);
+  uint64_t spent = hbrt_dsp_take_cycles();
+  if (spent && hbrt_dsp_now != NULL && !hbrt_engine_charge(spent))
+    hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(spent);
 }
 
 /* As hbrt_dsp_run, for a task that the core in Python does not know of; see hbrt_call of the mailbox in C. */
-EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, int32_t *result, uint64_t *cycles) {
+EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, uint32_t client, int32_t *result, uint64_t *cycles) {
   __atomic_store_n(&is_unknown, 1, __ATOMIC_RELEASE);
+  hbrt_engine_begin(client);
   *result = hbrt_dsp_run(fn, input, output);
-  *cycles = take_cycles();
-  return !__atomic_exchange_n(&is_unknown, 0, __ATOMIC_ACQ_REL);
+  *cycles = hbrt_dsp_take_cycles();
+  if (hbrt_engine_charge(*cycles)) *cycles = 0;
+  *cycles += hbrt_engine_end();
+  return !__atomic_exchange_n(&is_unknown, 0, __ATOMIC_ACQ_REL) || hbrt_dsp_raised;
 }
 
 static int is_there(const char *function) {
@@ -158,14 +185,14 @@ static int is_there(const char *function) {
   return 0;
 }
 
-static const struct hbrt_dsp_calls *enter(void) {
+void hbrt_dsp_leave_if_raised(void) {
   if (hbrt_dsp_raised) leave_image();
-  hbrt_dsp_settle();
-  return hbrt_dsp_runtime();
 }
 
-static void leave(void) {
-  if (hbrt_dsp_raised) leave_image();
+static const struct hbrt_dsp_calls *enter(void) {
+  hbrt_dsp_leave_if_raised();
+  hbrt_dsp_settle();
+  return hbrt_dsp_runtime();
 }
 
 /* A call of the runtime's table; the last argument is its result without a core. */
@@ -173,8 +200,14 @@ static void leave(void) {
   do {                                             \
     if (!is_there(__func__)) return none;          \
     type result = enter()->name(__VA_ARGS__);      \
-    leave();                                       \
+    hbrt_dsp_leave_if_raised();                    \
     return result;                                 \
+  } while (0)
+/* The same of what hbrt_dsp_engine has not done. */
+#define CALL_PYTHON(...)                           \
+  do {                                             \
+    if (hbrt_dsp_now != NULL) hbrt_engine_hand_over(); \
+    CALL(__VA_ARGS__);                             \
   } while (0)
 
 EXPORT int hb_dsp_env_init(void) { CALL(int32_t, env_init, HB_DSP_INVALID_ARGUMENT, ); }
@@ -203,12 +236,15 @@ EXPORT int hbrt_dsp_start(const char *site) {
 EXPORT int hb_dsp_start(void) { return hbrt_dsp_start(NULL); }
 
 EXPORT void *hbrt_dsp_mem_map(const char *site, uint64_t phy_addr, int64_t size) {
-  CALL(void *, mem_map, MAP_FAILED, site, phy_addr, size);
+  void *mapped;
+  if (hbrt_engine_map(site, phy_addr, size, &mapped)) return mapped;
+  CALL_PYTHON(void *, mem_map, MAP_FAILED, site, phy_addr, size);
 }
 EXPORT void *hb_dsp_mem_map(uint64_t phy_addr, int64_t size) { return hbrt_dsp_mem_map(NULL, phy_addr, size); }
 
 EXPORT int hbrt_dsp_mem_unmap(const char *site, uintptr_t mapped) {
-  CALL(int32_t, mem_unmap, HB_DSP_INVALID_ARGUMENT, site, mapped);
+  if (hbrt_engine_unmap(mapped)) return 0;
+  CALL_PYTHON(int32_t, mem_unmap, HB_DSP_INVALID_ARGUMENT, site, mapped);
 }
 EXPORT int hb_dsp_mem_unmap(uintptr_t mapped) { return hbrt_dsp_mem_unmap(NULL, mapped); }
 
@@ -227,21 +263,24 @@ EXPORT void hb_dsp_log(int level, const char *format, ...) {
   else if (size >= 0) {
     enter()->log(level, text);
     free(text);
-    leave();
+    hbrt_dsp_leave_if_raised();
     return;
   }
   free(text);
 }
 
 EXPORT void *hbrt_xvAllocateBuffer(const char *site, xvTileManager *tm, int32_t size, int32_t color, int32_t align) {
-  CALL(void *, allocate, NULL, site, tm, size, color, align);
+  void *tile;
+  if (hbrt_engine_allocate(site, tm, size, color, align, &tile)) return tile;
+  CALL_PYTHON(void *, allocate, NULL, site, tm, size, color, align);
 }
 EXPORT void *xvAllocateBuffer(xvTileManager *tm, int32_t size, int32_t color, int32_t align) {
   return hbrt_xvAllocateBuffer(NULL, tm, size, color, align);
 }
 
 EXPORT int32_t hbrt_xvFreeBuffer(const char *site, xvTileManager *tm, const void *tile) {
-  CALL(int32_t, free, XVTM_FREE_ERROR, site, tm, (void *)tile);
+  if (hbrt_engine_free(tm, tile)) return XVTM_SUCCESS;
+  CALL_PYTHON(int32_t, free, XVTM_FREE_ERROR, site, tm, (void *)tile);
 }
 EXPORT int32_t xvFreeBuffer(xvTileManager *tm, const void *tile) { return hbrt_xvFreeBuffer(NULL, tm, tile); }
 
@@ -250,12 +289,13 @@ EXPORT const char *xvGetErrorInfo(xvTileManager *tm) {
   return hbrt_dsp_failure;
 }
 
-/* shape: rows, source pitch, destination pitch, tiles, source tile pitch, destination tile pitch; no rows: flat. */
 static int32_t queue(const char *site, void *dst, const void *src, uint64_t row_bytes, const uint32_t *shape) {
-  CALL(int32_t, copy, IDMA_ERR_BAD_TRANSFER, site, dst, (void *)src, row_bytes, shape);
+  CALL_PYTHON(int32_t, copy, IDMA_ERR_BAD_TRANSFER, site, dst, (void *)src, row_bytes, shape);
 }
 static int32_t copy(const char *site, void *dst, const void *src, uint64_t row_bytes, const uint32_t *shape) {
-  int32_t handle = queue(site, dst, src, row_bytes, shape);
+  int32_t handle;
+  if (hbrt_engine_copy(site, dst, src, row_bytes, shape, &handle)) return handle;
+  handle = queue(site, dst, src, row_bytes, shape);
   if (handle > 0) {
     COPY_OF(handle)->handle = handle;
     COPY_OF(handle)->end = hbrt_dsp_clock[1];
@@ -280,26 +320,37 @@ EXPORT int32_t hbrt_idma_copy_3d(const char *site, void *dst, void *src, uint32_
   return copy(site, dst ? *(void **)dst : NULL, src ? *(void **)src : NULL, row_bytes, shape);
 }
 EXPORT int32_t hbrt_idma_desc_done(const char *site, int32_t handle) {
-  if (hbrt_dsp_now != NULL && handle > 0 && COPY_OF(handle)->handle == handle &&
-      hbrt_dsp_clock[0] + polled_cycles + hbrt_cycles_pending() < COPY_OF(handle)->end) {
-    polled_cycles += hbrt_dsp_now->poll_cycles;
-    return 0;
-  }
+  int32_t is_done;
+  if (hbrt_engine_desc_done(handle, &is_done)) return is_done;
   if (!is_there(__func__)) return IDMA_ERR_UNKNOWN_HANDLE;
-  if (hbrt_dsp_raised) leave_image();
-  int32_t answer = hbrt_dsp_runtime()->desc_done(site, handle, take_cycles());
-  leave();
-  return answer;
+  if (handle > 0 && COPY_OF(handle)->handle == handle &&
+      hbrt_dsp_poll_in_vain(hbrt_dsp_clock[0], COPY_OF(handle)->end, hbrt_dsp_now->poll_cycles))
+    return 0;
+  hbrt_engine_hand_over();
+  hbrt_dsp_leave_if_raised();
+  const uint64_t spent = hbrt_dsp_take_cycles();
+  is_done = hbrt_dsp_runtime()->desc_done(site, handle, spent);
+  hbrt_dsp_leave_if_raised();
+  return is_done;
 }
-EXPORT int32_t hbrt_idma_buffer_status(const char *site) { CALL(int32_t, buffer_status, IDMA_OK, site, 0); }
-EXPORT idma_status_t hbrt_idma_hw_wait_all(const char *site) { CALL(int32_t, buffer_status, IDMA_OK, site, 1); }
+static int32_t status(const char *site, int is_wait) {
+  int32_t left;
+  if (hbrt_engine_status(is_wait, &left)) return left;
+  CALL_PYTHON(int32_t, buffer_status, IDMA_OK, site, is_wait);
+}
+EXPORT int32_t hbrt_idma_buffer_status(const char *site) { return status(site, 0); }
+EXPORT idma_status_t hbrt_idma_hw_wait_all(const char *site) { return status(site, 1); }
 
 /* Without a core around it, as in a program that only counts its own instructions, the counter is these. */
 EXPORT uint32_t XT_RSR_CCOUNT(void) {
   static __thread uint64_t total;
+  uint64_t cycles;
+  if (hbrt_engine_cycles(&cycles)) return (uint32_t)cycles;
   if (hbrt_dsp_now == NULL) return (uint32_t)(total += hbrt_cycles_take());
-  if (hbrt_dsp_raised) leave_image();
-  hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(take_cycles());
+  hbrt_engine_hand_over();
+  hbrt_dsp_leave_if_raised();
+  const uint64_t spent = hbrt_dsp_take_cycles();
+  hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(spent);
   return (uint32_t)hbrt_dsp_clock[0];
 }
 

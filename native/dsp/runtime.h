@@ -1,7 +1,8 @@
 /* Between the library that images link and the core's runtime in Python: a table of functions that Python fills in.
  *
  * One implementation stands behind Python and C: the functions of the table are the runtime, the tile manager and the
- * iDMA engine of dsp_server. dsp_server/c_images/runtime_calls.py has the same table.
+ * iDMA engine of dsp_server; engine.h has what is done without them. dsp_server/c_images/runtime_calls.py has the same
+ * table.
  */
 #ifndef HBRT_DSP_RUNTIME_H
 #define HBRT_DSP_RUNTIME_H
@@ -10,13 +11,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HBRT_DSP_CALLS_VERSION 4
+#define HBRT_DSP_CALLS_VERSION 5
 #define EXPORT __attribute__((visibility("default")))
 
 /* A call may set hbrt_dsp_raised; then its value is void. */
 struct hbrt_dsp_calls {
   uint32_t version, poll_cycles; /* of a poll for a copy that is under way */
-  void (*begin)(void); /* before the first other call of a task that hbrt_dsp_call runs */
+  void (*begin)(void); /* before the first other call of a task that hbrt_dsp_call runs, but look */
+  void (*look)(int32_t is_called); /* Python handles signals; is_called: it has asked for that */
+  void (*take_over)(void); /* what hbrt_dsp_engine has */
   int32_t (*env_init)(void);
   int32_t (*init_global_tm)(const char *site, void *pool0, int64_t size0, void *pool1, int64_t size1);
   int32_t (*register_fn)(const char *site, const char *name, int64_t cmd, void *fn, int64_t latency);
@@ -42,15 +45,25 @@ struct hbrt_dsp_calls {
 /* A function of the image under way: where the runtime goes on when one of its calls ends it. */
 struct frame {
   struct frame *outer;
+  int is_op; /* else it is main */
   jmp_buf env;
 };
 
-extern __thread struct frame *hbrt_dsp_frame;
+/* Found by one load, as the counters of hbrt/cycles.h. */
+#define HBRT_THREAD __thread __attribute__((tls_model("initial-exec")))
+extern HBRT_THREAD struct frame *hbrt_dsp_frame;
 extern const struct hbrt_dsp_calls *hbrt_dsp_now;
+
+extern struct xvTileManager hbrt_dsp_tile_manager; /* the tm of an op: its address proves that the op passes it on */
 
 const struct hbrt_dsp_calls *hbrt_dsp_runtime(void);
 void hbrt_dsp_take_output(void);
 void hbrt_dsp_settle(void);
+void hbrt_dsp_leave_if_raised(void);
+/* Cycles of this thread that are not counted yet: vector instructions, and polls in vain. */
+uint64_t hbrt_dsp_take_cycles(void);
+/* Whether a poll comes before a copy's end, with these cycles counted: then the poll is noted, and all is done. */
+int hbrt_dsp_poll_in_vain(uint64_t now, uint64_t end_cycle, uint64_t poll_cycles);
 EXPORT int32_t hbrt_dsp_run(void *fn, void *input, void *output);
 
 #endif /* HBRT_DSP_RUNTIME_H */

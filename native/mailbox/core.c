@@ -402,7 +402,7 @@ static int serve(hbrt_core *core, int slot, void *input, void *output) {
     op *it = &core->ops[ran->cmd];
     ran->start_ns = hbrt_now_ns();
     __atomic_store_n(&core->running, slot, __ATOMIC_RELEASE);
-    int has_used = core->call(it->code, input, output, &ran->result, &ran->cycles);
+    int has_used = core->call(it->code, input, output, ran->client, &ran->result, &ran->cycles);
     ran->done_ns = hbrt_now_ns();
     __atomic_add_fetch(&it->runs, 1, __ATOMIC_RELAXED);
     if (has_used || ran->result || !*core->is_core || hbrt_core_adopt(core) != slot) return HBRT_RAN;

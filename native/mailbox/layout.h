@@ -131,13 +131,10 @@ static inline int hbrt_may_run(uint32_t core, uint32_t mask) { return mask == 0 
 /* Whether a range lies in one live block that a client may use, HBRT_IMPORTED for memory of another library, which this
  * file does not hold; the reference has the reasons of a refusal. */
 enum { HBRT_IMPORTED = 2 };
-static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
+static inline int hbrt_is_in_block(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
     const hbrt_header *at = &file->at;
-    if (phy == 0 && bytes == 0) return 1;
     uint64_t start = at->ddr_base + at->heap;
-    if (bytes == 0 || phy % HBRT_RPC_ALIGNMENT || phy < start || bytes > at->heap_bytes ||
-        phy - start > at->heap_bytes - bytes)
-        return 0;
+    if (bytes == 0 || phy < start || bytes > at->heap_bytes || phy - start > at->heap_bytes - bytes) return 0;
     const uint32_t *pages = (const uint32_t *)(const void *)(file->map + at->pages);
     uint32_t block = __atomic_load_n(&pages[(phy - start) >> HBRT_PAGE_SHIFT], __ATOMIC_ACQUIRE);
     if (block == 0 || (block & HBRT_BLOCK_FREED) || block >= (at->history - at->blocks) / at->block_record_bytes) return 0;
@@ -151,6 +148,11 @@ static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_
     for (uint32_t n = 0; n < HBRT_MAX_SHARERS; n++)
         if (record->sharers[n] == client) return usable;
     return 0;
+}
+/* As hbrt_is_in_block, for a block of a task: one of no bytes at 0 is usable, and an address has its alignment. */
+static inline int hbrt_is_usable(const hbrt_file *file, uint32_t client, uint64_t phy, uint64_t bytes) {
+    if (phy == 0 && bytes == 0) return 1;
+    return phy % HBRT_RPC_ALIGNMENT ? 0 : hbrt_is_in_block(file, client, phy, bytes);
 }
 
 /* Accesses to bytes that other processes write. */

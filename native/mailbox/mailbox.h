@@ -149,8 +149,8 @@ int hbrt_core_next(hbrt_core *core);
 
 /* -- ops in C ------------------------------------------------------------------------------------------------------- */
 
-/* Runs an op by its code and its blocks. Returns 1 when it has used the runtime: then the runtime answers it. */
-typedef int32_t hbrt_call(void *code, void *input, void *output, int32_t *result, uint64_t *cycles);
+/* Runs a client's op by its code and its blocks. Returns 1 when the runtime is to answer the task. */
+typedef int32_t hbrt_call(void *code, void *input, void *output, uint32_t client, int32_t *result, uint64_t *cycles);
 
 /* The function that runs ops in C. `is_core`: a byte that is 0 in a process that an op forks. */
 void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core);

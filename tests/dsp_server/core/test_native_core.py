@@ -66,7 +66,7 @@ class CoreInC:
         self.lib.hbrt_core_op(self.core._core, CMD, self.ffi.cast("void *", 1))
         self.lib.hbrt_core_client(self.core._core, CLIENT, self.bells[2])
 
-    def call(self, _code: Any, input: Any, output: Any, result: Any, spent: Any) -> int:
+    def call(self, _code: Any, input: Any, output: Any, _client: int, result: Any, spent: Any) -> int:
         self.blocks.append((int(self.ffi.cast("uintptr_t", input)), int(self.ffi.cast("uintptr_t", output))))
         result[0], spent[0] = self.result, 11
         self.lib.hbrt_core_interrupt(self.core._core)  # else it would wait for the next task

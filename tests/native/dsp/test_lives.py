@@ -10,8 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from arm_client.client import connect, private_board
+from arm_client.errors import HbrtError
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
@@ -20,22 +22,45 @@ from tests.limits import PATIENCE_S
 Build = Callable[..., Path]
 SPIN, RELEASE = 0x1000, 0x1001
 URGENT = """
+#include <string.h>
+#include <xtensa/xos.h>
 #include "hb_dsp.h"
+#include "hbrt/cycles.h"
+static uint32_t lap(void) { /* cycles of the work since the last one */
+  static uint32_t before;
+  const uint32_t now = XT_RSR_CCOUNT(), spent = now - before;
+  before = now;
+  return spent;
+}
 static int spin(void *input, void *output, void *tm) {
-  (void)output;
-  char *mine = xvAllocateBuffer(tm, 64, XV_MEM_BANK_COLOR_0, 64);
-  *mine = 1;
-  while (!*(volatile int *)input) hb_dsp_core_id();
-  int is_kept = *mine == 1;
-  return xvFreeBuffer(tm, mine) || !is_kept;
+  const int32_t fails_first = ((int32_t *)input)[1];
+  int32_t handle, is_even = 1;
+  char *mine = xvAllocateBuffer(tm, 64, XV_MEM_BANK_COLOR_0, 64), text[512];
+  memset(mine, 1, 64);
+  IDMA_COPY(handle, mine, output, 64)
+  if (fails_first) xvAllocateBuffer(tm, 7777777, XV_MEM_BANK_COLOR_0, 64);
+  strcpy(text, xvGetErrorInfo(tm));
+  for (lap(); !*(volatile int *)input;) {
+    for (int n = 0; n < 50; n++) HBRT_CYCLES_COUNT(MUL);
+    xos_set_clock_freq(648000000);
+    is_even &= lap() == 50;
+  }
+  while (idma_desc_done(handle) != 1) {
+  }
+  is_even &= mine[0] == 1 && mine[63] == 1 && ((char *)output)[63] == 1;
+  if (strcmp(text, xvGetErrorInfo(tm))) return 7;
+  return xvFreeBuffer(tm, mine) || !is_even;
 }
 static int release(void *input, void *output, void *tm) {
   (void)input;
   char *tile = xvAllocateBuffer(tm, HB_DSP_DRAM0_POOL_SIZE, XV_MEM_BANK_COLOR_0, 64);
   PRT_IF_COND_RETURN(tile == XVTM_ERROR, HB_DSP_OUT_OF_TCM)
-  *tile = 2;
+  memset(tile, 2, 64);
+  for (int n = 0; n < 70; n++) HBRT_CYCLES_COUNT(MUL);
   *(volatile int *)output = 1;
-  return xvFreeBuffer(tm, tile);
+  xvFreeBuffer(tm, tile);
+  xvAllocateBuffer(tm, 8888888, XV_MEM_BANK_COLOR_0, 64);
+  return 5;
 }
 int main() {
   hb_dsp_env_init();
@@ -51,14 +76,18 @@ int main() { hb_dsp_env_init(); hb_dsp_register_fn(0x1000, answer, 0); return hb
 """
 
 
-def test_urgent_task_interrupts_an_op_in_c_at_a_call_and_has_tcm_of_its_own(build: Build) -> None:
+def test_urgent_task_interrupts_an_op_in_c_at_a_call_and_shares_nothing_with_it(build: Build) -> None:
+    """Neither TCM, nor cycles, nor why its calls failed; whether Python has the interrupted op or not."""
     with private_board(build(URGENT), cores=1) as board:
-        flag = board.from_array(np.zeros(16, np.int32))
-        spinning = board.submit(SPIN, flag)
-        while board.status()["tasks"]["running"] == 0:
-            time.sleep(0.01)
-        board.call(RELEASE, None, flag, priority=255, timeout=PATIENCE_S)
-        spinning.result(PATIENCE_S)
+        for fails_first in (False, True):
+            flag, output = board.from_array(np.array([0, fails_first], np.int32)), board.empty(64, np.uint8)
+            spinning = board.submit(SPIN, flag, output)
+            while board.status()["tasks"]["running"] == 0:
+                time.sleep(0.01)
+            with pytest.raises(HbrtError, match=r"release .*returned 5\. xvAllocateBuffer at .*: 8888888 bytes do"):
+                board.call(RELEASE, None, flag, priority=255, timeout=PATIENCE_S)
+            spinning.result(PATIENCE_S)
+        assert board.status()["findings"] == []
 
 
 def test_reload_takes_a_library_that_was_built_anew(build: Build, board_home: Path) -> None:
