@@ -21,6 +21,8 @@ _ORIGINS = {
     "task_timeout": _LATER,
     "dump_path": _OURS,
     "json": _OURS,
+    **dict.fromkeys(("sweep_threads", "sweep_rates", "until_spread", "all_models"), _OURS),
+    **dict.fromkeys(("against", "cosine", "largest_error"), _OURS),
 }
 
 

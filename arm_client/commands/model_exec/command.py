@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from arm_client.commands.model_exec.flags import FlagCommand, boolean_flag, flag
+from arm_client.commands.model_exec.flags import FlagCommand, Numbers, boolean_flag, flag
 from hbrt.cli.group import be_program, mapped_exits
 from hbrt.cli.options import json_option
-from hbrt.cli.tables import show_json
+from hbrt.cli.tables import Column, show_json, show_table
 
 if TYPE_CHECKING:
+    from arm_client.commands.model_exec.models import Models
+    from arm_client.commands.model_exec.perf import Load
     from arm_client.commands.model_exec.stats import Summary
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
@@ -177,6 +179,16 @@ def infer(**flags: Any) -> None:
 @flag("perf_time", click.IntRange(0), 0, "How many minutes to run; wins over frame_count.")
 @flag("perf_time_in_seconds", click.IntRange(0), 0, "The same in seconds; is added.")
 @flag("thread_num", click.IntRange(1, 32), 1, "Threads: 1 to measure latency, more than 2 to measure throughput.")
+@flag("sweep_threads", Numbers(int, 32), None, "Measure with each of these numbers of threads.", metavar="N,N,...")
+@flag(
+    "sweep_rates",
+    Numbers(float, 1_000_000),
+    None,
+    "Measure with so many frames due a second; a late frame's latency counts from when it was due.",
+    metavar="FPS,FPS,...",
+)
+@flag("until_spread", click.FloatRange(0), 0, "Run rounds of frame_count frames until the average is known to N %.")
+@boolean_flag("all_models", "Run all models of model_file at once, each with thread_num threads.")
 @flag(
     "profile_path",
     click.Path(file_okay=False, path_type=Path),
@@ -192,25 +204,21 @@ def infer(**flags: Any) -> None:
 def perf(**flags: Any) -> None:
     """Run a model again and again, on random input by default, and show its latency and frame rate."""
     from arm_client.commands.model_exec.models import Models, plan_of
-    from arm_client.commands.model_exec.perf import Load, perf
+    from arm_client.commands.model_exec.perf import perf
     from arm_client.commands.model_exec.stats import progress_line, summary_block
     from arm_client.dnn.profile.profiler import StepProfile
 
     models = Models(flags["model_file"])
+    if flags["all_models"] or flags["sweep_threads"] or flags["sweep_rates"]:
+        _sweep(models, flags)
+        return
     model = models.one(flags["model_name"])
     frame = _frame(model, flags)
     plan = plan_of(model)
     profile = StepProfile([step.name for step in plan.steps])
     if flags["profile_path"] is not None:
         plan.observer = profile.observe
-    load = Load(
-        frames=flags["frame_count"],
-        seconds=flags["perf_time"] * 60 + flags["perf_time_in_seconds"],
-        threads=flags["thread_num"],
-        warms_up=flags["enable_warmup"],
-        cycle=flags["statistic_cycle"],
-        timeout_ms=flags["task_timeout"],
-    )
+    load = _load(flags)
     is_text = not flags["as_json"]
     if is_text:
         click.echo(f"Load model to DDR cost {models.load_ms:.3f}ms.")
@@ -219,7 +227,9 @@ def perf(**flags: Any) -> None:
         if is_text:
             click.echo(progress_line(summary))
 
-    summary = perf(model, frame, _control(flags), load, on_cycle=tell, started=profile.clear, shows_progress=is_text)
+    (summary,) = perf(
+        [(model, frame)], _control(flags), load, on_cycle=tell, started=profile.clear, shows_progress=is_text
+    )
     if flags["profile_path"] is not None:
         profile.write(
             flags["profile_path"],
@@ -239,6 +249,119 @@ def perf(**flags: Any) -> None:
     if summary.frame_count % load.cycle:
         click.echo(progress_line(summary))
     click.echo(f"\n{summary_block(summary)}")
+
+
+def _load(flags: dict[str, Any]) -> Load:
+    from arm_client.commands.model_exec.perf import Load
+
+    seconds = flags["perf_time"] * 60 + flags["perf_time_in_seconds"]
+    if seconds and flags["until_spread"]:
+        raise click.UsageError("--until_spread runs until it knows enough; leave out --perf_time.")
+    return Load(
+        frames=flags["frame_count"],
+        seconds=seconds,
+        threads=flags["thread_num"],
+        warms_up=flags["enable_warmup"],
+        cycle=flags["statistic_cycle"],
+        timeout_ms=flags["task_timeout"],
+        spread=flags["until_spread"],
+    )
+
+
+def _sweep(models: Models, flags: dict[str, Any]) -> None:
+    """Measure at several loads, or several models at once."""
+    from arm_client.commands.model_exec import sweep
+
+    if flags["profile_path"] is not None:
+        raise click.UsageError(
+            "--profile_path is of one measurement: leave out --sweep_threads, --sweep_rates, --all_models."
+        )
+    chosen = models.chosen(flags["model_name"]) if flags["all_models"] else [models.one(flags["model_name"])]
+    targets = [(model, _frame(model, flags)) for model in chosen]
+    loads = sweep.loads(_load(flags), flags["sweep_threads"], flags["sweep_rates"])
+    points = sweep.measure(targets, _control(flags), loads, shows_progress=not flags["as_json"])
+    if flags["as_json"]:
+        show_json({"load_ms": models.load_ms, "points": [point.document() for point in points]})
+        return
+    show_table(sweep.COLUMNS, [point.row() for point in points])
+
+
+@group.command(
+    cls=FlagCommand, epilog="Example: hrt_model_exec compare --model_file int8.onnx --against float.onnx --cosine 0.98"
+)
+@model_file
+@model_name
+@flag(
+    "against",
+    click.Path(exists=True, dir_okay=False, path_type=Path),
+    None,
+    "The reference: an ONNX model that onnxruntime runs, or an npz with values by name.",
+    required=True,
+    metavar="REF.onnx|REF.npz",
+)
+@core_id
+@input_file
+@input_valid_shape
+@flag(
+    "cosine",
+    click.FloatRange(-1, 1),
+    None,
+    "A layer with a smaller cosine differs; 0.9999, or 0.99 with quantised layers.",
+)
+@flag(
+    "largest_error",
+    click.FloatRange(0),
+    None,
+    "So does one with a larger error, as a share of the reference's largest value; 0.001, or no limit likewise.",
+)
+@task_priority
+@task_timeout
+@json_option
+@click.pass_context
+def compare(ctx: click.Context, /, **flags: Any) -> None:
+    """Compare a model layer by layer with a reference, and name the first layer that differs.
+
+    Layers are matched by the names of their results; those that onnxruntime's quantiser gives are understood. The exit
+    code is 1 when one differs. The input is random unless --input_file names one.
+    """
+    from arm_client.commands.model_exec.compare import compare, limits_for, reference_values
+    from arm_client.commands.model_exec.layers import AS_FED, all_values
+    from arm_client.commands.model_exec.models import Models
+    from hbrt.cli.exits import Exit
+
+    models = Models(flags["model_file"])
+    model = models.one(flags["model_name"])
+    frame = _frame(model, {**flags, "roi": "", "roi_infer": False})
+    values, nodes = all_values(models.file_of(model), model, frame, _control(flags), flags["task_timeout"])
+    fed = {name.removesuffix(AS_FED): value for name, value in values.items() if name.endswith(AS_FED)}
+    reference = reference_values(flags["against"], fed)
+    layers = compare(nodes, values, reference, limits_for(nodes, reference, flags["cosine"], flags["largest_error"]))
+    if not layers:
+        raise click.UsageError(
+            f"{flags['against']} has no value with the name of a layer's result; the model has "
+            f"{', '.join(sorted(set(values) - set(fed))[:5])}."
+        )
+    first = next((one for one in layers if one.differs), None)
+    if flags["as_json"]:
+        show_json(
+            {
+                "model_name": model.name,
+                "against": str(flags["against"]),
+                "first": first and first.document(),
+                "layers": [one.document() for one in layers],
+            }
+        )
+    else:
+        number = tuple(Column(name, is_number=True) for name in ("COSINE", "LARGEST ERROR"))
+        show_table(
+            (Column("LAYER"), Column("OP"), Column("RESULT"), *number, Column("")),
+            [
+                (one.node, one.op, one.value, f"{one.cosine:.6f}", f"{one.largest_error:.3g}", "differs" * one.differs)
+                for one in layers
+            ],
+        )
+        click.echo(first.sentence() if first else f"None of {len(layers)} layers differs.")
+    ctx.exit(Exit.FAILED if first else Exit.GOOD)
 
 
 def _frame(model: Any, flags: dict[str, Any]) -> Any:

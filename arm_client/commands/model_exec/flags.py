@@ -70,3 +70,30 @@ def boolean_flag(name: str, text: str, *, default: bool = False) -> Callable[[F]
     """An option that is true or false."""
     word = "true" if default else "false"
     return flag(name, str, word, text, cls=BooleanOption, callback=_to_bool, metavar="[true|false]")
+
+
+class Numbers(click.ParamType):  # type: ignore[type-arg]
+    """Positive numbers with commas between them.
+
+    Args:
+        kind: int or float.
+        most: The largest.
+    """
+
+    name = "numbers"
+
+    def __init__(self, kind: type[int | float], most: float) -> None:
+        self._kind, self._most = kind, most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[float]:
+        """The numbers, in their order."""
+        if isinstance(value, list):
+            return value
+        try:
+            numbers = [self._kind(word) for word in value.split(",")]
+        except ValueError:
+            numbers = []
+        if not numbers or not all(0 < number <= self._most for number in numbers):
+            what = "whole numbers" if self._kind is int else "numbers"
+            self.fail(f"{value!r}: write {what} above 0, up to {self._most:g}, with commas between them.", param, ctx)
+        return numbers

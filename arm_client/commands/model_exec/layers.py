@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import tempfile
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from arm_client.commands.model_exec import dump
+from arm_client.commands.model_exec.infer import real_values
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from hbrt.dnn_types import hbDNNInferCtrlParam
 
 WITH_TEXT = 2
+AS_FED = "@fed"
 
 
 def dump_layers(file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlParam, dumps: Dumps) -> list[Path]:
@@ -42,7 +45,7 @@ def dump_layers(file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlPara
         HbrtError, ModelError: the model cannot be run so.
         OSError: a file cannot be written.
     """
-    values, nodes = _all_values(file, frame, ctrl)
+    values, nodes = all_values(file, model, frame, ctrl)
     directory = dumps.directory / dump.file_name(model.name, "layers")
     files = []
     for number, node in enumerate(nodes):
@@ -59,32 +62,60 @@ def dump_layers(file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlPara
     return files
 
 
-def _all_values(file: Path, frame: Frame, ctrl: hbDNNInferCtrlParam) -> tuple[dict[str, NDArray[Any]], list[NodeProto]]:
+def all_values(
+    file: Path, model: Model, frame: Frame, ctrl: hbDNNInferCtrlParam, timeout_ms: int = 0
+) -> tuple[dict[str, NDArray[Any]], list[NodeProto]]:
+    """Every value of a run by its name, as it lies in memory, and the nodes of the model.
+
+    What the graph gets of an input, after pictures and scales, is under the input's name and ``AS_FED``.
+
+    Raises:
+        HbrtError, ModelError, TimeoutError: the model cannot be run so, or takes too long.
+    """
     from arm_client import dnn
     from arm_client.dnn.loading.description_file import beside
     from arm_client.dnn.loading.model_file import read_file
 
     with tempfile.TemporaryDirectory(prefix="hrt_model_exec-") as folder:
-        proto = with_all_outputs(read_file(file).proto)
+        proto = with_inputs_as_outputs(with_all_outputs(read_file(file).proto))
         changed = Path(folder) / "layers.onnx"
         changed.write_bytes(proto.SerializeToString())
         described = beside(file)
         if described is not None:
             shutil.copyfile(described, changed.with_suffix(described.suffix))
         (whole,) = dnn.load(changed)
-    runner = frame.runner(whole)
+    runner = _as_taken(frame, model, whole).runner(whole)
     try:
-        runner.run(ctrl)
+        runner.run(ctrl, timeout_ms)
         values = {}
         for buffer in (*runner.inputs, *runner.outputs):
             values[buffer.spec.name] = buffer.get()
     finally:
         runner.free()
-    return values, list(proto.graph.node)
+    return values, [node for node in proto.graph.node if not node.output[0].endswith(AS_FED)]
+
+
+def _as_taken(frame: Frame, model: Model, whole: Model) -> Frame:
+    """The frame for the model with all outputs, whose inputs are real where a QuantizeLinear was at the boundary."""
+    kept = [
+        one.spec.graph_dtype == other.spec.graph_dtype for one, other in zip(model.inputs, whole.inputs, strict=True)
+    ]
+    if all(kept):
+        return frame
+    runner = frame.runner(model)
+    try:
+        real = [real_values(buffer) for buffer in runner.inputs]
+    finally:
+        runner.free()
+    values = [value if same else real[at] for at, (value, same) in enumerate(zip(frame.values, kept, strict=True))]
+    return dataclasses.replace(frame, values=values)
 
 
 def with_all_outputs(proto: ModelProto) -> ModelProto:
-    """A copy of a model that has every node's results as outputs, those that the API can carry."""
+    """A copy of a model that has every node's results as outputs, those that the API can carry.
+
+    What depends on no input is left out: onnxruntime folds it, and refuses a folded value as an output.
+    """
     import onnx
 
     inferred = onnx.shape_inference.infer_shapes(proto)
@@ -92,9 +123,28 @@ def with_all_outputs(proto: ModelProto) -> ModelProto:
     copy.CopyFrom(inferred)
     known = {value.name: value for value in copy.graph.value_info}
     listed = {value.name for value in copy.graph.output}
-    for node in copy.graph.node:
+    constants = {value.name for value in copy.graph.initializer}
+    live = {value.name for value in copy.graph.input} - constants
+    for node in copy.graph.node:  # in topological order, as the format demands
+        if live.isdisjoint(node.input) and not any(attribute.HasField("g") for attribute in node.attribute):
+            continue
+        live.update(node.output)
         for name in node.output:
             value = known.get(name)
             if name and name not in listed and value is not None and value.type.HasField("tensor_type"):
                 copy.graph.output.append(value)
     return copy
+
+
+def with_inputs_as_outputs(proto: ModelProto) -> ModelProto:
+    """The model itself, now with what its graph gets of each input as an output more."""
+    import onnx
+
+    graph = proto.graph
+    constants = {value.name for value in graph.initializer}
+    for value in [one for one in graph.input if one.name not in constants]:
+        graph.node.append(onnx.helper.make_node("Identity", [value.name], [f"{value.name}{AS_FED}"]))
+        fed = graph.output.add()
+        fed.CopyFrom(value)
+        fed.name = f"{value.name}{AS_FED}"
+    return proto

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from arm_client.commands.model_exec.stats import Latencies, Summary
+from arm_client.commands.model_exec.stats import Latencies, Rounds, Summary
 
 if TYPE_CHECKING:
     from arm_client.commands.model_exec.inputs import Frame
@@ -32,6 +33,9 @@ class Load:
         warms_up: Whether each thread runs a frame that is not counted first.
         cycle: After so many frames ``on_cycle`` is called.
         timeout_ms: Time limit of a task; 0 for none.
+        rate: Frames a second that are due, of all threads together; 0 for as many as can be. A frame's latency then
+            counts from when it is due, so that one that waits for a thread is not taken for a quick one.
+        spread: Percent; not 0: run rounds of ``frames`` until the average latency is known as well, see ``Rounds``.
     """
 
     frames: int
@@ -40,108 +44,166 @@ class Load:
     warms_up: bool
     cycle: int
     timeout_ms: int
+    rate: float = 0.0
+    spread: float = 0.0
 
 
 def perf(
-    model: Model,
-    frame: Frame,
+    targets: Sequence[tuple[Model, Frame]],
     ctrl: hbDNNInferCtrlParam,
     load: Load,
     *,
     on_cycle: Callable[[Summary], None],
     started: Callable[[], None] = lambda: None,
     shows_progress: bool = False,
-) -> Summary:
-    """Run one input again and again.
+) -> list[Summary]:
+    """Run one input of each model again and again, all models at once; the first that has run enough ends all.
 
     Args:
-        model: The model.
-        frame: What it is given; each thread has tensors of its own that hold it.
+        targets: Models, each with what it is given; each thread has tensors of its own that hold it.
         ctrl: How tasks are scheduled.
-        load: How much is run.
+        load: How much is run of each model.
         on_cycle: Gets the summary so far after every ``load.cycle`` frames.
         started: Called when all threads have warmed up, before the first frame that counts.
         shows_progress: Whether standard error, when it is a terminal, shows how far it is.
 
     Returns:
-        Summary of all frames.
+        A summary of each model's frames.
 
     Raises:
         HbrtError, TimeoutError: a task failed or took too long; the threads have ended.
     """
-    runners: list[Runner] = []
+    runners: list[list[Runner]] = []
     try:
-        runners += [frame.runner(model) for _ in range(load.threads)]
+        for model, frame in targets:
+            runners.append([])
+            for _ in range(load.threads):
+                runners[-1].append(frame.runner(model))
         if load.warms_up:
-            for runner in runners:
+            for runner in itertools.chain(*runners):
                 runner.run(ctrl, load.timeout_ms)
         started()
-        return _Run(runners, ctrl, load, on_cycle).summary(shows_progress=shows_progress)
+        over = threading.Event()
+        return _summaries([_Run(each, ctrl, load, on_cycle, over) for each in runners], load, over, shows_progress)
     finally:
-        for runner in runners:
+        for runner in itertools.chain(*runners):
             runner.free()
 
 
+def _summaries(runs: list[_Run], load: Load, over: threading.Event, shows_progress: bool) -> list[Summary]:  # noqa: FBT001
+    for run in runs:
+        run.start()
+    try:
+        with _bar(load, is_shown=shows_progress) as advance:
+            while any(run.is_alive for run in runs):
+                runs[0].join(POLL_S)
+                for run in runs[1:]:
+                    run.join(0.0)
+                advance(runs[0].count, runs[0].seconds)
+                if not all(run.is_alive for run in runs):
+                    over.set()
+    finally:
+        over.set()  # also when Ctrl-C ends the wait
+        for run in runs:
+            run.join()
+    return [run.summary() for run in runs]
+
+
 class _Run:
-    """One measurement."""
+    """The measurement of one model.
+
+    Args:
+        runners: Tensors of the model, a set a thread.
+        ctrl: How tasks are scheduled.
+        load: How much is run.
+        on_cycle: Gets the summary so far.
+        over: Ends this measurement and those of the models beside it.
+    """
 
     def __init__(
-        self, runners: list[Runner], ctrl: hbDNNInferCtrlParam, load: Load, on_cycle: Callable[[Summary], None]
+        self,
+        runners: list[Runner],
+        ctrl: hbDNNInferCtrlParam,
+        load: Load,
+        on_cycle: Callable[[Summary], None],
+        over: threading.Event,
     ) -> None:
-        self._runners, self._ctrl, self._load, self._on_cycle = runners, ctrl, load, on_cycle
+        self._ctrl, self._load, self._on_cycle, self._over = ctrl, load, on_cycle, over
         self._lock = threading.Lock()
-        self._latencies = Latencies()
+        self._latencies, self._rounds = Latencies(), Rounds(load.frames, load.spread)
         self._taken = 0
         self._problem: BaseException | None = None
-        self._start = time.perf_counter()
-        self._must_end = False
+        self._start = self._end = time.perf_counter()
+        self._threads = [threading.Thread(target=self._run, args=(runner,), daemon=True) for runner in runners]
 
-    def summary(self, *, shows_progress: bool) -> Summary:
-        threads = [threading.Thread(target=self._run, args=(runner,), daemon=True) for runner in self._runners]
+    def start(self) -> None:
         self._start = time.perf_counter()
-        for thread in threads:
+        for thread in self._threads:
             thread.start()
-        try:
-            with _bar(self._load, is_shown=shows_progress) as advance:
-                for thread in threads:
-                    while thread.is_alive():
-                        thread.join(POLL_S)
-                        advance(self._latencies.count, time.perf_counter() - self._start)
-        finally:
-            self._must_end = True  # also when Ctrl-C ends the wait
-            for thread in threads:
-                thread.join()
-        run_time_ms = (time.perf_counter() - self._start) * 1e3
+
+    def join(self, timeout_s: float | None = None) -> None:
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+    @property
+    def is_alive(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def count(self) -> int:
+        return self._latencies.count
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self._start
+
+    def summary(self) -> Summary:
         if self._problem is not None:
             raise self._problem
-        return self._latencies.summary(run_time_ms, self._load.threads)
+        found = self._latencies.summary((self._end - self._start) * 1e3, self._load.threads)
+        if not self._load.spread:
+            return found
+        return replace(found, rounds=self._rounds.count, spread_percent=self._rounds.spread_percent)
 
     def _run(self, runner: Runner) -> None:
         try:
-            while self._takes_one():
-                latency = runner.run(self._ctrl, self._load.timeout_ms)
-                self._add(latency)
+            while (due := self._takes_one()) is not None:
+                late_ms = self._await(due) if self._load.rate else 0.0
+                latency_ms = runner.run(self._ctrl, self._load.timeout_ms)
+                self._add(late_ms + latency_ms)
         except BaseException as error:  # noqa: BLE001 - the main thread raises it
             with self._lock:
                 self._problem = self._problem or error
-                self._must_end = True
+            self._over.set()
 
-    def _takes_one(self) -> bool:
-        """Whether a frame is left to run; if so it is this thread's."""
+    def _takes_one(self) -> float | None:
+        """When the frame is due that this thread runs next; None when none is left."""
         with self._lock:
-            if self._must_end:
-                return False
+            load = self._load
+            if self._over.is_set() and self._taken:  # one frame at least, of a model beside a quick one too
+                return None
+            due = self._start + self._taken / load.rate if load.rate else self._start
             self._taken += 1
-            if self._load.seconds:  # one frame at least, however short the time
-                return self._taken <= self._load.threads or time.perf_counter() - self._start < self._load.seconds
-            return self._taken <= self._load.frames
+            if load.seconds:  # one frame at least, however short the time
+                is_left = self._taken <= load.threads or time.perf_counter() - self._start < load.seconds
+            else:
+                is_left = self._rounds.is_open if load.spread else self._taken <= load.frames
+            return due if is_left else None
+
+    def _await(self, due: float) -> float:
+        """Wait until a frame is due; returns by how many milliseconds it is late."""
+        while (left := due - time.perf_counter()) > 0 and not self._over.wait(min(left, POLL_S)):
+            pass
+        return max(0.0, -left) * 1e3
 
     def _add(self, latency_ms: float) -> None:
         with self._lock:
+            self._end = time.perf_counter()
             self._latencies.add(latency_ms)
+            self._rounds.add(latency_ms)
             if self._latencies.count % self._load.cycle:
                 return
-            run_time_ms = (time.perf_counter() - self._start) * 1e3
+            run_time_ms = (self._end - self._start) * 1e3
             summary = self._latencies.summary(run_time_ms, self._load.threads, is_last=False)
         self._on_cycle(summary)
 

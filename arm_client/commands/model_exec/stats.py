@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import random
 from array import array
 from dataclasses import asdict, dataclass
+from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ class Summary:
         average, minimum, maximum: Of a frame's latency: submit, wait and release, as a program sees them.
         percentiles: Latency by percent: so many of the frames took no longer.
         fps: Frames a second of ``run_time``.
+        rounds: How many rounds were run until the average was known well enough; 0 where that was not wanted.
+        spread_percent: How well it is known then, see ``Rounds``.
     """
 
     thread_num: int
@@ -37,15 +41,69 @@ class Summary:
     maximum: float
     percentiles: dict[int, float]
     fps: float
+    rounds: int = 0
+    spread_percent: float | None = None
 
     def document(self) -> dict[str, Any]:
         """For ``--json``: the fields, milliseconds with their unit in the name."""
         values = asdict(self)
+        if self.spread_percent is None:
+            del values["rounds"], values["spread_percent"]
         values["percentiles"] = {f"p{percent}": value for percent, value in self.percentiles.items()}
         return {name if name in _NO_TIMES else f"{name}_ms": value for name, value in values.items()}
 
 
-_NO_TIMES = {"thread_num", "frame_count", "fps"}
+_NO_TIMES = {"thread_num", "frame_count", "fps", "rounds", "spread_percent"}
+
+
+LEAST_ROUNDS, MOST_ROUNDS = 5, 100
+
+
+class Rounds:
+    """The stop rule: rounds of frames, until their averages agree.
+
+    The spread is half the width of the 95 % confidence interval of the average latency, as a percentage of it: by
+    Student's t over the averages of the rounds, which are far more normal than single latencies are. The quantile of t
+    is the expansion of M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 26.7.5.
+
+    Args:
+        frames: Of a round.
+        wanted_percent: The spread that ends the measurement; so do MOST_ROUNDS rounds.
+    """
+
+    def __init__(self, frames: int, wanted_percent: float) -> None:
+        self._frames, self._wanted = frames, wanted_percent
+        self._averages: list[float] = []
+        self._sum, self._count = 0.0, 0
+
+    def add(self, latency_ms: float) -> None:
+        """Take a frame's."""
+        self._sum += latency_ms
+        self._count += 1
+        if self._count == self._frames:
+            self._averages.append(self._sum / self._count)
+            self._sum, self._count = 0.0, 0
+
+    @property
+    def count(self) -> int:
+        """Rounds that are complete."""
+        return len(self._averages)
+
+    @property
+    def spread_percent(self) -> float | None:
+        """The spread so far; None before there are two rounds."""
+        if self.count <= 1:
+            return None
+        freedom, z = self.count - 1, 1.959964
+        quantile = z + (z**3 + z) / (4 * freedom) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        return 100 * quantile * stdev(self._averages) / math.sqrt(self.count) / fmean(self._averages)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more is to be run."""
+        spread = self.spread_percent
+        is_settled = self.count >= LEAST_ROUNDS and spread is not None and spread <= self._wanted
+        return not is_settled and self.count < MOST_ROUNDS
 
 
 class Latencies:
@@ -123,5 +181,12 @@ def summary_block(summary: Summary) -> str:
         f"  Average    latency    is: {summary.average:.3f} ms\n"
         f"  Frame      rate       is: {summary.fps:.3f} FPS\n"
         f"Latency percentiles:\n"
-        f"{percentiles}"
+        f"{percentiles}{_spread_line(summary)}"
     )
+
+
+def _spread_line(summary: Summary) -> str:
+    if summary.spread_percent is None:
+        return ""
+    rounds = f"{summary.rounds} rounds" + ", which is the most" * (summary.rounds >= MOST_ROUNDS)
+    return f"\nSpread of the average is: {summary.spread_percent:.2f} % after {rounds}"

@@ -233,6 +233,98 @@ def test_infer_writes_what_every_node_takes_and_gives(dsp_board: Board, digit: P
     np.testing.assert_allclose(last, bare[0], atol=1e-5)
 
 
+def test_infer_writes_the_nodes_of_a_quantised_model_too(dsp_board: Board, digit: Path, tmp_path: Path) -> None:
+    good("infer", "--model_file", INT8, "--input_file", digit, "--dump_intermediate=1", "--dump_path", tmp_path)
+    (logits,) = (tmp_path / "digits_int8_layers").glob("*_logits_DequantizeLinear_output_0.bin")
+    np.testing.assert_allclose(
+        np.fromfile(logits, np.float32),
+        exact(INT8, {"image": np.load(digit)})[0],
+        atol=0.11,  # one step of its scale
+    )
+
+
+@pytest.fixture
+def changed(tmp_path: Path) -> Path:
+    """The float model with one weight of its second convolution changed."""
+    model = onnx.load(FLOAT)
+    (weight,) = (one for one in model.graph.initializer if one.name == "conv2_w")
+    values = onnx.numpy_helper.to_array(weight).copy()
+    values[3, 0, 1, 1] += 4
+    weight.CopyFrom(onnx.numpy_helper.from_array(values, "conv2_w"))
+    onnx.save(model, tmp_path / "changed.onnx")
+    return tmp_path / "changed.onnx"
+
+
+@pytest.mark.parametrize("model", [INT8, FLOAT])
+def test_compare_names_the_first_layer_that_differs(dsp_board: Board, changed: Path, digit: Path, model: Path) -> None:
+    given = ("compare", "--input_file", digit, "--json")
+    assert json.loads(good(*given, "--model_file", model, "--against", FLOAT))["first"] is None
+    answer = tool(*given, "--model_file", changed, "--against", model)
+    assert answer.exit_code == 1
+    found = json.loads(answer.stdout)
+    first = found["first"]
+    if model is FLOAT:
+        assert (first["node"], first["value"], first["where"][:2]) == ("conv2", "c2", [0, 3])
+        assert [one["differs"] for one in found["layers"]][:3] == [False, False, True]
+        assert (
+            tool(*given[:-1], "--model_file", changed, "--against", model)
+            .stdout.splitlines()[-1]
+            .startswith("The first layer that differs is Conv conv2: the cosine of its result c2 is 0.")
+        )
+    else:  # the reference has no value before its activation
+        assert (first["node"], first["value"]) == ("relu2", "r2")
+
+
+def test_compare_takes_values_and_refuses_what_is_no_reference(dsp_board: Board, digit: Path, tmp_path: Path) -> None:
+    given = ("compare", "--model_file", FLOAT, "--input_file", digit, "--against")
+    logits = onnxruntime.InferenceSession(FLOAT).run(None, {"image": np.load(digit)})[0]
+    np.savez(tmp_path / "good.npz", logits=logits, another=np.zeros(3))
+    assert good(*given, tmp_path / "good.npz").splitlines()[-1] == "None of 1 layers differs."
+    np.savez(tmp_path / "shape.npz", logits=logits[:, :9])
+    assert "has the shape [1, 10] here, [1, 9] in the reference" in tool(*given, tmp_path / "shape.npz").output
+    np.savez(tmp_path / "other.npz", nothing=logits)
+    (tmp_path / "bad.npz").write_bytes(b"no archive")
+    other = parsed(tmp_path / "other.onnx", "g (float[1] x) => (float[1] y) { y = Relu(x) }")
+    for file, why in (
+        (tmp_path / "other.npz", "has no value with the name of a layer's result"),
+        (tmp_path / "bad.npz", "is no archive of arrays"),
+        (digit, "a reference is a model, .onnx, or its values by name, .npz"),
+        (other, "takes the input 'x', and the model has image"),
+    ):
+        answer = tool(*given, file)
+        assert (answer.exit_code, why in answer.output) == (2, True), answer.output
+
+
+def test_perf_sweeps_threads_rates_and_models(dsp_board: Board) -> None:
+    given = ("perf", "--model_file", f"{INT8},{FLOAT}", "--json", "--frame_count", 20)
+    points = json.loads(good(*given, "--all_models", "--sweep_threads=1,3"))["points"]
+    assert [(one["model_name"], one["thread_num"]) for one in points] == [
+        ("digits_int8", 1), ("digits_float", 1), ("digits_int8", 3), ("digits_float", 3)
+    ]  # fmt: skip
+    assert all(1 <= one["frame_count"] <= 20 for one in points)
+    assert max(one["frame_count"] for one in points[:2]) == 20
+    points = json.loads(good(*given, "--model_name=digits_int8", "--sweep_rates=40,1000000"))["points"]
+    assert points[0]["fps"] < 45
+    late = points[1]  # each frame waits for those before it: the last one as long as all take
+    assert late["maximum_ms"] == pytest.approx(late["run_time_ms"], rel=0.5)
+    spread = json.loads(good(*given, "--model_name=digits_int8", "--until_spread=1e9"))
+    assert (spread["rounds"], spread["frame_count"]) == (5, 100)
+
+
+@pytest.mark.parametrize(
+    ("flag", "why"),
+    [
+        ("--sweep_threads=0", "write whole numbers above 0, up to 32"),
+        ("--sweep_rates=fast", "write numbers above 0"),
+        ("--sweep_threads=2 --profile_path=.", "--profile_path is of one measurement"),
+        ("--until_spread=2 --perf_time=1", "leave out --perf_time"),
+    ],
+)
+def test_perf_refuses_loads_that_are_none(dsp_board: Board, flag: str, why: str) -> None:
+    answer = tool("perf", "--model_file", FLOAT, *flag.split())
+    assert (answer.exit_code, why in answer.output) == (2, True), answer.output
+
+
 def test_infer_takes_regions_of_photos(dsp_board: Board, photo: Path, tmp_path: Path) -> None:
     text = "g (float[1,3,10,12] x) => (float[1,3] y) { m = ReduceMean <keepdims = 0> (x, a) y = Identity(m) }"
     text = text.replace("{", "<int64[2] a = {2, 3}> {", 1)

@@ -16,10 +16,11 @@ from click.testing import CliRunner
 from hypothesis import given, strategies as st
 
 from arm_client.commands.model_exec import dump
+from arm_client.commands.model_exec.compare import Limits, likeness
 from arm_client.commands.model_exec.flags import FlagCommand, as_click, boolean_flag, flag
 from arm_client.commands.model_exec.infer import classes_of
 from arm_client.commands.model_exec.inputs import rois_of
-from arm_client.commands.model_exec.stats import Latencies, Summary, progress_line, summary_block
+from arm_client.commands.model_exec.stats import MOST_ROUNDS, Latencies, Rounds, Summary, progress_line, summary_block
 from arm_client.dnn.profile.profiler import StepProfile
 from arm_client.dnn.run.steps import StepTime
 
@@ -207,3 +208,63 @@ def test_a_profile_counts_whole_runs_of_each_thread(tmp_path: Path) -> None:
 
     profile.clear()
     assert profile.document() == {"model_latency": {}, "processor_latency": {}, "task_latency": {}}
+
+
+def spread_of(averages: list[float]) -> tuple[Rounds, float | None]:
+    rounds = Rounds(2, 5.0)
+    for average in averages:
+        rounds.add(average - 0.5)
+        rounds.add(average + 0.5)
+    return rounds, rounds.spread_percent
+
+
+def test_rounds_end_when_their_averages_agree() -> None:
+    rounds, spread = spread_of([10.0] * 5)
+    assert (rounds.count, spread, rounds.is_open) == (5, 0.0, False)
+    assert spread_of([10.0] * 4)[0].is_open
+    assert spread_of([10.0])[1] is None
+    assert spread_of([5.0, 15.0] * 5)[0].is_open
+    assert not spread_of([1.0, 100.0] * (MOST_ROUNDS // 2))[0].is_open
+
+
+@pytest.mark.parametrize(("count", "quantile"), [(5, 2.776), (10, 2.262), (30, 2.045)])
+def test_the_spread_has_the_quantile_of_student(count: int, quantile: float) -> None:
+    averages = [100.0 + (at % 2) for at in range(count)]
+    expected = 100 * quantile * np.std(averages, ddof=1) / count**0.5 / np.mean(averages)
+    assert spread_of(averages)[1] == pytest.approx(expected, rel=0.02)
+
+
+LIMITS = Limits(0.999, 0.01)
+
+
+@given(st.lists(st.tuples(st.floats(-1e3, 1e3), st.floats(-1e3, 1e3)), min_size=1, max_size=30))
+def test_likeness_against_the_definition(pairs: list[tuple[float, float]]) -> None:
+    here, reference = (np.array([pair[side] for pair in pairs]).reshape(1, -1) for side in (0, 1))
+    found = likeness("n", "Op", "v", here, reference, LIMITS)
+    errors = np.abs(here - reference)
+    assert found.largest_error == errors.max()
+    assert errors[found.where] == errors.max()
+    if (here == reference).all():
+        assert (found.cosine, found.differs) == (1.0, False)
+    if errors.max() > 0.011 * np.abs(reference).max():
+        assert found.differs
+
+
+@pytest.mark.parametrize(
+    ("here", "reference", "differs"),
+    [
+        ([1, np.nan], [1, np.nan], False),
+        ([1, np.inf], [1, np.inf], False),
+        ([0, 0], [0, 0], False),
+        ([1, np.nan], [1, 2], True),
+        ([1, 2], [1, np.nan], True),
+        ([1, np.inf], [1, 2], True),
+        ([0, 0], [1e-9, 0], True),
+        ([2, 2], [1, 1], True),
+        ([], [], False),
+    ],
+)
+def test_likeness_of_special_values(here: list[float], reference: list[float], differs: bool) -> None:  # noqa: FBT001 - of a table
+    found = likeness("n", "Op", "v", np.array(here), np.array(reference), LIMITS)
+    assert found.differs == differs
+    json.dumps(found.document(), allow_nan=False)
