@@ -10,8 +10,9 @@ VENV       := .venv
 BIN        := $(VENV)/bin
 PIP        := $(BIN)/python -m pip --disable-pip-version-check --no-input
 DOCS_PORT  ?= 8000
-# As many test processes as there are CPUs to use, and no more than four: every board starts processes of its own.
-TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$n)
+# One test process more than there are CPUs to use, since some wait, and no more than five: every board starts processes of
+# its own. Each takes a part that hangs together, whose tests share boards, and at the end from the others' parts.
+TEST_JOBS  ?= $(shell n=$$(nproc 2>/dev/null || echo 2); [ "$$n" -le 4 ] || n=4; echo $$((n + 1)))
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -34,7 +35,7 @@ demo: $(VENV)/.installed-base
 # its plugins, hypothesis among them.
 test: lint native
 	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt samples
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) $(PYTEST_ARGS) </dev/null
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS) </dev/null
 
 # The C parts and their tests on arm64, by qemu-user in a Debian root: as root, an hour on two CPUs, the first time longer.
 test-arm64:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -153,6 +154,12 @@ def board_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 class Shell:
     """The ``hbrt`` command as a user has it: real processes, with a home of their own for boards."""
 
+    # Verbs that send a daemon a request, or read its files, and print the answer. That they do the same as processes,
+    # and what any verb does as one (signals, closed pipes, terminals), is in tests/hbrt/cli.
+    ASKING = frozenset(
+        {"stop", "restart", "status", "why", "ops", "tasks", "mem", "ps", "ls", "log", "recovery", "inject", "keys"}
+    )
+
     def __init__(self, home: Path, cwd: Path) -> None:
         self.home = home
         self.cwd = cwd
@@ -161,8 +168,11 @@ class Shell:
         self._started: list[subprocess.Popen[str]] = []
 
     def hbrt(self, *arguments: object) -> subprocess.CompletedProcess[str]:
-        """Run ``hbrt`` with these arguments to its end."""
-        return self.python("-m", "hbrt", *arguments)
+        """Run ``hbrt`` with these arguments to its end; in this process, where a process of its own adds nothing."""
+        if not arguments or arguments[0] not in self.ASKING or "-f" in arguments:
+            return self.python("-m", "hbrt", *arguments)
+        answer = self._inside(*arguments)
+        return subprocess.CompletedProcess(list(map(str, arguments)), answer.exit_code, answer.stdout, answer.stderr)
 
     def refused(self, *arguments: object) -> tuple[int, str]:
         """Exit code and all that ``hbrt`` prints, in this process: for what is refused before anything is done."""
@@ -171,9 +181,10 @@ class Shell:
 
     def _inside(self, *arguments: object) -> Result:
         """Run ``hbrt`` in this process, a tenth of the work of starting one."""
-        outer: dict[str, str | None] = dict.fromkeys(name for name in os.environ if name.startswith("HBRT_"))
-        own = {name: value for name, value in self.environment.items() if name.startswith("HBRT_")}
-        return CliRunner(env={**outer, **own}).invoke(group, list(map(str, arguments)), prog_name="hbrt")
+        outer: dict[str, str | None] = dict.fromkeys(os.environ)
+        with contextlib.chdir(self.cwd):
+            runner = CliRunner(env={**outer, **self.environment})
+            return runner.invoke(group, list(map(str, arguments)), prog_name="hbrt")
 
     def good(self, *arguments: object) -> str:
         """Standard output of ``hbrt`` with these arguments; it must succeed and have nothing to complain about."""

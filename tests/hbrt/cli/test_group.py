@@ -177,6 +177,16 @@ def test_the_version_comes_without_a_verb(shell: Shell) -> None:
     assert shell.good("--version") == f"hbrt {__version__}\n"
 
 
+def test_a_verb_does_the_same_in_a_process_of_its_own(shell: Shell) -> None:
+    shell.good("start", "--cores", 1)
+    for verb in sorted(shell.ASKING - {"stop"}):
+        here, there = shell.hbrt(verb), shell.python("-m", "hbrt", verb)
+        assert (there.returncode, there.stderr.split()) == (here.returncode, here.stderr.split()), verb
+        assert len(there.stdout.splitlines()) == len(here.stdout.splitlines()), verb
+    stopped = shell.python("-m", "hbrt", "stop")
+    assert (stopped.returncode, stopped.stderr) == (0, ""), stopped
+
+
 def test_the_program_and_the_module_are_one(shell: Shell) -> None:
     program = Path(sys.executable).parent / "hbrt"
     if not program.exists():
