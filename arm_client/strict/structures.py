@@ -2,28 +2,36 @@
 
 A call of the C names gives an address alone. Its structures are the ctypes objects that lie in the input block when the
 task is submitted, as ``Param.from_buffer(mem.view())`` makes them. The search for them goes through all objects of the
-process, which takes milliseconds. So it runs once for each stack from which the program submits.
+process, which takes milliseconds. So it runs once for each stack from which the program submits. Those of a program in
+C are found in its source, once for each line that submits.
 """
 
 from __future__ import annotations
 
 import ctypes
+import functools
 import gc
+import logging
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from arm_client.cabi import call_site
 from arm_client.cabi.call_site import LIBRARIES
 from arm_client.strict.report import Mistake
 from hbrt.findings.record import Place, Severity
 from hbrt.layout.ctypes_class import declared_at, of_class
 from hbrt.layout.rules import hole_sentence, remarks_on
 from hbrt.layout.structure import LayoutError
+from hbrt.native.files import include_dir
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from types import FrameType
 
+    from hbrt.layout.structure import Structure
 
+_log = logging.getLogger("hbrt")
 _Given = TypeVar("_Given")
 _Held = TypeVar("_Held")
 
@@ -38,15 +46,37 @@ class StructureWatch:
     def __init__(self, report: Callable[[Mistake], None]) -> None:
         self._report = report
         self._ways: set[tuple[int, int, int]] = set()
-        self._known: set[type] = set()
+        self._known: set[type | str] = set()
 
     def check_input(self, cmd: int, address: int, size_bytes: int) -> None:
         """Check the structures in an input block, given by its virtual address."""
+        if c_line := call_site.of_c():
+            if c_line not in self._known:
+                self._known.add(c_line)
+                self._check_c(c_line)
+            return
         way = cmd, size_bytes, _stack()
         if way not in self._ways:
             self._ways.add(way)
             for kind in _classes_in(address, address + size_bytes):
                 self.check_class(kind)
+
+    def _check_c(self, c_line: str) -> None:
+        """Check the structures in the input block of a call at a line of C; without its source, nothing is said."""
+        file, _, line = c_line.rpartition(":")
+        read = _reader_of_c()
+        if read is None or not line.isdigit() or not Path(file).is_file():
+            return
+        try:
+            found = read(Path(file), int(line), include_dir("arm"))
+        except LayoutError as error:
+            self._report(Mistake("dsp-layout", f"A parameter structure of C: {error}", (Place("submitted"),)))
+            return
+        for structure in found:
+            if (known_by := structure.site or structure.name) not in self._known:
+                self._known.add(known_by)
+                for mistake in _mistakes_in(structure, structure.site):
+                    self._report(mistake)
 
     def watched(self, hold: Callable[[_Given], _Held]) -> Callable[[_Given], _Held]:
         """A function that checks a structure, and then makes a parameter block of it."""
@@ -67,15 +97,39 @@ class StructureWatch:
             self._report(mistake)
 
 
+@functools.cache
+def _reader_of_c() -> Callable[[Path, int, Path], list[Structure]] | None:
+    """What reads the structures of a call in C; None, with a warning, without libclang."""
+    try:
+        from hbrt.layout.c_parameters import parameters_of_call
+    except ImportError as error:
+        _log.warning(
+            "The check layout cannot look at structures of C: they are read by libclang, which cannot be loaded (%s). "
+            "Install hbrt with its extra 'layout', as in pip install '.[layout]' in its clone.",
+            error,
+        )
+        return None
+    return parameters_of_call
+
+
 def mistakes_of(kind: type[Any]) -> list[Mistake]:
     """What the DSP may read differently in a class of ctypes structures: its holes, pointers, byte order."""
     site = declared_at(kind)
-    name = f"The parameter structure {kind.__name__}{f' ({site})' if site else ''}"
-    places = Place("submitted"), Place("declared", site)
     try:
-        structure = of_class(kind, site, is_known=_is_the_runtimes)
+        return _mistakes_in(of_class(kind, site, is_known=_is_the_runtimes), site)
     except LayoutError as error:
+        name, places = _told(kind.__name__, site)
         return [Mistake("dsp-layout", f"{name}: {error}", places)]
+
+
+def _told(name: str, site: str | None) -> tuple[str, tuple[Place, Place]]:
+    """How a sentence begins, and its places."""
+    named = f"The parameter structure {name}{f' ({site})' if site else ''}"
+    return named, (Place("submitted"), Place("declared", site))
+
+
+def _mistakes_in(structure: Structure, site: str | None) -> list[Mistake]:
+    name, places = _told(structure.name, site)
     found = []
     if holes := structure.holes():
         others = "" if len(holes) == 1 else f" It has {len(holes)} such holes: 'hbrt op check-layout' shows them."

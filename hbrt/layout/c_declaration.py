@@ -31,7 +31,16 @@ typedef long long int64_t; typedef unsigned long long uint64_t;
 typedef float float32_t; typedef double float64_t;
 typedef __INTPTR_TYPE__ intptr_t; typedef __UINTPTR_TYPE__ uintptr_t;
 typedef __SIZE_TYPE__ size_t; typedef __PTRDIFF_TYPE__ ptrdiff_t;
-#ifndef __cplusplus
+#define NULL 0
+#ifdef __cplusplus
+extern "C" {
+#endif
+void *memcpy(void *, const void *, __SIZE_TYPE__);
+void *memmove(void *, const void *, __SIZE_TYPE__);
+#ifdef __cplusplus
+}
+namespace std { using ::memcpy; using ::memmove; }
+#else
 typedef __WCHAR_TYPE__ wchar_t;
 #define bool _Bool
 #define true 1
@@ -95,21 +104,25 @@ def of_declaration(file: Path, name: str, include: Sequence[Path] = (), define: 
         LayoutError: there is no such structure, or an error lies within its declaration; says in which line.
         OSError: the file cannot be read.
     """
+    unit = parse(file, include, define, options=cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES)
+    return Reader(unit).structure(file, name)
+
+
+def parse(file: Path, include: Sequence[Path] = (), define: Sequence[str] = (), *, options: int = 0) -> Any:
+    """A C or C++ file as libclang has it; arguments and errors as of ``of_declaration``."""
     file.open("rb").close()  # libclang's own error has no reason
     language = ("c++", "gnu++17") if file.suffix.lower() in CPP_SUFFIXES else ("c", "gnu17")
     arguments = [*_ARGUMENTS, "-x", language[0], f"-std={language[1]}"]
     arguments += [f"-I{directory}" for directory in include] + [f"-D{macro}" for macro in define]
-    options = cindex.TranslationUnit.PARSE_SKIP_FUNCTION_BODIES | _KEEP_GOING
     try:
-        unit = cindex.Index.create().parse(
-            str(file), arguments, unsaved_files=[(str(_PRELUDE), _PRELUDE_TEXT)], options=options
+        return cindex.Index.create().parse(
+            str(file), arguments, unsaved_files=[(str(_PRELUDE), _PRELUDE_TEXT)], options=options | _KEEP_GOING
         )
     except cindex.TranslationUnitLoadError:
         raise LayoutError(f"{file} cannot be read as {language[0].upper()}.") from None
-    return _Reader(unit).structure(file, name)
 
 
-class _Reader:
+class Reader:
     """A parsed file and its errors."""
 
     def __init__(self, unit: Any) -> None:
@@ -127,12 +140,18 @@ class _Reader:
         """The structure of that name."""
         named = dict(_declared(self._root))
         if name in named:
-            return self._described(named[name], name)
+            return self.described(named[name], name)
         near = difflib.get_close_matches(name, named, 3) or sorted(named)[:8]
         known = f"It has {', '.join(near)}." if named else "It has none at all."
         raise LayoutError(f"{file} declares no struct or union {name!r}. {known}{self._reasons()}")
 
-    def _described(self, record: Any, name: str) -> Structure:
+    @property
+    def is_whole(self) -> bool:
+        """Whether all was read: no error, no header that is not found but those of the language."""
+        return not self._missing and not self._errors
+
+    def described(self, record: Any, name: str) -> Structure:
+        """The structure that a cursor declares."""
         self._refuse_errors_in(record)
         children = list(record.get_children())
         if any(child.kind == CursorKind.CXX_BASE_SPECIFIER or child.is_virtual_method() for child in children):
@@ -166,7 +185,7 @@ class _Reader:
             )
         nested = None
         if kind == TypeKind.RECORD:
-            nested = self._described(real.get_declaration(), word)
+            nested = self.described(real.get_declaration(), word)
             if "(" in word:  # it has no name, and libclang puts its line there
                 word = "union" if nested.is_union else "struct"
         is_signed = kind in _SIGNED if _KINDS[kind] == Kind.INTEGER else None

@@ -140,6 +140,18 @@ def test_a_leak_is_told_with_its_line_and_may_fail_the_program(compiled: Compile
     assert "ends.cc:24" in answer.stderr
 
 
+def test_the_hole_of_a_structure_is_told_once_with_both_lines(compiled: Compile, run: Run) -> None:
+    answer = run(compiled("holes.c"), HBRT_CHECK="layout")
+    assert answer.returncode == 0, answer.stderr
+    (told,) = (line for line in answer.stderr.splitlines() if "hole:" in line)
+    source = PROGRAMS / "holes.c"
+    lines = [
+        at for at, line in enumerate(source.read_text().splitlines(), 1) if "with a hole" in line or "typedef" in line
+    ]
+    assert f"{source}:{lines[1]}: The parameter structure with_hole ({source}:{lines[0]}) has 4 bytes of hole" in told
+    assert "dsp-layout" not in answer.stderr
+
+
 def test_without_debugging_information_a_line_is_an_address(compiled: Compile, run: Run) -> None:
     answer = run(compiled("ends.cc", "-g0"), "leak")
     assert "Allocated at ends-" in answer.stderr

@@ -1,0 +1,135 @@
+"""The structures in which a C program fills the input block of a call: by its source, as libclang reads it.
+
+A call names its block, as in ``hbDSPRpc(&task, &mem, ...)``. The structures are those to which the program makes a
+pointer of ``mem.virAddr``, and those that it copies there: by a declaration, an assignment, a cast, an argument or
+memcpy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from clang.cindex import CursorKind, TypeKind
+
+from hbrt.layout.c_declaration import Reader, parse
+from hbrt.layout.structure import LayoutError, Structure
+
+_CALL: Final = "hbDSPRpc"
+_INPUT: Final = 1  # which argument of it
+_ADDRESS: Final = "virAddr"
+_COPIES: Final = {"memcpy", "memmove", "__builtin_memcpy", "__builtin_memmove"}
+_WRAPPERS = {CursorKind.UNEXPOSED_EXPR, CursorKind.PAREN_EXPR, CursorKind.UNARY_OPERATOR}
+_MAKERS = {
+    *_WRAPPERS,
+    CursorKind.BINARY_OPERATOR,
+    CursorKind.CONDITIONAL_OPERATOR,
+    CursorKind.CSTYLE_CAST_EXPR,
+    CursorKind.CXX_STATIC_CAST_EXPR,
+    CursorKind.CXX_REINTERPRET_CAST_EXPR,
+    CursorKind.CXX_FUNCTIONAL_CAST_EXPR,
+    CursorKind.VAR_DECL,
+}
+"""What may stand between an address and the pointer that a program makes of it."""
+_Block: TypeAlias = tuple[str, str]
+"""The declaration of a variable or field, and, of an element of an array, its text."""
+
+
+def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
+    """The structures that lie in the input block of the call at a line, but those that the runtime declares.
+
+    Args:
+        file: The source, in C or C++.
+        line: Where it calls hbDSPRpc.
+        runtime: The folder of the runtime's headers.
+
+    Returns:
+        Them; none where the source does not show them, or is not all there.
+
+    Raises:
+        LayoutError: a structure cannot be given to a DSP; says why.
+        OSError: the file cannot be read.
+    """
+    unit = parse(file, [runtime])
+    reader, found = Reader(unit), dict[str, Structure]()
+    blocks = set(_blocks_of(unit.cursor, str(file), line))
+    for block, type_ in _uses(unit.cursor) if blocks else ():
+        record = type_.get_canonical().get_declaration().get_definition()
+        if block not in blocks or record is None or Path(str(record.location.file)).is_relative_to(runtime):
+            continue
+        name = type_.spelling
+        for word in ("const ", "volatile ", "struct ", "union "):
+            name = name.replace(word, "")
+        try:
+            found.setdefault(record.get_usr(), reader.described(record, name))
+        except LayoutError:
+            if reader.is_whole:
+                raise
+    return list(found.values())
+
+
+def _blocks_of(scope: Any, file: str, line: int) -> Iterator[_Block]:
+    """The input blocks of the calls at a line."""
+    for cursor in scope.walk_preorder():
+        start, end = cursor.extent.start, cursor.extent.end
+        is_call = cursor.kind == CursorKind.CALL_EXPR and cursor.spelling == _CALL
+        if is_call and str(start.file) == file and start.line <= line <= end.line:
+            given = list(cursor.get_arguments())
+            if len(given) > _INPUT and (block := _block(given[_INPUT])):
+                yield block
+
+
+def _block(cursor: Any) -> _Block | None:
+    """What an expression names, without ``&``, ``*`` and parentheses."""
+    text = ""
+    while cursor is not None and cursor.kind in {*_WRAPPERS, CursorKind.ARRAY_SUBSCRIPT_EXPR}:
+        if cursor.kind == CursorKind.ARRAY_SUBSCRIPT_EXPR:
+            text = "".join(token.spelling for token in cursor.get_tokens())
+        cursor = next(cursor.get_children(), None)
+    declared = None if cursor is None else cursor.referenced
+    return None if declared is None else (f"{declared.get_usr()}@{declared.location.offset}", text)
+
+
+def _uses(cursor: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[_Block, Any]]:
+    """Each block that the program fills as a structure, and the structure's type."""
+    if cursor.kind == CursorKind.MEMBER_REF_EXPR and cursor.spelling == _ADDRESS:
+        base = next(cursor.get_children(), None)
+        block = None if base is None else _block(base)
+        type_ = _pointed(cursor, above)
+        if block is not None and type_ is not None:
+            yield block, type_
+    for child in cursor.get_children():
+        yield from _uses(child, (*above, cursor))
+
+
+def _pointed(address: Any, above: tuple[Any, ...]) -> Any:
+    """The structure to which the program makes a pointer of an address, or which it copies there; None for none."""
+    inner = address
+    for outer in reversed(above):
+        if outer.kind == CursorKind.CALL_EXPR:
+            given = list(outer.get_arguments())
+            is_target = outer.spelling in _COPIES and len(given) > 1 and given[0] == inner
+            return _structure(given[1]) if is_target else None
+        if outer.kind not in _MAKERS:
+            return None
+        if (type_ := _pointee(outer)) is not None:
+            return type_
+        inner = outer
+    return None
+
+
+def _structure(cursor: Any) -> Any:
+    """The structure that an argument points to, whatever it is converted to."""
+    type_ = _pointee(cursor)
+    while type_ is None and cursor.kind in _MAKERS and (cursor := next(cursor.get_children(), None)) is not None:
+        type_ = _pointee(cursor)
+    return type_
+
+
+def _pointee(cursor: Any) -> Any:
+    """What an expression or a variable points to, where it is a structure."""
+    pointer = cursor.type.get_canonical()
+    if pointer.kind != TypeKind.POINTER or pointer.get_pointee().kind != TypeKind.RECORD:
+        return None
+    return cursor.type.get_pointee() if cursor.type.kind == TypeKind.POINTER else pointer.get_pointee()
