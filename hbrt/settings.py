@@ -102,6 +102,20 @@ TABLE: tuple[Setting, ...] = (
     Setting("HBRT_RECORD", "path", "", "directory that the calls of a program are recorded into, for 'hbrt replay'"),
     Setting("HBRT_RECORD_LIMIT", "size", "4G", "bytes of memory that each core writes into a recording at most"),
     Setting(
+        "HBRT_TRACE",
+        "path",
+        "",
+        "directory for what the processes of a board note that is started with it: a trace from the start on, which "
+        "'hbrt trace save --from DIRECTORY' writes into a file",
+    ),
+    Setting(
+        "HBRT_TRACE_EVENTS",
+        "int",
+        "262144",
+        "events that a traced process, and tasks that a traced core, keeps, the newest ones: 64 and 128 bytes each",
+        1024,
+    ),
+    Setting(
         "HBRT_PYTHON",
         "path",
         "",

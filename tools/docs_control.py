@@ -39,6 +39,8 @@ ANSWERS = {
     "input_bytes, output_phy, output_bytes, submitted_ns, claimed_ns, started_ns, ended_ns, ended_unix_ns, waited_ns, "
     "ran_ns, modelled_cycles, modelled_ns}`: of the [history](#history) the newest, at most `last`, by their ends. "
     "`ended_unix_ns` counts from 1970, the other times are CLOCK_MONOTONIC, 0 for what was not reached",
+    "trace": "map `{was_on, directory}`: `do` is on, off, or flush, which brings the files in `directory` up to date; "
+    "with `events` 0 each ring holds HBRT_TRACE_EVENTS. See [time.md](time.md#the-files-of-a-trace)",
     "why": "map `{programs, tasks, cores, claim_lock, relay_pid, relay_is_stopped}`: who waits for whom now, with the "
     "stacks of waiting programs and running ops; what `hbrt why --json` has under `records`",
     "mem": "looks for bytes that were written into free memory, which become findings, then map `{summary, blocks}`: "

@@ -18,12 +18,14 @@ from arm_client.session.callbacks import Notifier
 from arm_client.session.process import process
 from arm_client.transport.choose import attach
 from hbrt import settings
+from hbrt.attach.link import program_name
 from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
 from hbrt.errors import BoardError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
 from hbrt.status import Status
+from hbrt.trace.switch import Recorder
 
 if TYPE_CHECKING:
     from arm_client.strict.checker import TaskChecker
@@ -112,6 +114,9 @@ class Session:
                 raise BoardError(f"This process cannot attach to board {paths.name}: {error}.") from None
             raise
         self.notifier = Notifier(self.link, self.tasks)
+        self._recorder = Recorder(self.link.trace, "program", program_name())
+        self.link.on_asked = self._follow_trace
+        self._follow_trace()
         process.known.add(self)
 
     @property
@@ -139,12 +144,21 @@ class Session:
             self.link.close()
             raise
 
+    def _follow_trace(self) -> None:
+        """Begin or end to note this program's calls, as the board's switch says."""
+        if self._recorder.look():
+            from arm_client.tracing.program import Noted, follow  # a program that is not traced does not load it
+
+            follow(Noted(self.tasks, self.blocks, self.link), self._recorder.ring)
+
     def _report(self, found: Finding) -> None:
         """Have the board keep a finding of an op that this process ran."""
         self.link.find(found.kind, found.text, *found.places)
 
     def abandon_in_child(self) -> None:
         """In a fork's child: drop the parent's lease and its private board."""
+        self._recorder.end()
+        self._follow_trace()
         self.link.abandon_in_child()
         self.tasks.abandon_in_child()
         self.blocks.abandon_in_child()
@@ -175,6 +189,8 @@ class Session:
         if self.checker is not None:
             self.checker.close()
         self.tasks.close()
+        self._recorder.end()
+        self.link.on_asked = None  # no cycle of references keeps the board's memory
         self.link.close()
         self._end_daemon()
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
     from hbrt.findings.record import Finding
     from hbrt.mailbox.wake_targets import Targets
+    from hbrt.trace.ring import Ring
 
 
 class InlineTasks(ForwardedTasks):
@@ -44,6 +45,11 @@ class InlineTasks(ForwardedTasks):
         link = self.link
         client = link.client_id, link.doorbell
         self._core = inline.InlineCore(link.ddr, link.core_doorbells, client, image, report, recording)
+
+    def follow_trace(self, ring: Ring | None) -> bool:
+        """As ``TaskSlots.follow_trace``; the core notes into a ring beside this one."""
+        self._core.follow_trace(ring)
+        return False
 
     def _is_served(self, targets: Targets) -> bool:  # noqa: ARG002 - the board's own cores run none of these
         return True

@@ -12,7 +12,7 @@ from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 class NativeRelayTasks(RelayTasks, NativeTasks):
     """As ``RelayTasks``."""
 
-    _SUBMIT = "hbrt_prepare"
+    _SUBMIT = "prepare"
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``."""

@@ -36,6 +36,8 @@ from hbrt.protocol.remote import Kind, encode
 from hbrt.remote.send_window import FrameSource
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
+from hbrt.trace import switch
+from hbrt.trace.switch import Switch
 
 _MOST_DESCRIPTORS = 22  # of the connection, 2 of the copy of the memory, 5 more, and what a module is loaded with
 _SAMPLES = 8  # of the difference between the clocks, the quickest of which counts
@@ -129,6 +131,10 @@ class RemoteLink(Link):
         notice()
         question, frames = Question(*self._effects(verb, {"phy": phy_addr})), self._frames_of(verb, {"phy": phy_addr})
         self._questions.leave(question, lambda number: self._put(question, number, frames))
+
+    def trace(self) -> Switch | None:
+        """As ``Link.trace``: the files of the board's other processes are on its machine."""
+        return switch.of_environment()
 
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """Ask the daemon, by way of the relay; as ``Link.request``."""

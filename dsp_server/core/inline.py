@@ -10,6 +10,7 @@ import bdb
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from dsp_server import runtime
@@ -22,6 +23,7 @@ from dsp_server.images import default
 from hbrt.ddr.file import Ddr
 from hbrt.errors import BoardError
 from hbrt.findings.record import Finding
+from hbrt.trace.ring import Ring
 
 _ENDS = (KeyboardInterrupt, SystemExit, bdb.BdbQuit)
 """Exceptions that end the program, not the op alone."""
@@ -92,6 +94,13 @@ class InlineCore:
             if isinstance(error, _ENDS):
                 raise error
             return error
+
+    def follow_trace(self, ring: Ring | None) -> None:
+        """Note what the core does into a ring beside the program's from now on, or with None no more."""
+        from dsp_server.tracing.core_trace import follow
+
+        with suppress(OSError):  # no room: the program goes on
+            follow(self._core, None if ring is None else ring.of_role(f"core {self._core.index}"))
 
     def close(self) -> None:
         """Release the process-wide resources of the core."""

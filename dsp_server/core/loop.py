@@ -143,7 +143,7 @@ class Core:
         self._depth = 0  # how many ops are interrupted
         self._priority = 0  # of the running task
         self._nested_cycles = 0
-        self._spare_engines: list[Engines] = []  # for ops that interrupt, by depth
+        self.spare_engines: list[Engines] = []  # for ops that interrupt, by depth
         self._spinner, self._polls = Spinner(), True
         self._fence = Fence()
         # Its halves, for the hot lines. No signal handler interrupts them: the process's handler returns outside an op.
@@ -474,10 +474,10 @@ class Core:
         mappings, context.mappings = context.mappings, []
         engines = self.engines
         self._is_in_op = False
-        if len(self._spare_engines) == self._depth:
+        if len(self.spare_engines) == self._depth:
             spare = make_engines(TileManager(*engines.tile_manager.pool_bytes), CycleCounter())
-            self._spare_engines.append(spare)
-        spare = self._spare_engines[self._depth]
+            self.spare_engines.append(spare)
+        spare = self.spare_engines[self._depth]
         self._depth += 1
         cycles_before, busy_ns_before = spare.counter.cycles, self._busy_ns
         self.use_engines(*spare)

@@ -23,10 +23,13 @@ from dsp_server.core.native_core import core_class
 from dsp_server.errors import ImageError
 from dsp_server.process.process_title import set_title
 from hbrt.board.forked import end_with
+from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
 from hbrt.findings.record import Finding, Place
 from hbrt.injection.fault import Trigger, parse
 from hbrt.protocol import control
+from hbrt.trace import switch
+from hbrt.trace.switch import Recorder
 
 CONTROL_FD = 3
 DDR_FD = 4
@@ -40,11 +43,12 @@ _MOST_FINDING = 4096  # characters of a finding's sentence
 class CoreProcess:
     """This process as a core of a board."""
 
-    def __init__(self, index: int, core_count: int, board: str, origin: str) -> None:
+    def __init__(self, index: int, core_count: int, board: BoardPaths, origin: str) -> None:
         self.index = index
         self._origin = origin  # file of the image
         self._reports = FindingReports(self._send_finding)
         self._board = board
+        self._recorder = Recorder(lambda: switch.read(board), f"core {index}", Path(origin).name)
         self.control = socket.socket(fileno=CONTROL_FD)
         try:
             self.ddr = Ddr(DDR_FD)
@@ -72,7 +76,7 @@ class CoreProcess:
                 Place("image", self._origin),
             )
         self.control.send(control.pack(event="ready", ops=ops, files=_image_files()))
-        set_title(f"core {self.index}", self._board)
+        set_title(f"core {self.index}", self._board.name)
         while not (self._may_go or self._is_stopping):
             self.listen(wait=True)
         if not self._is_stopping:
@@ -81,6 +85,7 @@ class CoreProcess:
                 self.index, self.ddr, self.doorbells, URGENT_FD, CONTROL_FD, self.listen, self.client_doorbells, faults
             )
             self.core.is_stopping = self._is_stopping
+            self._follow_trace()
             self.core.serve()
         os._exit(0)
 
@@ -140,11 +145,20 @@ class CoreProcess:
             runtime.context.recorders[message["client"]] = Recorder(
                 message["directory"], message["limit"], runtime.context
             )
+        elif event == "trace":
+            self._follow_trace()
         elif event == "go":
             self._may_go = True
         elif event == "stop":
             self.stop()
         return True
+
+    def _follow_trace(self) -> None:
+        """Begin or end to note what the core does, as the board's switch says."""
+        if self.core is not None and self._recorder.look():
+            from dsp_server.tracing.core_trace import follow  # a core that is not traced does not load it
+
+            follow(self.core, self._recorder.ring)
 
     def _forget(self, client: int) -> None:
         if (memory := sys.modules.get("dsp_server.detectors.memory")) is not None:
@@ -200,7 +214,7 @@ def main() -> NoReturn:
     faulthandler.register(signal.SIGUSR2, file=TRACE_FD, all_threads=False)
     forked.be_the_core(signal.SIGUSR2)
     op_output.install()
-    process = CoreProcess(index, core_count, Path(snapshot).parent.name, origin)
+    process = CoreProcess(index, core_count, BoardPaths(Path(snapshot).parent), origin)
     signal.signal(signal.SIGTERM, lambda *_: process.stop())
     runtime.context.index = index
     process.ddr.imports.holder = supervisor

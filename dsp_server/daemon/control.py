@@ -15,6 +15,7 @@ from dsp_server.lifecycle.lifecycle import CoreStateError, Done, Lifecycle
 from dsp_server.memory.imports import open_memory
 from dsp_server.memory.owners import Memory
 from dsp_server.process.journal import Journal, Repeats
+from dsp_server.tracing.board_trace import BoardTrace
 from hbrt.errors import RequestRefusedError, StatusError
 from hbrt.findings.record import Finding, finding_of
 from hbrt.protocol import control
@@ -48,6 +49,7 @@ class Control:
         end: Ends the board.
         gateways: Relays that listen on TCP.
         injector: Keeps the faults that are asked for.
+        trace: Turns the trace on and off.
         look: Looks at who waits for whom; calls back with the records.
     """
 
@@ -65,6 +67,7 @@ class Control:
         gateways: Gateways,
         look: Callable[[Callable[[dict[str, Any]], None]], None],
         injector: Injector,
+        trace: BoardTrace,
     ) -> None:
         self._clients = clients
         self._memory = memory
@@ -100,6 +103,7 @@ class Control:
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
             "tasks": lambda r, _: report.tasks(r.args["last"]),
+            "trace": lambda r, _: trace.handle(r.args["do"], r.args["events"]),
             "why": self._why,
             "mem": lambda r, _: self._mem(r.args["most"]),
             "forget": lambda _r, _: journal.forget(),

@@ -29,10 +29,12 @@ from dsp_server.lifecycle.watchdog import Watchdog
 from dsp_server.memory.owners import Memory
 from dsp_server.process.event_loop import Loop
 from dsp_server.process.journal import Journal
+from dsp_server.tracing.board_trace import BoardTrace
 from hbrt import settings
 from hbrt.board.launch import DaemonConfig
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
+from hbrt.ddr.layout import CLIENT_ASKED
 from hbrt.errors import BoardError
 from hbrt.findings.checks import checks_of
 from hbrt.mailbox.table import Mailbox, State
@@ -128,6 +130,15 @@ class Supervisor:
         self.lifecycle.ask_why = wait_look.say
         self.injector = Injector(paths, self.clients, processes, self.journal, config.cores)
         self.memory.refuses = self.injector.refuses_alloc
+        self.trace = BoardTrace(
+            paths,
+            ddr,
+            self.loop,
+            self._tell_of_trace,
+            lambda: {row["cmd"]: row["name"] for row in report.ops()},
+            self.clients.names,
+        )
+        self.journal.on_found, self.journal.on_said = self.trace.found, self.trace.said
         self.control = Control(
             self.clients,
             self.memory,
@@ -141,6 +152,7 @@ class Supervisor:
             self.gateways,
             wait_look.begin,
             self.injector,
+            self.trace,
         )
         self.control_socket.open(self.control.handle)
         self.lifecycle.is_recovering = config.is_recovering
@@ -168,12 +180,22 @@ class Supervisor:
             raise BoardError(text)
         # From here on clients depend on this process: a defect in one handler is a finding and does not end the board.
         self.loop.on_defect = lambda trace: self.journal.find("defect", f"The daemon failed at something:\n{trace}")
+        self.trace.open()
         self.leases.open()
         self.watchdog.open()
         self.inversions.poll()
         self.log_bound.poll()
         if self.reloader is not None:
             self.reloader.open()
+
+    def _tell_of_trace(self) -> None:
+        """Have cores and programs look whether the board is traced; one that never sleeps in a wait sees it later."""
+        for child in self.lifecycle.processes.children.values():
+            child.send(event="trace")
+        for client in self.clients.by_id.values():
+            if not client.has_gone:
+                self.mailbox.map[self.mailbox.layout.client(client.id) + CLIENT_ASKED] = 1
+                self.clients.ring(client.id)
 
     def end_with_starter(self, lifeline_fd: int) -> None:
         """End, since the starter has gone; one that a signal ended hangs up its lease after this lifeline.
@@ -201,6 +223,7 @@ class Supervisor:
         self.leases.close()
         self.gateways.close()
         self.control_socket.close()
+        self.trace.close()
         self.journal.say(f"Board {self._name} is offline.")
         if self.console is not None:
             self.console.close()

@@ -45,10 +45,16 @@ class Journal:
         """``log_fd`` is open for appending; the cores write to it as well, so that a line is one write."""
         self.log_fd = log_fd
         self.complete: Callable[[Finding], Finding] | None = None  # adds what its finder could not know
+        self.on_found: Callable[[str], None] = lambda _: None  # called with each finding's line
+        self.on_said: Callable[[str], None] = lambda _: None  # called with each other line
         self._found: dict[tuple[int, str], Finding] = {}  # by program and fingerprint, the latest last
 
     def say(self, sentence: str) -> None:
         """Write a line to the log."""
+        self.on_said(sentence)
+        self._write(sentence)
+
+    def _write(self, sentence: str) -> None:
         stamp = time.strftime("%H:%M:%S", time.localtime())
         with contextlib.suppress(OSError):  # a full disk must not end the board
             os.write(self.log_fd, f"{stamp} daemon {sentence}\n".encode("utf-8", "replace"))
@@ -92,4 +98,5 @@ class Journal:
         if len(self._found) > MOST_FINDINGS:
             del self._found[next(iter(self._found))]
         if before is None or before.times.bit_length() < now.times.bit_length():
-            self.say(log_line_of(now))
+            self._write(log_line_of(now))
+        self.on_found(f"{found.kind}: {found.text}")

@@ -17,16 +17,18 @@ from hbrt.attach.requests import Requests
 from hbrt.board.files import check_directory
 from hbrt.board.paths import RUN, BoardPaths, BoardRef
 from hbrt.ddr.file import Ddr
-from hbrt.ddr.layout import CLIENT_CHECKS, LayoutError
+from hbrt.ddr.layout import CLIENT_ASKED, CLIENT_CHECKS, LayoutError
 from hbrt.errors import BoardError, NoDaemonError, RequestRefusedError, WrongUseError
 from hbrt.mailbox.table import Mailbox
 from hbrt.protocol import control as wire
 from hbrt.status import Status
+from hbrt.trace import switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hbrt.findings.record import Place
+    from hbrt.trace.switch import Switch
 
 ATTACH_SECONDS = 10.0
 REQUEST_MS = 60_000
@@ -43,6 +45,7 @@ class Link(Protocol):
     is_detaching: bool = False  # requests are still answered, though every call is refused
     fault: int  # 0 while the board is there; afterwards the status that every call answers with
     on_fault: Callable[[], None] | None = None  # called when ``fault`` is set in the process that attached
+    on_asked: Callable[[], None] | None = None  # called when the daemon has asked this process for anything
     paths: BoardRef
     client_id: int
     first_slots: list[int]
@@ -113,6 +116,9 @@ class Link(Protocol):
         Raises:
             WrongUseError: something else is in the directory, or it cannot be made, or the board is of another machine.
         """
+
+    def trace(self) -> Switch | None:
+        """The trace that this process is to take part in, as it is now; None for none."""
 
     def lose(self) -> None:
         """Note that the board is gone; from now on every call returns that status."""
@@ -192,6 +198,7 @@ class LocalLink(Link):
         self.urgent_bells = fds[1 + self.core_count :]
         self.fault = 0
         self._pid = os.getpid()
+        self._asked_at = self.ddr.layout.client(self.client_id) + CLIENT_ASKED
         self.requests = Requests(self, self._token)
         self._watching = threading.RLock()
         self._watcher: threading.Thread | None = None
@@ -204,6 +211,8 @@ class LocalLink(Link):
     def request(self, verb: str, question: Question | None = None, **args: Any) -> Any:
         """As ``Link.request``."""
         reply = self.requests.ask(question or Question(), verb, args)
+        if self.mailbox.map[self._asked_at] and self.on_asked is not None:
+            self.on_asked()  # a program that never sleeps in a wait sees here that it was asked
         if reply.status:
             raise RequestRefusedError(reply.status, reply.text)
         return reply.data
@@ -223,6 +232,10 @@ class LocalLink(Link):
         except OSError as error:
             raise WrongUseError(f"{directory} cannot be made for a recording: {error.strerror}.") from None
         self.request("record", directory=str(directory), limit=limit)
+
+    def trace(self) -> Switch | None:
+        """As ``Link.trace``: that of the board."""
+        return switch.read(self.paths)
 
     def give_back(self, verb: str, phy_addr: int) -> None:
         """As ``Requests.give_back``."""

@@ -19,6 +19,7 @@ from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST,
 
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
+    from hbrt.trace.ring import Ring, RingFile
 
 _DONE, _RUNNING = int(FIRST_END), int(State.RUNNING)
 _EVER = -1
@@ -56,7 +57,7 @@ class NativeWaiters(Waiters):
         module, _ = native()
         assert module is not None  # noqa: S101 - the caller has checked
         self._ffi, self._lib, self._client = module.ffi, module.lib, client
-        self._c_wait = module.lib.hbrt_wait
+        self.c_wait = module.lib.hbrt_wait
         self.polled = module.ffi.new("int *")
         self._is_lease_watched = False
         self._polled_no_more = module.ffi.new("int *")
@@ -121,7 +122,7 @@ class NativeWaiters(Waiters):
         end_ns = time.monotonic_ns() + timeout_ns if timeout_ns >= 0 else 0
         polled = self.polled
         while True:
-            found: int = self._c_wait(self._client, handle, timeout_ns, poll_ns, polled)
+            found: int = self.c_wait(self._client, handle, timeout_ns, poll_ns, polled)
             if found == _ASKED:
                 self._report_waits()
             elif found != _INTERRUPTED:
@@ -177,7 +178,7 @@ class NativeTasks(DirectTasks):
     """The tasks of this process on one board, queued by this process itself, in C."""
 
     waiters: NativeWaiters
-    _SUBMIT = "hbrt_submit"
+    _SUBMIT = "submit"
 
     def __init__(self, link: Link, *, spins: bool = True) -> None:
         module, _ = native()
@@ -203,26 +204,43 @@ class NativeTasks(DirectTasks):
         if client == ffi.NULL:
             raise MemoryError("The mailbox in C has no memory for this attachment.")
         self._client = ffi.gc(client, lib.hbrt_client_free)
-        self._c_submit: Callable[..., int] = getattr(lib, self._SUBMIT)
-        self._c_wait, self._c_release, self._c_finish = lib.hbrt_wait, lib.hbrt_release, lib.hbrt_finish
+        self._c_release = lib.hbrt_release
+        self._note: Callable[[int], None] | None = None
+        self._traced: list[RingFile] = []
+        self._is_traced = False
         held = ffi.buffer(lib.hbrt_client_handles(client), SLOT_COUNT * 8)
         self.handles = memoryview(held).cast("B").cast("Q")  # a thread of Python's sees what C writes
         self.free = _FreeSlots(self._client, lib)
         lib.hbrt_slots_give(client, link.first_slots[::-1], len(link.first_slots))
         self.waiters = NativeWaiters(link, self.handles, polls=spins, client=self._client)
+        self._choose_calls()
 
-    def lend(self) -> int:
-        """As ``TaskSlots.lend``; the borrower polls by its own habit."""
-        self._lib.hbrt_client_polls(self._client, Spinner().budget_ns)
-        self.waiters.see_lease()
-        return int(self._ffi.cast("uintptr_t", self._client))
+    def follow_trace(self, ring: Ring | None) -> bool:
+        """As ``TaskSlots.follow_trace``: C notes, into a file of its own."""
+        records, count = self._ffi.NULL, 0
+        if ring is not None:
+            try:
+                file = ring.beside("calls")
+            except OSError:
+                return False
+            self._traced.append(file)  # C may be in the middle of a call when the trace ends
+            records, count = self._ffi.from_buffer(file.map) + file.start, file.records
+        if not self._lib.hbrt_client_note(self._client, records, count):
+            return False
+        self._is_traced = ring is not None
+        self._choose_calls()
+        return True
 
-    def note_each(self, note: Callable[[int], None] | None) -> None:
-        """As ``TaskSlots.note_each``."""
-        self._c_submit = getattr(self._lib, self._SUBMIT)
+    def _choose_calls(self) -> None:
+        """Choose the functions of C that submit and wait, as a trace and a checker need them."""
+        prefix = "hbrt_noted_" if self._is_traced else "hbrt_"
+        self._c_wait = self.waiters.c_wait = getattr(self._lib, f"{prefix}wait")
+        self._c_finish = getattr(self._lib, f"{prefix}finish")
+        self._c_submit: Callable[..., int] = getattr(self._lib, prefix + self._SUBMIT)
+        note = self._note
         if note is None:
             return
-        prepare, publish = self._lib.hbrt_prepare, self._hand_over
+        prepare, publish = getattr(self._lib, f"{prefix}prepare"), self._hand_over
 
         def noted(client: Any, *given: int) -> int:
             handle: int = prepare(client, *given)
@@ -239,6 +257,17 @@ class NativeTasks(DirectTasks):
             return published
 
         self._c_submit = noted
+
+    def lend(self) -> int:
+        """As ``TaskSlots.lend``; the borrower polls by its own habit."""
+        self._lib.hbrt_client_polls(self._client, Spinner().budget_ns)
+        self.waiters.see_lease()
+        return int(self._ffi.cast("uintptr_t", self._client))
+
+    def note_each(self, note: Callable[[int], None] | None) -> None:
+        """As ``TaskSlots.note_each``."""
+        self._note = note
+        self._choose_calls()
 
     def _hand_over(self, client: Any, handle: int) -> int:
         """Queue a task that C has prepared."""

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
     from hbrt.attach.link import Link
     from hbrt.mailbox.wake_targets import Targets
+    from hbrt.trace.ring import Ring
 
 SLOTS_AT_ONCE = 64
 # Plain integers: comparing with a member of an enum costs a call.
@@ -183,6 +184,10 @@ class TaskSlots(ABC):
         """Refuse a task whose fields do not fit a slot; arguments as of ``submit``."""
         found = self.refusal(*given)
         return self.refuse(*found or (Status.HB_DSP_INVALID_ARGUMENT, f"The task {given} does not fit a slot."))
+
+    def follow_trace(self, ring: Ring | None) -> bool:  # noqa: ARG002 - other classes note
+        """Note submissions and waits into a ring from now on, or with None no more; False where another has to."""
+        return False
 
     def note_each(self, note: Callable[[int], None] | None) -> None:
         """Have ``note(slot)`` called before each task is handed over: the core reads what it writes. None: no more."""

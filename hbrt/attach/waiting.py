@@ -246,6 +246,8 @@ class Waiters:
         from hbrt.attach.wait_sites import waits  # programs alone do not need it
 
         self._link.tell("waits", text=text_of(waits(), MAX_TEXT))
+        if self._link.on_asked is not None:
+            self._link.on_asked()
 
     def _follow(self, ready: Callable[[], bool], left: float | None) -> None:
         bell = threading.Lock()

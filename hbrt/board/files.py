@@ -8,6 +8,7 @@ import os
 import stat
 import struct
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from hbrt.board import private_files
@@ -214,7 +215,7 @@ def boards_in(place: Path) -> list[BoardPaths]:
 def leftovers(paths: BoardPaths) -> list[Path]:
     """Files that a dead daemon left in its directory; call it while holding the lock, or when none runs."""
     named = [paths.attach, paths.control, paths.hidden_control, paths.relay, paths.relay_tasks, paths.relay_lock]
-    found = [*named, *sorted(paths.path.glob("image-*"))]
+    found = [*named, paths.trace_switch, *sorted(paths.path.glob("image-*")), *sorted(paths.trace.glob("*"))]
     return [path for path in found if os.path.lexists(path)]
 
 
@@ -230,6 +231,8 @@ def remove_files(paths: BoardPaths, *, keep_log: bool = True) -> list[Path]:
         except (FileNotFoundError, IsADirectoryError):  # a directory is none of ours
             continue
         removed.append(path)
+    with suppress(OSError):
+        paths.trace.rmdir()
     try:
         paths.path.rmdir()
         if paths.path.parent == default_home():

@@ -17,6 +17,7 @@ RELAY = "relay.sock"
 RELAY_TASKS = "relay-tasks.sock"
 RELAY_LOCK = "relay.lock"
 LOG = "log"
+TRACE = "trace"
 SOCKET_PATH_MAX = 100  # sun_path holds 108 bytes; ZeroMQ needs a little of it
 PRIVATE, OF_A_TEST = "private-", "test-"  # what boards are called that end with the process that started them
 RUN = "_HBRT_RUN"
@@ -59,6 +60,16 @@ class BoardPaths(NamedTuple):
     def log(self) -> Path:
         """Log of the daemon and its cores."""
         return self.path / LOG
+
+    @property
+    def trace(self) -> Path:
+        """Directory of what the board's processes note while it is traced."""
+        return self.path / TRACE
+
+    @property
+    def trace_switch(self) -> Path:
+        """File that is there while the board is traced; see hbrt/trace/switch.py."""
+        return self.path / f"{TRACE}.json"
 
     @property
     def relay(self) -> Path:

@@ -41,7 +41,7 @@ VERBS: dict[str, Verb] = {
         "dsp_server.commands.tasks.command:command", "Show the tasks that a board has ended, with their times."
     ),
     "top": Verb("dsp_server.commands.top.command:command", "Watch a board: what runs, what waits, how fast it is."),
-    "trace": Verb("dsp_server.commands.trace.command:command", "Save what a board has done as a timeline."),
+    "trace": Verb("dsp_server.commands.trace.command:command", "Trace a board, and save the timeline."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),
     "mem": Verb("dsp_server.commands.mem.command:command", "Show a board's DDR and the blocks that are allocated."),

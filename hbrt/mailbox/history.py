@@ -64,7 +64,7 @@ def ended_tasks(ddr: Table, most: int) -> list[EndedTask]:
     raws = [raw for ring in rings for raw in _records(ddr, ddr.layout.history_ring(ring))]
     now_ns = monotonic_ns()  # what ends later was written by something other than a core
     raws = sorted((raw for raw in raws if _DONE.unpack_from(raw)[0] <= now_ns), key=_DONE.unpack_from)
-    return [_task(raw) for raw in raws[max(0, len(raws) - most) :]]
+    return [task_of(raw) for raw in raws[max(0, len(raws) - most) :]]
 
 
 def _records(ddr: Table, start: int) -> Iterator[bytes]:
@@ -81,7 +81,8 @@ def _records(ddr: Table, start: int) -> Iterator[bytes]:
         is_used = number != 0
 
 
-def _task(raw: bytes) -> EndedTask:
+def task_of(raw: bytes) -> EndedTask:
+    """The task of a record."""
     _, state, pid = HISTORY_HEAD.unpack_from(raw)
     answer = ANSWER.unpack_from(raw, HISTORY_HEAD.size + REQUEST.size)
     return EndedTask(State(state), pid, Request(*REQUEST.unpack_from(raw, HISTORY_HEAD.size)), Answer(*answer))

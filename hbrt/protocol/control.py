@@ -90,6 +90,7 @@ VERBS: dict[str, Verb] = {
     "ops": Verb(),
     "why": Verb(),
     "tasks": Verb({"last": Int(1, 1_000_000)}),
+    "trace": Verb({"do": Text(8), "events": Int(0, _U32)}),
     "mem": Verb({"most": Int(0, 1_000_000)}),
     "forget": Verb(),
     "stop": Verb(),

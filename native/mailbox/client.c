@@ -14,6 +14,7 @@
 #include "clock.h"
 #include "habit.h"
 #include "layout.h"
+#include "note.h"
 
 enum { POLLS_PER_YIELD = 200 };
 
@@ -43,6 +44,7 @@ struct hbrt_client {
     /* Read without it. */
     uint32_t follower_count, waiting, inside, nudges;
     int has_left;
+    hbrt_events *events; /* of note.c; NULL for none */
 };
 
 static _Thread_local struct {
@@ -79,8 +81,11 @@ void hbrt_client_free(hbrt_client *client) {
     if (newest.client == client) newest.client = NULL;
     free(client->handles);
     free(client->free_slots);
+    hbrt_events_free(client->events);
     free(client);
 }
+
+hbrt_events **hbrt_client_events(hbrt_client *client) { return &client->events; }
 
 uint64_t *hbrt_client_handles(hbrt_client *client) { return client->handles; }
 
@@ -128,6 +133,10 @@ static uint64_t live(const hbrt_client *client, uint32_t slot) {
 
 static uint32_t slot_of(const hbrt_client *client, int64_t handle) {
     return (uint32_t)handle & ((1u << HBRT_SLOT_BITS) - 1) & (client->file.at.slot_count - 1);
+}
+
+const hbrt_slot_record *hbrt_client_slot(hbrt_client *client, int64_t handle) {
+    return hbrt_record(&client->file, slot_of(client, handle));
 }
 
 /* -- submit --------------------------------------------------------------------------------------------------------- */

@@ -70,6 +70,13 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
             os.close(relay)
 
 
+def running_here(board: BoardRef) -> BoardPaths | None:
+    """A board that runs, and that programs here share; None when each has a private one, or it is elsewhere."""
+    if isinstance(board, RemoteBoard) or settings.flag("HBRT_INLINE") or daemon_pid(board) is None:
+        return None
+    return board
+
+
 def _relay_of(board: BoardPaths) -> int | None:
     """A descriptor that is readable once the board's relay has ended; None when there is none."""
     try:

@@ -10,13 +10,14 @@ from typing import Any
 
 import click
 
-from arm_client.commands.run.board import INLINE, MODES, mode_of, running_board
+from arm_client.commands.run.board import INLINE, MODES, mode_of, running_board, running_here
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watched_board
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import record_into, recorded
 from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
+from arm_client.tracing.run import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, check_option, dma_order_option, json_option, timeout_option
@@ -73,6 +74,12 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     expose_value=False,
     help="Record every call of a program into this directory, for 'hbrt replay'.",
 )
+@click.option(
+    "--trace",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a timeline of the run: .pftrace is Perfetto's own format, .json Chrome's.",
+)
 @check_option
 @dma_order_option
 @timeout_option(SAMPLE_SECONDS)
@@ -89,6 +96,7 @@ def command(
     model: Path | None,
     image: Path | None,
     mode: str | None,
+    trace: Path | None,
     timeout: float,
     *,
     as_json: bool,
@@ -109,19 +117,19 @@ def command(
     if group == GROUP:
         why = f"has no effect: {GROUP} have a board of their own, which watches everything"
         _refuse_options(ctx, (*_OF_SAMPLES, "board", "check", "mode"), why)
-        with recorded():
+        with recorded(), traced_run(trace, None):
             code = _run_defects(names, timeout, as_json=as_json)
         ctx.exit(code)
     if group not in groups() and is_program(group):
         _refuse_options(ctx, (*_OF_SAMPLES, "timeout"), "is for samples: a program of your own does not take it")
-        ctx.exit(run_program(group, names, board if was_named else None, mode, as_json=as_json))
+        ctx.exit(run_program(group, names, board if was_named else None, mode, trace=trace, as_json=as_json))
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
     if "help" in names:
         _list(samples, as_json=as_json)
         return
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
-    with recorded():
+    with recorded(), traced_run(trace, running_here(board)):
         code = _run_samples(
             group,
             samples,

@@ -11,11 +11,13 @@ from pathlib import Path
 
 import click
 
+from arm_client.commands.run.board import running_here
 from arm_client.commands.run.record import recorded
 from arm_client.session.exit_report import has_failed
+from arm_client.tracing.run import traced_run
 from hbrt import settings
 from hbrt.board.forked import end_with
-from hbrt.board.paths import BoardRef
+from hbrt.board.paths import BoardRef, board_ref
 from hbrt.cli.exits import Exit
 from hbrt.cli.tables import show_json
 
@@ -47,7 +49,13 @@ class RunCommand(click.Command):
 
 
 def run_program(
-    program: str, arguments: tuple[str, ...], board: BoardRef | None, mode: str | None, *, as_json: bool = False
+    program: str,
+    arguments: tuple[str, ...],
+    board: BoardRef | None,
+    mode: str | None,
+    *,
+    trace: Path | None = None,
+    as_json: bool = False,
 ) -> int:
     """Run the program; returns its exit code, or 1 when a mistake was found in one of its processes.
 
@@ -58,6 +66,7 @@ def run_program(
         arguments: Its arguments.
         board: The board that it uses; None for the one that it chooses.
         mode: HB_DSP_RPC_MODE; None leaves it to the program's environment.
+        trace: File for the timeline of the run; None for none.
         as_json: Whether standard output is one JSON document with the findings.
 
     Raises:
@@ -70,7 +79,7 @@ def run_program(
     if mode is not None:
         os.environ["HB_DSP_RPC_MODE"] = mode
     command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
-    with recorded() as findings:
+    with recorded() as findings, traced_run(trace, running_here(board or board_ref())):
         try:
             code = _served([*command, *arguments], output=sys.stderr.fileno() if as_json else None)
         except OSError as error:

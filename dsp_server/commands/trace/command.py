@@ -1,48 +1,103 @@
-"""``hbrt trace``: a timeline of what a board has done."""
+"""``hbrt trace``: a timeline of what a board does, for Perfetto's UI."""
 
 from __future__ import annotations
 
-import json
+import time
 from pathlib import Path
 from typing import Any
 
 import click
 
-from dsp_server.commands.tasks.command import MOST
-from dsp_server.commands.trace.timeline import timeline
-from hbrt.board.paths import BoardPaths
-from hbrt.cli.options import any_board_option
+from hbrt.board.files import daemon_pid
+from hbrt.board.paths import BoardPaths, BoardRef
+from hbrt.cli.options import any_board_option, board_option
 from hbrt.control.ask import ask
-from hbrt.errors import WrongUseError
 from hbrt.findings.text import counted
+from hbrt.trace.from_rows import recording_of_rows
+from hbrt.trace.ring import SUFFIX
+from hbrt.trace.save import check_name, save as save_trace, save_recording
+from hbrt.trace.timeline import Written
+
+MOST_TASKS = 4096 * 8
+_CORES_SECONDS = 2.0
 
 
-@click.group(short_help="Save what a board has done as a timeline.", epilog="Example: hbrt trace save board.json")
+@click.group(short_help="Trace a board, and save the timeline.", epilog="Example: hbrt trace save board.pftrace")
 def command() -> None:
-    """Save what a board has done as a timeline, which https://ui.perfetto.dev and chrome://tracing show."""
+    """Trace a board, and save the timeline for https://ui.perfetto.dev, Perfetto's trace processor or chrome://tracing.
+
+    A trace has what each process does: programs by thread, ops, copies, waits and TCM of each core, tasks that wait,
+    models, what the daemon finds. Without one, a board keeps its newest tasks, which can be saved as well.
+    """
 
 
-@command.command(short_help="Write the timeline into a file.", epilog="Example: hbrt trace save board.json")
+@command.command(short_help="Begin to trace a board.", epilog="Example: hbrt trace on --events 1000000")
+@board_option
+@click.option(
+    "--events",
+    type=click.IntRange(1024, 1 << 28),
+    help="How many events each process, and how many tasks each core keeps: the newest. Default: HBRT_TRACE_EVENTS.",
+)
+def on(board: BoardPaths, events: int | None) -> None:
+    """Begin to trace a board; what an earlier trace has kept is dropped.
+
+    A program that runs already takes part from its next sleep in a wait, or its next allocation, on.
+    """
+    answer: dict[str, Any] = ask(board, "trace", do="on", events=events or 0)
+    if answer["was_on"]:
+        click.echo(f"Board {board.name} is traced already; nothing was changed.")
+        return
+    _await_cores(board, Path(answer["directory"]))
+    click.echo(f"Board {board.name} is traced. To see it: hbrt trace save FILE.pftrace")
+
+
+@command.command(short_help="End the trace of a board.", epilog="Example: hbrt trace off")
+@board_option
+def off(board: BoardPaths) -> None:
+    """End the trace of a board; what it has kept stays until the next one begins, or the board ends."""
+    was_on = ask(board, "trace", do="off", events=0)["was_on"]
+    click.echo(f"Board {board.name} is not traced any more." if was_on else f"Board {board.name} was not traced.")
+
+
+@command.command(short_help="Write the timeline into a file.", epilog="Example: hbrt trace save board.pftrace")
 @any_board_option
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
-    "--last",
-    "-n",
-    metavar="N",
-    type=click.IntRange(1, MOST),
-    default=MOST,
-    help="Take so many tasks, those that ended last. Default: all that the board keeps, 4096 of each core.",
+    "--from",
+    "directory",
+    metavar="DIRECTORY",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Save what lies there, as of HBRT_TRACE, instead of what a board keeps.",
 )
-def save(board: BoardPaths, file: Path, last: int) -> None:
-    """Write the tasks that a board keeps into FILE, as Chrome's JSON: open it in Perfetto's UI.
+def save(board: BoardRef, file: Path, directory: Path | None) -> None:
+    """Write what the trace of a board has kept into FILE, also while it goes on, and after the board was killed.
 
-    Each core has a track with its ops, each program one with its submissions and an arrow from each to its op, and a
-    counter shows how many tasks of each priority wait. The times are measured on this machine; what is modelled for the
-    board stands among the facts of an op.
+    The ending of FILE is its format: .pftrace or .perfetto-trace is Perfetto's own, .json is Chrome's. A board that was
+    not traced, or is on another machine, has its newest tasks.
     """
-    tasks: list[dict[str, Any]] = ask(board, "tasks", last=last)
-    try:
-        file.write_text(json.dumps(timeline(board.name, tasks)), encoding="utf-8")
-    except OSError as error:
-        raise WrongUseError(f"{file} cannot be written: {error.strerror}.") from None
-    click.echo(f"Wrote {file}: {counted(len(tasks), 'task')}.")
+    check_name(file)
+    if directory is None and not isinstance(board, BoardPaths):
+        rows: list[dict[str, Any]] = ask(board, "tasks", last=MOST_TASKS)
+        _show(file, save_recording(recording_of_rows(board.name, rows), 0, file))
+        return
+    if directory is None and isinstance(board, BoardPaths):
+        directory = board.trace
+        if daemon_pid(board) is not None or not any(directory.glob(f"*{SUFFIX}")):
+            directory = Path(ask(board, "trace", do="flush", events=0)["directory"])
+    assert directory is not None  # noqa: S101 - one of the two branches
+    _show(file, save_trace(directory, file))
+
+
+def _show(file: Path, written: Written) -> None:
+    lost = f" {counted(written.lost, 'older one')} had no place any more." if written.lost else ""
+    click.echo(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.{lost}")
+
+
+def _await_cores(board: BoardPaths, directory: Path) -> None:
+    """Wait until the cores that run take part: a core looks between two ops."""
+    deadline = time.monotonic() + _CORES_SECONDS
+    running = [core for core in ask(board, "status")["cores"] if core["state"] == "running"]
+    while time.monotonic() < deadline:
+        if len(list(directory.glob(f"*-core-*{SUFFIX}"))) >= len(running):
+            return
+        time.sleep(0.01)

@@ -234,6 +234,7 @@ def test_defect_in_a_verb_is_a_finding_and_an_answer(monkeypatch: pytest.MonkeyP
         broken,
         broken.look,
         broken,
+        broken,
     )
     control.handle([b"peer", wire.encode_request(ControlRequest(9, "status"))])
     assert (sent[0].id, sent[0].status) == (9, Status.HB_SYS_NOT_RUNNING)

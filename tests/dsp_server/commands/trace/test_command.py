@@ -1,105 +1,138 @@
-"""``hbrt trace save``: the tasks of a board as a timeline."""
+"""``hbrt trace`` and ``hbrt run --trace`` on boards: what real processes note, also those that are killed."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from itertools import pairwise
-from typing import Any
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
 
-from dsp_server.commands.trace.timeline import BOARD_PID, timeline
+import pytest
+
+from hbrt.trace.timeline import MODELLED
 from tests.conftest import Shell
+from tests.hbrt.trace.reader import Trace, read
+from tests.limits import PATIENCE_S
 
 CALLS = """
-from arm_client import connect
+import sys, time
+import numpy as np
+import arm_client as hb
+from arm_client import connect, nn
+
 with connect() as board:
-    tasks = [board.submit(0, priority=n % 2, core=1 + n % 2) for n in range(20)]
-    for task in tasks:
-        task.result()
+    mem = hb.hbSysMem()
+    for _ in range(int(sys.argv[1])):
+        nn.softmax(board, np.zeros((1, 60000), np.float32))
+    hb.hbSysAllocCachedMem(mem, 4096)
+    hb.hbSysFlushMem(mem, hb.HB_SYS_MEM_CACHE_CLEAN)
+    hb.hbSysFreeMem(mem)
     board.submit(0x999).exception()
 """
 
 
-def task(**given: Any) -> dict[str, Any]:
-    return {
-        "cmd": 0x400,
-        "name": "softmax",
-        "state": "done",
-        "result": 0,
-        "core": 0,
-        "priority": 3,
-        "custom_id": 0,
-        "pid": 77,
-        "program": "p.py",
-        "input_phy": 0x8000,
-        "input_bytes": 64,
-        "output_phy": 0,
-        "output_bytes": 0,
-        "submitted_ns": 1000,
-        "claimed_ns": 2000,
-        "started_ns": 3000,
-        "ended_ns": 8000,
-        "waited_ns": 1000,
-        "ran_ns": 5000,
-        "modelled_cycles": 81,
-        "modelled_ns": 125,
-        **given,
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    program = tmp_path / "calls.py"
+    program.write_text(CALLS)
+    return program
+
+
+def check(trace: Trace, count: int) -> None:
+    """Hold the trace of the program above to what it does."""
+    ops = trace.of("core 0", "softmax") + trace.of("core 1", "softmax")
+    submits = trace.of("calls.py / MainThread", "submit softmax")
+    waits = trace.of("calls.py / MainThread", "wait for softmax")
+    assert len(ops) == len(submits) == len(waits) == count
+    assert sorted(one.flows for one in ops) == sorted(one.flows for one in submits)
+    ends = [one for one in trace.instants if one.name == "end of softmax"]
+    assert sorted(one.flows for one in ends) == sorted(one.flows for one in ops)
+    by_flow = {one.flows: one for one in ops}
+    assert all(one.start_ns < by_flow[one.flows].start_ns for one in submits)
+    assert {one.name for one in trace.of("MainThread") if one.name.startswith(("alloc", "free", "flush"))} == {
+        "alloc",
+        "free",
+        "flush (clean)",
     }
+    assert any("0x999 failed" in one.name for one in trace.instants)
+    for core in {one.track for one in ops}:
+        of_core = [one for one in ops if one.track == core]
+        dma_waits = trace.of(core, "DMA wait")
+        assert all(any(op.has(wait) for op in of_core) for wait in dma_waits)
+        assert dma_waits
+        copies = [one for one in trace.slices if one.track.startswith(f"{core} DMA")]
+        assert all(any(op.has(copy) for op in of_core) for copy in copies)
+        name = core.rpartition(" / ")[2]
+        modelled = [one for one in trace.of(f"{name} ops") if MODELLED in one.track]
+        computes = [one for one in modelled if one.name == "compute"]
+        moved = [one for one in trace.of(f"{name} DMA") if MODELLED in one.track]
+        assert len(moved) == len(copies)
+        assert any(copy.meets(compute) for copy in moved for compute in computes)  # what ping-pong is for
+        used = [value for _, value in trace.values[f"{core} TCM bank 0, bytes"]]
+        assert (max(used) > 0, used[-1]) == (True, 0)
+    waiting = trace.values[next(name for name in trace.values if name.endswith("tasks that wait, priority 0"))]
+    assert [value for _, value in waiting[-1:]] == [0]
 
 
-def of_kind(document: dict[str, Any], kind: str) -> list[dict[str, Any]]:
-    return [event for event in document["traceEvents"] if event["ph"] == kind]
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
-def test_a_task_is_a_submission_an_op_and_an_arrow() -> None:
-    document = timeline("b", [task()])
-    submitted, op = of_kind(document, "X")
-    assert (submitted["pid"], submitted["ts"], submitted["name"]) == (77, 1.0, "submit softmax")
-    assert (op["pid"], op["tid"], op["ts"], op["dur"]) == (BOARD_PID, 1, 3.0, 5.0)
-    assert (op["args"]["modelled_us"], op["args"]["waited_us (measured)"]) == (0.125, 1.0)
-    [begin], [end] = of_kind(document, "s"), of_kind(document, "f")
-    assert (begin["id"], begin["pid"], begin["ts"]) == (end["id"], 77, 1.0)
-    assert (end["pid"], end["ts"]) == (BOARD_PID, 3.0)
-    names = {(event["name"], event["args"]["name"]) for event in of_kind(document, "M")}
-    assert names == {("process_name", "board b"), ("thread_name", "core 0"), ("process_name", "p.py")}
+def run(shell: Shell, calls: Path, count: int) -> None:
+    answer = shell.python(calls, count)
+    assert answer.returncode == 0, answer
 
 
-def test_the_queue_is_counted_by_priority() -> None:
-    later = task(submitted_ns=1500, claimed_ns=8000)
-    document = timeline("b", [task(), later, task(priority=9, submitted_ns=1600, claimed_ns=1700)])
-    counts = [(event["ts"], event["name"], event["args"]["tasks"]) for event in of_kind(document, "C")]
-    low, high = "waiting, priority 3", "waiting, priority 9"
-    assert counts == [(1.0, low, 1), (1.5, low, 2), (1.6, high, 1), (1.7, high, 0), (2.0, low, 1), (8.0, low, 0)]
-
-
-def test_a_task_that_no_core_ran_is_an_error_alone() -> None:
-    lost = task(core=-1, state="lost", result=-5, claimed_ns=0, started_ns=0, ran_ns=0)
-    document = timeline("b", [lost])
-    assert [event["name"] for event in of_kind(document, "X")] == ["submit softmax"]
-    assert not of_kind(document, "s")
-    assert [event["name"] for event in of_kind(document, "i")] == ["softmax lost: -5"]
-
-
-def test_a_board_is_saved(shell: Shell) -> None:
+def test_a_board_is_traced_from_on_to_off(shell: Shell, calls: Path, tmp_path: Path) -> None:
     shell.good("start")
-    shell.python("-c", CALLS)
-    assert shell.good("trace", "save", "board.json") == "Wrote board.json: 21 tasks.\n"
-    document = json.loads((shell.cwd / "board.json").read_text())
-    ops = [event for event in of_kind(document, "X") if event["pid"] == BOARD_PID]
-    assert len(ops) == 21
-    assert len(of_kind(document, "s")) == len(of_kind(document, "f")) == 21
-    assert len(of_kind(document, "i")) == 1
-    for core in (1, 2):  # one op at a time on each core
-        spans = sorted((op["ts"], op["ts"] + op["dur"]) for op in ops if op["tid"] == core)
-        assert len(spans) >= 10
-        assert all(first[1] <= second[0] for first, second in pairwise(spans))
-    last = Counter({event["name"]: event["args"]["tasks"] for event in of_kind(document, "C")})
-    assert set(last.values()) == {0}
-    assert "1 task" in shell.good("trace", "save", "--last", "1", "board.json")
+    assert shell.good("trace", "off") == "Board default was not traced.\n"
+    run(shell, calls, 1)
+    assert "2 tasks" in shell.good("trace", "save", tmp_path / "history.pftrace")  # what the board keeps anyway
+    assert "is traced" in shell.good("trace", "on")
+    assert "traced already" in shell.good("trace", "on")
+    run(shell, calls, 5)
+    assert "6 tasks" in shell.good("trace", "save", tmp_path / "on.pftrace")
+    check(read(tmp_path / "on.pftrace"), 5)
+    shell.good("trace", "off")
+    run(shell, calls, 3)
+    shell.good("trace", "save", tmp_path / "off.perfetto-trace")
+    check(read(tmp_path / "off.perfetto-trace"), 5)
+    shell.good("trace", "save", tmp_path / "off.json")
+    assert len(json.loads((tmp_path / "off.json").read_text())["traceEvents"]) > 100
+    code, said = shell.refused("trace", "save", tmp_path / "off.txt")
+    assert (code, "does not name a format" in said) == (2, True)
+    shell.good("stop")
+    assert not list(shell.home.rglob("*.ring"))
 
 
-def test_a_file_that_cannot_be_written_is_a_sentence(shell: Shell) -> None:
+def test_a_trace_survives_killed_processes(shell: Shell, calls: Path, tmp_path: Path) -> None:
     shell.good("start")
-    answer = shell.hbrt("trace", "save", "nowhere/board.json")
-    assert answer.returncode == 2
-    assert "nowhere/board.json cannot be written: No such file or directory." in answer.stderr
+    shell.good("trace", "on", "--events", "4096")
+    run(shell, calls, 2)
+    status = shell.status()
+    os.kill(status["cores"][0]["pid"], signal.SIGKILL)
+    until(lambda: shell.status()["cores"][0]["crashes"] and shell.status()["cores"][0]["state"] == "running")
+    run(shell, calls, 2)
+    os.kill(status["pid"], signal.SIGKILL)
+    until(lambda: not Path(f"/proc/{status['pid']}").exists())
+    shell.good("trace", "save", tmp_path / "killed.pftrace")
+    trace = read(tmp_path / "killed.pftrace")
+    assert len(trace.of("core 0", "softmax") + trace.of("core 1", "softmax")) == 4
+    assert any("Core 0" in one.name for one in trace.instants)
+    assert shell.hbrt("start").returncode == 0
+    shell.good("stop")
+    assert not list(shell.home.rglob("*.ring"))
+
+
+@pytest.mark.parametrize("inline", ["0", "1"])
+def test_a_run_is_traced_on_a_private_board(shell: Shell, calls: Path, tmp_path: Path, inline: str) -> None:
+    shell.environment["HBRT_INLINE"] = inline
+    ran = shell.hbrt("run", "--trace", tmp_path / "run.pftrace", calls, 2)
+    assert ran.returncode == 0, ran
+    assert "run.pftrace: 3 tasks" in ran.stderr
+    check(read(tmp_path / "run.pftrace"), 2)

@@ -1,0 +1,1 @@
+"""What a program notes while its board is traced. See hbrt/trace for the files."""

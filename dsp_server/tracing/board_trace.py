@@ -1,0 +1,172 @@
+"""The daemon's part in a trace: the switch, the copy of the tasks' history, what is found and said."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from dsp_server.hardware import cycles
+from dsp_server.process.event_loop import Loop, Timer
+from hbrt import settings
+from hbrt.board import private_files
+from hbrt.board.paths import BoardPaths
+from hbrt.ddr.layout import HISTORY_RECORDS
+from hbrt.errors import RequestRefusedError
+from hbrt.status import Status
+from hbrt.trace import switch
+from hbrt.trace.kinds import Kind
+from hbrt.trace.switch import Recorder, Switch
+from hbrt.trace.tasks import TaskRings
+
+if TYPE_CHECKING:
+    from hbrt.mailbox.table import Table
+
+COPY_SECONDS = 0.01
+"""Between two copies of the history, whose 4096 tasks a core ends in no less than that."""
+FACTS_SECONDS = 0.5
+
+
+class BoardTrace:
+    """Turns the trace of a board on and off.
+
+    Args:
+        paths: The board.
+        ddr: Its memory.
+        loop: The daemon's event loop.
+        tell: Has all processes of the board look at the switch.
+        ops: Names of the commands, as they are now.
+        programs: Names of programs by process.
+    """
+
+    def __init__(
+        self,
+        paths: BoardPaths,
+        ddr: Table,
+        loop: Loop,
+        tell: Callable[[], None],
+        ops: Callable[[], dict[int, str]],
+        programs: dict[int, str],
+    ) -> None:
+        self._paths, self._ddr, self._loop, self._tell = paths, ddr, loop, tell
+        self._now_ops, self._programs = ops, programs
+        self._ops: dict[int, str] = {}  # of all images since the trace began
+        self._recorder = Recorder(lambda: switch.read(paths), "daemon", "")
+        self._switch: Switch | None = None
+        self._rings: TaskRings | None = None  # while the trace is on
+        self._has_history = False  # the files are of the board's history: nobody has traced yet
+        self._timer: Timer | None = None
+        self._known, self._facts_due = "", 0.0  # the facts in the file, and when they are looked at again
+
+    def open(self) -> None:
+        """Begin a trace that HBRT_TRACE asks for."""
+        if (wanted := switch.of_environment()) is not None:
+            self._begin(wanted)
+
+    def handle(self, do: str, events: int) -> dict[str, Any]:
+        """Carry out a request.
+
+        Args:
+            do: "on", "off", or "flush": bring the files up to date, and keep the history in them if none is traced.
+            events: How many events and tasks each ring holds; 0 for HBRT_TRACE_EVENTS.
+
+        Returns:
+            ``was_on``, and the ``directory`` of the ring files, empty when there is none.
+
+        Raises:
+            RequestRefusedError: the files cannot be made.
+        """
+        was_on = self._rings is not None
+        if do == "on" and not was_on:
+            self._begin(Switch(self._paths.trace, events or settings.integer("HBRT_TRACE_EVENTS")))
+        elif do == "off" and was_on:
+            self._end()
+        elif do == "flush":
+            self._flush()
+        elif do not in {"on", "off"}:
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, f"A trace is put on, off or flush, not {do!r}.")
+        return {"was_on": was_on, "directory": str(self._switch.directory) if self._switch else ""}
+
+    def close(self) -> None:
+        """Keep what came last; the files of the board's own folder go with it."""
+        if self._rings is not None:
+            self._flush()
+            switch.turn_off(self._paths)
+
+    def found(self, sentence: str) -> None:
+        """Keep a finding, as an instant."""
+        self._note(Kind.FOUND, sentence)
+
+    def said(self, sentence: str) -> None:
+        """Keep a line of the log, as an instant."""
+        self._note(Kind.SAID, sentence)
+
+    def _note(self, kind: Kind, sentence: str) -> None:
+        if (ring := self._recorder.ring) is not None:
+            now_ns = time.monotonic_ns()
+            ring.note(kind, now_ns, now_ns, text=ring.text(sentence))
+
+    def _begin(self, wanted: Switch) -> None:
+        try:
+            self._rings, self._has_history = self._new_files(wanted), False
+            switch.turn_on(self._paths, wanted)
+        except OSError as error:
+            self._rings = None
+            raise RequestRefusedError(
+                Status.HB_SYS_INVALID_ARGUMENT,
+                f"The trace cannot be kept in {wanted.directory}: {error.strerror}. Nothing is traced.",
+            ) from None
+        self._recorder.look()
+        self._tell()
+        self._copy()
+
+    def _end(self) -> None:
+        self._flush()
+        switch.turn_off(self._paths)
+        self._rings = None
+        self._recorder.look()
+        self._tell()
+
+    def _flush(self) -> None:
+        """Bring the files up to date. With no trace yet, they get what the board keeps anyway."""
+        if self._rings is not None:
+            self._rings.copy()
+        elif self._switch is None or self._has_history:
+            self._has_history = True
+            self._new_files(Switch(self._paths.trace, HISTORY_RECORDS), has_past=True).copy()
+        else:
+            return
+        self._write_facts()
+
+    def _new_files(self, wanted: Switch, *, has_past: bool = False) -> TaskRings:
+        """Make the files of the tasks; the board's own directory keeps one trace."""
+        private_files.make_directory(wanted.directory)
+        for path in wanted.directory.glob("*") if wanted.directory == self._paths.trace else ():
+            path.unlink()
+        self._switch, self._ops, self._known, self._facts_due = wanted, {}, "", 0.0
+        return TaskRings(self._ddr, wanted.directory, wanted.events, has_past=has_past)
+
+    def _copy(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._rings is not None:
+            is_much = self._rings.copy() > HISTORY_RECORDS // 4
+            if time.monotonic() >= self._facts_due:
+                self._write_facts()
+            self._timer = self._loop.later(0 if is_much else COPY_SECONDS, self._copy)
+
+    def _write_facts(self) -> None:
+        """Write what a reader of the rings needs to know beside them."""
+        assert self._switch is not None  # noqa: S101 - the callers have it
+        self._facts_due = time.monotonic() + FACTS_SECONDS
+        self._ops |= self._now_ops()
+        facts = {"board": self._paths.name, "ops": self._ops, "programs": self._programs, "clock_hz": cycles.CLOCK_HZ}
+        if (known := json.dumps(facts)) == self._known:
+            return
+        self._known = known
+        facts["unix_offset_ns"] = time.time_ns() - time.monotonic_ns()
+        with suppress(OSError):  # a full disk: names are missing then
+            switch.write_json(self._switch.directory / f"{os.getpid()}{switch.FACTS}", facts)

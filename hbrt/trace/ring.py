@@ -1,0 +1,251 @@
+"""A ring file: the newest events of one process, in shared memory, so that they are there when the process is not.
+
+The file has a page of head, a table of texts, and the records, whose number is fixed: a new one takes the place of the
+oldest. A record gets its number last, and a reader leaves out the few oldest, which may be replaced while it reads. All
+times are CLOCK_MONOTONIC ns, as those of the tasks.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import threading
+from collections.abc import Iterator
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from hbrt.board import private_files
+from hbrt.trace.kinds import Kind
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+MAGIC = b"HBRTRING"
+VERSION = 1
+SUFFIX = ".ring"
+HEAD = struct.Struct("<8sIIQII64s64s")  # magic, version, bytes of a record, records, process, 0, role, program
+TEXTS_AT, TEXTS_BYTES = mmap.PAGESIZE, 1 << 18
+_TEXTS_USED = struct.Struct("<I")  # bytes, behind the head
+_LENGTH = struct.Struct("<H")
+MOST_TEXT = 500
+THREAD = "\1"  # begins a text that names a thread: its id, a space, its name
+RECORD = struct.Struct("<QQQQQIHHIIQ")  # start, end, a, b, c, thread, kind, unit, text, d, number from 1
+_MARGIN = 64  # oldest records of a full ring that a reader leaves out
+_MOST = (1 << 64) - 1
+
+
+class RingError(ValueError):
+    """A file is no ring of this version; the message says why."""
+
+
+class RingFile:
+    """A new ring file.
+
+    Args:
+        directory: Where it is made.
+        name: Its name, without the suffix.
+        records: How many it holds.
+        record_bytes: Bytes of one.
+        role: What its writer is: "program", "core 0", "daemon", "tasks 0".
+        program: The program that its writer runs.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+
+    def __init__(
+        self, directory: Path, name: str, records: int, record_bytes: int, role: str, program: str = ""
+    ) -> None:
+        self.records, self.start = records, TEXTS_AT + TEXTS_BYTES
+        fd = private_files.open_file(directory / f"{name}{SUFFIX}", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            os.ftruncate(fd, self.start + records * record_bytes)
+            self.map = mmap.mmap(fd, 0)
+        finally:
+            os.close(fd)
+        texts = (text.encode("utf-8", "replace")[:64] for text in (role, program))
+        HEAD.pack_into(self.map, 0, MAGIC, VERSION, record_bytes, records, os.getpid(), 0, *texts)
+
+
+class Ring(RingFile):
+    """The events of this process; any thread may note one. A fork's child must not use it."""
+
+    def __init__(self, directory: Path, records: int, role: str, program: str = "") -> None:
+        super().__init__(directory, _name(role), records, RECORD.size, role, program)
+        self._directory, self._role, self._program = directory, role, program
+        self._numbers = count(1)
+        self._threads: dict[int, int] = {}
+        self._texts: dict[str, int] = {"": 0}
+        self._used = 0
+        self._lock = threading.RLock()  # a signal's handler may note in the middle of a note
+
+    def of_role(self, role: str) -> Ring:
+        """A ring for another part that this process has. Raises OSError."""
+        return Ring(self._directory, self.records, role, self._program)
+
+    def beside(self, what: str) -> RingFile:
+        """A file for events of this process that C notes. Raises OSError."""
+        name = _name(f"{self._role} {what}")
+        return RingFile(self._directory, name, self.records, RECORD.size, self._role, self._program)
+
+    def note(
+        self,
+        kind: Kind,
+        start_ns: int,
+        end_ns: int,
+        a: int = 0,
+        b: int = 0,
+        c: int = 0,
+        unit: int = 0,
+        text: int = 0,
+        d: int = 0,
+    ) -> None:
+        """Keep an event of this thread; what ``a`` to ``d`` and ``unit`` are depends on its kind."""
+        try:
+            thread = self._threads[threading.get_ident()]
+        except KeyError:
+            thread = self._new_thread()
+        number = next(self._numbers)
+        at = self.start + number % self.records * RECORD.size
+        try:
+            RECORD.pack_into(self.map, at, start_ns, end_ns, a, b, c, thread, kind, unit, text, d, number)
+        except struct.error:  # a program may pass any numbers; its own error comes from elsewhere
+            a, b, c, unit, d = a & _MOST, b & _MOST, c & _MOST, unit & 0xFFFF, d & 0xFFFF_FFFF
+            RECORD.pack_into(self.map, at, start_ns, end_ns, a, b, c, thread, kind, unit, text, d, number)
+
+    def text(self, text: str) -> int:
+        """The number of a text, for ``note``; 0, the empty one, when there is no room for more."""
+        return self._texts[text] if text in self._texts else self._add(text)
+
+    def _add(self, text: str) -> int:
+        raw = text.encode("utf-8", "replace")[:MOST_TEXT]
+        with self._lock:
+            known = self._texts.get(text)
+            if known is not None or self._used + _LENGTH.size + len(raw) > TEXTS_BYTES:
+                return known or 0
+            at = TEXTS_AT + self._used
+            self.map[at : at + _LENGTH.size + len(raw)] = _LENGTH.pack(len(raw)) + raw
+            self._used += _LENGTH.size + len(raw)
+            _TEXTS_USED.pack_into(self.map, HEAD.size, self._used)
+            self._texts[text] = len(self._texts)
+            return self._texts[text]
+
+    def _new_thread(self) -> int:
+        thread = threading.current_thread()
+        self._add(f"{THREAD}{thread.native_id or 0} {thread.name}")
+        self._threads[threading.get_ident()] = thread.native_id or 0
+        return thread.native_id or 0
+
+
+def _name(role: str) -> str:
+    return f"{os.getpid()}-{role.replace(' ', '-')}-{os.urandom(3).hex()}"
+
+
+class Event(NamedTuple):
+    """An event as it was noted, with its text."""
+
+    start_ns: int
+    end_ns: int
+    a: int
+    b: int
+    c: int
+    thread: int
+    kind: int
+    unit: int
+    text: str
+    d: int
+
+
+class Recorded:
+    """A ring file as a reader finds it, whether its writer lives or not.
+
+    Raises:
+        RingError: it is none of this version. OSError.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_size < TEXTS_AT + TEXTS_BYTES:
+                raise RingError(f"{path} is too short for a ring of events.")
+            self._map = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        magic, version, self.record_bytes, self.records, self.pid, _, role, program = HEAD.unpack_from(self._map)
+        if (magic, version) != (MAGIC, VERSION) or self.record_bytes * self.records > len(self._map):
+            raise RingError(f"{path} is no ring of events of version {VERSION}.")
+        self.role, self.program = (text.rstrip(b"\0").decode("utf-8", "replace") for text in (role, program))
+        texts = list(self._read_texts())
+        self.texts = ["", *texts]
+        named = (text[len(THREAD) :].partition(" ") for text in texts if text.startswith(THREAD))
+        self.threads = {int(thread): name for thread, _, name in named}
+
+    def events(self) -> Iterator[Event]:
+        """The events in the order in which they were noted, which is that of their ends in each thread."""
+        rows = self._rows(_event_type())
+        for at in self.order(rows["number"]):
+            *found, text, d, _ = rows[at].item()
+            yield Event._make((*found, self.texts[text] if text < len(self.texts) else "", d))
+
+    def first_ns(self) -> int:
+        """When the earliest of the events began; 0 for none."""
+        rows = self._rows(_event_type())
+        places = self.order(rows["number"])
+        return int(rows["start_ns"][places].min()) if len(places) else 0
+
+    def count_lost(self) -> int:
+        """Of records that begin with their number, how many had no place any more."""
+        self.order(self._numbers())
+        return self.lost
+
+    def raw(self) -> Iterator[bytes]:
+        """The records as bytes, each of which begins with its number, in order."""
+        for at in self.order(self._numbers()):
+            start = TEXTS_AT + TEXTS_BYTES + int(at) * self.record_bytes
+            yield self._map[start : start + self.record_bytes]
+
+    def order(self, numbers: NDArray[np.uint64]) -> NDArray[np.int64]:
+        """Places of the records, the oldest first; of a full ring without those that are about to be replaced."""
+        import numpy as np
+
+        places = np.flatnonzero(numbers % self.records == np.arange(self.records))
+        places = places[numbers[places] > 0]
+        places = places[np.argsort(numbers[places], kind="stable")]
+        newest = int(numbers[places[-1]]) if len(places) else 0
+        if newest > self.records:
+            places = places[numbers[places] > newest - self.records + min(_MARGIN, self.records // 2)]
+        self.lost = newest - len(places)
+        return places
+
+    lost = 0
+    """Events that had no place any more, once they have been read."""
+
+    def _numbers(self) -> NDArray[np.uint64]:
+        import numpy as np
+
+        numbers: NDArray[np.uint64] = self._rows(np.dtype([("number", "<u8"), ("rest", f"V{self.record_bytes - 8}")]))[
+            "number"
+        ]
+        return numbers
+
+    def _rows(self, dtype: np.dtype[np.void]) -> NDArray[np.void]:
+        import numpy as np
+
+        return np.frombuffer(self._map, dtype, self.records, TEXTS_AT + TEXTS_BYTES)
+
+    def _read_texts(self) -> Iterator[str]:
+        (used,) = _TEXTS_USED.unpack_from(self._map, HEAD.size)
+        at, end = TEXTS_AT, TEXTS_AT + min(used, TEXTS_BYTES)
+        while at + _LENGTH.size <= end:
+            (length,) = _LENGTH.unpack_from(self._map, at)
+            at += _LENGTH.size
+            yield self._map[at : at + length].decode("utf-8", "replace")
+            at += length
+
+
+def _event_type() -> np.dtype[np.void]:
+    import numpy as np
+
+    fields = ("start_ns", "end_ns", "a", "b", "c", "thread", "kind", "unit", "text", "d", "number")
+    sizes = ("<u8",) * 5 + ("<u4", "<u2", "<u2", "<u4", "<u4", "<u8")
+    return np.dtype(list(zip(fields, sizes, strict=True)))

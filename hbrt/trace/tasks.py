@@ -1,0 +1,107 @@
+"""The tasks of a trace: the history of each core, copied in time into a ring file that holds more of it."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hbrt.ddr.layout import CORE_EPOCH, CORE_TASKS, HISTORY_RECORD_BYTES, HISTORY_RECORDS, MAX_CORES
+from hbrt.mailbox.history import EndedTask, task_of
+from hbrt.trace.ring import RingFile
+
+if TYPE_CHECKING:
+    from hbrt.mailbox.table import Table
+    from hbrt.trace.ring import Recorded
+
+ROLE = "tasks"
+_NUMBER = struct.Struct("<Q")
+_MARGIN = 64  # records of a history that its writer may replace while they are copied
+
+
+class TaskRings:
+    """Copies the histories of a board.
+
+    Args:
+        ddr: The board's memory.
+        directory: Where the ring files are made.
+        records: How many tasks each holds.
+        has_past: Whether the tasks that have ended before are copied, too.
+    """
+
+    def __init__(self, ddr: Table, directory: Path, records: int, *, has_past: bool = False) -> None:
+        rings = (*range(ddr.layout.core_count), MAX_CORES)
+        self._rings = [_TaskRing(ddr, ring, directory, records, has_past=has_past) for ring in rings]
+
+    def copy(self) -> int:
+        """Copy what has ended since the last time; returns the largest share of a history that it was, in tasks."""
+        return max(ring.copy() for ring in self._rings)
+
+
+class _TaskRing:
+    def __init__(self, ddr: Table, ring: int, directory: Path, records: int, *, has_past: bool) -> None:
+        self._map, self._source = ddr.map, ddr.layout.history_ring(ring)
+        self._core = ddr.layout.core(ring) if ring < MAX_CORES else 0
+        role = f"{ROLE} {ring if ring < MAX_CORES else 'of the daemon'}"
+        name = f"{os.getpid()}-{role.replace(' ', '-')}-{os.urandom(3).hex()}"
+        self._file = RingFile(directory, name, records, HISTORY_RECORD_BYTES, role)
+        self._count = 0
+        newest = max(self._number_at(place) for place in range(HISTORY_RECORDS))
+        self._next = max(1, newest - HISTORY_RECORDS + _MARGIN) if has_past else newest + 1
+        self._epoch = self._of_core(CORE_EPOCH)
+
+    def copy(self) -> int:
+        epoch = self._of_core(CORE_EPOCH)
+        if epoch != self._epoch:  # a core in Python that was killed has counted less than it had ended
+            self._epoch, self._next = epoch, min(self._next, self._of_core(CORE_TASKS) + 1)
+        copied = 0
+        while count := self._ready():
+            self._copy(count)
+            copied += count
+        return copied
+
+    def _ready(self) -> int:
+        """How many records follow one another in the history from the next one on."""
+        first = self._next
+        found = self._number_at(first)
+        if found > first and found % HISTORY_RECORDS == first % HISTORY_RECORDS:  # the core was faster
+            self._count += found - first  # these numbers are missing in the file
+            self._next = first = found
+        count, most = 0, HISTORY_RECORDS - first % HISTORY_RECORDS
+        while count < most and self._number_at(first + count) == first + count:
+            count += 1
+        return count
+
+    def _copy(self, count: int) -> None:
+        """Copy records that lie side by side, into places that may not."""
+        mm, at, file, size = self._map, self._at(self._next), self._file, HISTORY_RECORD_BYTES
+        raw = bytearray(mm[at : at + count * size])
+        is_whole = self._number_at(self._next) == self._next  # else the core has begun to replace them meanwhile
+        for n in range(count):
+            _NUMBER.pack_into(raw, n * size, self._count + 1 + n if is_whole else 0)
+        while raw:
+            place = (self._count + 1) % file.records
+            part = raw[: (file.records - place) * size]
+            to = file.start + place * size
+            file.map[to : to + len(part)] = part
+            self._count += len(part) // size
+            del raw[: len(part)]
+        self._next += count
+
+    def _at(self, number: int) -> int:
+        return self._source + number % HISTORY_RECORDS * HISTORY_RECORD_BYTES
+
+    def _number_at(self, number: int) -> int:
+        found: int = _NUMBER.unpack_from(self._map, self._at(number))[0]
+        return found
+
+    def _of_core(self, field: int) -> int:
+        found: int = _NUMBER.unpack_from(self._map, self._core + field)[0] if self._core else 0
+        return found
+
+
+def tasks_of(ring: Recorded) -> Iterator[EndedTask]:
+    """The tasks of a ring file, in the order of their ends on their core."""
+    return map(task_of, ring.raw())

@@ -1,0 +1,383 @@
+"""The timeline of a board, from what its processes have noted. Measured and modelled times have tracks of their own.
+
+Measured: programs by thread, cores with their ops, copies, waits and TCM, tasks that wait by priority, BPU cores, what
+the daemon has found and said; a flow leads from a task's submission over its claim and its op to its end. Modelled:
+what a core does by its cycle counter, from 0 on; these tracks have no moment in common with the others.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hbrt.mailbox.history import EndedTask
+from hbrt.mailbox.table import State
+from hbrt.trace.kinds import Kind
+from hbrt.trace.ring import Event
+from hbrt.trace.sink import Facts, Flow, Sink
+
+SUBMIT_NS = 1000
+"""Length of the submission of a program that has noted none: an arrow needs a slice to begin at."""
+MODELLED = "modelled for the board"
+_CORE_ROLE = "core "
+_SEEN = 4096
+_CODE_BITS, _CLAIMED = 9, 256  # of a step: its task's priority, and whether the task was claimed
+
+
+class Source(NamedTuple):
+    """The events of one process, oldest first; they can be read more than once."""
+
+    role: str
+    program: str
+    pid: int
+    threads: Mapping[int, str]
+    events: Callable[[], Iterator[Event]]
+    first_ns: int = 0
+
+
+class Recording(NamedTuple):
+    """What a trace has kept.
+
+    ``tasks`` has those of each core, and those that the daemon has failed, in the order of their ends; they can be read
+    more than once.
+    """
+
+    board: str
+    tasks: Sequence[Callable[[], Iterator[EndedTask]]]
+    sources: Sequence[Source]
+    ops: Mapping[int, str]  # names by command
+    programs: Mapping[int, str]  # names by process
+    clock_hz: int = 648_000_000  # of the modelled cycles
+    lost: int = 0  # events and tasks that had no place in their rings any more
+
+
+class Written(NamedTuple):
+    """What a file has."""
+
+    tasks: int
+    events: int
+    lost: int
+
+
+def write(recording: Recording, sink: Sink) -> Written:
+    """Write a timeline; memory does not grow with the number of events, but for less than 100 bytes a task."""
+    timeline = _Timeline(recording, sink)
+    timeline.write()
+    sink.close()
+    return Written(timeline.task_count, timeline.event_count, recording.lost)
+
+
+class _Timeline:
+    def __init__(self, recording: Recording, sink: Sink) -> None:
+        self._recording, self._sink = recording, sink
+        self.task_count = self.event_count = 0
+        self._board = sink.group(f"board {recording.board}")
+        self._tracks: dict[tuple[str, int], int] = {}
+        self._groups: dict[int, int] = {}  # of programs, by process
+        self._submitted: dict[int, int] = {}  # by process: since when it notes its submissions
+        self._origin_ns = 0
+        self._seen_ends: dict[int, None] = {}  # flows of the tasks whose end a wait has seen, the newest
+        self._steps = array("q")  # changes of the number of tasks that wait: ns from the origin, then the code
+
+    def write(self) -> None:
+        recording = self._recording
+        cores = [one for one in recording.sources if one.role.startswith(_CORE_ROLE)]
+        self._origin_ns = min((one.first_ns for one in recording.sources if one.first_ns), default=0)
+        for source in recording.sources:
+            if source.role.startswith(_CORE_ROLE):
+                self._core(source)
+            elif source.role == "daemon":
+                self._daemon(source)
+            else:
+                self._program(source)
+        for tasks in recording.tasks:
+            for task in tasks():
+                self._task(task)
+        self._waiting()
+        if recording.lost:
+            name = f"{recording.lost} older events or tasks had no place in the rings any more"
+            self._sink.instant(self._track("log"), name, self._origin_ns)
+        for tasks in recording.tasks:
+            self._modelled(tasks(), cores)
+
+    # -- tasks
+
+    def _task(self, task: EndedTask) -> None:
+        request, answer = task.request, task.answer
+        self.task_count += 1
+        name, flow = self._op(request.cmd), _flow(request.sequence, request.client)
+        self._origin_ns = self._origin_ns or request.sequence
+        for at_ns, code in (
+            (request.sequence, request.priority),
+            (answer.claim_ns or answer.done_ns, _CLAIMED + request.priority),
+        ):
+            self._steps.append((at_ns - self._origin_ns << _CODE_BITS) | code)
+        if request.sequence < self._submitted.get(task.pid, 1 << 64) and task.pid:
+            group = self._group(task.pid)
+            track = self._track("submissions", group, task.pid)
+            self._sink.slice(
+                track,
+                f"submit {name}",
+                request.sequence,
+                request.sequence + SUBMIT_NS,
+                None,
+                flow._replace(is_first=True),
+            )
+        if answer.start_ns:
+            track = self._track(f"core {answer.core}")
+            facts = self._facts(task)
+            if answer.claim_ns:
+                self._sink.slice(track, "claim", answer.claim_ns, answer.start_ns, None, flow)
+            self._sink.slice(track, name, answer.start_ns, answer.done_ns, facts, flow)
+        if task.state is not State.DONE:
+            track = self._track(f"core {answer.core}" if answer.claim_ns else "findings")
+            self._sink.instant(
+                track, f"{name} {task.state.name.lower()}: {answer.result}", answer.done_ns, self._facts(task)
+            )
+
+    def _waiting(self) -> None:
+        """How many tasks of each priority wait."""
+        import numpy as np
+
+        counts: Counter[int] = Counter()
+        np.frombuffer(self._steps, np.int64).sort()
+        for step in self._steps:
+            priority, is_claim = step & _CLAIMED - 1, step & _CLAIMED
+            counts[priority] += -1 if is_claim else 1
+            at_ns = (step >> _CODE_BITS) + self._origin_ns
+            self._sink.value(self._counter(f"tasks that wait, priority {priority}"), at_ns, counts[priority])
+
+    # -- a program, a relay or a gateway
+
+    def _program(self, source: Source) -> None:
+        group = self._group(
+            source.pid, source.program if source.role == "program" else f"{source.role} {source.program}"
+        )
+        for event in source.events():
+            self.event_count += 1
+            thread = source.threads.get(event.thread, "thread")
+            if event.kind in {Kind.MODEL, Kind.SEGMENT}:
+                track = self._track(f"BPU core {event.unit}", group)
+            else:
+                track = self._track(thread, group, event.thread)
+            if event.kind == Kind.WAIT:
+                self._wait(event, track)
+            elif event.kind == Kind.SUBMIT:
+                self._submitted.setdefault(source.pid, event.a or event.start_ns)
+                facts: Facts = {"command": f"{event.b:#x}"} | ({"status": _signed(event.c)} if event.c else {})
+                flow = _flow(event.a, event.unit)._replace(is_first=True) if event.a else None
+                verb = "submit" if event.a else "refused"
+                self._sink.slice(track, f"{verb} {self._op(event.b)}", event.start_ns, event.end_ns, facts, flow)
+            else:
+                name, facts, flow = _of_program(event)
+                if event.end_ns > event.start_ns:
+                    self._sink.slice(track, name, event.start_ns, event.end_ns, facts, flow)
+                else:
+                    self._sink.instant(track, name, event.start_ns, facts, flow)
+
+    def _wait(self, event: Event, track: int) -> None:
+        """A wait, and in it why: the task was queued, it ran, its end had to be noticed."""
+        start, end = event.start_ns, event.end_ns
+        flow = _flow(event.a, event.unit)._replace(is_last=True)
+        if event.c and flow.number in self._seen_ends:
+            return  # a second wait, as of a future that is asked again
+        name = self._op(event.d)
+        self._sink.slice(track, f"wait for {name}", start, end)
+        claim, done = event.b or event.c or end, event.c or end
+        for why, begins, ends in (("queued", start, claim), ("runs", claim, done), ("wake-up", done, end)):
+            if max(begins, start) < min(ends, end):
+                self._sink.slice(track, why, max(begins, start), min(ends, end))
+        if event.c:
+            self._seen_ends[flow.number] = None
+            if len(self._seen_ends) > _SEEN:
+                del self._seen_ends[next(iter(self._seen_ends))]
+            self._sink.instant(track, f"end of {name}", end, None, flow)
+
+    # -- a core
+
+    def _core(self, source: Source) -> None:
+        for event in source.events():
+            self.event_count += 1
+            if event.kind == Kind.COPY:
+                track = self._track(f"{source.role} DMA, copy {event.unit}")
+                self._sink.slice(track, "copy", event.start_ns, event.end_ns, _cycles_of(event) | {"bytes": event.c})
+            elif event.kind == Kind.DMA_WAIT:
+                track = self._track(source.role)
+                self._sink.slice(track, "DMA wait", event.start_ns, event.end_ns, _cycles_of(event))
+            elif event.kind == Kind.TCM:
+                for bank, used in enumerate((event.a, event.b)):
+                    self._sink.value(self._counter(f"{source.role} TCM bank {bank}, bytes"), event.start_ns, used)
+
+    def _modelled(self, tasks: Iterable[EndedTask], cores: Sequence[Source]) -> None:
+        """The ops of a core one behind the other by their cycles, and in each what its engines did."""
+        before, runs = 0, None
+        for task in tasks:
+            answer = task.answer
+            if not answer.start_ns:
+                continue
+            role = f"core {answer.core}"
+            if runs is None:
+                runs = _Runs(_one_by_one(source for source in cores if source.role == role))
+            inner, offset = runs.of(task), before
+            track = self._track(f"{role} ops", self._modelled_group())
+            name, at = self._op(task.request.cmd), self._at
+            if not answer.cycles:
+                self._sink.instant(track, f"{name} charged no cycles", at(before))
+                continue
+            facts = {"cycles": answer.cycles, "microseconds": answer.cycles * 1e6 / self._recording.clock_hz}
+            self._sink.slice(track, name, at(before), at(before + answer.cycles), facts)
+            before += answer.cycles
+            if inner:
+                self._inside(track, role, inner, offset, before)
+
+    def _inside(self, track: int, role: str, inner: list[Event], start: int, end: int) -> None:
+        """What an op spent its cycles on; ``start`` and ``end`` are its own, of this track."""
+        at, run = self._at, inner.pop()
+        offset = start - run.b
+        spent = start
+        for event in sorted(inner, key=lambda one: one.a if one.kind != Kind.TCM else one.c):
+            first, last = event.a + offset, event.b + offset
+            if event.kind == Kind.COPY:
+                copies = self._track(f"{role} DMA", self._modelled_group())
+                self._sink.slice(copies, "copy", at(first), at(last), {"bytes": event.c})
+            elif event.kind == Kind.TCM:
+                for bank, used in enumerate((event.a, event.b)):
+                    counter = self._counter(f"{role} TCM bank {bank}, bytes, modelled", self._modelled_group())
+                    self._sink.value(counter, at(event.c + offset), used)
+            elif event.kind in {Kind.DMA_WAIT, Kind.STALL} and first < last:
+                if spent < first:
+                    self._sink.slice(track, "compute", at(spent), at(first))
+                name = "DMA wait" if event.kind == Kind.DMA_WAIT else "DDR stall"
+                self._sink.slice(track, name, at(first), at(last), {"cycles": last - first})
+                spent = last
+        if start < spent < end:
+            self._sink.slice(track, "compute", at(spent), at(end))
+
+    def _at(self, cycles: int) -> int:
+        """Where a cycle of the modelled tracks is."""
+        return self._origin_ns + cycles * 1_000_000_000 // self._recording.clock_hz
+
+    # -- the daemon
+
+    def _daemon(self, source: Source) -> None:
+        for event in source.events():
+            self.event_count += 1
+            track = self._track("findings" if event.kind == Kind.FOUND else "log")
+            self._sink.instant(track, event.text, event.start_ns)
+
+    def _facts(self, task: EndedTask) -> Facts:
+        """What a viewer shows of an op that is selected."""
+        request, answer = task.request, task.answer
+        return {
+            "command": f"{request.cmd:#x}",
+            "priority": request.priority,
+            "customId": request.custom_id,
+            "result": answer.result,
+            "process": task.pid,
+            "waited_us (measured)": max(0, (answer.claim_ns or answer.done_ns) - request.sequence) / 1000,
+            "modelled_cycles": answer.cycles,
+            "modelled_us": answer.cycles * 1e6 / self._recording.clock_hz,
+            "input": f"{request.input_phy:#x}+{request.input_bytes:#x}",
+            "output": f"{request.output_phy:#x}+{request.output_bytes:#x}",
+        }
+
+    # -- tracks
+
+    def _op(self, cmd: int) -> str:
+        return self._recording.ops.get(cmd) or f"{cmd:#x}"
+
+    def _group(self, pid: int, name: str = "") -> int:
+        if pid not in self._groups:
+            self._groups[pid] = self._sink.group(name or self._recording.programs.get(pid) or "a program", pid)
+        return self._groups[pid]
+
+    def _modelled_group(self) -> int:
+        if -1 not in self._groups:
+            name = (
+                f"board {self._recording.board}, {MODELLED}: cycles at {self._recording.clock_hz / 1e6:g} MHz, from 0"
+            )
+            self._groups[-1] = self._sink.group(name)
+        return self._groups[-1]
+
+    def _track(self, name: str, group: int | None = None, tid: int = 0) -> int:
+        group = self._board if group is None else group
+        key = (f"{tid}" if tid else name, group)
+        if key not in self._tracks:
+            self._tracks[key] = self._sink.track(name, group, tid)
+        return self._tracks[key]
+
+    def _counter(self, name: str, group: int | None = None) -> int:
+        group = self._board if group is None else group
+        if (name, group) not in self._tracks:
+            self._tracks[name, group] = self._sink.counter(name, group)
+        return self._tracks[name, group]
+
+
+class _Runs:
+    """The events of a core's ops, an op at a time: both they and the tasks come in the order of the ops' ends."""
+
+    def __init__(self, events: Iterator[Event | None]) -> None:
+        self._events = events
+        self._pending: list[Event] = []  # of an op that has not ended, or was interrupted
+        self._next: list[Event] | None = None
+
+    def of(self, task: EndedTask) -> list[Event]:
+        """The events inside the op of a task, then its run; none when nothing was noted of it."""
+        while True:
+            if self._next is None:
+                self._next = self._read()
+            if not self._next or self._next[-1].start_ns > task.answer.done_ns:
+                return []  # of a later op
+            found, self._next = self._next, None
+            if found[-1].a == task.request.sequence:
+                return found
+
+    def _read(self) -> list[Event]:
+        for event in self._events:
+            if event is None:  # the core's process has ended: its last op, perhaps, has not
+                self._pending.clear()
+                continue
+            if event.kind == Kind.RUN:
+                inner = [one for one in self._pending if one.start_ns >= event.start_ns]
+                self._pending = [one for one in self._pending if one.start_ns < event.start_ns]
+                return [*inner, event]
+            self._pending.append(event)
+        return []
+
+
+def _one_by_one(sources: Iterable[Source]) -> Iterator[Event | None]:
+    """The events of processes that came one after another, and None behind those of each."""
+    for source in sources:
+        yield from source.events()
+        yield None
+
+
+def _of_program(event: Event) -> tuple[str, Facts, Flow | None]:
+    """Name, facts and flow of an event that is neither a submission nor a wait."""
+    if event.kind in {Kind.ALLOC, Kind.FREE, Kind.FLUSH}:
+        size: Facts = {"bytes": event.b} if event.kind != Kind.FREE else {}
+        name = f"flush ({event.text})" if event.kind == Kind.FLUSH else Kind(event.kind).name.lower()
+        return name, {"phyAddr": f"{event.a:#x}", **size}, None
+    if event.kind == Kind.ASK:
+        return f"ask the daemon: {event.text}", {}, None
+    if event.kind == Kind.MODEL:
+        return event.text, {"priority": event.a}, None
+    if event.kind == Kind.HOP:
+        flow = _flow(event.a, event.unit) if event.a else None
+        return event.text, {"bytes": event.b} if event.b else {}, flow
+    return event.text or f"event {event.kind}", {}, None
+
+
+def _flow(sequence: int, client: int) -> Flow:
+    """The way of a task: its submission's time differs within its client."""
+    return Flow((client << 53 ^ sequence) & (1 << 63) - 1)
+
+
+def _cycles_of(event: Event) -> dict[str, int | float | str]:
+    return {"modelled_cycles": event.b - event.a}
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value

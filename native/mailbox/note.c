@@ -1,0 +1,118 @@
+/* Calls that are noted into a ring of events while a board is traced; hbrt/trace/ring.py has the file. A caller uses them in
+ * place of those that they call: nothing else knows of a trace. */
+#define _GNU_SOURCE
+#include "mailbox.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "layout.h"
+#include "note.h"
+
+/* Kinds of hbrt/trace/kinds.py. */
+enum { SUBMIT = 1, WAIT = 2 };
+
+typedef struct {
+    uint64_t start_ns, end_ns, a, b, c;
+    uint32_t thread;
+    uint16_t kind, unit;
+    uint32_t text, d;
+    uint64_t number; /* from 1; 0 while this is written */
+} event;
+_Static_assert(sizeof(event) == 64 && offsetof(event, number) == 56, "a record of hbrt/trace/ring.py");
+
+static void note(hbrt_events *ring, event what) {
+    static _Thread_local uint32_t thread;
+    if (thread == 0) thread = (uint32_t)syscall(SYS_gettid);
+    if (__atomic_load_n(&ring->is_over, __ATOMIC_RELAXED)) return;
+    uint64_t number = __atomic_add_fetch(&ring->newest, 1, __ATOMIC_RELAXED);
+    event *kept = (event *)ring->records + number % ring->count;
+    __atomic_store_n(&kept->number, 0, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    what.thread = thread;
+    memcpy(kept, &what, offsetof(event, number));
+    __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
+}
+
+static int64_t note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns, int64_t cmd) {
+    hbrt_events *ring = __atomic_load_n(hbrt_client_events(client), __ATOMIC_ACQUIRE);
+    if (handle <= 0 || ring == NULL) return handle;
+    const hbrt_slot_record *record = hbrt_client_slot(client, handle);
+    note(ring, (event){.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = SUBMIT, .a = HBRT_GET(record->sequence),
+                       .b = (uint64_t)cmd, .unit = (uint16_t)HBRT_GET(record->client)});
+    return handle;
+}
+
+int64_t hbrt_noted_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                          uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                          int is_checked) {
+    uint64_t start_ns = hbrt_now_ns();
+    return note_submission(client,
+                           hbrt_submit(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy,
+                                       output_bytes, is_checked),
+                           start_ns, cmd);
+}
+
+int64_t hbrt_noted_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
+                           uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
+                           int is_checked) {
+    uint64_t start_ns = hbrt_now_ns();
+    return note_submission(client,
+                           hbrt_prepare(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy,
+                                        output_bytes, is_checked),
+                           start_ns, cmd);
+}
+
+/* One wait of a program may be several calls, between which a signal's handler runs: it is noted once, from its begin. */
+int hbrt_noted_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled) {
+    static _Thread_local struct {
+        int64_t handle;
+        uint64_t since_ns;
+    } begun;
+    if (begun.handle != handle) begun.since_ns = hbrt_now_ns();
+    begun.handle = 0;
+    int answer = hbrt_wait(client, handle, timeout_ns, poll_ns, polled);
+    if (answer == HBRT_INTERRUPTED || answer == HBRT_ASKED) begun.handle = handle;
+    hbrt_events *ring = __atomic_load_n(hbrt_client_events(client), __ATOMIC_ACQUIRE);
+    if (ring == NULL || (answer < HBRT_STATE_DONE && answer != HBRT_TIMEOUT)) return answer;
+    const hbrt_slot_record *record = hbrt_client_slot(client, handle);
+    event what = {.start_ns = begun.since_ns, .end_ns = hbrt_now_ns(), .kind = WAIT, .a = HBRT_GET(record->sequence),
+                  .b = HBRT_GET(record->claim_ns), .d = HBRT_GET(record->cmd), .unit = (uint16_t)HBRT_GET(record->client)};
+    if (what.b < what.a) what.b = 0; /* of an earlier task in the slot */
+    if (answer >= HBRT_STATE_DONE) what.c = HBRT_GET(record->done_ns);
+    note(ring, what);
+    return answer;
+}
+
+int hbrt_noted_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled) {
+    int state = hbrt_noted_wait(client, handle, -1, poll_ns, polled);
+    if (state == HBRT_STATE_DONE && hbrt_release(client, handle) != 1) return HBRT_ASK;
+    return state;
+}
+
+int hbrt_client_note(hbrt_client *client, void *records, uint32_t count) {
+    hbrt_events **place = hbrt_client_events(client), *ring = NULL;
+    if (records != NULL) {
+        ring = calloc(1, sizeof *ring);
+        if (ring == NULL) return 0;
+        *ring = (hbrt_events){.records = records, .count = count, .older = *place};
+    }
+    /* Another thread may be in the middle of a call: an older ring is freed with the client. */
+    if (ring == NULL && *place != NULL) {
+        __atomic_store_n(&(*place)->is_over, 1, __ATOMIC_RELAXED);
+        return 1;
+    }
+    __atomic_store_n(place, ring, __ATOMIC_RELEASE);
+    return 1;
+}
+
+void hbrt_events_free(hbrt_events *ring) {
+    while (ring != NULL) {
+        hbrt_events *older = ring->older;
+        free(ring);
+        ring = older;
+    }
+}

@@ -1,0 +1,254 @@
+"""The timeline of a recording: what is on which track, nested as it was, measured and modelled apart."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hbrt.errors import WrongUseError
+from hbrt.mailbox.history import EndedTask
+from hbrt.mailbox.table import Answer, Request, State
+from hbrt.trace.from_rows import recording_of_rows
+from hbrt.trace.kinds import Kind
+from hbrt.trace.ring import Event
+from hbrt.trace.save import save_recording
+from hbrt.trace.timeline import MODELLED, Recording, Source
+from tests.hbrt.trace.reader import Trace, read
+
+UNIX_NS = 1_000_000
+
+
+def task(submitted: int, start: int, done: int, cycles: int = 0, **given: Any) -> EndedTask:
+    request = Request(submitted, 0, 0x400, given.pop("priority", 3), 0, 5, 5, 0x8000, 64, 0, 0)
+    claim = given.pop("claim", start - 1)
+    answer = Answer(given.pop("core", 0), given.pop("result", 0), 0, 0, claim, start, done, cycles)
+    return EndedTask(given.pop("state", State.DONE), given.pop("pid", 77), request, answer)
+
+
+def event(kind: Kind, start: int, end: int, a: int = 0, b: int = 0, c: int = 0, unit: int = 0, text: str = "") -> Event:
+    return Event(start, end, a, b, c, 900, kind, unit, text, 0x400)
+
+
+def source(role: str, *events: Event, pid: int = 77) -> Source:
+    first = min((one.start_ns for one in events), default=0)
+    return Source(role, "p.py", pid, {900: "MainThread"}, lambda: iter(events), first)
+
+
+def shown(tmp_path: Path, tasks: list[EndedTask], *sources: Source, lost: int = 0) -> Trace:
+    recording = Recording("b", [lambda: iter(tasks)], sources, {0x400: "softmax"}, {77: "p.py"}, lost=lost)
+    file = tmp_path / "t.pftrace"
+    save_recording(recording, UNIX_NS, file)
+    return read(file)
+
+
+def test_a_task_leads_from_its_submission_over_claim_and_op_to_its_end(tmp_path: Path) -> None:
+    program = source(
+        "program",
+        event(Kind.SUBMIT, 990, 1010, a=1000, b=0x400, unit=5),
+        event(Kind.WAIT, 1500, 9000, a=1000, b=2000, c=8000, unit=5),
+        event(Kind.WAIT, 9100, 9200, a=1000, b=2000, c=8000, unit=5),  # asked again
+    )
+    trace = shown(tmp_path, [task(1000, 3000, 8000, claim=2000)], program)
+    [submit] = trace.of("p.py / MainThread", "submit softmax")
+    [claim] = trace.of("board b / core 0", "claim")
+    [op] = trace.of("board b / core 0", "softmax")
+    [end] = [one for one in trace.instants if one.name == "end of softmax"]
+    assert submit.flows == claim.flows == op.flows == end.flows != ()
+    assert [(one.start_ns, one.end_ns) for one in (submit, claim, op, end)] == [
+        (990, 1010),
+        (2000, 3000),
+        (3000, 8000),
+        (9000, 9000),
+    ]
+    [wait] = trace.of("MainThread", "wait for softmax")
+    why = [one for one in trace.of("MainThread") if one.depth == wait.depth + 1]
+    assert [(one.name, one.start_ns, one.end_ns) for one in why] == [
+        ("queued", 1500, 2000),
+        ("runs", 2000, 8000),
+        ("wake-up", 8000, 9000),
+    ]
+    assert op.facts["waited_us (measured)"] == 1.0
+    assert trace.unix_offset_ns == UNIX_NS
+
+
+def test_a_program_that_notes_nothing_has_its_submissions_by_its_tasks(tmp_path: Path) -> None:
+    trace = shown(tmp_path, [task(1000, 3000, 8000), task(9000, 9500, 9900, pid=0)])
+    [submit] = trace.of("submissions")
+    assert submit.flows == trace.of("core 0", "softmax")[0].flows
+    assert len(trace.of("core 0", "softmax")) == 2
+
+
+def test_tasks_that_wait_are_counted_by_priority(tmp_path: Path) -> None:
+    tasks = [task(1000, 3001, 4000), task(1100, 4001, 5000), task(1200, 5001, 5500, priority=250)]
+    values = shown(tmp_path, tasks).values
+    assert values["board b / tasks that wait, priority 3"] == [(1000, 1), (1100, 2), (3000, 1), (4000, 0)]
+    assert values["board b / tasks that wait, priority 250"] == [(1200, 1), (5000, 0)]
+
+
+def test_failures_findings_and_lost_events_are_marks(tmp_path: Path) -> None:
+    tasks = [
+        task(1000, 3000, 4000, state=State.FAILED, result=-7),
+        task(5000, 0, 6000, claim=0, core=-1, state=State.LOST, result=-9),
+    ]
+    daemon = source("daemon", event(Kind.FOUND, 4100, 4100, text="leak: x"), event(Kind.SAID, 4200, 4200, text="hello"))
+    marks = {(one.track, one.name) for one in shown(tmp_path, tasks, daemon, lost=3).instants}
+    assert {
+        ("board b / core 0", "softmax failed: -7"),
+        ("board b / findings", "softmax lost: -9"),
+        ("board b / findings", "leak: x"),
+        ("board b / log", "hello"),
+        ("board b / log", "3 older events or tasks had no place in the rings any more"),
+    } <= marks
+
+
+def ping_pong() -> Source:
+    """An op of 3000 cycles from 10 000 on: a copy that it waits for, and one under what it computes."""
+    return source(
+        "core 0",
+        event(Kind.TCM, 3005, 3005, 1024, 2048, 10_000),
+        event(Kind.DMA_WAIT, 3020, 3100, 10_032, 11_000),
+        event(Kind.COPY, 3010, 3100, 10_016, 11_000, 4096, 0),
+        event(Kind.STALL, 3200, 3200, 11_500, 11_540, 64),
+        event(Kind.DMA_WAIT, 3300, 3310, 12_500, 12_500),
+        event(Kind.COPY, 3015, 3310, 11_000, 12_000, 4096, 1),
+        event(Kind.TCM, 3400, 3400, 0, 0, 13_000),
+        event(Kind.RUN, 2990, 3500, 3, 10_000, 13_000),
+    )
+
+
+def test_modelled_tracks_are_apart_and_split_an_op(tmp_path: Path) -> None:
+    tasks = [task(1, 1500, 1600, 648), task(2, 1700, 1800, 0), task(3, 3000, 3490, 3000)]
+    trace = shown(tmp_path, tasks, ping_pong())
+    group = f"board b, {MODELLED}: cycles at 648 MHz, from 0"
+    first, second = trace.of(f"{group} / core 0 ops", "softmax")
+    assert (first.end_ns - first.start_ns, second.start_ns) == (1000, first.end_ns)
+    assert (second.facts["cycles"], second.end_ns - second.start_ns) == (3000, 3000 * 125 // 81)
+    inside = [one for one in trace.of("core 0 ops") if one.depth == 1]
+    assert [one.name for one in inside] == ["compute", "DMA wait", "compute", "DDR stall", "compute"]
+    assert all(second.has(one) for one in inside)
+    assert all(one.end_ns == other.start_ns for one, other in pairwise(inside))
+    copies = trace.of(f"{group} / core 0 DMA", "copy")
+    assert [any(copy.meets(one) for one in inside if one.name == "compute") for copy in copies] == [True, True]
+    assert not copies[1].meets(inside[1])
+    assert [one.name for one in trace.instants if one.track.startswith(group)] == ["softmax charged no cycles"]
+    assert [value for _, value in trace.values[f"{group} / core 0 TCM bank 1, bytes, modelled"]] == [2048, 0]
+    measured = [one for one in trace.slices if MODELLED not in one.track]
+    assert {one.name for one in measured} == {"claim", "softmax", "submit softmax", "DMA wait", "copy"}
+    waits = trace.of("board b / core 0", "DMA wait")
+    op = trace.of("board b / core 0", "softmax")[-1]
+    assert [op.has(wait) for wait in waits] == [True, True]
+    assert len({one.track for one in measured if one.name == "copy"}) == 2  # they overlap, so each has a track
+
+
+def test_an_interrupting_op_lies_inside_the_other(tmp_path: Path) -> None:
+    core = source(
+        "core 0",
+        event(Kind.DMA_WAIT, 3050, 3060, 10, 20),
+        event(Kind.DMA_WAIT, 4050, 4060, 0, 50),
+        event(Kind.RUN, 3990, 5010, 2, 0, 81),
+        event(Kind.RUN, 2990, 8010, 1, 0, 162),
+    )
+    trace = shown(tmp_path, [task(2, 4000, 5000, 81, priority=255), task(1, 3000, 8000, 162)], core)
+    outer, inner = trace.of("board b / core 0", "softmax")
+    assert (outer.depth, inner.depth, outer.has(inner)) == (0, 1, True)
+    ops = trace.of(f"{MODELLED}: cycles at 648 MHz, from 0 / core 0 ops")
+    assert [one.facts["cycles"] for one in ops if one.name == "softmax"] == [81, 162]
+    assert [one.facts["cycles"] for one in ops if one.name == "DMA wait"] == [50, 10]
+
+
+def test_what_a_killed_core_had_begun_is_in_no_other_op(tmp_path: Path) -> None:
+    killed = source("core 0", event(Kind.DMA_WAIT, 3050, 3060, 10, 20))
+    again = source("core 0", event(Kind.DMA_WAIT, 9050, 9060, 10, 20), event(Kind.RUN, 8990, 9100, 2, 0, 81))
+    tasks = [task(1, 3000, 4000, state=State.LOST, result=-9), task(2, 9000, 9090, 81)]
+    trace = shown(tmp_path, tasks, killed, again)
+    assert len(trace.of(f"{MODELLED}: cycles at 648 MHz, from 0 / core 0 ops", "DMA wait")) == 1
+
+
+def test_programs_models_and_hops_have_their_tracks(tmp_path: Path) -> None:
+    program = source(
+        "program",
+        event(Kind.ASK, 101, 199, text="alloc"),
+        event(Kind.ALLOC, 100, 200, 0x8000, 4096),
+        event(Kind.FLUSH, 300, 310, 0x8000, 64, text="clean"),
+        event(Kind.FREE, 400, 410, 0x8000),
+        event(Kind.SEGMENT, 510, 590, text="segment_0 (BPU)", unit=1),
+        event(Kind.MODEL, 500, 600, text="digits", unit=1),
+        event(Kind.SUBMIT, 700, 710, 0, 0x999, (1 << 64) - 5),
+    )
+    relay = source("relay", event(Kind.HOP, 1010, 1020, 1000, text="relay", unit=5), pid=88)
+    trace = shown(tmp_path, [task(1000, 3000, 4000)], program, relay)
+    asked, alloc = trace.of("MainThread", "ask the daemon: alloc") + trace.of("MainThread", "alloc")
+    assert alloc.has(asked)
+    assert alloc.facts == {"phyAddr": "0x8000", "bytes": 4096}
+    assert trace.of("MainThread", "flush (clean)")[0].facts["bytes"] == 64
+    segment, model = trace.of("BPU core 1", "segment_0 (BPU)") + trace.of("BPU core 1", "digits")
+    assert model.has(segment)
+    assert trace.of("MainThread", "refused 0x999")[0].facts["status"] == -5
+    [hop] = trace.of("relay p.py / MainThread", "relay")
+    assert hop.flows == trace.of("core 0", "softmax")[0].flows
+
+
+def test_chromes_json_has_the_same(tmp_path: Path) -> None:
+    program = source(
+        "program",
+        event(Kind.SUBMIT, 990, 1010, a=1000, b=0x400, unit=5),
+        event(Kind.WAIT, 1500, 9000, a=1000, b=2000, c=8000, unit=5),
+    )
+    file = tmp_path / "t.json"
+    recording = Recording("b", [lambda: iter([task(1000, 3000, 8000, 81)])], [program], {0x400: "softmax"}, {})
+    save_recording(recording, 0, file)
+    events = json.loads(file.read_text())["traceEvents"]
+    kinds = Counter(one["ph"] for one in events)
+    assert (kinds["s"], kinds["t"], kinds["f"], kinds["C"]) == (1, 2, 1, 2)
+    op = next(one for one in events if one["name"] == "softmax" and one["ph"] == "X")
+    assert (op["ts"], op["dur"], op["args"]["modelled_us"]) == (3.0, 5.0, 0.125)
+    places = {(one["pid"], one["tid"]) for one in events if one["ph"] == "X"}
+    named = {(one["pid"], one["tid"]) for one in events if one["ph"] == "M" and one["name"] == "thread_name"}
+    assert places <= named
+
+
+def test_rows_of_another_machine_make_a_timeline(tmp_path: Path) -> None:
+    row = {
+        "cmd": 0x400, "name": "softmax", "state": "done", "result": 0, "core": 0, "priority": 3, "custom_id": 0,
+        "pid": 77, "program": "p.py", "input_phy": 0x8000, "input_bytes": 64, "output_phy": 0, "output_bytes": 0,
+        "submitted_ns": 1000, "claimed_ns": 2000, "started_ns": 3000, "ended_ns": 8000, "modelled_cycles": 81,
+    }  # fmt: skip
+    file = tmp_path / "t.pftrace"
+    save_recording(recording_of_rows("tcp://h:1", [row, {**row, "core": 1, "pid": 78}]), 0, file)
+    assert {one.track for one in read(file).slices if one.name == "softmax"} >= {
+        "board tcp://h:1 / core 0",
+        "board tcp://h:1 / core 1",
+    }
+
+
+@pytest.mark.parametrize("name", ["t", "t.txt", "t.pftrace.gz"])
+def test_an_ending_that_is_no_format_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(WrongUseError, match=r"\.pftrace, \.perfetto-trace"):
+        save_recording(recording_of_rows("b", []), 0, tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("ending", [".pftrace", ".json"])
+def test_memory_does_not_grow_with_the_tasks(tmp_path: Path, ending: str) -> None:
+    def tasks(count: int) -> Callable[[], Iterator[EndedTask]]:
+        return lambda: (task(at, at + 20, at + 90, 81) for at in range(1000, 1000 + count * 100, 100))
+
+    def peak_bytes(count: int) -> int:
+        save_recording(Recording("b", [tasks(count)], (), {}, {}), 0, tmp_path / f"t{ending}")
+        tracemalloc.reset_peak()
+        save_recording(Recording("b", [tasks(count)], (), {}, {}), 0, tmp_path / f"t{ending}")
+        return tracemalloc.get_traced_memory()[1]
+
+    tracemalloc.start()
+    try:
+        few, many = peak_bytes(200), peak_bytes(2200)
+    finally:
+        tracemalloc.stop()
+    assert (many - few) / 2000 < 100  # 16 bytes a task, and as many again while their array grows; a task takes 400
