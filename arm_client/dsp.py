@@ -74,10 +74,14 @@ def hbDSPRpc(task: hbDSPTask_t, input: hbSysMem | None, output: hbSysMem | None,
         or type(output) is not hbSysMem
     ):
         return _rpc_slow(task, input, output, ctrl)
+    tasks = here.tasks
+    handle = tasks.rpc(ctrl, input, output)
+    if handle:
+        task.value = handle
+        return 0
     core, cmd, priority, custom_id = _CTRL.unpack_from(ctrl)
     in_phy, _, in_bytes = _MEM.unpack_from(input)
     out_phy, _, out_bytes = _MEM.unpack_from(output)
-    tasks = here.tasks
     handle = tasks.submit(cmd, priority, core, custom_id, in_phy, in_bytes, out_phy, out_bytes)
     if handle < 0:
         if here.link.fault:  # the board was restarted, perhaps: attach anew

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any, cast
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 # Answers of native/mailbox/mailbox.h.
 _LOCKED, _CONTROL, _RAN = range(-7, -10, -1)
 _UNKNOWN_OWNER = -11
+_ENDING = struct.Struct("=2I2i3Q")  # hbrt_ending
 
 
 def core_class() -> type[Core]:
@@ -252,8 +254,8 @@ class NativeCore(Core):
         if result:
             answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_output(text))
-        depth = self._depth > 0
-        if self._c_answer(self._core, slot, owner, result, start_ns, done_ns, spent_cycles, depth) != 1:
+        ending = _ENDING.pack(slot, owner, result, self._depth > 0, start_ns, done_ns, spent_cycles)
+        if self._c_answer(self._core, ending) != 1:
             self._ring_late(owner)
 
     def _ring_late(self, owner: int) -> None:

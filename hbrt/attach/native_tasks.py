@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 import time
 from collections.abc import Callable, Iterable
+from ctypes import addressof
 from typing import TYPE_CHECKING, Any
 
 from hbrt.attach.completion_time import LEAST_NS, poll_window
@@ -20,12 +22,15 @@ from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST,
 if TYPE_CHECKING:
     from hbrt.attach.link import Link
     from hbrt.trace.ring import Ring, RingFile
+    from hbrt.types import hbDSPRpcCtrlParam, hbSysMem
 
+_REQUEST = struct.Struct("=4q4Q")  # hbrt_request
 _DONE, _RUNNING = int(FIRST_END), int(State.RUNNING)
 _EVER = -1
 # Answers of native/mailbox/mailbox.h.
 _ASK, _NO_SLOT, _TIMEOUT, _INTERRUPTED, _, _ASKED = range(0, -6, -1)
-_GO_ON = frozenset({_INTERRUPTED, _ASKED})  # a wait that is not over
+_NOTHING = -6
+_GO_ON = frozenset({_INTERRUPTED, _ASKED, _NOTHING})  # a wait that is not over
 
 
 class _FreeSlots(list[int]):
@@ -234,16 +239,18 @@ class NativeTasks(DirectTasks):
     def _choose_calls(self) -> None:
         """Choose the functions of C that submit and wait, as a trace and a checker need them."""
         prefix = "hbrt_noted_" if self._is_traced else "hbrt_"
-        self._c_wait = self.waiters.c_wait = getattr(self._lib, f"{prefix}wait")
-        self._c_finish = getattr(self._lib, f"{prefix}finish")
+        self.waiters.c_wait = getattr(self._lib, f"{prefix}wait")
+        self._c_end, self._c_finish = getattr(self._lib, f"{prefix}end"), getattr(self._lib, f"{prefix}finish")
         self._c_submit: Callable[..., int] = getattr(self._lib, prefix + self._SUBMIT)
         note = self._note
+        is_plain = note is None and not self._is_traced and self._SUBMIT == "submit"
+        self._c_rpc = self._lib.hbrt_rpc if is_plain else None
         if note is None:
             return
         prepare, publish = getattr(self._lib, f"{prefix}prepare"), self._hand_over
 
-        def noted(client: Any, *given: int) -> int:
-            handle: int = prepare(client, *given)
+        def noted(client: Any, request: bytes, is_checked: int) -> int:
+            handle: int = prepare(client, request, is_checked)
             if handle <= 0:
                 return handle
             try:
@@ -283,22 +290,34 @@ class NativeTasks(DirectTasks):
         if (self.link.fault or not mark[0]) and (found := self.refusal(*given)) is not None:
             return self.refuse(*found)
         try:
-            handle: int = self._c_submit(self._client, *given, 0)
-            if handle > 0:
-                return handle
-            return self._submit_rarely(handle, *given)
-        except OverflowError:
+            request = _REQUEST.pack(*given)
+        except struct.error:
             return self.refuse_unpacked(*given)
+        try:
+            handle: int = self._c_submit(self._client, request, 0)
+            return handle if handle > 0 else self._submit_rarely(handle, request, *given)
         except BaseException:
             self._release_newest(*given)
             raise
+
+    def rpc(self, ctrl: hbDSPRpcCtrlParam, input: hbSysMem, output: hbSysMem) -> int:
+        """As ``TaskSlots.rpc``."""
+        if self._c_rpc is None or self.link.fault or not mark[0]:
+            return 0
+        at = addressof(ctrl), addressof(input), addressof(output)
+        try:  # with one call in it: an interrupt before that finds an older task
+            handle: int = self._c_rpc(self._client, *at)
+        except BaseException:
+            self._release_newest(ctrl.rpcCmd, 0, 0, 0, input.phyAddr, 0, output.phyAddr, 0)
+            raise
+        return handle if handle > 0 else 0  # noqa: FURB136 - an interrupt may come after a call
 
     def _release_newest(self, *given: int) -> None:
         """Undo a submission whose caller never gets its handle: a signal's handler has raised."""
         cmd, _, _, _, input_phy, _, output_phy, _ = given
         self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
 
-    def _submit_rarely(self, answer: int, *given: int) -> int:
+    def _submit_rarely(self, answer: int, request: bytes, *given: int) -> int:
         """Go on with a task that C did not queue, or that no core serves."""
         if answer == _ASK and (found := self.refusal(*given)) is not None:
             return self.refuse(*found)
@@ -308,7 +327,7 @@ class NativeTasks(DirectTasks):
                 if slot < 0:
                     return slot
                 self._lib.hbrt_slots_give(self._client, (slot,), 1)
-            answer = self._c_submit(self._client, *given, 1)
+            answer = self._c_submit(self._client, request, 1)
             if answer == _ASK:
                 return self.refuse_unpacked(*given)
         return answer if answer > 0 else self.refuse(*UNSERVED)
@@ -317,14 +336,13 @@ class NativeTasks(DirectTasks):
         """As ``TaskSlots.wait``."""
         if not mark[0]:
             notice()
-        waiters, state = self.waiters, _INTERRUPTED
+        waiters = self.waiters
         try:
-            if timeout_ms <= 0 and waiters.only_sleeps:  # the shortest way
-                state = self._c_wait(self._client, handle, _EVER, 0, waiters.polled)
-                if state == _DONE:
-                    return 0
+            state: int = self._c_end(self._client, handle, timeout_ms <= 0 and waiters.only_sleeps)
             if state in _GO_ON:
                 state = waiters.state_at_end(handle & SLOT_COUNT - 1, handle, timeout_ms)
+            elif state == _DONE and waiters.choice.measures:
+                waiters.measure(handle & SLOT_COUNT - 1)
         except OverflowError:
             return self.refuse_handle(handle)
         if state == _DONE:

@@ -6,6 +6,7 @@
 #include "../mailbox/mailbox.h"
 #include "host.h"
 
+#include <stddef.h>
 #include <unistd.h>
 
 _Atomic(struct hbrt_client *) hbrt_lent;
@@ -13,12 +14,18 @@ _Atomic bool hbrt_in_python;
 static _Atomic bool is_watched;
 static __thread int32_t left_ms;
 
+#define IS_AT(theirs, field, ours, name) _Static_assert(offsetof(theirs, field) == offsetof(ours, name), #field)
+IS_AT(hbDSPRpcCtrlParam, dspCoreId, hbrt_control, core_mask);
+IS_AT(hbDSPRpcCtrlParam, rpcCmd, hbrt_control, cmd);
+IS_AT(hbDSPRpcCtrlParam, priority, hbrt_control, priority);
+IS_AT(hbDSPRpcCtrlParam, customId, hbrt_control, custom_id);
+IS_AT(hbSysMem, phyAddr, hbrt_block, phy);
+IS_AT(hbSysMem, memSize, hbrt_block, bytes);
+
 bool hbrt_fast_rpc(hbDSPTask_t *task, const hbSysMem *input, const hbSysMem *output, const hbDSPRpcCtrlParam *control) {
   hbrt_client *client = atomic_load_explicit(&hbrt_lent, memory_order_acquire);
   if (!client || !task || !input || !output || !control) return false;
-  if (control->rpcCmd == HB_DSP_RPC_CMD_PING || control->rpcCmd == HB_DSP_RPC_CMD_BUTT) return false; /* warned of */
-  int64_t handle = hbrt_submit(client, control->rpcCmd, control->priority, control->dspCoreId, control->customId,
-                               input->phyAddr, input->memSize, output->phyAddr, output->memSize, 0);
+  int64_t handle = hbrt_rpc(client, (uintptr_t)control, (uintptr_t)input, (uintptr_t)output);
   if (handle > 0) *task = (hbDSPTask_t)(intptr_t)handle;
   return handle > 0;
 }

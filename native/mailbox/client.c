@@ -201,15 +201,13 @@ static int release(hbrt_client *client, int64_t handle) {
 }
 
 /* A handle, whose task is HBRT_SENT; or the answer that refuses it. */
-static int64_t fill(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                    int is_checked) {
+static int64_t fill(hbrt_client *client, const hbrt_request *task, int is_checked) {
     hbrt_file *file = &client->file;
-    if (cmd < 0 || cmd > 0xffff || priority < 0 || priority > HBRT_PREEMPT || core_mask < 0 ||
-        core_mask >> file->at.core_count)
+    if (task->cmd < 0 || task->cmd > 0xffff || task->priority < 0 || task->priority > HBRT_PREEMPT ||
+        task->core_mask < 0 || task->core_mask >> file->at.core_count)
         return HBRT_ASK;
-    if (!is_checked && !(hbrt_is_usable(file, client->id, input_phy, input_bytes) &&
-                         hbrt_is_usable(file, client->id, output_phy, output_bytes)))
+    if (!is_checked && !(hbrt_is_usable(file, client->id, task->input_phy, task->input_bytes) &&
+                         hbrt_is_usable(file, client->id, task->output_phy, task->output_bytes)))
         return HBRT_ASK;
 
     pthread_mutex_lock(&client->lock);
@@ -227,15 +225,15 @@ static int64_t fill(hbrt_client *client, int64_t cmd, int64_t priority, int64_t 
     uint64_t handle = (((uint64_t)client->id << HBRT_SERIAL_BITS | serial) << HBRT_SLOT_BITS) | slot;
     hbrt_slot_record *record = hbrt_record(file, slot);
     HBRT_PUT(record->sequence, sequence);
-    HBRT_PUT(record->custom_id, custom_id);
-    record->cmd = (uint32_t)cmd;
-    HBRT_PUT(record->priority, (uint16_t)priority);
-    HBRT_PUT(record->core_mask, (uint16_t)core_mask);
+    HBRT_PUT(record->custom_id, task->custom_id);
+    record->cmd = (uint32_t)task->cmd;
+    HBRT_PUT(record->priority, (uint16_t)task->priority);
+    HBRT_PUT(record->core_mask, (uint16_t)task->core_mask);
     record->owner = record->client = client->id;
-    record->input_phy = input_phy;
-    record->input_bytes = input_bytes;
-    record->output_phy = output_phy;
-    record->output_bytes = output_bytes;
+    record->input_phy = task->input_phy;
+    record->input_bytes = task->input_bytes;
+    record->output_phy = task->output_phy;
+    record->output_bytes = task->output_bytes;
     __atomic_store_n(&client->handles[slot], handle, __ATOMIC_RELEASE);
     newest.client = client;
     newest.handle = handle;
@@ -256,28 +254,33 @@ static int64_t publish(hbrt_client *client, int64_t handle, uint32_t core_mask, 
     return HBRT_UNSERVED;
 }
 
-int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                    int is_checked) {
+static int64_t submit(hbrt_client *client, const hbrt_request *task, int is_checked) {
     int64_t answer = HBRT_ASK;
     newest.client = NULL; /* a caller that is interrupted now must not undo an older task */
-    if (enter(client))
-        answer = fill(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
-                      is_checked);
-    if (answer > 0) answer = publish(client, answer, (uint32_t)core_mask, priority >= HBRT_URGENT);
+    if (enter(client)) answer = fill(client, task, is_checked);
+    if (answer > 0) answer = publish(client, answer, (uint32_t)task->core_mask, task->priority >= HBRT_URGENT);
     leave(client);
     return answer;
 }
 
-int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                     int is_checked) {
+int64_t hbrt_submit(hbrt_client *client, const void *request, int is_checked) {
+    return submit(client, request, is_checked);
+}
+
+int64_t hbrt_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintptr_t output) {
+    const hbrt_control *how = (const hbrt_control *)control;
+    const hbrt_block *in = (const hbrt_block *)input, *out = (const hbrt_block *)output;
+    hbrt_request task = {how->cmd, how->priority, how->core_mask, how->custom_id, in->phy, in->bytes, out->phy, out->bytes};
+    return task.cmd == HBRT_PING || task.cmd == HBRT_BUTT ? HBRT_ASK : submit(client, &task, 0);
+}
+
+int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked) {
+    const hbrt_request *task = request;
     int64_t answer = HBRT_ASK;
     newest.client = NULL;
     if (enter(client)) {
-        answer = fill(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy, output_bytes,
-                      is_checked);
-        if (answer > 0 && !is_served(client, (uint32_t)core_mask)) {
+        answer = fill(client, task, is_checked);
+        if (answer > 0 && !is_served(client, (uint32_t)task->core_mask)) {
             hbrt_store(client->file.states + slot_of(client, answer), HBRT_CANCELLED); /* no other process knows the task */
             release(client, answer);
             answer = HBRT_UNSERVED;
@@ -502,6 +505,15 @@ int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t p
         state = hbrt_load(client->file.states + slot);
     }
     return live(client, slot) == wanted ? state : HBRT_ASK;
+}
+
+int hbrt_end(hbrt_client *client, int64_t handle, int waits) {
+    uint32_t slot = slot_of(client, handle);
+    int polled;
+    if (handle <= 0 || live(client, slot) != (uint64_t)handle) return HBRT_ASK;
+    uint8_t state = hbrt_load(client->file.states + slot);
+    if (state >= HBRT_DONE) return live(client, slot) == (uint64_t)handle ? state : HBRT_ASK;
+    return waits ? hbrt_wait(client, handle, -1, 0, &polled) : HBRT_NOTHING;
 }
 
 int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled) {

@@ -297,23 +297,24 @@ static void note(hbrt_core *core, const hbrt_slot_record *record, uint8_t state)
     __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
 }
 
-int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result, uint64_t start_ns, uint64_t done_ns,
-                     uint64_t cycles, int is_nested) {
+static int answer(hbrt_core *core, const hbrt_ending *end) {
     hbrt_file *file = &core->file;
-    hbrt_slot_record *record = hbrt_record(file, slot);
-    uint32_t cmd = HBRT_GET(record->cmd);
-    if (cmd < COMMANDS) __atomic_store_n(&core->ops[cmd].last_ns, done_ns - start_ns + 1, __ATOMIC_RELAXED);
-    if (result == 0) {
-        record->start_ns = start_ns;
-        record->done_ns = done_ns;
-        record->cycles = cycles;
+    hbrt_slot_record *record = hbrt_record(file, end->slot);
+    uint32_t cmd = HBRT_GET(record->cmd), owner = end->owner;
+    uint64_t spent_ns = end->done_ns - end->start_ns;
+    int is_nested = end->is_nested;
+    if (cmd < COMMANDS) __atomic_store_n(&core->ops[cmd].last_ns, spent_ns + 1, __ATOMIC_RELAXED);
+    if (end->result == 0) {
+        record->start_ns = end->start_ns;
+        record->done_ns = end->done_ns;
+        record->cycles = end->cycles;
     }
     core->record->tasks++;
-    core->record->cycles += cycles;
-    if (!is_nested) core->record->busy_ns += done_ns - start_ns; /* the interrupted op's time includes that of this one */
-    uint8_t state = result ? HBRT_FAILED : HBRT_DONE;
+    core->record->cycles += end->cycles;
+    if (!is_nested) core->record->busy_ns += spent_ns; /* the interrupted op's time includes that of this one */
+    uint8_t state = end->result ? HBRT_FAILED : HBRT_DONE;
     note(core, record, state);
-    hbrt_store(file->states + slot, state);
+    hbrt_store(file->states + end->slot, state);
     /* Before the owner wakes: its next submission then finds a LOOKING core, and rings none. */
     hbrt_store(core->activity, is_nested ? HBRT_CORE_RUNNING : HBRT_CORE_LOOKING);
     if (owner >= HBRT_CLIENTS) return 1; /* the slot has an invalid owner */
@@ -326,7 +327,7 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
     }
     int doorbell = __atomic_load_n(&core->client_doorbells[owner], __ATOMIC_ACQUIRE);
     if (doorbell >= 0 && core->is_alone && core->count && !is_nested) { /* an interrupted op may be long */
-        defer(core, owner, done_ns);
+        defer(core, owner, end->done_ns);
         return 1;
     }
     hbrt_store(&client->asleep, 0); /* no other core needs to ring it before its next sleep */
@@ -334,6 +335,8 @@ int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result,
     hbrt_ring(doorbell);
     return 1;
 }
+
+int hbrt_core_answer(hbrt_core *core, const void *ending) { return answer(core, ending); }
 
 uint32_t hbrt_core_unrung(hbrt_core *core, uint32_t *owners, uint32_t most) {
     uint32_t count = 0;
@@ -407,7 +410,7 @@ static int serve(hbrt_core *core, int slot, void *input, void *output) {
     __atomic_add_fetch(&it->runs, 1, __ATOMIC_RELAXED);
     if (has_used || ran->result || !*core->is_core || hbrt_core_adopt(core) != slot) return HBRT_RAN;
     core->cycles += ran->cycles;
-    return hbrt_core_answer(core, ran->slot, ran->owner, 0, ran->start_ns, ran->done_ns, ran->cycles, 0);
+    return answer(core, &(hbrt_ending){ran->slot, ran->owner, 0, 0, ran->start_ns, ran->done_ns, ran->cycles});
 }
 
 /* -- wait ----------------------------------------------------------------------------------------------------------- */

@@ -20,6 +20,8 @@
 #define HBRT_CLAIM_LOCK 3072
 #define HBRT_PREEMPT 255
 #define HBRT_URGENT 254
+#define HBRT_PING 0 /* commands that no op serves */
+#define HBRT_BUTT 0xffff
 
 enum { HBRT_HEADER_BYTES = 148 };
 enum { HBRT_EMPTY, HBRT_SENT, HBRT_READY, HBRT_RUNNING, HBRT_DONE, HBRT_FAILED, HBRT_CANCELLED };

@@ -64,15 +64,32 @@ void hbrt_slots_give(hbrt_client *client, const uint32_t *slots, uint32_t count)
 int64_t hbrt_slot_take(hbrt_client *client);
 uint32_t hbrt_slot_count(hbrt_client *client);
 
-/* Queue a task. Returns its handle (> 0); HBRT_ASK, HBRT_NO_SLOT or HBRT_UNSERVED. `is_checked`: the caller has checked
- * the two blocks. */
-int64_t hbrt_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                    uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes, int is_checked);
+/* What a task is to do. */
+typedef struct {
+    int64_t cmd, priority, core_mask, custom_id;
+    uint64_t input_phy, input_bytes, output_phy, output_bytes;
+} hbrt_request;
+
+/* Queue a task, an hbrt_request. Returns its handle (> 0); HBRT_ASK, HBRT_NO_SLOT or HBRT_UNSERVED. `is_checked`: the
+ * caller has checked the two blocks. */
+int64_t hbrt_submit(hbrt_client *client, const void *request, int is_checked);
 
 /* As hbrt_submit, but the task is left SENT: a relay is to have it queued, or hbrt_publish queues it. */
-int64_t hbrt_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                     uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                     int is_checked);
+int64_t hbrt_prepare(hbrt_client *client, const void *request, int is_checked);
+
+/* The first fields of hbDSPRpcCtrlParam and of hbSysMem. */
+typedef struct {
+    int32_t core_mask, cmd, priority;
+    int64_t custom_id;
+} hbrt_control;
+typedef struct {
+    uint64_t phy;
+    void *address;
+    uint32_t bytes;
+} hbrt_block;
+
+/* As hbrt_submit, of the structures of hbDSPRpc at these addresses; HBRT_ASK for the commands that no op serves, too. */
+int64_t hbrt_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintptr_t output);
 
 /* Queue a task that hbrt_prepare left SENT. Returns its handle; HBRT_UNSERVED, or HBRT_ASK, and then it is SENT still. */
 int64_t hbrt_publish(hbrt_client *client, int64_t handle);
@@ -89,6 +106,9 @@ int64_t hbrt_newest(hbrt_client *client, int64_t cmd, uint64_t input_phy, uint64
  * Returns the state of the task's slot; HBRT_ASK when the handle is not a live one; HBRT_TIMEOUT, _INTERRUPTED, _GONE,
  * _ASKED. */
 int hbrt_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled);
+
+/* The state of the slot of a task that has ended, else HBRT_NOTHING, or hbrt_wait without a limit or a poll; HBRT_ASK. */
+int hbrt_end(hbrt_client *client, int64_t handle, int waits);
 
 /* hbrt_wait without a limit, then hbrt_release of a task that succeeded; returns as hbrt_wait. */
 int hbrt_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled);
@@ -110,12 +130,9 @@ int hbrt_forget(hbrt_client *client, int64_t handle);
  * is there; NULL for no more. 0 without memory. */
 int hbrt_client_note(hbrt_client *client, void *records, uint32_t count);
 /* As the calls without "noted", for a client that notes. */
-int64_t hbrt_noted_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                          uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                          int is_checked);
-int64_t hbrt_noted_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                           uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                           int is_checked);
+int64_t hbrt_noted_submit(hbrt_client *client, const void *request, int is_checked);
+int64_t hbrt_noted_prepare(hbrt_client *client, const void *request, int is_checked);
+int hbrt_noted_end(hbrt_client *client, int64_t handle, int waits);
 int hbrt_noted_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int64_t poll_ns, int *polled);
 int hbrt_noted_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled);
 
@@ -138,11 +155,17 @@ void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
  * 0 and less; with aging, another bound than an urgent priority means a rank. The claim's time stands in its record. */
 int hbrt_core_claim(hbrt_core *core, int64_t least_priority);
 
-/* Publish an answer whose record is written, or with `result` 0 write it too; count the task. Returns 1, or
- * HBRT_UNKNOWN_OWNER. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an
- * interrupted op, so that this core is not free. On one CPU the ring of an owner may wait for the queue's end. */
-int hbrt_core_answer(hbrt_core *core, uint32_t slot, uint32_t owner, int result, uint64_t start_ns, uint64_t done_ns,
-                     uint64_t cycles, int is_nested);
+/* How a task has ended. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an
+ * interrupted op, so that this core is not free. */
+typedef struct {
+    uint32_t slot, owner;
+    int32_t result, is_nested;
+    uint64_t start_ns, done_ns, cycles;
+} hbrt_ending;
+
+/* Publish an answer, an hbrt_ending, whose record is written, or with a result of 0 write it too; count the task. Returns
+ * 1, or HBRT_UNKNOWN_OWNER. On one CPU the ring of an owner may wait for the queue's end. */
+int hbrt_core_answer(hbrt_core *core, const void *ending);
 
 /* Whether a slot is queued here; the first one's priority, with aging its rank, INT64_MIN for none. */
 int hbrt_core_is_queued(hbrt_core *core, uint32_t slot);

@@ -37,33 +37,23 @@ static void note(hbrt_events *ring, event what) {
     __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
 }
 
-static int64_t note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns, int64_t cmd) {
+static int64_t note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns, const hbrt_request *task) {
     hbrt_events *ring = __atomic_load_n(hbrt_client_events(client), __ATOMIC_ACQUIRE);
     if (handle <= 0 || ring == NULL) return handle;
     const hbrt_slot_record *record = hbrt_client_slot(client, handle);
     note(ring, (event){.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = SUBMIT, .a = HBRT_GET(record->sequence),
-                       .b = (uint64_t)cmd, .unit = (uint16_t)HBRT_GET(record->client)});
+                       .b = (uint64_t)task->cmd, .unit = (uint16_t)HBRT_GET(record->client)});
     return handle;
 }
 
-int64_t hbrt_noted_submit(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                          uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                          int is_checked) {
+int64_t hbrt_noted_submit(hbrt_client *client, const void *request, int is_checked) {
     uint64_t start_ns = hbrt_now_ns();
-    return note_submission(client,
-                           hbrt_submit(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy,
-                                       output_bytes, is_checked),
-                           start_ns, cmd);
+    return note_submission(client, hbrt_submit(client, request, is_checked), start_ns, request);
 }
 
-int64_t hbrt_noted_prepare(hbrt_client *client, int64_t cmd, int64_t priority, int64_t core_mask, int64_t custom_id,
-                           uint64_t input_phy, uint64_t input_bytes, uint64_t output_phy, uint64_t output_bytes,
-                           int is_checked) {
+int64_t hbrt_noted_prepare(hbrt_client *client, const void *request, int is_checked) {
     uint64_t start_ns = hbrt_now_ns();
-    return note_submission(client,
-                           hbrt_prepare(client, cmd, priority, core_mask, custom_id, input_phy, input_bytes, output_phy,
-                                        output_bytes, is_checked),
-                           start_ns, cmd);
+    return note_submission(client, hbrt_prepare(client, request, is_checked), start_ns, request);
 }
 
 /* One wait of a program may be several calls, between which a signal's handler runs: it is noted once, from its begin. */
@@ -85,6 +75,11 @@ int hbrt_noted_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int
     if (answer >= HBRT_STATE_DONE) what.c = HBRT_GET(record->done_ns);
     note(ring, what);
     return answer;
+}
+
+int hbrt_noted_end(hbrt_client *client, int64_t handle, int waits) {
+    int polled, state = waits ? HBRT_STATE_DONE : hbrt_end(client, handle, 0);
+    return state < HBRT_STATE_DONE ? state : hbrt_noted_wait(client, handle, -1, 0, &polled);
 }
 
 int hbrt_noted_finish(hbrt_client *client, int64_t handle, int64_t poll_ns, int *polled) {

@@ -133,6 +133,25 @@ def test_an_interrupt_anywhere_in_a_submission_leaves_no_task_that_its_program_d
     assert is_over, "the places were not all visited"
 
 
+def test_an_interrupt_anywhere_in_a_submission_spares_an_older_task_with_the_same_blocks(board: Board) -> None:
+    mem, older, how = hb.hbSysMem(), hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam(rpcCmd=Chip.ECHO)
+    assert hb.hbSysAllocMem(mem, 64) == 0
+    assert hb.hbDSPRpc(older, mem, mem, how) == 0
+    is_over = False
+    for at in range(1, MOST_PLACES):
+        task = hb.hbDSPTask_t()
+        is_over = not is_interrupted(at, partial(hb.hbDSPRpc, task, mem, mem, how))
+        live = {older.value, task.value} if task.value else {older.value}
+        assert set(board.session.tasks.live_handles()) == live, at
+        if task.value:
+            assert hb.hbDSPReleaseTask(task) == 0
+        if is_over:
+            break
+    assert is_over, "the places were not all visited"
+    assert hb.hbDSPReleaseTask(older) == 0
+    assert hb.hbSysFreeMem(mem) == 0
+
+
 @pytest.mark.parametrize("board", [1], indirect=True)
 def test_an_interrupt_anywhere_while_slots_come_back_gives_none_of_them_to_two_tasks(board: Board) -> None:
     tasks, is_over, rest = board.session.tasks, False, board.alloc(len(MICROSECONDS))

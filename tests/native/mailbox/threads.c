@@ -95,7 +95,7 @@ static void *core_main(void *given) {
         hbrt_slot_record *record = hbrt_record(&file, (uint32_t)slot);
         int fails = record->cmd & 1;
         if (fails) record->result = -42;
-        hbrt_core_answer(core, (uint32_t)slot, record->owner, fails ? -42 : 0, 1, 2, record->cmd, 0);
+        hbrt_core_answer(core, &(hbrt_ending){(uint32_t)slot, record->owner, fails ? -42 : 0, 0, 1, 2, record->cmd});
     }
     void *runs;
     pthread_join(beat, &runs);
@@ -112,8 +112,8 @@ static void *client_main(void *given) {
     for (int call = 0; call < CALLS; call++) {
         int fails = call % 7 == 3;
         int in_steps = call % 3 == 0;
-        int64_t handle = (in_steps ? hbrt_prepare : hbrt_submit)(client, 0x1000 + fails + IN_C * (call % 2), call % 256,
-                                                                 call % 4, call % 3, 0, 0, 0, 0, 0);
+        hbrt_request task = {.cmd = 0x1000 + fails + IN_C * (call % 2), .priority = call % 256, call % 4, call % 3};
+        int64_t handle = (in_steps ? hbrt_prepare : hbrt_submit)(client, &task, 0);
         assert(handle > 0 && (!in_steps || hbrt_publish(client, handle) == handle));
         int64_t patience_ns = call % 5 == 0 ? 1000 : -1;
         int state;
@@ -167,9 +167,10 @@ static void test_hostile_bytes(void *map, uint64_t bytes) {
     hbrt_store(hbrt_announced(&file, 1) + 9, 1);
     memset(hbrt_core_at(&file, 0), 0xff, 256);
     assert(hbrt_core_claim(core, 0) == 9);
-    assert(hbrt_core_answer(core, 9, 0xffffffff, 0, 1, 2, 3, 0) == 1);
+    assert(hbrt_core_answer(core, &(hbrt_ending){9, 0xffffffff, 0, 0, 1, 2, 3}) == 1);
     memset(file.map + header.pages, 0xff, header.heap - header.pages);
-    assert(hbrt_submit(client, 1, 0, 0, 0, header.ddr_base + header.heap, 64, 0, 0, 0) == HBRT_ASK);
+    hbrt_request task = {.cmd = 1, .input_phy = header.ddr_base + header.heap, .input_bytes = 64};
+    assert(hbrt_submit(client, &task, 0) == HBRT_ASK);
     memset(file.map + header.pages, 0, header.heap - header.pages);
     hbrt_client_free(client);
     hbrt_core_free(core);
@@ -179,13 +180,16 @@ static void test_hostile_bytes(void *map, uint64_t bytes) {
 
 /* What an interrupted caller would undo is the submission that it made, not an older one. */
 static void test_newest(hbrt_client *client) {
-    int64_t handle = hbrt_submit(client, 7, 0, 0, 0, 0, 0, 0, 0, 1);
+    hbrt_control how = {.cmd = 7}, wrong = {.cmd = 7, .priority = 256};
+    uintptr_t none = (uintptr_t)&(hbrt_block){0};
+    int64_t handle = hbrt_rpc(client, (uintptr_t)&how, none, none);
     assert(handle > 0 && hbrt_newest(client, 7, 0, 0) == handle && hbrt_newest(client, 8, 0, 0) == HBRT_ASK);
-    assert(hbrt_submit(client, 7, 256, 0, 0, 0, 0, 0, 0, 1) == HBRT_ASK && hbrt_newest(client, 7, 0, 0) == HBRT_ASK);
+    assert(hbrt_rpc(client, (uintptr_t)&wrong, none, none) == HBRT_ASK && hbrt_newest(client, 7, 0, 0) == HBRT_ASK);
+    assert(hbrt_end(client, handle, 0) == HBRT_NOTHING && hbrt_end(client, handle + 1, 1) == HBRT_ASK);
     assert(hbrt_publish(client, handle) == HBRT_ASK && hbrt_publish(client, handle + 1) == HBRT_ASK); /* it is READY */
     uint32_t slot = (uint32_t)handle & (SLOTS - 1);
     hbrt_store(file.states + slot, HBRT_CANCELLED);
-    assert(hbrt_release(client, handle) == 1);
+    assert(hbrt_end(client, handle, 1) == HBRT_CANCELLED && hbrt_release(client, handle) == 1);
     for (uint32_t core = 0; core < CORES; core++) hbrt_store(hbrt_announced(&file, core) + slot, 0);
 }
 
