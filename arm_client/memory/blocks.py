@@ -12,7 +12,7 @@ import fcntl
 import functools
 import os
 from collections import deque
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from arm_client.cabi.call_site import call_site
 from arm_client.cabi.last_error import RequestRefusedError
@@ -80,8 +80,11 @@ class Blocks:
             )
         self.free_abandoned()
         site = call_site(MOST_SITE)
-        asked: dict[str, Any] = {"size": size_bytes, "cached": int(is_cached), "site": site}
-        phy_addr = self._link.request("alloc", **asked if at is None else {**asked, "at": at})
+        # No "**": an interrupt could then come between the request's return and the next line, and lose the block.
+        if at is None:
+            phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site)
+        else:
+            phy_addr = self._link.request("alloc", size=size_bytes, cached=int(is_cached), site=site, at=at)
         try:
             block = self._adopt(phy_addr, size_bytes, site, is_cached=is_cached)
             if (is_zeroed or block.image is not None) and self._link.ddr.has_data(phy_addr, size_bytes):
