@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arm_client.errors import CallerError, error_for
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.table import FIRST_END, Answer, State
+from hbrt.profiles.work import NO_WORK, Cost, task_cost
 from hbrt.status import Status
+from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
 if TYPE_CHECKING:
     from arm_client.session.session import Session
@@ -42,6 +44,7 @@ class Task(concurrent.futures.Future[Any]):
         self._output = output
         self._keep = keep  # blocks of this task, alive until it ends
         self._record: Answer | None = None
+        self._work, self._block_bytes = NO_WORK, 0
         self.cmd = cmd
 
     # concurrent.futures.wait and as_completed put their waiters here; from then on somebody must tell them.
@@ -87,6 +90,14 @@ class Task(concurrent.futures.Future[Any]):
     def cycles(self) -> int:
         """Modelled cycles of the op (not host time)."""
         return self._answer().cycles
+
+    @property
+    def cost(self) -> Cost:
+        """Modelled cycles of the op and what they are for; estimated when it charges none, zeros before the end."""
+        answer, work = self._answer(), self._work
+        profile = self._session.profile
+        is_done = answer.done_ns > 0 and not answer.result and self.cmd != HB_DSP_RPC_CMD_BUTT
+        return task_cost(answer.cycles, work, self._block_bytes, profile, is_done=is_done)
 
     def result(self, timeout: float | None = None) -> Any:
         """The output given to submit, once the op has returned 0.
@@ -170,7 +181,8 @@ class Task(concurrent.futures.Future[Any]):
         text = self._session.why(status) if status else ""
         cause = tasks.cause(self._handle) if status else None
         if tasks.state(self._handle) is not None:
-            self._record = tasks.answer(self._handle)
+            self._record, self._work = tasks.answer(self._handle), tasks.work(self._handle)
+            self._block_bytes = tasks.mailbox.block_bytes(slot_of(self._handle))
         if self._is_watched:
             self._session.notifier.forget(self._handle)
         tasks.release(self._handle)

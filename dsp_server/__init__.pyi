@@ -6,6 +6,7 @@ from dsp_server.errors import (
 from dsp_server.hardware.cycles import (
     XT_RSR_CCOUNT as XT_RSR_CCOUNT,
     cycles_to_ns as cycles_to_ns,
+    hb_dsp_charge as hb_dsp_charge,
 )
 from dsp_server.hardware.frame import (
     TILE_SIZE as TILE_SIZE,

@@ -17,6 +17,7 @@ from enum import Enum
 from types import CodeType
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, NoReturn, Protocol, TypeAlias
 
+from dsp_server.hardware import cycles
 from dsp_server.hardware.buffers import address_of
 from dsp_server.hardware.cycles import CLOCK_HZ
 from dsp_server.hardware.tcm import BANK_USABLE_BYTES
@@ -141,6 +142,7 @@ class CoreContext:
         self.map_failure = ""
         self.mappings: list[Mapping] = []
         self.watchers: list[MapWatcher] = []
+        self.mapped_bytes = 0  # by this task, for an estimate of what it reads and writes
         self.report: Callable[[Finding], None] | None = None  # passes a finding to the board; None without one
         self.faults: dict[int, Trigger] = {}  # to inject, by number
         self.recorders: dict[int, Recorder] = {}  # of the programs whose calls are recorded, by client
@@ -261,6 +263,7 @@ def hb_dsp_mem_map(phy_addr: int, size_bytes: int) -> Mapped:
     if mapped is not MAP_FAILED:
         caller = sys._getframe(1)  # noqa: SLF001 - inspect.stack() reads source files: thousands of times slower
         context.mappings.append(Mapping(mapped, phy_addr, caller.f_code, caller.f_lineno))
+        context.mapped_bytes += len(mapped)
     return mapped
 
 
@@ -354,6 +357,8 @@ def hb_dsp_log(level: int, message: str, *args: object) -> None:
         text = f"{message} {args!r} (arguments that do not fit this format: {error})"
     name = _LEVEL_NAMES[level] if 0 <= level < len(_LEVEL_NAMES) else str(level)
     context.said.append((context.task, text))
+    if context.task:
+        cycles.current().charge_print(len(text))
     write_log(f"{name} {text}")
 
 

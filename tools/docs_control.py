@@ -35,10 +35,14 @@ ANSWERS = {
     "recovery, aging_ms, cores, tasks, oldest_waiting, waiting, longest_running, running, slots, memory, gateways, "
     "clients, findings}`: what `hbrt status --json` prints; sizes in bytes, ages in seconds",
     "ops": "list of maps `{cmd, name, range, source, latency_us, cores}`: the commands that cores serve",
+    "profile": "map `{name, title, origin, constants}`: the board's [profile](cycles.md); of each constant a list "
+    "of its key, value, lowest and highest value, source and reason",
     "tasks": "list of maps `{cmd, name, state, result, core, priority, custom_id, pid, program, input_phy, "
     "input_bytes, output_phy, output_bytes, submitted_ns, claimed_ns, started_ns, ended_ns, ended_unix_ns, waited_ns, "
-    "ran_ns, modelled_cycles, modelled_ns}`: of the [history](#history) the newest, at most `last`, by their ends. "
-    "`ended_unix_ns` counts from 1970, the other times are CLOCK_MONOTONIC, 0 for what was not reached",
+    "ran_ns, modelled_cycles, modelled_ns, modelled_rule_ns, modelled_vector, modelled_scalar, modelled_ddr, "
+    "modelled_wait, modelled_dma, modelled_overlap, modelled_is_estimated, work}`: of the [history](#history) the "
+    "newest, at most `last`, by their ends. `ended_unix_ns` counts from 1970, the other times are CLOCK_MONOTONIC, 0 "
+    "for what was not reached; `work` is a map of what the op charged ([cycles.md](cycles.md))",
     "trace": "map `{was_on, directory}`: `do` is on, off, or flush, which brings the files in `directory` up to date; "
     "with `events` 0 each ring holds HBRT_TRACE_EVENTS. See [time.md](time.md#the-files-of-a-trace)",
     "why": "map `{programs, tasks, cores, claim_lock, relay_pid, relay_is_stopped}`: who waits for whom now, with the "

@@ -13,6 +13,7 @@ from hbrt.ddr.layout import BEAT_SECONDS
 from hbrt.findings.checks import Check
 from hbrt.mailbox import table as mailbox
 from hbrt.mailbox.table import MOVES, Actor, State
+from hbrt.profiles.work import Work
 from hbrt.settings import format_size
 from tools.markdown import table
 
@@ -90,7 +91,7 @@ _ANSWER = (
     ("core", "core that claimed the task; -1 when none did"),
     ("result", "0, a status, or what the op returned"),
     ("text_bytes", "bytes of the text below"),
-    ("reserved", "0"),
+    ("has_work", "1 when `work` below is of this task, else 0"),
     ("claim_ns", "CLOCK_MONOTONIC; 0 when not reached, as the two below"),
     ("start_ns", "just before the op"),
     ("done_ns", "just after it"),
@@ -228,7 +229,12 @@ def slot_record() -> str:
         "text",
         "UTF-8, no final 0: a sentence or a traceback; until the end of the task, what its program has not cleaned",
     )
-    return _rows([*rows, text])
+    return _rows([*rows, text, *_work(layout.SLOT_WORK)])
+
+
+def _work(start: int) -> list[Field]:
+    what = f"what the op charged: {', '.join(Work._fields)} (cycles.md)"
+    return [Field(start, f"uint64[{len(Work._fields)}]", "work", what)]
 
 
 def block_record() -> str:
@@ -253,7 +259,8 @@ def history_record() -> str:
     start = layout.HISTORY_HEAD.size
     task = fields(mailbox.REQUEST, _REQUEST, start) + fields(mailbox.ANSWER, _ANSWER, start + mailbox.ANSWER_OFFSET)
     copied = f"from here to {task[-1].offset + 8}: as they stood in the slot's record, `{task[-1].name}` the last"
-    return _rows([*fields(layout.HISTORY_HEAD, _HISTORY), task[0]._replace(meaning=copied)])
+    work = _work(layout.HISTORY_WORK)
+    return _rows([*fields(layout.HISTORY_HEAD, _HISTORY), task[0]._replace(meaning=copied), *work])
 
 
 def core_record() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from hbrt.attach.link import Link
     from hbrt.attach.task_slots import TaskSlots
     from hbrt.findings.record import Finding
+    from hbrt.profiles.profile import Profile
 
 
 class Inline(NamedTuple):
@@ -129,6 +131,14 @@ class Session:
     def is_busy(self) -> bool:
         """Whether a request of this process is under way: a finalizer that runs inside it must not send another."""
         return self.link.is_asking
+
+    @cached_property
+    def profile(self) -> Profile:
+        """The constants of the modelled board, as its daemon has them."""
+        from hbrt.profiles.profile import from_rows
+
+        told = self.link.request("profile")
+        return from_rows(told["name"], told["title"], told["origin"], told["constants"])
 
     def why(self, status: int) -> str:
         """Sentence for a status other than 0 that this thread got; an unknown op may be one of another board."""

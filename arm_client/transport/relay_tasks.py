@@ -26,6 +26,7 @@ from arm_client.transport.relay_channel import RelayChannel, open_channel
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.errors import RequestRefusedError
 from hbrt.mailbox.table import FIRST_END, SUBMISSION, Answer, State
+from hbrt.profiles.work import NO_WORK, Work
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.relay import RELAY_SAYS, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
@@ -234,6 +235,10 @@ class RelayTasks(ForwardedTasks):
         """Core, result, times and cycles of a task."""
         lost = self._lost.get(handle)
         return super().answer(handle) if lost is None else lost.answer
+
+    def work(self, handle: int) -> Work:
+        """What the op of a task charged."""
+        return NO_WORK if handle in self._lost else super().work(handle)
 
     def text(self, handle: int) -> str:
         """Text that a failed task's core, or the end of its relay, left."""

@@ -17,6 +17,7 @@ from arm_client.transport.remote_times import by_local_clock
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.submission import Refusal
 from hbrt.mailbox.table import ANSWER, FIRST_END, Answer, State
+from hbrt.profiles.work import WORK
 from hbrt.protocol.remote import TASK_END, TASK_NUMBER, Kind, encode
 from hbrt.remote.send_window import FrameSource
 from hbrt.status import Status
@@ -65,12 +66,13 @@ class RemoteTasks(ForwardedTasks):
 
     def _on_end(self, raw: bytes, text: bytes) -> None:
         """A task has ended, says the relay, and what it wrote has come: in the connection's thread."""
-        handle, state, packed = TASK_END.unpack(raw)
+        handle, state, packed, work = TASK_END.unpack(raw)
         slot, answer, now_ns = slot_of(handle), Answer(*ANSWER.unpack(packed)), time.monotonic_ns()
         with self.table:
             if self.handles[slot] != handle or self.map[self.states + slot] >= _DONE or state < _DONE:
                 return  # it was released meanwhile
             answer = by_local_clock(answer, self.link.ahead_ns, self.mailbox.request(slot).sequence, now_ns)
+            self.mailbox.write_work(slot, WORK.unpack(work))
             self.mailbox.write_answer(slot, answer, text.decode("utf-8", "replace"))
             self.map[self.states + slot] = state
         eventfd_write(self.link.doorbell, 1)

@@ -18,13 +18,14 @@ from dsp_server.c_images.engine import OpEngine
 from dsp_server.c_images.memory import memory_at
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.buffers import address_of
-from dsp_server.hardware.cycles import IDMA_POLL_CYCLES
+from dsp_server.hardware.cycles import COSTS_IN_C, IDMA_POLL_CYCLES, CycleCounter
 from dsp_server.hardware.tcm import DEFAULT_ALIGN, BadTile, TcmError
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.hardware.transfers import BadTransfer, QueueFull, Shape, checked_copy_2d
 from hbrt.ddr.private_pages import bytes_at
 from hbrt.native.files import library
 from hbrt.native.symbolizer import Line, lines_of
+from hbrt.profiles.work import NO_WORK
 from hbrt.status import Status
 
 VERSION: Final = 5
@@ -122,6 +123,9 @@ class Runtime:
         self.engine = OpEngine(self._library)
         self._raised = _i32.in_dll(self._library, "hbrt_dsp_raised")
         self._told = (_u64 * 2).in_dll(self._library, "hbrt_dsp_clock")
+        self._work = (_u64 * len(NO_WORK)).in_dll(self._library, "hbrt_dsp_work")
+        model = (_u64 * len(COSTS_IN_C)).in_dll(self._library, "hbrt_cycles_model")
+        model[:] = [*COSTS_IN_C]
         self.failure = (ctypes.c_char * 512).in_dll(self._library, "hbrt_dsp_failure")
         self._tile_manager_address = ctypes.addressof(ctypes.c_char.in_dll(self._library, "hbrt_dsp_tile_manager"))
         self.tile_manager: TileManager | None = None  # of the op that runs
@@ -211,6 +215,7 @@ class Runtime:
 
     def _take_over(self) -> None:
         self.engine.take_over()
+        self._take_work(cycles.current())
 
     def _env_init(self) -> int:
         return runtime.hb_dsp_env_init()
@@ -245,6 +250,7 @@ class Runtime:
             self._fail(runtime.context.map_failure)
             return _MAP_FAILED
         runtime.context.mappings.append(runtime.Mapping(mapped, phy_addr, site))
+        runtime.context.mapped_bytes += len(mapped)
         return _address_of_ddr(phy_addr)
 
     def _mem_unmap(self, site: str, mapped: int) -> int:
@@ -319,8 +325,7 @@ class Runtime:
         return handle
 
     def _desc_done(self, site: str, handle: int, spent: int) -> int:  # noqa: ARG002 - caller_line reads it
-        counter = cycles.current()
-        counter.charge(spent)
+        counter = self._spend(spent)
         is_done = descriptors.current().desc_done(handle)
         self._told[0] = counter.cycles
         return int(is_done)
@@ -335,9 +340,20 @@ class Runtime:
         return left
 
     def _cycles(self, spent: int) -> int:
+        return self._spend(spent).cycles
+
+    def _spend(self, spent: int) -> CycleCounter:
+        """Charge what the image has counted."""
         counter = cycles.current()
-        counter.charge(spent)
-        return counter.cycles
+        if spent:
+            counter.charge(spent)
+            self._take_work(counter)
+        return counter
+
+    def _take_work(self, counter: CycleCounter) -> None:
+        """Count what the image has done since the last time."""
+        counter.add_work(self._work)
+        ctypes.memset(self._work, 0, ctypes.sizeof(self._work))
 
     def _clock(self, frequency_hz: int) -> int:
         if frequency_hz:

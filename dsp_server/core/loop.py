@@ -72,6 +72,7 @@ from hbrt.mailbox.table import (
     Mailbox,
     State,
 )
+from hbrt.profiles.work import MAPPED_BYTES
 
 ANNOUNCED = b"\1"
 PREEMPT_SIGNAL = signal.SIGUSR1
@@ -385,6 +386,7 @@ class Core:
         cmd, self._priority, owner, context.client_id, self._claim_ns = RUN.unpack_from(mm, record)
         context.task = cmd, owner, context.client_id
         context.map_failure = ""
+        context.mapped_bytes = 0
         tile_manager, counter, idma = self.engines
         cycles_before = counter.cycles
         text, has_raised = "", False
@@ -471,6 +473,7 @@ class Core:
         """Run one task of a priority inside the running op; False when none could be claimed."""
         context = self._context
         before = (self._claim_ns, context.task, context.client_id, context.map_failure, self._priority)
+        mapped_bytes = context.mapped_bytes
         mappings, context.mappings = context.mappings, []
         engines = self.engines
         self._is_in_op = False
@@ -490,7 +493,7 @@ class Core:
             self._busy_ns = busy_ns_before  # the interrupted op's time includes this
             self.use_engines(*engines)
             self._claim_ns, context.task, context.client_id, context.map_failure, self._priority = before
-            context.mappings = mappings
+            context.mappings, context.mapped_bytes = mappings, mapped_bytes
             self._depth -= 1
             self._is_in_op = True
             self._map[self._activity] = RUNNING
@@ -509,11 +512,12 @@ class Core:
         """Publish the answer of a task, write LOOKING, and wake the owner if it sleeps."""
         mm = self._map
         at = self._records + slot * SLOT_RECORD_BYTES + ANSWER_OFFSET
+        has_work = self._write_work(slot, spent_cycles)
         if result:
-            answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
+            answer = Answer(self.index, result, 0, has_work, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_output(text))
         else:
-            ANSWER.pack_into(mm, at, self.index, 0, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
+            ANSWER.pack_into(mm, at, self.index, 0, 0, has_work, self._claim_ns, start_ns, done_ns, spent_cycles)
         self._tasks += 1
         end = State.FAILED if result else State.DONE
         self._history.note(self._tasks, slot, end)
@@ -537,6 +541,16 @@ class Core:
             self._asleep[asleep] = 0  # rung: no other core needs to ring it before its next sleep
             doorbell = self._client_doorbells.get(owner)
             ring(self._late_doorbell(owner) if doorbell is None else doorbell)
+
+    def _write_work(self, slot: int, spent_cycles: int) -> int:
+        """Write what the op charged, if anything; returns whether."""
+        mapped_bytes = self._context.mapped_bytes
+        if not spent_cycles and not mapped_bytes:
+            return 0
+        work = self.engines.counter.take_work()
+        work[MAPPED_BYTES] += mapped_bytes
+        self.mailbox.write_work(slot, work)
+        return 1
 
     def forget_client(self, client: int) -> None:
         """Forget a client that has gone, or whose id has a new owner: its doorbell is about to be closed."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 # Answers of native/mailbox/mailbox.h.
 _LOCKED, _CONTROL, _RAN = range(-7, -10, -1)
 _UNKNOWN_OWNER = -11
-_ENDING = struct.Struct("=2I2i3Q")  # hbrt_ending
+_ENDING = struct.Struct("=2I2i4Q")  # hbrt_ending
 
 
 def core_class() -> type[Core]:
@@ -124,7 +124,7 @@ class NativeCore(Core):
         ran, context, engines = self._lib.hbrt_core_ran(self._core), self._context, self.engines
         _, self._priority, _, _, self._claim_ns = RUN.unpack_from(self._map, self._layout.record(slot))
         context.task, context.client_id = (ran.cmd, ran.owner, ran.client), ran.client
-        context.map_failure = ""
+        context.map_failure, context.mapped_bytes = "", 0
         image = self._op_in_c(ran.cmd).image
         idma = engines.idma
         if (first := image.engine.first_handle) is not None:
@@ -150,7 +150,9 @@ class NativeCore(Core):
         registration, op = self._ops[ran.cmd], self._op_in_c(ran.cmd)
         op.image.tile_manager = None
         op.image.engine.take()
-        counter.cycles += ran.cycles
+        cycles, *work = ran.spent
+        counter.cycles += cycles
+        counter.add_work(work)
         result, text, has_raised = 0, "", False
         try:
             returned = op.ended(ran.result)
@@ -251,10 +253,11 @@ class NativeCore(Core):
     def _answer(
         self, slot: int, owner: int, result: int, text: str, start_ns: int, done_ns: int, spent_cycles: int
     ) -> None:
+        has_work = self._write_work(slot, spent_cycles)
         if result:
-            answer = Answer(self.index, result, 0, 0, self._claim_ns, start_ns, done_ns, spent_cycles)
+            answer = Answer(self.index, result, 0, has_work, self._claim_ns, start_ns, done_ns, spent_cycles)
             self.mailbox.write_answer(slot, answer, with_output(text))
-        ending = _ENDING.pack(slot, owner, result, self._depth > 0, start_ns, done_ns, spent_cycles)
+        ending = _ENDING.pack(slot, owner, result, self._depth > 0, start_ns, done_ns, spent_cycles, has_work)
         if self._c_answer(self._core, ending) != 1:
             self._ring_late(owner)
 

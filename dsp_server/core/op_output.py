@@ -8,6 +8,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from dsp_server import runtime
+from dsp_server.hardware import cycles
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -50,6 +51,8 @@ class _Lines(io.RawIOBase):
 
 def _log(line: bytes) -> None:
     text = line.decode("utf-8", "replace")
+    if runtime.context.task:
+        cycles.current().charge_print(len(line) + 1)
     runtime.context.said.append((runtime.context.task, text))
     runtime.write_log(text)
 

@@ -102,6 +102,7 @@ class Control:
             "record": lambda r, _: self._record(r),
             "status": lambda _r, _: report.status(),
             "ops": lambda _r, _: report.ops(),
+            "profile": lambda _r, _: report.profile(),
             "tasks": lambda r, _: report.tasks(r.args["last"]),
             "trace": lambda r, _: trace.handle(r.args["do"], r.args["events"]),
             "why": self._why,

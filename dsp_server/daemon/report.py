@@ -25,7 +25,9 @@ from hbrt.ddr.layout import SLOT_COUNT
 from hbrt.mailbox.history import EndedTask, ended_tasks
 from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import Answer, Mailbox, Request, State
-from hbrt.profiles.profile import active
+from hbrt.profiles.profile import active, to_rows
+from hbrt.profiles.work import task_cost
+from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
 _MOST_NS = (1 << 64) - 1  # that an answer of the daemon can hold
 
@@ -186,6 +188,16 @@ class Report:
             for (cmd, name, source, latency_us), cores in sorted(serving.items())
         ]
 
+    def profile(self) -> dict[str, Any]:
+        """The constants of the modelled board."""
+        profile = active()
+        return {
+            "name": profile.name,
+            "title": profile.title,
+            "origin": profile.origin,
+            "constants": to_rows(profile),
+        }
+
     def tasks(self, last: int) -> list[dict[str, Any]]:
         """The tasks that ended last, in that order; times in ns, 0 for what was not reached."""
         to_unix_ns = time.time_ns() - time.monotonic_ns()
@@ -215,8 +227,7 @@ class Report:
             "ended_unix_ns": answer.done_ns + to_unix_ns,
             "waited_ns": max(0, (answer.claim_ns or answer.done_ns) - request.sequence),
             "ran_ns": max(0, answer.done_ns - answer.start_ns) if answer.start_ns else 0,
-            "modelled_cycles": answer.cycles,
-            "modelled_ns": min(round(active().ns(answer.cycles)), _MOST_NS),
+            **_modelled(task),
         }
 
     def _client(self, client: Client) -> dict[str, Any]:
@@ -279,3 +290,20 @@ def _problem(core: BoardCore, beat: CoreHealth, run: OpRun | None) -> str:
         is_stopped=beat.word == "stalled" and core.is_stopped,
         comes_back=core.life.is_wanted,
     )
+
+
+def _modelled(task: EndedTask) -> dict[str, Any]:
+    """What a task takes on the board; numbers that a record with nonsense has are cut to what an answer can hold."""
+    profile, request = active(), task.request
+    block_bytes = request.input_bytes + request.output_bytes
+    has_run_well = task.state is State.DONE and request.cmd != HB_DSP_RPC_CMD_BUTT  # which the core answers itself
+    cost = task_cost(task.answer.cycles, task.work, block_bytes, profile, is_done=has_run_well)
+    cycles, *parts = (min(count, _MOST_NS) for count in cost[:-1])
+    return {
+        "modelled_cycles": cycles,
+        "modelled_ns": min(round(profile.ns(cycles)), _MOST_NS),
+        "modelled_rule_ns": min(round(cycles * profile.number("cores.dsp.rule_ns")), _MOST_NS),
+        **{f"modelled_{name}": count for name, count in zip(cost._fields[1:-1], parts, strict=True)},
+        "modelled_is_estimated": cost.is_estimated,
+        "work": task.work._asdict(),
+    }

@@ -23,6 +23,7 @@ from hbrt.ddr.layout import CORE_ACTIVITY
 from hbrt.errors import RequestRefusedError
 from hbrt.mailbox.submission import block_refusal
 from hbrt.mailbox.table import ANSWER, Answer, State, shorten
+from hbrt.profiles.work import NO_WORK, WORK, Work
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_request
 from hbrt.protocol.remote import (
     FORWARDED,
@@ -175,7 +176,7 @@ class RemoteClient(ConnectionHandler):
             number = self._forget(handle)
             answer, state = self._tasks.answer(handle), self._tasks.state(handle) or State.LOST
             text = b"" if state is State.DONE else shorten(self._tasks.text(handle))
-            frames.append(_end(number, state, answer, text))
+            frames.append(_end(number, state, answer, text, self._tasks.work(handle)))
             self._tasks.release(handle)
         self._window.add(self._memory.everything())
         self._window.add_frames(*frames)
@@ -293,6 +294,6 @@ def activity_of(link: LocalLink) -> bytes:
     return bytes(link.ddr.map[layout.core(core) + CORE_ACTIVITY] for core in range(link.core_count))
 
 
-def _end(number: int, state: State, answer: Answer, text: bytes) -> bytes:
+def _end(number: int, state: State, answer: Answer, text: bytes, work: Work = NO_WORK) -> bytes:
     raw = ANSWER.pack(*answer._replace(text_bytes=len(text)))
-    return encode(Kind.END, TASK_END.pack(number, int(state), raw), text)
+    return encode(Kind.END, TASK_END.pack(number, int(state), raw, WORK.pack(*work)), text)

@@ -90,7 +90,7 @@ class ChannelIdma(Idma):
         self._run_ahead()
         self._complete([one for one in self.queue if one.end_cycle <= now])
         if self.queue:
-            self.counter.charge(IDMA_POLL_CYCLES)
+            self.counter.advance_to(now + IDMA_POLL_CYCLES)
         return len(self.queue)
 
     def drain(self) -> list[Descriptor]:

@@ -11,13 +11,33 @@ The constants are those of the process's profile, with a source or an assumed ra
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Final
 
 from hbrt.profiles.profile import active
+from hbrt.profiles.work import (
+    BUNDLES,
+    DDR_LOADS,
+    DIVIDES,
+    DMA_BYTES,
+    DMA_CYCLES,
+    GATHERS,
+    MILLI,
+    NO_WORK,
+    PRINTED_BYTES,
+    PRINTS,
+    SCALARS,
+    WAIT_CYCLES,
+    LoopCost,
+    Operations,
+)
 
 _PROFILE: Final = active()
 CLOCK_HZ: Final = _PROFILE.clock_hz
 
+WIDTHS: Final = frozenset({8, 16, 32, 64})
+VECTOR_BITS: Final = _PROFILE.whole("vector.bits")
 LANES_8BIT: Final = _PROFILE.whole("vector.bits") // 8
 LANES_F32: Final = _PROFILE.whole("vector.bits") // 32
 
@@ -29,6 +49,22 @@ IDMA_POLL_CYCLES: Final = _PROFILE.whole("idma.poll_cycles")
 
 DDR_LOAD_BYTES: Final = _PROFILE.whole("ddr.load_bytes")
 DDR_STALL_CYCLES: Final = _PROFILE.whole("ddr.stall_cycles")
+
+SCHEDULE_MILLI: Final = round(MILLI * _PROFILE.number("vector.schedule"))
+PRINTF_CYCLES: Final = _PROFILE.whole("scalar.printf_cycles")
+PRINTF_BYTE_CYCLES: Final = _PROFILE.whole("scalar.printf_byte_cycles")
+
+_SLOTS: Final = ("", "memory_", "store_", "alu_", "mul_", "pack_", "select_", "reduce_")
+COSTS_IN_C: Final = (
+    *(_PROFILE.whole(f"vector.{kind}slots") for kind in _SLOTS),
+    SCHEDULE_MILLI,
+    _PROFILE.whole("vector.gather_cycles"),
+    _PROFILE.whole("vector.divide_cycles"),
+    _PROFILE.whole("scalar.cycles"),
+    PRINTF_CYCLES,
+    PRINTF_BYTE_CYCLES,
+)
+"""``struct hbrt_cycles_model`` of native/include/dsp/hbrt/cycles.h."""
 
 
 def idma_cycles(size_bytes: int, num_rows: int = 1) -> int:
@@ -42,12 +78,22 @@ def cycles_to_ns(cycles: int) -> float:
 
 
 class CycleCounter:
-    """Counts the modelled cycles of one core; it only goes forward."""
+    """Counts the modelled cycles of one core, which only go forward, and what they were spent on."""
 
-    __slots__ = ("cycles",)
+    __slots__ = ("cycles", "work")
 
     def __init__(self, cycles: int = 0) -> None:
         self.cycles = cycles
+        self.work: list[int] = [*NO_WORK]
+
+    def take_work(self) -> list[int]:
+        """The work since the last time, in the order of Work."""
+        taken, self.work = self.work, [*NO_WORK]
+        return taken
+
+    def add_work(self, work: Iterable[int]) -> None:
+        """Count work whose cycles are counted otherwise."""
+        self.work = [before + more for before, more in zip(self.work, work, strict=True)]
 
     def charge(self, cycles: int) -> None:
         """Spend cycles. Raises ValueError when negative."""
@@ -57,15 +103,44 @@ class CycleCounter:
 
     def advance_to(self, cycle: int) -> None:
         """Wait until the counter stands at `cycle`, at no cost when it is past it."""
-        self.cycles = max(self.cycles, cycle)
+        if cycle > self.cycles:
+            self.work[WAIT_CYCLES] += cycle - self.cycles
+            self.cycles = cycle
 
     def charge_vector(self, elements: int, lanes: int, instructions: int = 1) -> None:
-        """Spend what a vector loop over TCM takes: `instructions` cycles for each `lanes` elements."""
-        self.charge(-(-elements // lanes) * instructions)
+        """Spend what a vector loop over TCM takes: `instructions` for each `lanes` elements."""
+        bundles = -(-elements // lanes) * instructions
+        self.work[BUNDLES] += bundles
+        self.charge(-(-bundles * SCHEDULE_MILLI // MILLI))
+
+    def charge_loop(self, vectors: int, loop: LoopCost) -> None:
+        """Spend what a loop takes that does the same with so many vectors."""
+        work = self.work
+        work[BUNDLES] += -(-vectors * loop.bundles_milli // MILLI)
+        work[GATHERS] += vectors * loop.gathers
+        work[DIVIDES] += vectors * loop.divides
+        work[SCALARS] += vectors * loop.scalars
+        self.charge(-(-vectors * loop.cycles_milli // MILLI))
+
+    def charge_overlapped(self, elements: int, lanes: int, instructions: int, size_bytes: int) -> None:
+        """Spend what a vector loop takes whose data iDMA moves meanwhile, in one copy: the longer of the two counts."""
+        before, moving, work = self.cycles, idma_cycles(size_bytes), self.work
+        self.charge_vector(elements, lanes, instructions)
+        work[DMA_BYTES] += size_bytes
+        work[DMA_CYCLES] += moving
+        self.advance_to(before + moving)
+
+    def charge_print(self, size_bytes: int) -> None:
+        """Spend a call of printf that prints so many characters."""
+        self.work[PRINTS] += 1
+        self.work[PRINTED_BYTES] += size_bytes
+        self.charge(PRINTF_CYCLES + size_bytes * PRINTF_BYTE_CYCLES)
 
     def charge_ddr(self, size_bytes: int) -> None:
         """Spend the stalls of reading or writing that many bytes straight in DDR, in loads of 64 bytes."""
-        self.charge(-(-size_bytes // DDR_LOAD_BYTES) * DDR_STALL_CYCLES)
+        loads = -(-size_bytes // DDR_LOAD_BYTES)
+        self.work[DDR_LOADS] += loads
+        self.charge(loads * DDR_STALL_CYCLES)
 
 
 _current = CycleCounter()
@@ -81,6 +156,61 @@ def install(counter: CycleCounter) -> CycleCounter:
     global _current
     before, _current = _current, counter
     return before
+
+
+@cache
+def loop_cost(operations: Operations) -> LoopCost:
+    """What a vector of a loop costs on this board."""
+    return operations.of(_PROFILE)
+
+
+def hb_dsp_charge(
+    elements: int,
+    bits: int = 32,
+    *,
+    load: int = 0,
+    store: int = 0,
+    alu: int = 0,
+    mul: int = 0,
+    pack: int = 0,
+    select: int = 0,
+    reduce: int = 0,
+    gather: int = 0,
+    divide: int = 0,
+    move: int = 0,
+    scalar: int = 0,
+) -> None:
+    """Charge the modelled cycles of a vector loop: what an op that computes with numpy would do on the chip.
+
+    A vector has 512 bits: 64 elements of 8 bits, 32 of 16, 16 of 32, 8 of 64. The operations are those on each vector;
+    the scarcest slot of the instruction decides (docs/cycles.md).
+
+    Args:
+        elements: Elements that the loop goes over.
+        bits: Of an element: 8, 16, 32 or 64.
+        load: Vectors loaded from TCM.
+        store: Vectors stored to TCM.
+        alu: Additions, comparisons, shifts, logic, conversions.
+        mul: Multiplications and multiply-adds, integer or float.
+        pack: Wide registers made narrow.
+        select: Lanes moved to other lanes.
+        reduce: Reductions of all lanes to one number.
+        gather: Gathers and scatters in TCM.
+        divide: Divisions, reciprocals, roots.
+        move: Moves between registers, masked moves, constants.
+        scalar: Scalar operations for each vector.
+
+    Raises:
+        ValueError: a width that no vector has, or a negative number.
+
+    Emulator: the vendor's chip counts by itself; the call and its terms are a choice.
+    """
+    operations = Operations(load, store, alu, mul, pack, select, reduce, gather, divide, move, scalar)
+    if bits not in WIDTHS:
+        raise ValueError(f"Elements of {bits} bits cannot be charged: a vector has elements of 8, 16, 32 or 64 bits.")
+    if elements < 0 or min(operations) < 0:
+        raise ValueError(f"{elements} elements with {operations} cannot be charged: no number may be negative.")
+    _current.charge_loop(-(-elements * bits // VECTOR_BITS), loop_cost(operations))
 
 
 def XT_RSR_CCOUNT() -> int:

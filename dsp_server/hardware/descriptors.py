@@ -19,7 +19,7 @@ the border of DRAM0 and DRAM1, an error on the chip, cannot be expressed: each b
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -38,6 +38,7 @@ from dsp_server.hardware.transfers import (
 )
 from hbrt.findings.text import counted
 from hbrt.profiles.profile import active
+from hbrt.profiles.work import DESCRIPTORS, DMA_BYTES, DMA_CYCLES, ROWS
 
 if TYPE_CHECKING:
     from dsp_server.hardware.buffers import BufferLike
@@ -174,7 +175,12 @@ class Idma:
         size_bytes, num_rows = (dst.nbytes, 1) if shape is None else (shape[0] * shape[1], shape[1])
         counter = self._counter or cycles.current()
         counter.cycles += IDMA_ISSUE_CYCLES
-        end_cycle = max(counter.cycles, self._busy_until) + idma_cycles(size_bytes, num_rows)
+        moving, work = idma_cycles(size_bytes, num_rows), counter.work
+        work[DESCRIPTORS] += 1
+        work[ROWS] += num_rows - 1
+        work[DMA_BYTES] += size_bytes
+        work[DMA_CYCLES] += moving
+        end_cycle = max(counter.cycles, self._busy_until) + moving
         self._busy_until = end_cycle
         self.last_handle = handle = self.last_handle + 1
         queue.append(Descriptor(handle, dst, src, size_bytes, shape, end_cycle, where))
@@ -192,7 +198,7 @@ class Idma:
             return True
         counter = self._counter or cycles.current()
         if counter.cycles < end_cycle:
-            counter.cycles += IDMA_POLL_CYCLES
+            counter.advance_to(counter.cycles + IDMA_POLL_CYCLES)
             return False
         self._complete_through(handle)
         return True
@@ -230,7 +236,7 @@ class Idma:
         while self.queue and self.queue[0].end_cycle <= now:
             self._move(self.queue.popleft())
         if self.queue:
-            self.counter.charge(IDMA_POLL_CYCLES)
+            self.counter.advance_to(now + IDMA_POLL_CYCLES)
         return len(self.queue)
 
     @property
@@ -243,12 +249,14 @@ class Idma:
         self.queue.extend(copies)
         self.last_handle, self._busy_until, self.polled = last_handle, busy_until, polled
 
-    def account(self, now: int, busy_until: int, issued: int) -> None:
+    def account(self, now: int, busy_until: int, issued: int, work: Iterable[int]) -> None:
         """Take over the clock of a compiled frame, which issued so many descriptors and moved their bytes itself.
 
-        Only while nothing is outstanding: handles in the queue follow one another.
+        Only while nothing is outstanding: handles in the queue follow one another. `work` is in the order of Work.
         """
-        self.counter.advance_to(now)
+        counter = self.counter
+        counter.cycles = now
+        counter.add_work(work)
         self._busy_until = max(self._busy_until, busy_until)
         self.last_handle += issued
 

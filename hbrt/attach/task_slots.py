@@ -35,6 +35,7 @@ from hbrt.mailbox.table import (
     Request,
     State,
 )
+from hbrt.profiles.work import Work
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -346,6 +347,10 @@ class TaskSlots(ABC):
     def answer(self, handle: int) -> Answer:
         """Core, result, times and cycles of a task."""
         return self.mailbox.answer(handle & SLOT_MASK)
+
+    def work(self, handle: int) -> Work:
+        """What the op of a task charged."""
+        return self.mailbox.work(handle & SLOT_MASK)
 
     def text(self, handle: int) -> str:
         """Text of a failed task's core: a sentence, or the op's traceback."""

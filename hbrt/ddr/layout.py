@@ -11,7 +11,7 @@ import struct
 from typing import NamedTuple
 
 MAGIC = b"HBRTDDR\0"
-LAYOUT_VERSION = 5
+LAYOUT_VERSION = 6
 DDR_BASE = 0x8000_0000
 MOST_BASE = 1 << 62
 PAGE_BYTES = 4096
@@ -66,7 +66,11 @@ SLOT_COUNT = 4096
 SLOT_SITE = 128  # end of the "file:line" that submitted the task, of a program with checks; a zero ends it
 SLOT_SITE_BYTES = 128
 SLOT_TEXT = 256  # offset of the text in a record
-SLOT_TEXT_BYTES = SLOT_RECORD_BYTES - SLOT_TEXT
+SLOT_WORK_BYTES = 128
+SLOT_WORK = (
+    SLOT_RECORD_BYTES - SLOT_WORK_BYTES
+)  # what the op charged, WORK of hbrt.profiles.work, when the answer says so
+SLOT_TEXT_BYTES = SLOT_WORK - SLOT_TEXT
 
 # Block record: start (physical), size in bytes, owner, number of registered clients, their ids.
 BLOCK_RECORD_BYTES = 64
@@ -82,8 +86,9 @@ BLOCK_FREED_AT_BYTES = BLOCK_RECORD_BYTES - BLOCK_FREED_AT
 
 # History: a ring for each core, and one for the daemon, of the tasks that it has ended. A record: number of the task
 # among those of the ring, 0 while the record is written; its end, a State of hbrt.mailbox.table; process of its client;
-# a copy of the slot's REQUEST and ANSWER.
-HISTORY_RECORD_BYTES = 128
+# a copy of the slot's REQUEST and ANSWER; its WORK.
+HISTORY_RECORD_BYTES = 256
+HISTORY_WORK = 128
 HISTORY_RECORDS = 4096
 HISTORY_RINGS = MAX_CORES + 1
 HISTORY_HEAD = struct.Struct("<QB3xI")

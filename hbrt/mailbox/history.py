@@ -11,8 +11,28 @@ from collections.abc import Iterator
 from time import monotonic_ns
 from typing import NamedTuple
 
-from hbrt.ddr.layout import CLIENT_COUNT, CLIENT_PID, HISTORY_HEAD, HISTORY_RECORD_BYTES, HISTORY_RECORDS, MAX_CORES
-from hbrt.mailbox.table import ANSWER, REQUEST, REQUEST_CLIENT_AT, Answer, Request, State, Table
+from hbrt.ddr.layout import (
+    CLIENT_COUNT,
+    CLIENT_PID,
+    HISTORY_HEAD,
+    HISTORY_RECORD_BYTES,
+    HISTORY_RECORDS,
+    HISTORY_WORK,
+    MAX_CORES,
+    SLOT_WORK,
+)
+from hbrt.mailbox.table import (
+    ANSWER,
+    ANSWER_OFFSET,
+    HAS_WORK,
+    REQUEST,
+    REQUEST_CLIENT_AT,
+    Answer,
+    Request,
+    State,
+    Table,
+)
+from hbrt.profiles.work import NO_WORK, WORK, Work
 
 _NUMBER, _U32 = struct.Struct("<Q"), struct.Struct("<I")
 _TASK_BYTES = REQUEST.size + ANSWER.size
@@ -26,6 +46,7 @@ class EndedTask(NamedTuple):
     pid: int
     request: Request
     answer: Answer
+    work: Work = NO_WORK
 
 
 class HistoryRing:
@@ -55,6 +76,10 @@ class HistoryRing:
         HISTORY_HEAD.pack_into(mm, at, 0, state, pid)
         start = at + HISTORY_HEAD.size
         mm[start : start + _TASK_BYTES] = mm[record : record + _TASK_BYTES]
+        if HAS_WORK.unpack_from(mm, record + ANSWER_OFFSET)[0]:
+            mm[at + HISTORY_WORK : at + HISTORY_WORK + WORK.size] = mm[
+                record + SLOT_WORK : record + SLOT_WORK + WORK.size
+            ]
         _NUMBER.pack_into(mm, at, number)
 
 
@@ -84,5 +109,7 @@ def _records(ddr: Table, start: int) -> Iterator[bytes]:
 def task_of(raw: bytes) -> EndedTask:
     """The task of a record."""
     _, state, pid = HISTORY_HEAD.unpack_from(raw)
-    answer = ANSWER.unpack_from(raw, HISTORY_HEAD.size + REQUEST.size)
-    return EndedTask(State(state), pid, Request(*REQUEST.unpack_from(raw, HISTORY_HEAD.size)), Answer(*answer))
+    request = Request(*REQUEST.unpack_from(raw, HISTORY_HEAD.size))
+    answer = Answer(*ANSWER.unpack_from(raw, HISTORY_HEAD.size + REQUEST.size))
+    work = Work(*WORK.unpack_from(raw, HISTORY_WORK)) if answer.has_work else NO_WORK
+    return EndedTask(State(state), pid, request, answer, work)

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import mmap
 import struct
+from collections.abc import Iterable
 from enum import IntEnum
 from typing import NamedTuple, Protocol
 
 from hbrt.ddr.claim_lock import ClaimLock
-from hbrt.ddr.layout import SLOT_SITE, SLOT_SITE_BYTES, SLOT_TEXT, SLOT_TEXT_BYTES, Layout
+from hbrt.ddr.layout import SLOT_SITE, SLOT_SITE_BYTES, SLOT_TEXT, SLOT_TEXT_BYTES, SLOT_WORK, Layout
 from hbrt.findings.record import site_bytes
 from hbrt.mailbox.dirty_ranges import KEY, DirtyRanges, message, of_message
+from hbrt.profiles.work import NO_WORK, WORK, Work
 
 
 class State(IntEnum):
@@ -87,13 +89,15 @@ SUBMISSION = struct.Struct("<QqHxxBxHIIQQQQ")
 SUBMITTED = struct.Struct("<Q")  # of REQUEST: the sequence, which is the time of the submission
 # Of REQUEST and CLAIM: command, priority, owner, client, and when the core claimed it.
 RUN = struct.Struct("<16xIHxxII48xQ")
+_BLOCK_BYTES = struct.Struct("<40xQ8xQ")  # of REQUEST
 REQUEST_CMD_AT = 16  # command, then the fields that are equal when the same call is made again
 REQUEST_CLIENT_AT = 28  # client, then the addresses and sizes: what a core checks before it runs an op
-# The core writes: core, result, text bytes, reserved, claim/start/done ns, modelled cycles.
+# The core writes: core, result, text bytes, whether the record has WORK, claim/start/done ns, modelled cycles.
 ANSWER_OFFSET = 64
 ANSWER = struct.Struct("<iiIIQQQQ")
 ORDER = struct.Struct("<QqIHH")  # first fields of REQUEST: what the schedule needs
 RESULT = struct.Struct("<iiI")  # first fields of ANSWER
+HAS_WORK = struct.Struct("<12xI")  # of ANSWER
 CLAIM = struct.Struct("<iiIIQ")  # a core's mark on a slot that it takes
 
 
@@ -119,7 +123,7 @@ class Answer(NamedTuple):
     core: int
     result: int
     text_bytes: int
-    reserved: int
+    has_work: int
     claim_ns: int
     start_ns: int
     done_ns: int
@@ -156,9 +160,25 @@ class Mailbox:
         """The owner's part of a slot."""
         return Request(*REQUEST.unpack_from(self.map, self.layout.record(slot)))
 
+    def block_bytes(self, slot: int) -> int:
+        """Bytes of the blocks of a request."""
+        input_bytes, output_bytes = _BLOCK_BYTES.unpack_from(self.map, self.layout.record(slot))
+        return int(input_bytes + output_bytes)
+
     def answer(self, slot: int) -> Answer:
         """The core's part of a slot."""
         return Answer(*ANSWER.unpack_from(self.map, self.layout.record(slot) + ANSWER_OFFSET))
+
+    def work(self, slot: int) -> Work:
+        """What the op of a task that has ended charged."""
+        record = self.layout.record(slot)
+        if not HAS_WORK.unpack_from(self.map, record + ANSWER_OFFSET)[0]:
+            return NO_WORK
+        return Work(*WORK.unpack_from(self.map, record + SLOT_WORK))
+
+    def write_work(self, slot: int, work: Iterable[int]) -> None:
+        """Write what an op charged; its answer then has ``has_work``."""
+        WORK.pack_into(self.map, self.layout.record(slot) + SLOT_WORK, *work)
 
     def text(self, slot: int) -> str:
         """Text of the core's answer: why the task failed, or the list of BUTT."""

@@ -57,7 +57,5 @@ KEYS: Final[dict[str, Key]] = {
     "cpu.divide_ns": Key(0, _MOST, "ns", "a float division", is_whole=False),
     "cpu.bytes_per_us": Key(1, _MOST, "bytes", "memset and memcpy of one core", is_whole=False),
     "cpu.host_ratio": Key(0.01, 1000, "times", "how many times slower than this machine", is_whole=False),
-    "estimate.operations": Key(
-        1, 10_000, "operations", "vector operations on each 64 bytes of an op that charges none"
-    ),
+    "estimate.instructions": Key(1, 10_000, "instructions", "for each 64 bytes of an op that charges none"),
 }

@@ -88,6 +88,16 @@ class Profile(NamedTuple):
         return {key: one for key, one in self.constants.items() if one.is_assumed}
 
 
+def to_rows(profile: Profile) -> list[list[Any]]:
+    """The constants as plain data, for a message."""
+    return [[key, *one] for key, one in profile.constants.items()]
+
+
+def from_rows(name: str, title: str, origin: str, rows: list[list[Any]]) -> Profile:
+    """The profile whose constants ``to_rows`` gave."""
+    return Profile(name, title, origin, {key: Constant(*fields) for key, *fields in rows})
+
+
 @cache
 def active() -> Profile:
     """The profile of this process.

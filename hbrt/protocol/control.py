@@ -88,6 +88,7 @@ VERBS: dict[str, Verb] = {
     "record": Verb({"directory": Text(), "limit": Int(0, _U64)}, leased=True),
     "status": Verb(),
     "ops": Verb(),
+    "profile": Verb(),
     "why": Verb(),
     "tasks": Verb({"last": Int(1, 1_000_000)}),
     "trace": Verb({"do": Text(8), "events": Int(0, _U32)}),

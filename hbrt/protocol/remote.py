@@ -26,6 +26,7 @@ from enum import IntEnum
 
 from hbrt.ddr.layout import MAX_CORES, SLOT_TEXT_BYTES
 from hbrt.mailbox.table import ANSWER, REQUEST, State
+from hbrt.profiles.work import WORK
 from hbrt.protocol.control import MAX_REQUEST_BYTES, Int, Text
 from hbrt.protocol.frames import Protocol, Raw, Says
 
@@ -46,13 +47,13 @@ _NUMBER = Int(0, _U64)
 _TASK = Int(1, _U64)
 _PHY = Int(0, _U64)
 
-# Field of SUBMIT: the sender's number of the task, then REQUEST. Field of END: that number, state, then ANSWER.
+# Field of SUBMIT: the sender's number of the task, then REQUEST. Field of END: that number, state, ANSWER, WORK.
 TASK_NUMBER = struct.Struct("<Q")
 TASK_REQUEST = struct.Struct("<Q" + REQUEST.format.removeprefix("<"))
-TASK_END = struct.Struct(f"<QQ{ANSWER.size}s")
+TASK_END = struct.Struct(f"<QQ{ANSWER.size}s{WORK.size}s")
 
 # Control requests that a program on another machine may make; the others are for who sits at the board's machine.
-LOOKS = frozenset({"status", "ops", "mem", "tasks"})  # they change nothing
+LOOKS = frozenset({"status", "ops", "profile", "mem", "tasks"})  # they change nothing
 FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave"}
 
 

@@ -101,6 +101,7 @@ int hbrt_engine_map(const char *site, uint64_t phy_addr, int64_t size, void **ma
     return leave(0);
   engine->mappings[engine->mapping_count++] = (struct hbrt_dsp_mapping){phy_addr, (uint64_t)size, site};
   *mapped = file.map + (phy_addr - file.at.ddr_base);
+  hbrt_dsp_work[HBRT_WORK_MAPPED_BYTES] += (uint64_t)size;
   return leave(1);
 }
 
@@ -199,10 +200,15 @@ static int is_plain(const struct hbrt_dsp_copy *copy) {
 
 static void issue(const struct hbrt_dsp_copy *copy) {
   const uint64_t rows = copy->rows ? copy->rows : 1, bytes = copy->row_bytes * rows;
+  const uint64_t moving = engine->setup_cycles + (rows - 1) * engine->row_cycles +
+                          (bytes + engine->bytes_per_cycle - 1) / engine->bytes_per_cycle;
   engine->now += engine->issue_cycles;
   if (engine->busy_until < engine->now) engine->busy_until = engine->now;
-  engine->busy_until += engine->setup_cycles + (rows - 1) * engine->row_cycles +
-                        (bytes + engine->bytes_per_cycle - 1) / engine->bytes_per_cycle;
+  engine->busy_until += moving;
+  hbrt_dsp_work[HBRT_WORK_DESCRIPTORS]++;
+  hbrt_dsp_work[HBRT_WORK_ROWS] += rows - 1;
+  hbrt_dsp_work[HBRT_WORK_DMA_BYTES] += bytes;
+  hbrt_dsp_work[HBRT_WORK_DMA_CYCLES] += moving;
   engine->copy_count++;
   struct hbrt_dsp_copy *queued = engine->copies + ++engine->last_handle % HBRT_COPIES;
   *queued = *copy;
@@ -241,6 +247,11 @@ static void move_oldest(void) {
   engine->copy_count--;
 }
 
+static void wait_until(uint64_t cycle) {
+  hbrt_dsp_work[HBRT_WORK_WAIT_CYCLES] += cycle - engine->now;
+  engine->now = cycle;
+}
+
 int hbrt_engine_desc_done(int32_t handle, int32_t *is_done) {
   const int64_t first = engine->last_handle - (int64_t)engine->copy_count; /* the last one that is done */
   if (!is_on() || hbrt_dsp_frame == NULL || handle <= engine->first_handle || handle > engine->last_handle) return 0;
@@ -254,7 +265,7 @@ int hbrt_engine_desc_done(int32_t handle, int32_t *is_done) {
   engine->polled = handle;
   *is_done = 1;
   if (handle > engine->last_handle - (int64_t)engine->copy_count && engine->now < copy->end_cycle) {
-    engine->now += engine->poll_cycles;
+    wait_until(engine->now + engine->poll_cycles);
     *is_done = 0;
   } else {
     while (engine->last_handle - (int64_t)engine->copy_count < handle) move_oldest();
@@ -264,9 +275,9 @@ int hbrt_engine_desc_done(int32_t handle, int32_t *is_done) {
 
 int hbrt_engine_status(int is_wait, int32_t *left) {
   if (!enter()) return 0;
-  if (is_wait && engine->copy_count && engine->now < engine->busy_until) engine->now = engine->busy_until;
+  if (is_wait && engine->copy_count && engine->now < engine->busy_until) wait_until(engine->busy_until);
   while (engine->copy_count && oldest()->end_cycle <= engine->now) move_oldest();
-  if (engine->copy_count) engine->now += engine->poll_cycles;
+  if (engine->copy_count) wait_until(engine->now + engine->poll_cycles);
   *left = (int32_t)engine->copy_count;
   return leave(1);
 }

@@ -14,6 +14,7 @@
 #include "cv/core.h"
 #include "engine.h"
 #include "hb_dsp.h"
+#include "mailbox.h"
 #pragma GCC visibility push(default)
 #include "hbrt/cycles.h"
 #pragma GCC visibility pop
@@ -89,6 +90,7 @@ static void leave_image(void) {
   longjmp(frame->env, 1); /* code without tables for unwinding */
 }
 
+EXPORT uint64_t hbrt_dsp_work[HBRT_WORK_COUNTS];
 /* The engine's last values: the core's cycle, and the cycle at which the newest copy is done. */
 EXPORT uint64_t hbrt_dsp_clock[2];
 /* Ends of copies, by handle, as they were queued: before them only this thread's cycles pass, so that polls of a copy that
@@ -115,6 +117,9 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
     hbrt_dsp_engine.is_on = polled_cycles = 0;
     memset(&hbrt_cycles_now, 0, sizeof hbrt_cycles_now);
   }
+  uint64_t work[HBRT_WORK_COUNTS];
+  memcpy(work, hbrt_dsp_work, sizeof work);
+  memset(hbrt_dsp_work, 0, sizeof work);
   memset(copies, 0, sizeof copies); /* another engine's */
   frame.outer = hbrt_dsp_frame;
   frame.is_op = input != NO_OP;
@@ -139,6 +144,7 @@ EXPORT __attribute__((noinline)) int32_t hbrt_dsp_run(void *fn, void *input, voi
     hbrt_cycles_now = counted;
     polled_cycles = polled;
   }
+  for (int i = 0; i < HBRT_WORK_COUNTS; ++i) hbrt_dsp_work[i] += work[i];
   return result;
 }
 
@@ -150,6 +156,14 @@ EXPORT int32_t hbrt_dsp_main(void *main_function, char *name) {
 /* -- the functions of the headers */
 
 uint64_t hbrt_dsp_take_cycles(void) {
+  const struct hbrt_cycles *now = &hbrt_cycles_now;
+  hbrt_dsp_work[HBRT_WORK_BUNDLES] += hbrt_cycles_bundles(now);
+  hbrt_dsp_work[HBRT_WORK_GATHERS] += now->count[HBRT_CYCLES_GATHER];
+  hbrt_dsp_work[HBRT_WORK_DIVIDES] += now->count[HBRT_CYCLES_DIVIDE];
+  hbrt_dsp_work[HBRT_WORK_SCALARS] += now->count[HBRT_CYCLES_SCALAR];
+  hbrt_dsp_work[HBRT_WORK_PRINTS] += now->count[HBRT_CYCLES_PRINT];
+  hbrt_dsp_work[HBRT_WORK_PRINTED_BYTES] += now->count[HBRT_CYCLES_PRINTED];
+  hbrt_dsp_work[HBRT_WORK_WAIT_CYCLES] += polled_cycles;
   uint64_t spent = hbrt_cycles_take() + polled_cycles;
   polled_cycles = 0;
   return spent;
@@ -168,13 +182,15 @@ void hbrt_dsp_settle(void) {
 }
 
 /* As hbrt_dsp_run, for a task that the core in Python does not know of; see hbrt_call of the mailbox in C. */
-EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, uint32_t client, int32_t *result, uint64_t *cycles) {
+EXPORT int32_t hbrt_dsp_call(void *fn, void *input, void *output, uint32_t client, int32_t *result, uint64_t *spent) {
   __atomic_store_n(&is_unknown, 1, __ATOMIC_RELEASE);
   hbrt_engine_begin(client);
   *result = hbrt_dsp_run(fn, input, output);
-  *cycles = hbrt_dsp_take_cycles();
-  if (hbrt_engine_charge(*cycles)) *cycles = 0;
-  *cycles += hbrt_engine_end();
+  uint64_t cycles = hbrt_dsp_take_cycles();
+  if (hbrt_engine_charge(cycles)) cycles = 0;
+  spent[0] = cycles + hbrt_engine_end();
+  memcpy(spent + 1, hbrt_dsp_work, sizeof hbrt_dsp_work);
+  memset(hbrt_dsp_work, 0, sizeof hbrt_dsp_work);
   return !__atomic_exchange_n(&is_unknown, 0, __ATOMIC_ACQ_REL) || hbrt_dsp_raised;
 }
 
@@ -342,16 +358,25 @@ EXPORT int32_t hbrt_idma_buffer_status(const char *site) { return status(site, 0
 EXPORT idma_status_t hbrt_idma_hw_wait_all(const char *site) { return status(site, 1); }
 
 /* Without a core around it, as in a program that only counts its own instructions, the counter is these. */
+static uint64_t measured, reads;
 EXPORT uint32_t XT_RSR_CCOUNT(void) {
-  static __thread uint64_t total;
   uint64_t cycles;
   if (hbrt_engine_cycles(&cycles)) return (uint32_t)cycles;
-  if (hbrt_dsp_now == NULL) return (uint32_t)(total += hbrt_cycles_take());
+  if (hbrt_dsp_now == NULL) {
+    __atomic_add_fetch(&reads, 1, __ATOMIC_RELAXED);
+    return (uint32_t)__atomic_add_fetch(&measured, hbrt_cycles_take(), __ATOMIC_RELAXED);
+  }
   hbrt_engine_hand_over();
   hbrt_dsp_leave_if_raised();
   const uint64_t spent = hbrt_dsp_take_cycles();
   hbrt_dsp_clock[0] = hbrt_dsp_runtime()->cycles(spent);
   return (uint32_t)hbrt_dsp_clock[0];
+}
+
+__attribute__((destructor)) static void tell_of_nothing(void) {
+  if (reads < 2 || measured) return;
+  fprintf(stderr, "XT_RSR_CCOUNT was read %llu times, and nothing was charged in between: plain C counts nothing. Use IVP "
+                  "intrinsics, or charge a loop with hb_dsp_charge().\n", (unsigned long long)reads);
 }
 
 static uint32_t clock_hz = 648000000;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE
 #include <stdio.h>
 
+#include "hbrt/cycles.h"
 #include "runtime.h"
 
 #ifdef __GLIBC__ /* elsewhere stdout is no variable: what is printed goes to the log without core and command */
@@ -9,6 +10,8 @@
 
 static ssize_t say(void *descriptor, const char *text, size_t size) {
   if (hbrt_dsp_now == NULL) return write((int)(intptr_t)descriptor, text, size);
+  HBRT_CYCLES_COUNT(PRINT);
+  HBRT_CYCLES_ADD(PRINTED, size);
   hbrt_dsp_runtime()->say(text, size);
   return (ssize_t)size;
 }

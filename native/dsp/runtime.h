@@ -54,6 +54,9 @@ struct frame {
 extern HBRT_THREAD struct frame *hbrt_dsp_frame;
 extern const struct hbrt_dsp_calls *hbrt_dsp_now;
 
+/* What the image has done since the core in Python last took it, in the order of HBRT_WORK_BUNDLES and the rest. */
+extern uint64_t hbrt_dsp_work[];
+
 extern struct xvTileManager hbrt_dsp_tile_manager; /* the tm of an op: its address proves that the op passes it on */
 
 const struct hbrt_dsp_calls *hbrt_dsp_runtime(void);

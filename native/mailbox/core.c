@@ -264,7 +264,7 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
         if (is_mine) {
             record->core = (int32_t)core->index;
             record->result = 0;
-            record->text_bytes = record->reserved = 0;
+            record->text_bytes = record->has_work = 0;
             record->claim_ns = hbrt_now_ns();
             /* For note(), which writes to a place that has left the caches: the op's time hides the misses. */
             const hbrt_history_record *kept = hbrt_history(file, core->index, core->record->tasks + 1);
@@ -285,7 +285,8 @@ int hbrt_core_claim(hbrt_core *core, int64_t least_priority) {
 /* -- answer --------------------------------------------------------------------------------------------------------- */
 
 /* Keep the end of a task that this core still owns in the history. */
-static void note(hbrt_core *core, const hbrt_slot_record *record, uint8_t state) {
+static void note(hbrt_core *core, uint32_t slot, uint8_t state) {
+    const hbrt_slot_record *record = hbrt_record(&core->file, slot);
     uint64_t number = core->record->tasks;
     hbrt_history_record *kept = hbrt_history(&core->file, core->index, number);
     __atomic_store_n(&kept->number, 0, __ATOMIC_RELAXED);
@@ -294,6 +295,7 @@ static void note(hbrt_core *core, const hbrt_slot_record *record, uint8_t state)
     uint32_t client = HBRT_GET(record->client); /* once: whoever submitted it can write there */
     kept->pid = client < HBRT_CLIENTS ? hbrt_client_at(&core->file, client)->pid : 0;
     kept->task = *record;
+    if (kept->task.has_work) kept->work = *hbrt_work_of(&core->file, slot);
     __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
 }
 
@@ -308,12 +310,13 @@ static int answer(hbrt_core *core, const hbrt_ending *end) {
         record->start_ns = end->start_ns;
         record->done_ns = end->done_ns;
         record->cycles = end->cycles;
+        record->has_work = (uint32_t)end->has_work;
     }
     core->record->tasks++;
     core->record->cycles += end->cycles;
     if (!is_nested) core->record->busy_ns += spent_ns; /* the interrupted op's time includes that of this one */
     uint8_t state = end->result ? HBRT_FAILED : HBRT_DONE;
-    note(core, record, state);
+    note(core, end->slot, state);
     hbrt_store(file->states + end->slot, state);
     /* Before the owner wakes: its next submission then finds a LOOKING core, and rings none. */
     hbrt_store(core->activity, is_nested ? HBRT_CORE_RUNNING : HBRT_CORE_LOOKING);
@@ -405,12 +408,15 @@ static int serve(hbrt_core *core, int slot, void *input, void *output) {
     op *it = &core->ops[ran->cmd];
     ran->start_ns = hbrt_now_ns();
     __atomic_store_n(&core->running, slot, __ATOMIC_RELEASE);
-    int has_used = core->call(it->code, input, output, ran->client, &ran->result, &ran->cycles);
+    int has_used = core->call(it->code, input, output, ran->client, &ran->result, ran->spent);
     ran->done_ns = hbrt_now_ns();
     __atomic_add_fetch(&it->runs, 1, __ATOMIC_RELAXED);
     if (has_used || ran->result || !*core->is_core || hbrt_core_adopt(core) != slot) return HBRT_RAN;
-    core->cycles += ran->cycles;
-    return answer(core, &(hbrt_ending){ran->slot, ran->owner, 0, 0, ran->start_ns, ran->done_ns, ran->cycles});
+    core->cycles += ran->spent[0];
+    uint64_t has_work = ran->spent[0] || ran->spent[1 + HBRT_WORK_MAPPED_BYTES];
+    if (has_work) memcpy(hbrt_work_of(&core->file, ran->slot), ran->spent + 1, sizeof(hbrt_work));
+    return answer(
+        core, &(hbrt_ending){ran->slot, ran->owner, 0, 0, ran->start_ns, ran->done_ns, ran->spent[0], has_work});
 }
 
 /* -- wait ----------------------------------------------------------------------------------------------------------- */

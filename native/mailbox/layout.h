@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#define HBRT_LAYOUT_VERSION 5u
+#include "mailbox.h"
+
+#define HBRT_LAYOUT_VERSION 6u
 #define HBRT_PAGE_SHIFT 12
 #define HBRT_MAX_CORES 8
 #define HBRT_CLIENTS 1024
@@ -22,6 +24,7 @@
 #define HBRT_URGENT 254
 #define HBRT_PING 0 /* commands that no op serves */
 #define HBRT_BUTT 0xffff
+#define HBRT_SLOT_WORK 3968
 
 enum { HBRT_HEADER_BYTES = 148 };
 enum { HBRT_EMPTY, HBRT_SENT, HBRT_READY, HBRT_RUNNING, HBRT_DONE, HBRT_FAILED, HBRT_CANCELLED };
@@ -62,9 +65,14 @@ typedef struct {
     uint64_t input_phy, input_bytes, output_phy, output_bytes;
     /* From here on, the core's. */
     int32_t core, result;
-    uint32_t text_bytes, reserved;
+    uint32_t text_bytes, has_work;
     uint64_t claim_ns, start_ns, done_ns, cycles;
 } hbrt_slot_record;
+
+/* What an op charged, in the order of Work of hbrt/profiles/work.py. */
+typedef struct {
+    uint64_t count[HBRT_WORK_COUNTS];
+} hbrt_work;
 
 typedef struct {
     uint64_t phy_addr, size_bytes;
@@ -79,6 +87,8 @@ typedef struct {
     uint8_t state, reserved[3];
     uint32_t pid;
     hbrt_slot_record task;
+    hbrt_work work; /* when task.has_work */
+    uint64_t spare[3];
 } hbrt_history_record;
 
 /* Where the parts of one mapped file are. */
@@ -108,6 +118,10 @@ static inline int hbrt_file_open(hbrt_file *file, void *map, uint64_t map_bytes,
 
 static inline hbrt_slot_record *hbrt_record(const hbrt_file *file, uint32_t slot) {
     return (hbrt_slot_record *)(void *)(file->map + file->at.records + (uint64_t)slot * file->at.slot_record_bytes);
+}
+
+static inline hbrt_work *hbrt_work_of(const hbrt_file *file, uint32_t slot) {
+    return (hbrt_work *)(void *)((uint8_t *)hbrt_record(file, slot) + HBRT_SLOT_WORK);
 }
 
 static inline hbrt_core_record *hbrt_core_at(const hbrt_file *file, uint32_t core) {

@@ -33,6 +33,25 @@ enum { HBRT_STATE_DONE = 4 };
 /* The outcome of a poll, for the habit of the poller. */
 enum { HBRT_POLL_NONE, HBRT_POLL_PAID, HBRT_POLL_VAIN, HBRT_POLL_PAID_LOST_CPU, HBRT_POLL_VAIN_LOST_CPU };
 
+/* What an op has spent: cycles, then its work in the order of the slot's record. */
+enum {
+    HBRT_WORK_BUNDLES,
+    HBRT_WORK_GATHERS,
+    HBRT_WORK_DIVIDES,
+    HBRT_WORK_SCALARS,
+    HBRT_WORK_DDR_LOADS,
+    HBRT_WORK_DESCRIPTORS,
+    HBRT_WORK_ROWS,
+    HBRT_WORK_DMA_BYTES,
+    HBRT_WORK_PRINTS,
+    HBRT_WORK_PRINTED_BYTES,
+    HBRT_WORK_MAPPED_BYTES,
+    HBRT_WORK_DMA_CYCLES,
+    HBRT_WORK_WAIT_CYCLES,
+    HBRT_WORK_COUNTS,
+    HBRT_SPENT
+};
+
 /* Layout version of the DDR file that this code speaks. */
 uint32_t hbrt_layout_version(void);
 
@@ -156,11 +175,11 @@ void hbrt_core_age(hbrt_core *core, uint64_t aging_ns);
 int hbrt_core_claim(hbrt_core *core, int64_t least_priority);
 
 /* How a task has ended. `owner`: as the caller goes on to use it; the record's may change. `is_nested`: inside an
- * interrupted op, so that this core is not free. */
+ * interrupted op, so that this core is not free. `has_work`: whether the record has what the op charged. */
 typedef struct {
     uint32_t slot, owner;
     int32_t result, is_nested;
-    uint64_t start_ns, done_ns, cycles;
+    uint64_t start_ns, done_ns, cycles, has_work;
 } hbrt_ending;
 
 /* Publish an answer, an hbrt_ending, whose record is written, or with a result of 0 write it too; count the task. Returns
@@ -185,8 +204,9 @@ int hbrt_core_next(hbrt_core *core);
 
 /* -- ops in C ------------------------------------------------------------------------------------------------------- */
 
-/* Runs a client's op by its code and its blocks. Returns 1 when the runtime is to answer the task. */
-typedef int32_t hbrt_call(void *code, void *input, void *output, uint32_t client, int32_t *result, uint64_t *cycles);
+/* Runs a client's op by its code and its blocks; `spent` takes HBRT_SPENT numbers. Returns 1 when the runtime is to answer
+ * the task. */
+typedef int32_t hbrt_call(void *code, void *input, void *output, uint32_t client, int32_t *result, uint64_t *spent);
 
 /* The function that runs ops in C. `is_core`: a byte that is 0 in a process that an op forks. */
 void hbrt_core_calls(hbrt_core *core, hbrt_call *call, const void *is_core);
@@ -197,7 +217,7 @@ void hbrt_core_op(hbrt_core *core, uint32_t cmd, void *code);
 typedef struct {
     uint32_t slot, cmd, owner, client;
     int32_t result;
-    uint64_t start_ns, done_ns, cycles;
+    uint64_t start_ns, done_ns, spent[14];
 } hbrt_ran;
 const hbrt_ran *hbrt_core_ran(hbrt_core *core);
 

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from hbrt.board.paths import BoardPaths
+from hbrt.cli.modelled import modelled_time, shares
 from hbrt.cli.options import any_board_option, json_option
 from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table
 from hbrt.control.ask import ask
@@ -23,7 +24,9 @@ _COLUMNS = (
     Column("OP"),
     *numbers("CORE", "PRIORITY"),
     Column("STATE", is_state=True),
-    *numbers("WAITED", "RAN", "MODELLED", "PID"),
+    *numbers("WAITED", "RAN", "MODELLED"),
+    Column("OF IT"),
+    *numbers("PID"),
     Column("PROGRAM"),
 )
 
@@ -47,8 +50,9 @@ def command(board: BoardPaths, last: int, *, as_csv: bool, as_json: bool) -> Non
     """Show the tasks that ended last, in the order of their ends.
 
     WAITED is from the submission until a core claimed the task, RAN is the time of the op: both are measured on this
-    machine. MODELLED is what the cycles of the op take on the board. A task that its program took back before a core
-    claimed it is not shown.
+    machine. MODELLED is what the cycles of the op take on the board; with ~ it is estimated from what the op reads and
+    writes, as the op charges nothing. OF IT says what for: vector and scalar instructions, accesses straight to DDR
+    (ddr), waits for iDMA. A task that its program took back before a core claimed it is not shown.
     """
     if as_csv and as_json:
         raise WrongUseError("Use either --csv or --json.")
@@ -57,13 +61,20 @@ def command(board: BoardPaths, last: int, *, as_csv: bool, as_json: bool) -> Non
         show_json(rows)
     elif as_csv:
         if rows:
-            writer = csv.DictWriter(sys.stdout, list(rows[0]), lineterminator="\n")
+            flat = [_flat(row) for row in rows]
+            writer = csv.DictWriter(sys.stdout, list(flat[0]), lineterminator="\n")
             writer.writeheader()
-            writer.writerows(rows)
+            writer.writerows(flat)
     elif rows:
         show_table(_COLUMNS, [_row(row) for row in rows])
     else:
         click.echo("No task has ended on this board.")
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    """A task without maps in it, for a line of values."""
+    work = {f"work_{name}": count for name, count in row["work"].items()}
+    return {**{name: value for name, value in row.items() if name != "work"}, **work}
 
 
 def _row(row: dict[str, Any]) -> tuple[object, ...]:
@@ -77,7 +88,8 @@ def _row(row: dict[str, Any]) -> tuple[object, ...]:
         row["state"] if row["state"] != "failed" else f"failed {row['result']}",
         short_time(row["waited_ns"]),
         short_time(row["ran_ns"]) if row["started_ns"] else "-",
-        short_time(row["modelled_ns"]) if row["modelled_cycles"] else "-",
+        modelled_time(row),
+        shares(row),
         row["pid"],
         row["program"],
     )

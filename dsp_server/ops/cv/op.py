@@ -70,7 +70,7 @@ def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run
         param.check()
         sources, targets = view_all(param.src.planes()), view_all(param.dst.planes())
         need_in_block(targets[0], output)
-        return Plan(prepare(param, sources, targets), cost(sources, targets, instructions), input, output)
+        return Plan(prepare(param, sources, targets), cost(sources, targets), input, output)
 
     def op(input: memoryview, output: memoryview, tm: TileManager) -> int:
         raw = bytes(input[:size_bytes])
@@ -82,7 +82,8 @@ def cv_op(structure: type[Param], prepare: Callable[[Param, Planes, Planes], Run
             plan.run()
         except NotMapped:
             return Status.HB_ERR_MMAP_FAILED
-        cycles.current().charge(plan.modelled_cycles)
+        computed_bytes, moved_bytes = plan.moved
+        cycles.current().charge_overlapped(computed_bytes, cycles.LANES_8BIT, instructions, moved_bytes)
         return 0
 
     op.__doc__ = f"{prepare.__doc__ or ''}\n\nInput block: {structure.__name__}."
@@ -155,8 +156,7 @@ def need_in_block(target: NDArray[Any], output: memoryview) -> None:
         )
 
 
-def cost(sources: Planes, targets: Planes, instructions: int) -> int:
-    """Modelled cycles: compute and iDMA overlap by ping-pong, so the longer of the two counts."""
+def cost(sources: Planes, targets: Planes) -> tuple[int, int]:
+    """Bytes to compute on, and bytes that iDMA moves: by ping-pong the two overlap, so the longer of them counts."""
     in_bytes, out_bytes = sum(plane.nbytes for plane in sources), sum(plane.nbytes for plane in targets)
-    compute = -(-max(in_bytes, out_bytes) // cycles.LANES_8BIT) * instructions
-    return max(compute, cycles.idma_cycles(in_bytes + out_bytes))
+    return max(in_bytes, out_bytes), in_bytes + out_bytes

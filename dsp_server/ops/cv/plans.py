@@ -17,10 +17,10 @@ MOST_REMEMBERED = 64
 
 
 class Plan(NamedTuple):
-    """A call that may run: what runs, what it costs, and the views of its blocks."""
+    """A call that may run: what runs, the bytes that it computes on and that iDMA moves, the views of its blocks."""
 
     run: Callable[[], object]
-    modelled_cycles: int
+    moved: tuple[int, int]
     input: memoryview
     output: memoryview
 

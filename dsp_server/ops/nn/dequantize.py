@@ -18,13 +18,14 @@ from dsp_server.ops.nn.tiles import (
 )
 from hbrt import quantize
 from hbrt.nn_types import hbDSPDequantizeParam
+from hbrt.profiles.work import Operations
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
-INSTRUCTIONS = 3
-"""Modelled vector instructions: convert, subtract, multiply."""
+DEQUANTIZE = Operations(load=1, alu=2, mul=1, store=1)
+"""For 16 values: convert, subtract, multiply."""
 
 
 def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
@@ -48,7 +49,7 @@ def hb_dsp_dequantize(input: memoryview, output: memoryview, tm: TileManager) ->
     def compute(values: NDArray[Any], results: NDArray[Any], first: int) -> None:
         scale, zero_point = todo.scales.of(first, len(values)), todo.zero_points.of(first, len(values))
         results[:] = quantize.dequantize(values, scale, zero_point)
-        charge(len(values), INSTRUCTIONS)
+        charge(len(values), DEQUANTIZE)
 
     run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)
     return 0

@@ -39,6 +39,7 @@ from hbrt.pointcloud_types import (
     POINTCLOUD_TRANSPOSE,
     hbDSPPointCloudParam,
 )
+from hbrt.profiles.work import Operations
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -52,12 +53,14 @@ PLACES_A_TILE = {5: 75 * KIB // 5, 4: 72 * KIB // 4}
 PILLAR_POINTS_A_TILE = {5: 80 * KIB // 20, 4: 80 * KIB // 16}
 """ENCODE_PILLARS: 80 KiB in and 20 KiB out of a bank (4:1)."""
 
-ENCODE_INSTRUCTIONS = 6
-"""Modelled vector instructions for each number of a point: subtract, two divisions, two of clip, pack."""
-CELL_INSTRUCTIONS = 12
-"""Modelled vector instructions for each point: eight comparisons, two divisions, pack, mask move."""
-GATHER_INSTRUCTIONS = 2
-"""Modelled vector instructions for a plane of the transpose: gather, store."""
+ENCODE_NUMBER = Operations(gather=1, alu=4, divide=2, pack=1)
+"""For each number of 16 points: gather, subtract, two divisions, round, two of clip, pack."""
+STORE_POINTS = Operations(select=1, store=1)
+"""For 16 encoded points."""
+FIND_CELL = Operations(alu=8, divide=2, pack=1, move=1, store=1)
+"""For 16 points: eight comparisons, two divisions, pack, masked move, store."""
+TAKE_PLANE = Operations(gather=2, select=1, store=1)
+"""For 64 places of a plane of the transpose: two gathers of 32 lanes, put together, store."""
 
 FLOAT32, INT32, INT8 = np.dtype(np.float32), np.dtype(np.int32), np.dtype(np.int8)
 NO_CONSTANTS = np.zeros(18, np.float32)
@@ -178,7 +181,10 @@ def _encode_points_step(param: hbDSPPointCloudParam, output: memoryview, tm: Til
 
 
 def _encoding(compute: Compute, kind: int, dims: int, constants: Encoder) -> Work:
-    return Work(compute, kind, dims, constants.all, cycles.LANES_F32, ENCODE_INSTRUCTIONS * dims + CELL_INSTRUCTIONS)
+    operations = Operations(*(dims * count for count in ENCODE_NUMBER)).plus(STORE_POINTS)
+    if kind == ENCODE_TO_WORDS:
+        operations = operations.plus(FIND_CELL)
+    return Work(compute, kind, dims, constants.all, cycles.LANES_F32, cycles.loop_cost(operations))
 
 
 def _rectangle(param: hbDSPPointCloudParam, *, slot_major: bool) -> Rectangle:
@@ -227,7 +233,7 @@ def _taking(dims: int) -> Work:
     def take(tile: NDArray[Any], plane: NDArray[Any], dim: int) -> None:
         compiled(tile, plane, dims, dim)
 
-    return Work(take, TAKE_PLANES, dims, NO_CONSTANTS, cycles.LANES_8BIT, GATHER_INSTRUCTIONS)
+    return Work(take, TAKE_PLANES, dims, NO_CONSTANTS, cycles.LANES_8BIT, cycles.loop_cost(TAKE_PLANE))
 
 
 def _take_plane_in_numpy(places: NDArray[np.int8], plane: NDArray[np.int8], dims: int, dim: int) -> None:

@@ -125,9 +125,12 @@ def move_rows(
 
 ENCODE_TO_WORDS, ENCODE_TO_PLACES, TAKE_PLANES = 0, 1, 2
 """What `frame` computes."""
-NOW, BUSY_UNTIL, FILLED, ISSUED = 0, 1, 2, 4
-"""Where in a frame's state what stands: cycles, the engine's end, the ends of ping's and pong's input, descriptors."""
-ISSUE, SETUP, ROW, BYTES_A_CYCLE, VECTOR_LANES, INSTRUCTIONS = range(6)
+NOW, BUSY_UNTIL, FILLED = 0, 1, 2
+ISSUED, VECTORS, BUNDLED, ROWS_AFTER, MOVED, MOVING, WAITED, STATES = range(4, 12)
+"""Where in a frame's state what stands: cycles, the engine's end, the ends of ping's and pong's input; then what was
+done: descriptors, vectors, their instructions, rows after the first of a copy, bytes, cycles of the engine, of waits.
+"""
+ISSUE, SETUP, ROW, BYTES_A_CYCLE, VECTOR_LANES, CYCLES_MILLI, BUNDLES_MILLI = range(7)
 """Where in its costs what stands."""
 
 
@@ -136,9 +139,21 @@ def issue(state: NDArray[np.int64], costs: NDArray[np.int64], row_bytes: int, nu
     """Modelled end of a new descriptor, as `Idma.enqueue` has it."""
     state[NOW] += costs[ISSUE]
     moving = (row_bytes * num_rows + costs[BYTES_A_CYCLE] - 1) // costs[BYTES_A_CYCLE]
-    state[BUSY_UNTIL] = max(state[NOW], state[BUSY_UNTIL]) + costs[SETUP] + (num_rows - 1) * costs[ROW] + moving
+    moving += costs[SETUP] + (num_rows - 1) * costs[ROW]
+    state[BUSY_UNTIL] = max(state[NOW], state[BUSY_UNTIL]) + moving
     state[ISSUED] += 1
+    state[ROWS_AFTER] += num_rows - 1
+    state[MOVED] += row_bytes * num_rows
+    state[MOVING] += moving
     return int(state[BUSY_UNTIL])
+
+
+@Kernel
+def wait(state: NDArray[np.int64], until: int) -> None:
+    """Let modelled time pass, as `CycleCounter.advance_to`."""
+    if until > state[NOW]:
+        state[WAITED] += until - state[NOW]
+        state[NOW] = until
 
 
 @Kernel
@@ -175,7 +190,7 @@ def frame(
         span: The first tile, and the one after the last. What is not the first of a frame goes on from `state`.
         work: What to compute; dims.
         costs: See ISSUE: modelled cycles of an issue, of a descriptor, of a row after the first; bytes a cycle; lanes
-            of a vector, and instructions for each.
+            of a vector, and for each, in thousandths, cycles and instructions.
         state: See NOW; changed.
         constants: As for `encode`.
         lanes: As for `encode`.
@@ -197,10 +212,10 @@ def frame(
             turn = number & 1
             tile_in = (pong_in if turn else ping_in)[: places * in_bytes]
             tile_out = (pong_out if turn else ping_out)[: places * out_bytes]
-            state[NOW] = max(state[NOW], state[FILLED + turn])
+            wait(state, state[FILLED + turn])
             left = 0
             for index in range(outputs):
-                state[NOW] = max(state[NOW], left)
+                wait(state, left)
                 if kind == ENCODE_TO_WORDS:
                     encode(
                         tile_in.view(np.float32),
@@ -223,7 +238,10 @@ def frame(
                     )
                 else:
                     take_plane(tile_in.view(np.int8), tile_out.view(np.int8), dims, index)
-                state[NOW] += (places + costs[VECTOR_LANES] - 1) // costs[VECTOR_LANES] * costs[INSTRUCTIONS]
+                vectors = (places + costs[VECTOR_LANES] - 1) // costs[VECTOR_LANES]
+                state[NOW] += (vectors * costs[CYCLES_MILLI] + 999) // 1000
+                state[VECTORS] += vectors
+                state[BUNDLED] += (vectors * costs[BUNDLES_MILLI] + 999) // 1000
                 start = index * output_stride + place * out_bytes
                 row_bytes = num_columns * out_bytes
                 left = issue(state, costs, row_bytes, num_rows)

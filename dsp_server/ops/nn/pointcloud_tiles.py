@@ -21,8 +21,9 @@ from dsp_server.hardware.descriptors import current
 from dsp_server.hardware.tcm import DEFAULT_ALIGN
 from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0, XV_MEM_BANK_COLOR_1
 from dsp_server.hardware.transfers import Shape
-from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, QUANTISED, frame
+from dsp_server.ops.nn.pointcloud_loops import BUSY_UNTIL, ISSUED, LANES, NOW, QUANTISED, STATES, frame
 from dsp_server.ops.nn.tiles import Path
+from hbrt.profiles.work import LoopCost, Work as Done
 
 if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
@@ -40,7 +41,7 @@ class Work(NamedTuple):
         dims: Numbers of a point.
         constants: Of the encoding; not read by TAKE_PLANES.
         lanes: Places in a vector of the core.
-        instructions: Modelled vector instructions for that many places.
+        loop: What that many places cost.
     """
 
     compute: Compute
@@ -48,11 +49,11 @@ class Work(NamedTuple):
     dims: int
     constants: NDArray[np.float32]
     lanes: int
-    instructions: int
+    loop: LoopCost
 
     def charge(self, places: int) -> None:
         """Spend the modelled cycles of so many places."""
-        cycles.current().charge_vector(places, self.lanes, self.instructions)
+        cycles.current().charge_loop(-(-places // self.lanes), self.loop)
 
 
 TILES_A_CALL = 16
@@ -224,7 +225,7 @@ def at_once(
 ) -> None:
     """The same frame compiled: the same bytes in the same places of the same banks, the same modelled cycles."""
     idma, tile = current(), rectangle.tile(most_places)
-    state = np.zeros(5, np.int64)
+    state = np.zeros(STATES, np.int64)
     state[NOW], state[BUSY_UNTIL] = idma.counter.cycles, idma.busy_until
     tiles = -(-rectangle.rows // tile[0]) * -(-rectangle.columns // tile[1])
     ping_in, pong_in = (np.frombuffer(view, np.uint8) for view in buffers.ins)
@@ -241,12 +242,25 @@ def at_once(
             (source[0].nbytes, target[0][0].nbytes, len(target), target[0].nbytes),
             (begin, min(begin + TILES_A_CALL, tiles)),
             (work.kind, work.dims),
-            np.array([*ENGINE_COSTS, work.lanes, work.instructions], np.int64),
+            np.array([*ENGINE_COSTS, work.lanes, work.loop.cycles_milli, work.loop.bundles_milli], np.int64),
             state,
             work.constants,
             LANES,
             QUANTISED,
         )
-        idma.account(*state[[NOW, BUSY_UNTIL, ISSUED]].tolist())
-        state[ISSUED] = 0
+        now, busy_until, _, _, issued, vectors, bundles, rows, moved, moving, waited = state.tolist()
+        loop = work.loop
+        done = Done(
+            bundles,
+            vectors * loop.gathers,
+            vectors * loop.divides,
+            vectors * loop.scalars,
+            descriptors=issued,
+            rows=rows,
+            dma_bytes=moved,
+            dma_cycles=moving,
+            wait_cycles=waited,
+        )
+        idma.account(now, busy_until, issued, done)
+        state[ISSUED:] = 0
     idma.counter.advance_to(idma.busy_until)

@@ -18,13 +18,14 @@ from dsp_server.ops.nn.tiles import (
 )
 from hbrt import quantize
 from hbrt.nn_types import hbDSPQuantizeParam
+from hbrt.profiles.work import Operations
 from hbrt.status import Status
 
 if TYPE_CHECKING:
     from dsp_server.hardware.tile_manager import TileManager
 
-INSTRUCTIONS = 6
-"""Modelled vector instructions: reciprocal step of the division, add, round, two of clip, pack."""
+QUANTIZE = Operations(load=1, divide=1, alu=4, pack=1, store=1)
+"""For 16 values: division, add, round, two of clip, pack."""
 
 
 def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> int:
@@ -50,7 +51,7 @@ def hb_dsp_quantize(input: memoryview, output: memoryview, tm: TileManager) -> i
         results[:] = quantize.quantize(
             values, scale, zero_point, todo.dtype, half_away=todo.half_away, zero_point_last=todo.zero_point_last
         )
-        charge(len(values), INSTRUCTIONS)
+        charge(len(values), QUANTIZE)
 
     run_pass(tm, "ddr" if todo.ddr else current_path(), source, target, compute)
     return 0

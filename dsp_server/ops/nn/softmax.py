@@ -25,6 +25,7 @@ from dsp_server.ops.nn.tiles import (
     set_path,
 )
 from hbrt.nn_types import hbDSPSoftmaxParam
+from hbrt.profiles.work import Operations
 from hbrt.status import Status
 
 if TYPE_CHECKING:
@@ -33,8 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["hb_dsp_softmax", "make_softmax", "set_path", "softmax_row"]
 
 FLOAT32 = np.dtype(np.float32)
-EXP_INSTRUCTIONS = 24
-"""Modelled vector instructions of exp and its sum: range reduction, a polynomial of degree 6, scaling."""
+FIND_LARGEST = Operations(load=1, alu=1)
+EXPONENTIATE = Operations(load=9, store=1, alu=15, mul=11, pack=2, move=4)
+"""exp as the guide writes it, and the sum: range reduction, a polynomial of degree 6 with its coefficients, scaling."""
+NORMALISE = Operations(load=1, store=1, mul=1)
+ALL_PASSES = FIND_LARGEST.plus(EXPONENTIATE).plus(NORMALISE)
 
 
 def softmax_row(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
@@ -63,7 +67,7 @@ def softmax_in_place(values: NDArray[Any]) -> None:
     """All three passes over a row that lies in one tile, (n,) float32."""
     factor = np.float32(1.0 / math.fsum(_exponentiate(values, np.maximum.reduce(values), values)))
     np.multiply(values, factor, out=values)
-    charge(len(values), 2 + EXP_INSTRUCTIONS)
+    charge(len(values), ALL_PASSES)
 
 
 def _tile_by_tile(tm: TileManager, path: Path, source: NDArray[np.float32], target: NDArray[np.float32]) -> None:
@@ -74,15 +78,15 @@ def _tile_by_tile(tm: TileManager, path: Path, source: NDArray[np.float32], targ
     def find_largest(values: NDArray[Any], _: NDArray[Any], _first: int) -> None:
         nonlocal largest
         largest = np.maximum(largest, values.max())  # a NaN stays, unlike with max()
-        charge(len(values), 1)
+        charge(len(values), FIND_LARGEST)
 
     def exponentiate(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
         sums.extend(_exponentiate(values, largest, results))
-        charge(len(values), EXP_INSTRUCTIONS)
+        charge(len(values), EXPONENTIATE)
 
     def normalise(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
         np.multiply(values, factor, out=results)
-        charge(len(values), 1)
+        charge(len(values), NORMALISE)
 
     run_pass(tm, path, source, None, find_largest)
     run_pass(tm, path, source, target, exponentiate)

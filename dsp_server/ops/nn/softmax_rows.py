@@ -16,7 +16,7 @@ from dsp_server.errors import ParameterError
 from dsp_server.hardware import cycles
 from dsp_server.hardware.frame import ping_pong
 from dsp_server.hardware.tcm import OutOfTcm
-from dsp_server.ops.nn.softmax import EXP_INSTRUCTIONS, FLOAT32, hb_dsp_softmax, softmax_row
+from dsp_server.ops.nn.softmax import ALL_PASSES, FLOAT32, hb_dsp_softmax, softmax_row
 from dsp_server.ops.nn.tiles import (
     BLOCK_ELEMENTS,
     DDR_TILE_ELEMENTS,
@@ -109,7 +109,7 @@ def _tile(values: NDArray[Any], results: NDArray[Any], _first: int) -> None:
         blocks = exponentials[:, :whole].reshape(rows, -1, BLOCK_ELEMENTS).sum(axis=2)
         sums = np.array([math.fsum([*row, rest]) for row, rest in zip(blocks.tolist(), sums.tolist(), strict=True)])
     np.multiply(results, (1.0 / sums).astype(np.float32)[:, None], out=results)
-    charge(values.size, 2 + EXP_INSTRUCTIONS)
+    charge(values.size, ALL_PASSES)
 
 
 def _row_by_row(op: Op, param: hbDSPSoftmaxRowsParam, output: memoryview, tm: TileManager) -> int:

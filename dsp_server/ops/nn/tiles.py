@@ -22,6 +22,7 @@ from dsp_server.hardware.frame import ping_pong
 from dsp_server.hardware.tcm import OutOfTcm
 from dsp_server.hardware.tile_manager import XV_MEM_BANK_COLOR_0
 from dsp_server.runtime import map_range
+from hbrt.profiles.work import Operations
 from hbrt.settings import choice
 
 if TYPE_CHECKING:
@@ -198,6 +199,6 @@ def run_at_once(
     return True
 
 
-def charge(elements: int, instructions: int) -> None:
-    """Spends modelled cycles: so many instructions on each vector of 16 float32."""
-    cycles.current().charge_vector(elements, cycles.LANES_F32, instructions)
+def charge(elements: int, operations: Operations) -> None:
+    """Spends modelled cycles: these operations on each vector of 16 float32."""
+    cycles.current().charge_loop(-(-elements // cycles.LANES_F32), cycles.loop_cost(operations))

@@ -17,6 +17,7 @@
 
 #include "hb_dsp_log.h"
 #include "hb_dsp_tm.h"
+#include "hbrt/cycles.h"
 #include "hbrt/site.h"
 #include "xtensa/idma.h"
 #include "xtensa/tie/xt_timer.h"

@@ -178,7 +178,7 @@ def test_a_block_of_another_program_is_out_of_reach(dsp_board: Board, talker: Ta
     assert talker.ask("free", phy=block.phy_addr).status == Status.HB_SYS_NOT_ALLOCATED
     talker.say(Kind.SUBMIT, task(1, block.phy_addr, 16))
     kind, (raw, text) = talker.hear()
-    number, state, answer = TASK_END.unpack(raw)
+    number, state, answer, _ = TASK_END.unpack(raw)
     assert (kind, number, state, ANSWER.unpack(answer)[1]) == (
         Kind.END,
         1,

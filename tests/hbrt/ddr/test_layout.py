@@ -22,6 +22,8 @@ from hbrt.ddr.layout import (
     CORE_RECORD_BYTES,
     DDR_BASE,
     HEADER,
+    HISTORY_RECORD_BYTES,
+    HISTORY_WORK,
     LAYOUT_VERSION,
     MAGIC,
     MAX_CORES,
@@ -30,6 +32,7 @@ from hbrt.ddr.layout import (
     SLOT_RECORD_BYTES,
     SLOT_TEXT,
     SLOT_TEXT_BYTES,
+    SLOT_WORK,
     TABLES_GENERATION,
     Layout,
     LayoutError,
@@ -37,6 +40,7 @@ from hbrt.ddr.layout import (
     read_header,
 )
 from hbrt.mailbox import table as mailbox
+from hbrt.profiles.work import WORK
 
 LARGE = 0xFEDC_BA98_7654_3210
 SIZES = (PAGE_BYTES, 1 << 20, 2 << 30, 1 << 40)
@@ -161,7 +165,9 @@ def test_structs_have_the_documented_sizes() -> None:
     }
     assert mailbox.REQUEST.size <= mailbox.ANSWER_OFFSET
     assert mailbox.ANSWER_OFFSET + mailbox.ANSWER.size <= SLOT_TEXT
-    assert SLOT_TEXT + SLOT_TEXT_BYTES == SLOT_RECORD_BYTES
+    assert SLOT_TEXT + SLOT_TEXT_BYTES == SLOT_WORK
+    assert SLOT_WORK + WORK.size <= SLOT_RECORD_BYTES
+    assert HISTORY_WORK + WORK.size <= HISTORY_RECORD_BYTES
     assert BLOCK.size <= BLOCK_SHARERS
     assert BLOCK_SHARERS + 2 * BLOCK_MAX_SHARERS <= BLOCK_RECORD_BYTES
     assert CLIENT_COUNT <= 1 << 16  # a sharer's id is 16 bits wide

@@ -21,6 +21,7 @@ from dsp_server.hardware.tile_manager import TileManager
 from hbrt.ddr.file import Ddr, DdrTables
 from hbrt.ddr.layout import PAGE_BYTES
 from hbrt.native.files import NotBuiltError
+from hbrt.profiles.work import MAPPED_BYTES, NO_WORK
 
 CLIENT, OTHER = 3, 4
 POOL = 1024
@@ -41,6 +42,7 @@ class After(NamedTuple):
     answers: list[object]
     memory: bytes
     cycles: int
+    work: list[int]
     handles: int
     copies: list[str]
     tiles: list[str]
@@ -79,7 +81,7 @@ class Machine:
             view.cast("B")[:] = noise.randbytes(view.nbytes)
         self.tm.reset()
         self.tm._freed.clear()
-        runtime.context.mappings = []
+        runtime.context.mappings, runtime.context.mapped_bytes = [], 0
         engines = Engines(self.tm, CycleCounter(1000), Idma(None, self.tm))
         engines.idma.last_handle = engines.idma.last_before_task = 7
         engines.install()
@@ -96,7 +98,7 @@ class Machine:
             op.take(steps)
             return 0
 
-        result, spent = ctypes.c_int32(), ctypes.c_uint64()
+        result, spent = ctypes.c_int32(), (ctypes.c_uint64 * (1 + len(NO_WORK)))()
         function = _OP(run)
         has_used = self.library.hbrt_dsp_call(
             function, None, None, ctypes.c_uint32(CLIENT), ctypes.byref(result), ctypes.byref(spent)
@@ -106,10 +108,13 @@ class Machine:
         assert bool(has_used) == bool(begun)
         assert has_used or not (self.tm.live() or engines.idma.queue or runtime.context.mappings)
         idma = engines.idma
+        engines.counter.add_work(spent[1:])
+        engines.counter.work[MAPPED_BYTES] += runtime.context.mapped_bytes
         return After(
             op.answers,
             b"".join(bytes(view) for view in views),
-            engines.counter.cycles + spent.value,
+            engines.counter.cycles + spent[0],
+            engines.counter.work,
             idma.last_handle,
             [str(one) for one in idma.queue],
             [str(one) for one in self.tm.live()],

@@ -63,6 +63,39 @@ def test_numbers_are_those_of_python(build: Build) -> None:
     assert found == expected
 
 
+PLAIN = """
+    #include <hb_dsp.h>
+    int main() {
+      uint32_t start, end;
+      volatile float sum = 0;
+      HB_DSP_TIME_STAMP(start);
+      for (int i = 0; i < 100; i++) sum += i;
+      CHARGE;
+      HB_DSP_TIME_STAMP(end);
+      printf("%d\\n", end - start);
+    }"""
+
+
+@pytest.mark.parametrize(
+    ("charge", "cycles", "said"),
+    [
+        ("", 0, "XT_RSR_CCOUNT was read 2 times, and nothing was charged in between: plain C counts nothing. "),
+        ("hb_dsp_charge(1600, 32, (struct hb_dsp_operations){.load = 1, .gather = 1, .scalar = 2})", 1875, ""),
+    ],
+)
+def test_measuring_program_in_plain_c_says_that_nothing_was_charged(
+    tmp_path: Path, charge: str, cycles: int, said: str
+) -> None:
+    source, program = tmp_path / "plain.c", tmp_path / "plain"
+    source.write_text(PLAIN.replace("CHARGE", charge))
+    command = [sys.executable, "-m", "hbrt", "cc", "--dsp", "--sim", str(source), "-o", str(program)]
+    subprocess.run(command, check=True, timeout=PATIENCE_S)
+    ran = subprocess.run([program], capture_output=True, text=True, check=True, timeout=PATIENCE_S)
+    assert ran.stdout == f"{cycles}\n"
+    assert ran.stderr.startswith(said)
+    assert bool(said) == bool(ran.stderr)
+
+
 def test_program_without_a_core_counts_its_own_cycles_and_is_told_what_it_lacks(tmp_path: Path) -> None:
     """The guide measures an op in a program of its own (10.2.3.3.4)."""
     source = tmp_path / "sim.cc"

@@ -108,6 +108,11 @@ def test_values_cycles_and_counts_are_the_same_with_and_without_python(board: Bo
         board.call(COUNTS, value(board, number))
     spent = board.empty(1, np.uint32)
     board.call(CLOCK, None, spent)
+    clock = int(np.asarray(spent)[0])
+    wait_until(lambda: core(board)["cycles"] == clock > 0)
+    done = [row for row in board.session.link.request("tasks", last=3) if row["cmd"] == COUNTS]
+    of_each = [(row["modelled_is_estimated"], row["work"]["bundles"] > 0) for row in done]
+    assert of_each == [(True, False), (False, True)]  # of 0 instructions and of 30
     with pytest.raises(
         HbrtError, match=r"tile \(command 0x1004\) returned -\d+\..*do not fit.*\nIt had said:\ntile of 1000000"
     ):
@@ -116,7 +121,7 @@ def test_values_cycles_and_counts_are_the_same_with_and_without_python(board: Bo
     with pytest.raises(HbrtError, match=r"returned 5\. \[5\]$"):  # what an earlier task said is not this one's
         board.call(PLAIN, value(board, 5))
     wait_until(lambda: core(board)["tasks"] == 11)  # a core in Python counts when it sleeps
-    assert int(np.asarray(spent)[0]) == core(board)["cycles"] > 0
+    assert core(board)["cycles"] > clock + 3 * 20_000  # what ops printed
     assert board.status()["findings"] == []
 
 

@@ -16,6 +16,7 @@ from tests.native.ivp.conftest import INCLUDE, Load
 from tools.docs_ivp import read
 
 KINDS = 7
+OF_THE_RUNTIME = INCLUDE.parents[1] / "dsp"
 BYTES = np.arange(128, dtype=np.uint8) * 3 + 1
 
 
@@ -137,9 +138,11 @@ def test_scalar_instructions(library: ctypes.CDLL) -> None:
     assert library.scalar_instructions() is None
 
 
-def test_each_class_of_the_model_is_counted_by_an_intrinsic() -> None:
+def test_each_class_of_the_model_is_counted_by_an_intrinsic_or_a_call() -> None:
     text = (INCLUDE / "hbrt" / "cycles.h").read_text("utf-8")
     classes = set(re.findall(r"^  HBRT_CYCLES_(\w+),", text, re.MULTILINE))
-    used = "".join(path.read_text("utf-8") for path in (INCLUDE / "hbrt" / "ivp").glob("*.h"))
+    sources = [*(INCLUDE / "hbrt" / "ivp").glob("*.h"), INCLUDE / "hbrt" / "cycles.h", *OF_THE_RUNTIME.glob("*.c")]
+    used = "".join(path.read_text("utf-8").replace("CYCLES_ADD(", "CYCLES_COUNT(") for path in sources)
+    used = re.sub(r"(CYCLES_COUNT\(\w+),", r"\1)", used)
     assert {"LOAD", "MUL", "GATHER"} <= classes
     assert not {name for name in classes if f"HBRT_CYCLES_COUNT({name})" not in used and f", {name}," not in used}

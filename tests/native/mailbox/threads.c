@@ -95,7 +95,7 @@ static void *core_main(void *given) {
         hbrt_slot_record *record = hbrt_record(&file, (uint32_t)slot);
         int fails = record->cmd & 1;
         if (fails) record->result = -42;
-        hbrt_core_answer(core, &(hbrt_ending){(uint32_t)slot, record->owner, fails ? -42 : 0, 0, 1, 2, record->cmd});
+        hbrt_core_answer(core, &(hbrt_ending){(uint32_t)slot, record->owner, fails ? -42 : 0, 0, 1, 2, record->cmd, 0});
     }
     void *runs;
     pthread_join(beat, &runs);
@@ -167,7 +167,7 @@ static void test_hostile_bytes(void *map, uint64_t bytes) {
     hbrt_store(hbrt_announced(&file, 1) + 9, 1);
     memset(hbrt_core_at(&file, 0), 0xff, 256);
     assert(hbrt_core_claim(core, 0) == 9);
-    assert(hbrt_core_answer(core, &(hbrt_ending){9, 0xffffffff, 0, 0, 1, 2, 3}) == 1);
+    assert(hbrt_core_answer(core, &(hbrt_ending){9, 0xffffffff, 0, 0, 1, 2, 3, 0}) == 1);
     memset(file.map + header.pages, 0xff, header.heap - header.pages);
     hbrt_request task = {.cmd = 1, .input_phy = header.ddr_base + header.heap, .input_bytes = 64};
     assert(hbrt_submit(client, &task, 0) == HBRT_ASK);

@@ -1,14 +1,13 @@
 /* What a core's vector instructions cost: counts by class, and the model that turns counts into cycles.
  *
- * Each IVP intrinsic adds one to a counter of its class, in its own thread. The image runtime calls
- * hbrt_cycles_take() when a task ends, hands what it returns to the core's cycle counter (`CycleCounter.charge`
- * of dsp_server/hardware/cycles.py), and adds hbrt_cycles_pending() to that counter where XT_RSR_CCOUNT reads it.
- * Exactly one C or C++ file of a process defines HBRT_CYCLES_DEFINE before it includes this header: the runtime.
+ * Each IVP intrinsic adds one to a counter of its class, in its own thread; hb_dsp_charge() adds what it is told. The image
+ * runtime calls hbrt_cycles_take() when a task ends, hands what it returns to the core's cycle counter
+ * (`CycleCounter` of dsp_server/hardware/cycles.py), and adds hbrt_cycles_pending() to that counter where XT_RSR_CCOUNT
+ * reads it. Exactly one C or C++ file of a process defines HBRT_CYCLES_DEFINE before it includes this header: the runtime.
  * -DHBRT_NO_CYCLES takes every count out of the code.
  *
- * The model is a perfect schedule: no stalls, and every slot of every instruction filled. It is a lower bound.
- * Source: DSP development guide (J5 OE), 10.2.1, for 5-way VLIW and two 64-byte loads or one load and one store
- * in an instruction. Every other constant is assumed.
+ * The constants are those of the board's profile; a program without a core has those of hbrt/profiles/j5.toml, which has
+ * their sources.
  */
 #ifndef HBRT_CYCLES_H
 #define HBRT_CYCLES_H
@@ -26,20 +25,17 @@ enum hbrt_cycles_class {
   HBRT_CYCLES_GATHER,  /* lanes from or to addresses of their own */
   HBRT_CYCLES_DIVIDE,  /* quotients, reciprocals and roots */
   HBRT_CYCLES_MOVE,    /* register to register, constants, vector booleans */
+  HBRT_CYCLES_SCALAR,  /* scalar operations that an op charges */
+  HBRT_CYCLES_PRINT,   /* calls of printf */
+  HBRT_CYCLES_PRINTED, /* bytes that they print */
   HBRT_CYCLES_CLASSES  /* how many classes there are */
 };
 
-enum hbrt_cycles_model {
-  HBRT_SLOTS = 5,             /* operations in an instruction: the guide's "5-way VLIW" */
-  HBRT_MEMORY_SLOTS = 2,      /* loads and stores in an instruction: the guide */
-  HBRT_STORE_SLOTS = 1,       /* stores among them: the guide */
-  HBRT_ALU_SLOTS = 2,         /* assumed */
-  HBRT_MUL_SLOTS = 1,         /* assumed */
-  HBRT_PACK_SLOTS = 1,        /* assumed */
-  HBRT_SELECT_SLOTS = 1,      /* assumed */
-  HBRT_REDUCE_SLOTS = 1,      /* assumed */
-  HBRT_GATHER_CYCLES = 16,    /* assumed: two elements of 16 bits a cycle */
-  HBRT_DIVIDE_CYCLES = 8      /* assumed */
+/* Slots of an instruction, and what operations beside them cost; each loop takes `schedule_milli` thousandths of what its
+ * scarcest slot takes. */
+struct hbrt_cycles_model {
+  uint64_t slots, memory_slots, store_slots, alu_slots, mul_slots, pack_slots, select_slots, reduce_slots, schedule_milli,
+      gather, divide, scalar, print, printed;
 };
 
 struct hbrt_cycles {
@@ -54,36 +50,51 @@ extern "C" {
 /* initial-exec: one load finds it. A library that is loaded late still fits, as the counters take few bytes. */
 #define HBRT_CYCLES_SHARED __attribute__((tls_model("initial-exec"), visibility("default")))
 extern __thread struct hbrt_cycles hbrt_cycles_now HBRT_CYCLES_SHARED;
+extern struct hbrt_cycles_model hbrt_cycles_model __attribute__((visibility("default")));
 #ifdef HBRT_CYCLES_DEFINE
 __thread struct hbrt_cycles hbrt_cycles_now HBRT_CYCLES_SHARED;
+struct hbrt_cycles_model hbrt_cycles_model = {5, 2, 1, 2, 1, 1, 1, 1, 1500, 16, 8, 1, 20000, 200}; /* j5 */
 #endif
+#define HBRT_CYCLES_ADD(class_, count_) ((void)(hbrt_cycles_now.count[HBRT_CYCLES_##class_] += (count_)))
 #define HBRT_CYCLES_COUNT(class_) ((void)++hbrt_cycles_now.count[HBRT_CYCLES_##class_])
 #else
+#define HBRT_CYCLES_ADD(class_, count_) ((void)(count_))
 #define HBRT_CYCLES_COUNT(class_) ((void)0)
 #endif
 
+#ifndef HBRT_NO_CYCLES
 /* How many instructions hold `count` operations when each holds `slots` of them. */
 static inline uint64_t hbrt_cycles_over(uint64_t count, uint64_t slots) { return (count + slots - 1) / slots; }
 
-/* The cycles of those counts: the scarcest slot decides, and gathers and divisions come on top. */
-static inline uint64_t hbrt_cycles_of(const struct hbrt_cycles *counted) {
+/* The instructions of those counts: the scarcest slot decides. */
+static inline uint64_t hbrt_cycles_bundles(const struct hbrt_cycles *counted) {
   const uint64_t *n = counted->count;
+  const struct hbrt_cycles_model *is = &hbrt_cycles_model;
   const uint64_t needs[] = {
-      hbrt_cycles_over(n[HBRT_CYCLES_LOAD] + n[HBRT_CYCLES_STORE], HBRT_MEMORY_SLOTS),
-      hbrt_cycles_over(n[HBRT_CYCLES_STORE], HBRT_STORE_SLOTS),
-      hbrt_cycles_over(n[HBRT_CYCLES_ALU], HBRT_ALU_SLOTS),
-      hbrt_cycles_over(n[HBRT_CYCLES_MUL], HBRT_MUL_SLOTS),
-      hbrt_cycles_over(n[HBRT_CYCLES_PACK], HBRT_PACK_SLOTS),
-      hbrt_cycles_over(n[HBRT_CYCLES_SELECT], HBRT_SELECT_SLOTS),
-      hbrt_cycles_over(n[HBRT_CYCLES_REDUCE], HBRT_REDUCE_SLOTS),
+      hbrt_cycles_over(n[HBRT_CYCLES_LOAD] + n[HBRT_CYCLES_STORE], is->memory_slots),
+      hbrt_cycles_over(n[HBRT_CYCLES_STORE], is->store_slots),
+      hbrt_cycles_over(n[HBRT_CYCLES_ALU], is->alu_slots),
+      hbrt_cycles_over(n[HBRT_CYCLES_MUL], is->mul_slots),
+      hbrt_cycles_over(n[HBRT_CYCLES_PACK], is->pack_slots),
+      hbrt_cycles_over(n[HBRT_CYCLES_SELECT], is->select_slots),
+      hbrt_cycles_over(n[HBRT_CYCLES_REDUCE], is->reduce_slots),
   };
   uint64_t total = n[HBRT_CYCLES_MOVE], most = 0;
   for (int i = HBRT_CYCLES_LOAD; i <= HBRT_CYCLES_REDUCE; ++i) total += n[i];
   for (unsigned i = 0; i < sizeof needs / sizeof *needs; ++i) most = needs[i] > most ? needs[i] : most;
-  const uint64_t issue = hbrt_cycles_over(total, HBRT_SLOTS);
-  return (issue > most ? issue : most) + n[HBRT_CYCLES_GATHER] * HBRT_GATHER_CYCLES +
-         n[HBRT_CYCLES_DIVIDE] * HBRT_DIVIDE_CYCLES;
+  const uint64_t issue = hbrt_cycles_over(total, is->slots);
+  return issue > most ? issue : most;
 }
+
+/* The cycles of those counts. */
+static inline uint64_t hbrt_cycles_of(const struct hbrt_cycles *counted) {
+  const uint64_t *n = counted->count;
+  const struct hbrt_cycles_model *is = &hbrt_cycles_model;
+  return (hbrt_cycles_bundles(counted) * is->schedule_milli + 999) / 1000 + n[HBRT_CYCLES_GATHER] * is->gather +
+         n[HBRT_CYCLES_DIVIDE] * is->divide + n[HBRT_CYCLES_SCALAR] * is->scalar + n[HBRT_CYCLES_PRINT] * is->print +
+         n[HBRT_CYCLES_PRINTED] * is->printed;
+}
+#endif
 
 /* The cycles of what this thread has counted since the last take. */
 static inline uint64_t hbrt_cycles_pending(void) {
@@ -101,6 +112,33 @@ static inline uint64_t hbrt_cycles_take(void) {
   for (int i = 0; i < HBRT_CYCLES_CLASSES; ++i) hbrt_cycles_now.count[i] = 0;
 #endif
   return cycles;
+}
+
+/* Operations on each vector of a loop, by the slot that they take. */
+struct hb_dsp_operations {
+  uint32_t load, store, alu, mul, pack, select, reduce, gather, divide, move, scalar;
+};
+
+/* Charge a loop in plain C, which counts nothing by itself: what it does on each vector of 512 bits.
+ *
+ *     hb_dsp_charge(count, 32, (struct hb_dsp_operations){.load = 1, .alu = 2, .store = 1});
+ *
+ * bits: of an element, 8, 16, 32 or 64. A board's compiler has no such call, and its counter needs none: there,
+ * #define hb_dsp_charge(...).
+ */
+static inline void hb_dsp_charge(uint64_t elements, uint32_t bits, struct hb_dsp_operations on_each) {
+  const uint64_t vectors = (elements * bits + 511) / 512;
+  HBRT_CYCLES_ADD(LOAD, vectors * on_each.load);
+  HBRT_CYCLES_ADD(STORE, vectors * on_each.store);
+  HBRT_CYCLES_ADD(ALU, vectors * on_each.alu);
+  HBRT_CYCLES_ADD(MUL, vectors * on_each.mul);
+  HBRT_CYCLES_ADD(PACK, vectors * on_each.pack);
+  HBRT_CYCLES_ADD(SELECT, vectors * on_each.select);
+  HBRT_CYCLES_ADD(REDUCE, vectors * on_each.reduce);
+  HBRT_CYCLES_ADD(GATHER, vectors * on_each.gather);
+  HBRT_CYCLES_ADD(DIVIDE, vectors * on_each.divide);
+  HBRT_CYCLES_ADD(MOVE, vectors * on_each.move);
+  HBRT_CYCLES_ADD(SCALAR, vectors * on_each.scalar);
 }
 
 #ifdef __cplusplus

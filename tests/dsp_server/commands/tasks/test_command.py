@@ -53,7 +53,7 @@ def test_a_task_has_its_times_and_who_asked_for_it(shell: Shell, tmp_path: Path,
         (str(task["cmd"]), str(task["pid"])) for task in (listed, failed)
     ]
     heading, first, second = shell.good("tasks").splitlines()
-    assert heading.split()[-3:] == ["MODELLED", "PID", "PROGRAM"]
+    assert heading.split()[-3:] == ["IT", "PID", "PROGRAM"]
     assert "0xffff" in first.split()
     assert "failed" in second.split()
 

@@ -19,6 +19,7 @@ from dsp_server.ops.nn.pointcloud_encode import Encoder, encode_pillars, encode_
 from dsp_server.ops.nn.pointcloud_loops import ENCODE_TO_PLACES, ENCODE_TO_WORDS, TAKE_PLANES, frame, take_plane
 from dsp_server.ops.nn.pointcloud_tiles import Buffers, Rectangle, Work, at_once, run_rectangle, tile_by_tile
 from hbrt.jit import numba_module
+from hbrt.profiles.work import LoopCost
 from tests.dsp_server.ops.nn.test_pointcloud import param
 
 if TYPE_CHECKING:
@@ -38,6 +39,7 @@ class After(NamedTuple):
     target: bytes
     tcm: list[bytes]
     cycles: int
+    work: list[int]
     busy_until: int
     next_handle: int
     outstanding: int
@@ -51,6 +53,9 @@ def _own_engines() -> Iterator[None]:
     descriptors.install(before[1])
 
 
+LOOP = LoopCost(5333, 1500, 1, 2, 3)
+
+
 def work_of(kind: int, dims: int) -> Work:
     def encode(tile: NDArray[Any], results: NDArray[Any], index: int) -> None:
         del index
@@ -62,7 +67,7 @@ def work_of(kind: int, dims: int) -> Work:
     def take(tile: NDArray[Any], results: NDArray[Any], index: int) -> None:
         take_plane.loop(tile, results, dims, index)
 
-    return Work(take if kind == TAKE_PLANES else encode, kind, dims, CONSTANTS.all, 16, 5)
+    return Work(take if kind == TAKE_PLANES else encode, kind, dims, CONSTANTS.all, 16, LOOP)
 
 
 def arrays_of(kind: int, dims: int, places: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -93,9 +98,11 @@ def run(kind: int, dims: int, rectangle: Rectangle, most_places: int, started: i
         at_once(function, source, target, rectangle, most_places, Buffers(ins, outs), work)
     else:
         tile_by_tile(source, target, list(rectangle.cut(most_places)), Buffers(ins, outs), work)
-    now, busy_until, outstanding = counter.cycles, idma.busy_until, idma.outstanding
+    now, work_done, busy_until, outstanding = counter.cycles, counter.take_work(), idma.busy_until, idma.outstanding
     next_handle = idma.copy(bytearray(1), b"1")
-    return After(target.tobytes(), [bytes(view) for view in ins + outs], now, busy_until, next_handle, outstanding)
+    return After(
+        target.tobytes(), [bytes(view) for view in ins + outs], now, work_done, busy_until, next_handle, outstanding
+    )
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
