@@ -4,12 +4,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
 
 from tests.native.ivp.models import (
+    FLOATS,
     INTEGERS,
     SIGNED,
     UNSIGNED,
@@ -18,6 +21,7 @@ from tests.native.ivp.models import (
     Case,
     bits,
     clip,
+    dtype,
     each,
     lanes,
     limits,
@@ -124,20 +128,21 @@ def comparisons() -> Iterator[Case]:
     for kind in UNSIGNED:
         yield Case(f"IVP_EQU{SUFFIX[kind]}", (mask(kind),), (kind, kind), np.equal)
     ordered = {**rules, "EQ": np.equal, "NEQ": np.not_equal}
-    for name, rule in ordered.items():
+    for kind, (name, rule) in product(FLOATS, ordered.items()):
         yield Case(
-            f"IVP_O{name}N_2XF32",
-            ("b16",),
-            ("f32", "f32"),
+            f"IVP_O{name}{SUFFIX[kind]}",
+            (mask(kind),),
+            (kind, kind),
             lambda a, b, rule=rule: rule(a, b) & ~np.isnan(a) & ~np.isnan(b),
         )
         yield Case(
-            f"IVP_U{name}N_2XF32",
-            ("b16",),
-            ("f32", "f32"),
+            f"IVP_U{name}{SUFFIX[kind]}",
+            (mask(kind),),
+            (kind, kind),
             lambda a, b, rule=rule: rule(a, b) | np.isnan(a) | np.isnan(b),
         )
-    yield Case("IVP_UNN_2XF32", ("b16",), ("f32", "f32"), lambda a, b: np.isnan(a) | np.isnan(b))
+    for kind in FLOATS:
+        yield Case(f"IVP_UN{SUFFIX[kind]}", (mask(kind),), (kind, kind), lambda a, b: np.isnan(a) | np.isnan(b))
 
 
 def booleans() -> Iterator[Case]:
@@ -450,38 +455,9 @@ def reductions() -> Iterator[Case]:
 
 
 def floats() -> Iterator[Case]:
-    def rounded(function: Array) -> Array:
-        return lambda *vectors: function(*vectors).astype(np.float32)
-
-    for name, rule in (("ADD", np.add), ("SUB", np.subtract), ("MUL", np.multiply)):
-        yield from pair(name, "f32", rounded(rule))
-    for name, pick in (("MAX", np.maximum), ("MIN", np.minimum), ("MAXNUM", np.fmax), ("MINNUM", np.fmin)):
-        yield from pair(name, "f32", pick)
-    away = rounded(lambda a: np.trunc(a.astype(np.float64) + np.copysign(0.5, a)))
-    rules = [("NEG", np.negative), ("ABS", np.abs), ("FIROUND", away), ("FIRINT", np.rint), ("FIFLOOR", np.floor)]
-    for name, rule in (*rules, ("FICEIL", np.ceil), ("FITRUNC", np.trunc)):
-        yield from single(name, "f32", rule)
-    yield Case("IVP_DIVN_2XF32", ("f32",), ("f32", "f32"), rounded(np.divide))
-    yield Case("IVP_RECIPN_2XF32", ("f32",), ("f32",), lambda a: np.float32(1) / a)
-    yield Case("IVP_SQRTN_2XF32", ("f32",), ("f32",), rounded(np.sqrt))
-    yield Case("IVP_RSQRTN_2XF32", ("f32",), ("f32",), lambda a: np.float32(1) / np.sqrt(a))
-
-    def fused(r: Array, a: Array, b: Array, sign: int = 1) -> Array:
-        wide_sum = sign * a.astype(np.longdouble) * b.astype(np.longdouble) + r.astype(np.longdouble)
-        return wide_sum.astype(np.float32)
-
-    for name, sign in (("MULA", 1), ("MULS", -1)):
-        yield Case(
-            f"IVP_{name}N_2XF32", ("f32",), ("f32", "f32"), lambda r, a, b, s=sign: fused(r, a, b, s), writes=True
-        )
-        yield Case(
-            f"IVP_{name}N_2XF32T",
-            ("f32",),
-            ("f32", "f32", "b16"),
-            lambda r, a, b, chosen, s=sign: where(chosen, fused(r, a, b, s), r),
-            writes=True,
-        )
-    scales = (0, 1, 24, 31, -3)
+    for kind in FLOATS:
+        yield from float_arithmetic(kind)
+    scales: tuple[int, ...] = (0, 1, 24, 31, -3)
 
     def truncated(kind: str) -> Array:
         def lane(x: float, scale: int) -> int:
@@ -503,6 +479,86 @@ def floats() -> Iterator[Case]:
             lambda a, s: (a.astype(np.float64) * 2.0**-s).astype(np.float32),
             ints=scales,
         )
+    scales = (0, 1, 9, -3)
+    yield Case("IVP_TRUNC16NXF16", ("i16",), ("f16", "int"), truncated("i16"), ints=scales)
+    yield Case(
+        "IVP_FLOAT16NX16",
+        ("f16",),
+        ("i16", "int"),
+        lambda a, s: (a.astype(np.float64) * 2.0**-s).astype(np.float16),
+        ints=scales,
+    )
+    for part in (0, 1):
+        yield Case(f"IVP_CVTF32NXF16_{part}", ("f32",), ("f16",), lambda a, part=part: a[part::2])
+    yield Case(
+        "IVP_CVTF16N_2XF32_0",
+        ("f16",),
+        ("f32",),
+        lambda a: np.stack([a.astype(np.float16), np.zeros(16, np.float16)], 1).ravel(),
+    )
+
+
+def float_arithmetic(kind: str) -> Iterator[Case]:
+    """What all floats have; each result is rounded once."""
+    lane = dtype(kind).type
+
+    def rounded(function: Array) -> Array:
+        return lambda *vectors: function(*vectors).astype(lane)
+
+    for name, rule in (("ADD", np.add), ("SUB", np.subtract), ("MUL", np.multiply)):
+        yield from pair(name, kind, rounded(rule))
+    for name, pick in (("MAX", np.maximum), ("MIN", np.minimum), ("MAXNUM", np.fmax), ("MINNUM", np.fmin)):
+        yield from pair(name, kind, pick)
+    away = rounded(lambda a: np.trunc(a.astype(np.float64) + np.copysign(0.5, a)))
+    rules = [("NEG", np.negative), ("ABS", np.abs), ("FIROUND", away), ("FIRINT", np.rint), ("FIFLOOR", np.floor)]
+    for name, rule in (*rules, ("FICEIL", np.ceil), ("FITRUNC", np.trunc)):
+        yield from single(name, kind, rule)
+    suffix = SUFFIX[kind]
+    yield Case(f"IVP_DIV{suffix}", (kind,), (kind, kind), rounded(np.divide))
+    yield Case(f"IVP_RECIP{suffix}", (kind,), (kind,), lambda a: lane(1) / a)
+    yield Case(f"IVP_SQRT{suffix}", (kind,), (kind,), rounded(np.sqrt))
+    if kind == "f32":
+        yield Case(f"IVP_RSQRT{suffix}", (kind,), (kind,), lambda a: lane(1) / np.sqrt(a))
+    else:  # rounded once
+        yield Case(f"IVP_RSQRT{suffix}", (kind,), (kind,), lambda a: rounded(np.divide)(1.0, np.sqrt(a.astype("f8"))))
+    for name, sign in (("MULA", 1), ("MULS", -1)):
+        yield Case(
+            f"IVP_{name}{suffix}",
+            (kind,),
+            (kind, kind),
+            lambda r, a, b, s=sign: fused(kind, r, a, b, s),
+            writes=True,
+        )
+        yield Case(
+            f"IVP_{name}{suffix}T",
+            (kind,),
+            (kind, kind, mask(kind)),
+            lambda r, a, b, chosen, s=sign: where(chosen, fused(kind, r, a, b, s), r),
+            writes=True,
+        )
+
+
+def fused(kind: str, r: Array, a: Array, b: Array, sign: int) -> Array:
+    """The sum of r and sign * a * b, rounded once."""
+    if kind == "f32":
+        wide_sum = sign * a.astype(np.longdouble) * b.astype(np.longdouble) + r.astype(np.longdouble)
+        return wide_sum.astype(np.float32)
+    rows = zip(r, a, b, strict=True)
+    return np.array([fused_half(float(x), float(y), float(z), sign) for x, y, z in rows], np.float16)
+
+
+def fused_half(r: float, a: float, b: float, sign: int) -> np.float16:
+    """The nearest of the numbers of half precision around the exact sum; that with an even last bit of two."""
+    near = sign * a * b + r
+    if not math.isfinite(near) or near == 0:
+        return np.float16(near)
+    exact = sign * Fraction(a) * Fraction(b) + Fraction(r)
+    if abs(exact) >= 65520:
+        return np.float16(math.copysign(math.inf, near))
+    first = np.float16(max(-65504.0, min(65504.0, near)))
+    around = [first, *(np.nextafter(first, np.float16(end)) for end in (-np.inf, np.inf))]
+    finite = [one for one in around if np.isfinite(one)]
+    return min(finite, key=lambda one: (abs(Fraction(float(one)) - exact), int(one.view(np.uint16)) & 1))
 
 
 def moves() -> Iterator[Case]:
@@ -527,7 +583,7 @@ def moves() -> Iterator[Case]:
         yield Case(
             f"IVP_REP{suffix}", (kind,), (kind, "int"), lambda v, n, size=size: np.array([v[n]] * size), ints=numbers
         )
-        if kind != "f32":
+        if kind not in FLOATS:
             yield Case(f"IVP_SEQ{suffix}", (kind,), (), lambda size=size: np.arange(size).astype(object))
             yield Case(f"IVP_ZERO{suffix}", (kind,), (), lambda size=size: np.zeros(size, object))
     for kind in ("i16", "u16"):
@@ -576,11 +632,15 @@ def moves() -> Iterator[Case]:
     for (to, to_suffix), (of, of_suffix) in product(SUFFIX.items(), SUFFIX.items()):
 
         def same_bytes(v: Array, to: str = to, of: str = of) -> Array:
-            raw = v if of == "f32" else low(v, bits(of)).astype(np.uint64).astype(f"u{bits(of) // 8}")
-            view = np.ascontiguousarray(raw).view("f4" if to == "f32" else f"{to[0]}{bits(to) // 8}")
-            return view if to == "f32" else view.astype(object)
+            raw = v if of in FLOATS else low(v, bits(of)).astype(np.uint64).astype(f"u{bits(of) // 8}")
+            view = np.ascontiguousarray(raw).view(f"{to[0]}{bits(to) // 8}")
+            return view if to in FLOATS else view.astype(object)
 
-        if "f32" in (to, of) and to != of and {to, of} != {"f32", "i32"}:
+        if (
+            {to, of} & set(FLOATS)
+            and to != of
+            and {to[1:] + to[0], of[1:] + of[0]} not in ({"32f", "32i"}, {"16f", "16i"})
+        ):
             continue  # a lane of float may be a NaN of any kind: one direction of integers tells enough
         yield Case(f"IVP_MOV{to_suffix}_FROM{of_suffix}", (to,), (of,), same_bytes)
 

@@ -263,6 +263,7 @@ static V pattern_of(int seed) {
   FORMAT(DO_LOAD, DO_STORE, N_2X32, xb_vecN_2x32v, int32_t, false)   \
   FORMAT(DO_LOAD, DO_STORE, N_2X32U, xb_vecN_2x32Uv, uint32_t, false) \
   FORMAT(DO_LOAD, DO_STORE, N_2XF32, xb_vecN_2xf32, float, false)    \
+  FORMAT(DO_LOAD, DO_STORE, NXF16, xb_vecNxf16, xb_f16, false)       \
   FORMAT(DO_LOAD, DO_STORE, NX8S, xb_vecNx16, int8_t, true)      \
   FORMAT(DO_LOAD, DO_STORE, NX8U, xb_vecNx16, uint8_t, false)    \
   FORMAT(DO_LOAD, DO_STORE, N_2X16S, xb_vecN_2x32v, int16_t, true)   \
@@ -277,6 +278,7 @@ ELEMENTS(NX16U, xb_vecNx16U, uint16_t, false)
 ELEMENTS(N_2X32, xb_vecN_2x32v, int32_t, false)
 ELEMENTS(N_2X32U, xb_vecN_2x32Uv, uint32_t, false)
 ELEMENTS(N_2XF32, xb_vecN_2xf32, float, false)
+ELEMENTS(NXF16, xb_vecNxf16, xb_f16, false)
 ELEMENTS(NX8S, xb_vecNx16, int8_t, true)
 ELEMENTS(NX8U, xb_vecNx16, uint8_t, false)
 
@@ -287,6 +289,7 @@ GATHERS(NX16U, xb_vecNx16U, uint16_t, xb_vecNx16U)
 GATHERS(N_2X32, xb_vecN_2x32v, int32_t, xb_vecN_2x32Uv)
 GATHERS(N_2X32U, xb_vecN_2x32Uv, uint32_t, xb_vecN_2x32Uv)
 GATHERS(N_2XF32, xb_vecN_2xf32, float, xb_vecN_2x32Uv)
+GATHERS(NXF16, xb_vecNxf16, xb_f16, xb_vecNx16U)
 
 static void scatter_halves() {
   const xb_vec2Nx8 v = pattern_of<xb_vec2Nx8>(1);
@@ -374,9 +377,9 @@ int main(int count, char **arguments) {
 #define CALL_LOADS(F, V, M) loads_##F();
 #define CALL_STORES(F, V, M, S) stores_##F();
   FORMATS(CALL_LOADS, CALL_STORES)
-  elements_2NX8(), elements_2NX8U(), elements_NX16(), elements_NX16U(), elements_N_2X32(), elements_N_2X32U(), elements_N_2XF32();
+  elements_2NX8(), elements_2NX8U(), elements_NX16(), elements_NX16U(), elements_N_2X32(), elements_N_2X32U(), elements_N_2XF32(), elements_NXF16();
   elements_NX8S(), elements_NX8U();
-  gathers_NX8S(), gathers_NX8U(), gathers_NX16(), gathers_NX16U(), gathers_N_2X32(), gathers_N_2X32U(), gathers_N_2XF32();
+  gathers_NX8S(), gathers_NX8U(), gathers_NX16(), gathers_NX16U(), gathers_N_2X32(), gathers_N_2X32U(), gathers_N_2XF32(), gathers_NXF16();
   scatter_halves();
   lost_without_a_flush();
   any_address();

@@ -1,9 +1,9 @@
 """Scalar models of the intrinsics, in numpy: what each must give, lane by lane, written apart from the headers.
 
 A case names an intrinsic, the types that it takes and returns, and the model. `source` writes the C++ that ctypes
-calls: one function a case, which takes an array of addresses. Types: ``i8`` to ``u32``, ``f32`` vectors; ``b64``,
-``b32``, ``b16`` vector booleans, arrays of bool here; ``w24``, ``w48``, ``w64`` wide registers; ``int`` a scalar
-argument; ``s:TYPE`` a scalar result. An intrinsic that writes its first arguments has them as results, and the
+calls: one function a case, which takes an array of addresses. Types: ``i8`` to ``u32``, ``f32`` and ``f16`` vectors;
+``b64``, ``b32``, ``b16`` vector booleans, arrays of bool here; ``w24``, ``w48``, ``w64`` wide registers; ``int`` a
+scalar argument; ``s:TYPE`` a scalar result. An intrinsic that writes its first arguments has them as results, and the
 model gets their old values first.
 """
 
@@ -22,7 +22,7 @@ VECTORS = {
     "i8": ("2NX8", "xb_vec2Nx8"), "u8": ("2NX8U", "xb_vec2Nx8U"),
     "i16": ("NX16", "xb_vecNx16"), "u16": ("NX16U", "xb_vecNx16U"),
     "i32": ("N_2X32", "xb_vecN_2x32v"), "u32": ("N_2X32U", "xb_vecN_2x32Uv"),
-    "f32": ("N_2XF32", "xb_vecN_2xf32"),
+    "f32": ("N_2XF32", "xb_vecN_2xf32"), "f16": ("NXF16", "xb_vecNxf16"),
 }  # fmt: skip
 WIDE = {
     "w24": ("xb_vec2Nx24", np.int32, 64),
@@ -33,6 +33,7 @@ BOOLS = {"b64": ("vbool2N", 64), "b32": ("vboolN", 32), "b16": ("vboolN_2", 16)}
 SIGNED = ("i8", "i16", "i32")
 UNSIGNED = ("u8", "u16", "u32")
 INTEGERS = SIGNED + UNSIGNED
+FLOATS = ("f32", "f16")
 SLOT = 64 * 4
 """Bytes between two results: the largest register's."""
 
@@ -64,7 +65,7 @@ def dtype(kind: str) -> np.dtype[Any]:
 def c_type(kind: str) -> str:
     """The type as C++ names it."""
     if kind.startswith("s:"):
-        return "float" if kind == "s:f32" else f"{dtype(kind[2:])}_t"
+        return {"s:f32": "float", "s:f16": "xb_f16"}.get(kind) or f"{dtype(kind[2:])}_t"
     if kind == "int":
         return "int"
     if kind in VECTORS:
@@ -162,8 +163,8 @@ def _cut(kind: str, output: Array) -> Array:
     if kind in WIDE:
         return signed(low(np.asarray(output, object), 64).astype(np.uint64).view(np.int64), bits(kind))
     plain = kind.removeprefix("s:")
-    if plain == "f32":
-        return np.atleast_1d(np.asarray(output, np.float32))
+    if plain in FLOATS:
+        return np.atleast_1d(np.asarray(output, dtype(plain)))
     width = bits(plain)
     unsigned = low(np.atleast_1d(np.asarray(output, object)), width).astype(np.uint64).astype(f"uint{width}")
     return unsigned.view(dtype(plain))

@@ -18,6 +18,11 @@ HBRT_VECTOR(xb_vecNx16U, uint16_t, 32);
 HBRT_VECTOR(xb_vecN_2x32v, int32_t, 16);
 HBRT_VECTOR(xb_vecN_2x32Uv, uint32_t, 16);
 HBRT_VECTOR(xb_vecN_2xf32, float, 16);
+typedef struct {
+  uint16_t bits;
+} xb_f16;
+HBRT_VECTOR(xb_vecNxf16, xb_f16, 32);
+HBRT_VECTOR(xb_vecN_2xf16, xb_f16, 16);
 HBRT_VECTOR(xb_vecNx8, int8_t, 32);
 HBRT_VECTOR(xb_vecNx8U, uint8_t, 32);
 HBRT_VECTOR(xb_vecN_2x16, int16_t, 16);

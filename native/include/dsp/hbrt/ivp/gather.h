@@ -40,7 +40,7 @@ inline constexpr vbool<N> all_lanes{static_cast<typename vbool<N>::bits_type>(~0
 
 //! family: Gathers and scatters
 //! Offsets are unsigned and in bytes (Halide). The first half of a gather reads, the second one takes what was read.
-//! each: GATHERS = NX8S,NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32
+//! each: GATHERS = NX8S,NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16
 //! IVP_GATHERA{GATHERS}(base, offsets) | reads the element at `base` + offset of each lane into a gather register | halide
 //! IVP_GATHERA{GATHERS}T(base, offsets, where) | the same in the lanes where the boolean is set, 0 elsewhere; other addresses are not read | tflm; the 0 is assumed
 //! IVP_GATHERD{GATHERS}(gsr) | the vector that was read; 8 bits become 16 with (S) or without (U) a sign | halide
@@ -102,6 +102,7 @@ HBRT_GATHER(NX16U, xb_vecNx16U, uint16_t, xb_vecNx16U)
 HBRT_GATHER(N_2X32, xb_vecN_2x32v, int32_t, xb_vecN_2x32Uv)
 HBRT_GATHER(N_2X32U, xb_vecN_2x32Uv, uint32_t, xb_vecN_2x32Uv)
 HBRT_GATHER(N_2XF32, xb_vecN_2xf32, float, xb_vecN_2x32Uv)
+HBRT_GATHER(NXF16, xb_vecNxf16, xb_f16, xb_vecNx16U)
 HBRT_SCATTER(2NX8, _L, xb_vec2Nx8, int8_t, 0, xb_vecNx16U)
 HBRT_SCATTER(2NX8, _H, xb_vec2Nx8, int8_t, 32, xb_vecNx16U)
 HBRT_SCATTER(2NX8U, _L, xb_vec2Nx8U, uint8_t, 0, xb_vecNx16U)

@@ -38,10 +38,44 @@ struct native {
   typedef L type __attribute__((vector_size(sizeof(L) * N), may_alias));
 };
 
+/* A number of half precision, as IEEE 754 has it. Computed with as float, and rounded to nearest, ties to even. */
+struct half {
+  uint16_t bits;
+
+  half() = default;
+  template <class S, std::enable_if_t<std::is_arithmetic_v<S> || std::is_enum_v<S>, int> = 0>
+  HBRT_IVP half(S number) : bits(rounded(static_cast<double>(number))) {}
+
+  HBRT_IVP operator float() const {
+    const uint32_t exponent = bits >> 10 & 31u, fraction = bits & 1023u;
+    float magnitude = static_cast<float>(fraction) * 0x1p-24f; /* subnormal */
+    uint32_t word = exponent == 31 ? 0x7f800000u | fraction << 13 : (exponent + 112) << 23 | fraction << 13;
+    if (exponent == 0) std::memcpy(&word, &magnitude, sizeof word);
+    word |= (bits & 0x8000u) << 16;
+    std::memcpy(&magnitude, &word, sizeof word);
+    return magnitude;
+  }
+
+  static uint16_t rounded(double number) {
+    uint64_t word;
+    std::memcpy(&word, &number, sizeof word);
+    const uint32_t sign = static_cast<uint32_t>(word >> 48) & 0x8000u;
+    const double magnitude = __builtin_fabs(number);
+    if (magnitude != magnitude) return static_cast<uint16_t>(sign | 0x7e00u);
+    if (magnitude >= 65520) return static_cast<uint16_t>(sign | 0x7c00u); /* halfway to the next number, which is not there */
+    if (magnitude < 0x1p-14) return static_cast<uint16_t>(sign | static_cast<uint32_t>(__builtin_rint(magnitude * 0x1p24)));
+    const int exponent = static_cast<int>(word >> 52 & 0x7ff) - 1023;
+    const uint32_t fraction = static_cast<uint32_t>(__builtin_rint(__builtin_ldexp(magnitude, 10 - exponent)));
+    return static_cast<uint16_t>(sign | ((static_cast<uint32_t>(exponent + 14) << 10) + fraction)); /* with its first bit */
+  }
+};
+
 /* A scalar as a lane: an integer wraps, a float becomes an integer towards zero and saturates, NaN becomes 0. */
 template <class L, class S>
 HBRT_IVP L lane_of(S scalar) {
-  if constexpr (std::is_floating_point_v<L> || !std::is_floating_point_v<S>) {
+  if constexpr (std::is_same_v<S, half> && !std::is_same_v<L, half>) {
+    return lane_of<L>(static_cast<float>(scalar));
+  } else if constexpr (std::is_same_v<L, half> || std::is_floating_point_v<L> || !std::is_floating_point_v<S>) {
     return static_cast<L>(scalar);
   } else {
     constexpr double lowest = static_cast<double>(std::is_signed_v<L> ? -(static_cast<int64_t>(1) << (8 * sizeof(L) - 1)) : 0);
@@ -53,7 +87,7 @@ HBRT_IVP L lane_of(S scalar) {
 }
 
 template <class S>
-inline constexpr bool is_scalar = std::is_arithmetic_v<S> || std::is_enum_v<S>;
+inline constexpr bool is_scalar = std::is_arithmetic_v<S> || std::is_enum_v<S> || std::is_same_v<S, half>;
 
 /* N lanes of type L. A scalar becomes a vector with that value in each lane. */
 template <class L, int N>
@@ -201,12 +235,14 @@ using xb_vecNx16U = hbrt_ivp::vec<uint16_t, 32>;
 using xb_vecN_2x32v = hbrt_ivp::vec<int32_t, 16>;
 using xb_vecN_2x32Uv = hbrt_ivp::vec<uint32_t, 16>;
 using xb_vecN_2xf32 = hbrt_ivp::vec<float, 16>;
+using xb_vecNxf16 = hbrt_ivp::vec<hbrt_ivp::half, 32>;
 
 /* What lies in memory for loads that widen and stores that narrow. */
 using xb_vecNx8 = hbrt_ivp::vec<int8_t, 32>;
 using xb_vecNx8U = hbrt_ivp::vec<uint8_t, 32>;
 using xb_vecN_2x16 = hbrt_ivp::vec<int16_t, 16>;
 using xb_vecN_2x16U = hbrt_ivp::vec<uint16_t, 16>;
+using xb_vecN_2xf16 = hbrt_ivp::vec<hbrt_ivp::half, 16>;
 
 using xb_vec2Nx24 = hbrt_ivp::wide<int32_t, 64, 24>;
 using xb_vecNx48 = hbrt_ivp::wide<int64_t, 32, 48>;
@@ -227,6 +263,7 @@ using xb_int64pr = int64_t;
 using xb_int24 = int32_t;
 using xb_int48 = int64_t;
 using xb_int64w = int64_t;
+using xb_f16 = hbrt_ivp::half;
 using xb_f32 = float;
 using xtfloat = float;
 typedef float float32_t;

@@ -131,7 +131,7 @@ inline void flush(valign &align, void *address) {
 }  // namespace hbrt_ivp
 
 //! family: Loads and stores of vectors
-//! Elements in memory: `2NX8`, `2NX8U` 64 of 8 bits; `NX16`, `NX16U` 32 of 16; `N_2X32`, `N_2X32U` 16 of 32; `N_2XF32` 16 floats; `NX8S`, `NX8U` 32 of 8 bits in lanes of 16; `N_2X16S`, `N_2X16U` 16 of 16 bits in lanes of 32. A store into elements that are narrower than the lanes saturates with `S` and takes the low bits with `U`.
+//! Elements in memory: `2NX8`, `2NX8U` 64 of 8 bits; `NX16`, `NX16U` 32 of 16; `N_2X32`, `N_2X32U` 16 of 32; `N_2XF32` 16 floats; `NXF16` 32 of half precision; `NX8S`, `NX8U` 32 of 8 bits in lanes of 16; `N_2X16S`, `N_2X16U` 16 of 16 bits in lanes of 32. A store into elements that are narrower than the lanes saturates with `S` and takes the low bits with `U`.
 
 #define HBRT_FORMATS(DO)                                   \
   DO(2NX8, xb_vec2Nx8, int8_t, false)                      \
@@ -141,12 +141,13 @@ inline void flush(valign &align, void *address) {
   DO(N_2X32, xb_vecN_2x32v, int32_t, false)                \
   DO(N_2X32U, xb_vecN_2x32Uv, uint32_t, false)             \
   DO(N_2XF32, xb_vecN_2xf32, float, false)                 \
+  DO(NXF16, xb_vecNxf16, xb_f16, false)                    \
   DO(NX8S, xb_vecNx16, int8_t, true)                       \
   DO(NX8U, xb_vecNx16, uint8_t, false)                     \
   DO(N_2X16S, xb_vecN_2x32v, int16_t, true)                \
   DO(N_2X16U, xb_vecN_2x32v, uint16_t, false)
 
-//! each: FORMATS = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NX8S,NX8U,N_2X16S,N_2X16U
+//! each: FORMATS = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16,NX8S,NX8U,N_2X16S,N_2X16U
 //! IVP_LV{FORMATS}_{I,X}(p, offset) | the vector at `p` + `offset` bytes, aligned to its size | halide, tflm
 //! IVP_LV{FORMATS}_{IP,XP}(&v, &p, step) | loads `v` from `p`, then moves `p` by `step` bytes | halide, tflm
 //! IVP_LV{FORMATS}T_{I,X}(p, offset, b) | as without T, but lanes where `b` is clear are 0 and their bytes are not read | assumed
@@ -314,7 +315,7 @@ HBRT_TWO_LOADS(2NX8, xb_vec2Nx8)
 HBRT_TWO_LOADS(2NX8U, xb_vec2Nx8U)
 
 //! family: Loads and stores of one element
-//! each: ELEMENTS = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NX8S,NX8U
+//! each: ELEMENTS = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16,NX8S,NX8U
 //! IVP_LS{ELEMENTS}_{I,X}(p, offset) | the element at `p` + `offset` bytes; it fills all lanes where a vector takes it | tflm; the guide's vecexpf_max needs all lanes
 //! IVP_LS{ELEMENTS}_{IP,XP}(&v, &p, step) | the element at `p`, then moves `p` by `step` bytes | tflm
 //! IVP_LSR{ELEMENTS}_{I,X}(p, offset) | a vector with the element at `p` + `offset` bytes in each lane | guide, tflm
@@ -366,6 +367,7 @@ HBRT_ELEMENTS(NX16U, xb_vecNx16U, uint16_t, false)
 HBRT_ELEMENTS(N_2X32, xb_vecN_2x32v, int32_t, false)
 HBRT_ELEMENTS(N_2X32U, xb_vecN_2x32Uv, uint32_t, false)
 HBRT_ELEMENTS(N_2XF32, xb_vecN_2xf32, float, false)
+HBRT_ELEMENTS(NXF16, xb_vecNxf16, xb_f16, false)
 HBRT_ELEMENTS(NX8S, xb_vecNx16, int8_t, true)
 HBRT_ELEMENTS(NX8U, xb_vecNx16, uint8_t, false)
 

@@ -39,9 +39,10 @@
 HBRT_ALL_LANES(HBRT_MOVES)
 HBRT_ALL_LANES(HBRT_CONSTANTS)
 HBRT_MOVES(N_2XF32, xb_vecN_2xf32)
+HBRT_MOVES(NXF16, xb_vecNxf16)
 
 //! family: The same bits as another type
-//! each: VIEWS = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32
+//! each: VIEWS = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16
 //! IVP_MOV{VIEWS}_FROM{VIEWS}(v) | the 64 bytes of v as that type | guide, halide
 #define HBRT_VIEW(TO, R, FROM, V)                              \
   HBRT_IVP R IVP_MOV##TO##_FROM##FROM(const V &v) {            \
@@ -55,9 +56,11 @@ HBRT_MOVES(N_2XF32, xb_vecN_2xf32)
   HBRT_VIEW(NX16U, xb_vecNx16U, FROM, V)     \
   HBRT_VIEW(N_2X32, xb_vecN_2x32v, FROM, V)  \
   HBRT_VIEW(N_2X32U, xb_vecN_2x32Uv, FROM, V) \
-  HBRT_VIEW(N_2XF32, xb_vecN_2xf32, FROM, V)
+  HBRT_VIEW(N_2XF32, xb_vecN_2xf32, FROM, V) \
+  HBRT_VIEW(NXF16, xb_vecNxf16, FROM, V)
 HBRT_ALL_LANES(HBRT_VIEWS_OF)
 HBRT_VIEWS_OF(N_2XF32, xb_vecN_2xf32)
+HBRT_VIEWS_OF(NXF16, xb_vecNxf16)
 
 //! family: Scalars and lanes
 //! IVP_MOV{NX16_FROM16,NX16U_FROM16U,NX16_FROM32,NX16_FROM32U,NX16_FROM8U,NX16_FROM8,N_2X32_FROM32,N_2XF32_FROMF32}(x) | a vector with x in each lane, its low bits where it is wider | tflm; that all lanes have it is assumed

@@ -104,7 +104,7 @@ HBRT_IVP V select_by_bytes(const V &high, const V &low, const xb_vec2Nx8 &bytes)
 }  // namespace hbrt_ivp
 
 //! family: Selects and shuffles
-//! each: LANES = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32
+//! each: LANES = 2NX8,2NX8U,NX16,NX16U,N_2X32,N_2X32U,N_2XF32,NXF16
 //! IVP_SEL{LANES}(high, low, index) | lane i is lane index[i] of low (0 to N - 1) and high (N to 2 N - 1); higher bits of the index are ignored | halide; the last is assumed
 //! IVP_SEL{LANES}T(&r, high, low, index, where) | the same in the lanes where the boolean is set | tflm
 //! IVP_SEL{LANES}I(high, low, pattern) | the same by a pattern IVP_SELI_ | guide, halide
@@ -156,6 +156,7 @@ HBRT_SELECTS(NX16U, xb_vecNx16U, xb_vecNx16)
 HBRT_SELECTS(N_2X32, xb_vecN_2x32v, xb_vecN_2x32v)
 HBRT_SELECTS(N_2X32U, xb_vecN_2x32Uv, xb_vecN_2x32v)
 HBRT_SELECTS(N_2XF32, xb_vecN_2xf32, xb_vecN_2x32v)
+HBRT_SELECTS(NXF16, xb_vecNxf16, xb_vecNx16)
 
 #define HBRT_DUAL_UPPER(SUFFIX, V)                                                                                       \
   template <class R1, class R0>                                                                                     \

@@ -11,7 +11,9 @@
 #define XCHAL_VISION_SIMD16 32
 #define XCHAL_IVPN_SIMD_WIDTH 32
 #define XCHAL_HAVE_VISION_SP_VFPU 1
+#ifndef XCHAL_HAVE_VISION_HP_VFPU /* half precision is emulated; whether the chip has it is not public */
 #define XCHAL_HAVE_VISION_HP_VFPU 0
+#endif
 #define XCHAL_HAVE_SUPERGATHER 1
 #define XCHAL_HAVE_PDX 0
 #define XCHAL_DATA_WIDTH 64

@@ -32,6 +32,7 @@
 #include <hbrt/ivp/memory.h>
 #include <hbrt/ivp/arithmetic.h>
 #include <hbrt/ivp/float.h>
+#include <hbrt/ivp/half.h>
 #include <hbrt/ivp/shift.h>
 #include <hbrt/ivp/multiply.h>
 #include <hbrt/ivp/pack.h>
