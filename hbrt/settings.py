@@ -99,6 +99,22 @@ TABLE: tuple[Setting, ...] = (
         "file for the findings of a program and of the processes that it starts, as a SARIF log for tools of code "
         "review; {pid} in the name is the id of the first process",
     ),
+    Setting(
+        "HBRT_SCHEDULE",
+        "text",
+        "",
+        "has a program be the cores of a board of its own and take turns with them, in one order that can be repeated: "
+        "default, random:SEED, or steps:17=core1,...; empty for a board's own cores",
+    ),
+    Setting(
+        "HBRT_SCHEDULE_LOG", "path", "", "file that the preemptions of such a run are appended to, for 'hbrt explore'"
+    ),
+    Setting(
+        "HBRT_SCHEDULE_BOARD",
+        "path",
+        "",
+        "board whose memory such a run uses, for 'hbrt explore'; empty for one of its own",
+    ),
     Setting("HBRT_RECORD", "path", "", "directory that the calls of a program are recorded into, for 'hbrt replay'"),
     Setting("HBRT_RECORD_LIMIT", "size", "4G", "bytes of memory that each core writes into a recording at most"),
     Setting(

@@ -325,7 +325,7 @@ def _attach(board: str | None, check: str | None = None, *, is_inline: bool = Fa
     session = process.sessions.get(paths.path)
     if session is not None and session.is_usable:
         return session
-    if board is None and (is_inline or settings.flag("HBRT_INLINE")):
+    if board is None and (is_inline or settings.flag("HBRT_INLINE") or settings.is_given("HBRT_SCHEDULE")):
         session = _private(check, is_inline=True)
         process.sessions[session.link.paths.path] = session
         return session
@@ -369,8 +369,10 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
 
 
 def _private(check: str | None, *, is_inline: bool = False) -> Session:
-    """A private board of this process, which ends with it."""
+    """A private board of this process, which ends with it, or the one that runs of a schedule share."""
     image = settings.text("HBRT_IMAGE")
+    if settings.is_given("HBRT_SCHEDULE") and (directory := settings.text("HBRT_SCHEDULE_BOARD")):
+        return Session(BoardPaths(Path(directory)), check=check, inline=Inline(image or None))
     return start_board(private_directory(), image=image or None, is_private=True, check=check, is_inline=is_inline)
 
 
@@ -390,10 +392,12 @@ def start_board(
         BoardError: it does not start; the text is the daemon's, such as the image's traceback.
     """
     file = str(Path(image).absolute()) if image else None
+    is_scheduled = settings.is_given("HBRT_SCHEDULE")
+    is_inline = is_inline or is_scheduled
     config = DaemonConfig(
         directory=str(path),
         image=None if is_inline else file,
-        cores=1 if is_inline else settings.integer("HBRT_CORES") if cores is None else cores,
+        cores=1 if is_inline and not is_scheduled else settings.integer("HBRT_CORES") if cores is None else cores,
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=is_private,
     )

@@ -59,6 +59,10 @@ def attach(board: BoardRef, watch: Callable[[Link, Kind], tuple[Kind, bool]], *,
 
 
 def _local_tasks(*, is_inline: bool) -> Kind:
+    if is_inline and settings.is_given("HBRT_SCHEDULE"):
+        from arm_client.transport.scheduled_tasks import ScheduledTasks
+
+        return ScheduledTasks
     if is_inline:
         from arm_client.transport.inline_tasks import InlineTasks
 

@@ -19,6 +19,7 @@ from dsp_server.core.image_loader import load_and_run
 from dsp_server.core.loop import Core
 from dsp_server.hardware import cycles, descriptors
 from dsp_server.hardware.cycles import CycleCounter
+from dsp_server.hardware.engines import Engines
 from dsp_server.images import default
 from hbrt.ddr.file import Ddr
 from hbrt.errors import BoardError
@@ -43,6 +44,7 @@ class InlineCore:
         image: File of the image; None takes the packaged ops.
         report: Takes findings.
         recording: Directory and limit of a recording of the calls; None for none.
+        index: Which core it is.
 
     Raises:
         BoardError: the image does not load; has its exception as its cause.
@@ -56,12 +58,14 @@ class InlineCore:
         image: str | None,
         report: Callable[[Finding], None],
         recording: tuple[str, int] | None = None,
+        index: int = 0,
     ) -> None:
+        self.index = index
         self._lock = threading.RLock()  # models call from their own threads
         self._error: BaseException | None = None
         self._before = vars(runtime.context).copy()
         vars(runtime.context).update(vars(runtime.CoreContext()))  # as at the start of a core's process
-        runtime.context.index, runtime.context.ddr = 0, ddr
+        runtime.context.index, runtime.context.ddr = index, ddr
         runtime.context.serve, runtime.context.report = self._start, report
         forked.mark[0] = 1
         origin = image or default.__file__
@@ -80,7 +84,12 @@ class InlineCore:
             from dsp_server.detectors.recording import Recorder
 
             runtime.context.recorders[client_id] = Recorder(*recording, runtime.context)
-        self._core = Core(0, ddr, doorbells, -1, self._control, lambda: False, {client_id: doorbell}, self)
+        self._core = Core(index, ddr, doorbells, -1, self._control, lambda: False, {client_id: doorbell}, self)
+
+    @property
+    def engines(self) -> Engines:
+        """What its op computes with."""
+        return self._core.engines
 
     def run(self, slot: int) -> BaseException | None:
         """Run the task in a slot, and answer there; returns the exception of its op.

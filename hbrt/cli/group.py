@@ -60,6 +60,10 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.run.command:command",
         "Run samples and compare their results, or run a program under checks.",
     ),
+    "explore": Verb(
+        "arm_client.commands.explore.command:command",
+        "Run a program in many orders until it fails, and show the shortest such order.",
+    ),
     "replay": Verb(
         "arm_client.commands.replay.command:command",
         "Run the calls of a recording again, and name the first difference.",

@@ -19,6 +19,7 @@ RUN = (
     "debugging.md",
     "cycles.md",
     "recording.md",
+    "explore.md",
     "time.md",
     "detectors.md",
     COMPILED,

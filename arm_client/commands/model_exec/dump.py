@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from arm_client.dnn.python.buffers import TensorBuffer
 
 
 def as_text(values: NDArray[Any], axis: int, precision: int) -> str:
@@ -25,6 +28,15 @@ def as_text(values: NDArray[Any], axis: int, precision: int) -> str:
     form = f"%.{precision}f" if is_real else "%d"
     numbers = lines.astype(np.float64) if is_real else lines.astype(object)  # of any width, 64 bits without a sign too
     return "".join(" ".join(form % number for number in line) + "\n" for line in numbers.tolist())
+
+
+def real_values(buffer: TensorBuffer) -> NDArray[Any]:
+    """An output's values as real numbers."""
+    from arm_client.dnn.spec import quantization
+
+    stored = buffer.get()
+    rule = buffer.spec.quantization
+    return stored if rule is None else quantization.dequantize(stored, rule)
 
 
 def file_name(*parts: object) -> str:

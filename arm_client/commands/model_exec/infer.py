@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arm_client.commands.model_exec import dump
-from arm_client.commands.model_exec.dump import Dumps
+from arm_client.commands.model_exec.dump import Dumps, real_values
 
 if TYPE_CHECKING:
     from arm_client.commands.model_exec.inputs import Frame
@@ -86,15 +86,6 @@ def classes_of(values: NDArray[Any], count: int = TOP) -> list[list[dict[str, An
         order = np.argsort(-scores, kind="stable")[:count]
         found.append([{"id": int(number), "score": float(scores[number])} for number in order])
     return found
-
-
-def real_values(buffer: TensorBuffer) -> NDArray[Any]:
-    """An output's values as real numbers."""
-    from arm_client.dnn.spec import quantization
-
-    stored = buffer.get()
-    rule = buffer.spec.quantization
-    return stored if rule is None else quantization.dequantize(stored, rule)
 
 
 def text_of(document: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from arm_client.commands.model_exec import dump
-from arm_client.commands.model_exec.infer import real_values
+from arm_client.commands.model_exec.dump import real_values
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

@@ -63,8 +63,9 @@ class Rounds:
     """The stop rule: rounds of frames, until their averages agree.
 
     The spread is half the width of the 95 % confidence interval of the average latency, as a percentage of it: by
-    Student's t over the averages of the rounds, which are far more normal than single latencies are. The quantile of t
-    is the expansion of M. Abramowitz, I. Stegun, Handbook of Mathematical Functions, 26.7.5.
+    Student's t over the averages of the rounds, which are far more normal than single latencies are.
+
+    Source: Abramowitz and Stegun, Handbook of Mathematical Functions (1964), 26.7.5, for the quantile of t
 
     Args:
         frames: Of a round.

@@ -15,7 +15,7 @@ from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of,
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
-from arm_client.commands.run.record import record_into, recorded
+from arm_client.commands.run.record import record_into, recorded, run_by_seed
 from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
 from arm_client.tracing.run import traced_run
 from hbrt.board.paths import BoardPaths
@@ -79,6 +79,14 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write a timeline of the run: .pftrace is Perfetto's own format, .json Chrome's.",
+)
+@click.option(
+    "--seed",
+    metavar="N",
+    type=click.IntRange(0),
+    callback=run_by_seed,
+    expose_value=False,
+    help="Run a program in one order that can be repeated, as 'hbrt explore' does; 0 is the order without preemption.",
 )
 @check_option
 @dma_order_option

@@ -12,6 +12,7 @@ import click
 from arm_client.session.exit_report import end_record
 from arm_client.session.process import process
 from hbrt.board.run_record import FirstProcess
+from hbrt.exploration.seeds import settings_of
 from hbrt.findings.record import Finding
 
 _WAIT_SECONDS = 5.0
@@ -45,3 +46,9 @@ def record_into(_ctx: click.Context, param: click.Parameter, directory: Path | N
     if directory.exists() and (not directory.is_dir() or any(directory.iterdir())):
         raise click.BadParameter(f"{directory} exists and is no empty directory; name another one.", param=param)
     os.environ["HBRT_RECORD"] = str(directory.absolute())
+
+
+def run_by_seed(_ctx: click.Context, _param: click.Parameter, seed: int | None) -> None:
+    """Make ``--seed`` the settings of what the verb starts."""
+    if seed is not None:
+        os.environ.update(settings_of(seed, os.environ))

@@ -1,0 +1,1 @@
+"""``hbrt explore``: a program in many orders, until it fails, and the shortest order in which it does."""

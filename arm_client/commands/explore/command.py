@@ -1,0 +1,172 @@
+"""``hbrt explore``: a program in many orders of its steps, its copies and its cache."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+import click
+
+from arm_client.commands.explore.search import Run, Runner, runs_of, shrink
+from arm_client.commands.run.program import RunCommand, failing
+from hbrt import settings
+from hbrt.board.launch import DaemonConfig, launch
+from hbrt.board.paths import private_directory
+from hbrt.cli.exits import Exit
+from hbrt.cli.options import check_option, json_option, timeout_option
+from hbrt.cli.tables import show_json
+from hbrt.exploration.seeds import SCHEDULE
+from hbrt.findings.text import counted
+
+RUN_SECONDS = 20.0
+_LAST_LINES = 12
+
+
+@click.command(
+    cls=RunCommand,
+    short_help="Run a program in many orders until it fails, and show the shortest such order.",
+    epilog="Example: hbrt explore --runs 200 my_program.py 3",
+)
+@click.argument("program", metavar="PROGRAM", type=click.Path(exists=True, dir_okay=False))
+@click.argument("arguments", metavar="[ARGUMENT...]", nargs=-1)
+@click.option(
+    "--image",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help="Image whose ops run, on both cores. Default: HBRT_IMAGE, else the packaged ops.",
+)
+@click.option(
+    "--runs", type=click.IntRange(1, 1_000_000), default=500, show_default=True, help="How many orders to try."
+)
+@click.option("--first", "first_seed", type=click.IntRange(0), default=0, show_default=True, help="The first seed.")
+@click.option("--shrink", "most_shrinks", type=click.IntRange(0), default=100, show_default=True,
+              help="Runs that may be spent on a shorter order.")  # fmt: skip
+@check_option
+@timeout_option(RUN_SECONDS)
+@json_option
+@click.pass_context
+def command(
+    ctx: click.Context,
+    program: str,
+    arguments: tuple[str, ...],
+    image: str | None,
+    runs: int,
+    first_seed: int,
+    most_shrinks: int,
+    timeout: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Run PROGRAM, a Python file, once for each seed, and stop at the first run that fails.
+
+    A seed decides at which lines of the program and of its ops another one goes on, in which order copies move, and
+    what the cache writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes
+    longer than --timeout. It is then run with fewer and fewer of these decisions. 'hbrt run --seed N PROGRAM' repeats a
+    run. All cores are in the program's process. The exit code is 1 when a run has failed.
+    """
+    settings.check()
+    if image is not None:
+        os.environ["HBRT_IMAGE"] = str(Path(image).absolute())
+    os.environ["HBRT_CHECK"] = failing(settings.words("HBRT_CHECK"))
+    given = {name: os.environ[name] for name in os.environ if name.startswith("HBRT_") and name != SCHEDULE}
+    counts: list[int] = []
+    note = ""
+    with (
+        tempfile.TemporaryDirectory(prefix="hbrt-explore-") as folder,
+        _memory() as board,
+        Runner(program, arguments, timeout, Path(folder), board) as runner,
+    ):
+        failed: tuple[int, Run] | None = None
+        for seed, run in runs_of(runner, range(first_seed, first_seed + runs), given):
+            counts.append(run.step_count)
+            if run.code:
+                failed = seed, run
+                break
+            if len(counts) == 1 and runner.run(run.settings).digest != run.digest:
+                note = (
+                    "The program does not repeat itself: its steps differ though their order is the same. Look for "
+                    "threads of its own, times and random numbers; a seed may not repeat a failure."
+                )
+        shortest = shrink(runner, failed[1], most_shrinks) if failed and most_shrinks else failed and failed[1]
+    tried = len(counts)
+    if as_json:
+        show_json(
+            {
+                "program": program,
+                "runs": tried,
+                "steps": {"least": min(counts), "mean": fmean(counts), "most": max(counts)},
+                "note": note,
+                "failed": failed and shortest and _document(failed[0], failed[1], shortest),
+            }
+        )
+    else:
+        if note:
+            click.echo(note)
+        steps = f"{counted(min(counts), 'step')} at least, {fmean(counts):.0f} on average, {max(counts)} at most"
+        if failed is None or shortest is None:
+            click.echo(f"{counted(tried, 'run')}, none failed: {steps}.")
+        else:
+            _show(failed[0], failed[1], shortest, program, arguments, tried)
+    ctx.exit(Exit.FAILED if failed else Exit.GOOD)
+
+
+@contextmanager
+def _memory() -> Iterator[str]:
+    """A board whose memory the runs use one after another; its cores have nothing to do."""
+    directory = private_directory()
+    os.environ["HBRT_QUARANTINE"] = "0"  # so that each run gets the addresses of the one before
+    config = DaemonConfig(
+        directory=str(directory),
+        cores=settings.integer("HBRT_CORES"),
+        ddr_bytes=settings.size_bytes("HBRT_DDR"),
+        is_private=True,
+    )
+    daemon = launch(config)
+    try:
+        yield str(directory)
+    finally:
+        os.close(daemon.lifeline)
+        os.waitpid(daemon.pid, 0)
+
+
+def _document(seed: int, run: Run, shortest: Run) -> dict[str, Any]:
+    return {
+        "seed": seed,
+        "exit_code": run.code,
+        "output": run.output,
+        "settings": dict(shortest.settings),
+        "preemptions": [
+            {"step": one.preemption.step, "goes_on": one.preemption.actor, "instead_of": one.before, "site": one.site}
+            for one in shortest.steps
+        ],
+    }
+
+
+def _show(seed: int, run: Run, shortest: Run, program: str, arguments: tuple[str, ...], tried: int) -> None:
+    lines = [line for line in shortest.output.splitlines() if line.strip()][-_LAST_LINES:]
+    for line in lines:
+        click.echo(f"  {line}")
+    click.echo(f"Run {tried} fails, that of seed {seed}, with exit code {run.code}. What it printed last is above.")
+    if not shortest.steps:
+        click.echo("No preemption is needed: it fails in the order that comes by itself.")
+    else:
+        click.echo(
+            f"{counted(len(shortest.steps), 'preemption')} {'is' if len(shortest.steps) == 1 else 'are'} enough:"
+        )
+    for step in shortest.steps:
+        click.echo(f"  {step}")
+    line = shlex.join([program, *arguments])
+    image = {"HBRT_IMAGE": os.environ["HBRT_IMAGE"]} if os.environ.get("HBRT_IMAGE") else {}
+    click.echo(f"Repeat it: {_assigned(image)}hbrt run --seed {seed} {line}")
+    click.echo(f"Or with these alone: {_assigned({**image, **shortest.settings})}hbrt run {line}")
+
+
+def _assigned(values: Mapping[str, str]) -> str:
+    """Settings in front of a command of a shell."""
+    return "".join(f"{name}={shlex.quote(value)} " for name, value in values.items())

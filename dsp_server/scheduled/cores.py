@@ -1,0 +1,220 @@
+"""The cores of a board in the process of its program, which takes turns with them: one schedule, step by step.
+
+A step is a line of the program or of an op in Python; code of libraries, of packaged ops and of C is a part of the line
+that calls it. Each core has a thread, an image, TCM and engines of its own, and the usual core runs its ops.
+
+Emulator: a task of priority 254 or 255 interrupts nothing here; preemption at any line covers more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import IO, Any
+
+from dsp_server import runtime
+from dsp_server.core.inline import InlineCore
+from dsp_server.scheduled.turns import Actor, Turns
+from hbrt.ddr.file import Ddr
+from hbrt.exploration.schedule import Policy
+from hbrt.findings.record import Finding
+from hbrt.mailbox.schedule import may_run, task_key
+from hbrt.mailbox.table import Mailbox, State
+
+PROGRAM = "program"
+_LIBRARIES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+_PACKAGES = [str(Path(__file__).parents[2] / name) for name in ("arm_client", "dsp_server", "hbrt")]
+_OURS = tuple(f"{Path(folder).resolve()}/" for folder in (*_PACKAGES, *_LIBRARIES))
+
+
+class ScheduledCores:
+    """All cores of a board, and the turns of their program, whose thread makes this object.
+
+    Args:
+        ddr: The board's DDR.
+        doorbells: The doorbells of its cores, one for each.
+        client: Id and doorbell of this process's lease.
+        image: File of the image; None takes the packaged ops.
+        report: Takes findings.
+        recording: Directory and limit of a recording of the calls; None for none.
+        policy: Decides who goes on.
+        log: As of Turns.
+
+    Raises:
+        BoardError: the image does not load; has its exception as its cause.
+    """
+
+    def __init__(
+        self,
+        ddr: Ddr,
+        doorbells: list[int],
+        client: tuple[int, int],
+        image: str | None,
+        report: Callable[[Finding], None],
+        recording: tuple[str, int] | None,
+        policy: Policy,
+        log: IO[str] | None,
+    ) -> None:
+        self._mailbox, self._map, self._states = Mailbox(ddr), ddr.map, ddr.layout.states
+        self._queue: dict[int, int] = {}  # slot -> core mask, of tasks that wait for a core
+        self._is_closing = False
+        self.turns = Turns(policy, log)
+        self._traced: dict[CodeType, bool] = {}
+        self._context = vars(runtime.context).copy()  # the program's
+        self._program = Actor(PROGRAM, leave=self._keep_context, enter=self._give_context)
+        self._program.thread = threading.get_ident()
+        self.turns.add(self._program)
+        self._cores: list[_ScheduledCore] = []
+        try:
+            for index in range(len(doorbells)):
+                inline = InlineCore(ddr, doorbells, client, image, report, recording, index)
+                self._cores.append(_ScheduledCore(inline, self))
+        except BaseException:
+            self._close_cores()
+            raise
+        self._give_context()
+        self._tracer_before = sys.gettrace()
+        for core in self._cores:
+            self.turns.add(core.actor)
+            core.thread.start()
+        self._trace_from_here()
+
+    # -- the program's side
+
+    def submit(self, slot: int, core_mask: int) -> None:
+        """Queue the task of a slot, which is READY."""
+        self._queue[slot] = core_mask
+
+    def wait(self, is_over: Callable[[], bool]) -> None:
+        """Let cores go on until something is over.
+
+        Raises:
+            StuckError: it never will be.
+        """
+        if self.is_program():
+            self.turns.wait(is_over, _site(sys._getframe()))  # noqa: SLF001 - there is no public way
+
+    def is_program(self) -> bool:
+        """Whether this thread takes turns: the one that attached."""
+        return threading.get_ident() == self._program.thread
+
+    def run_all(self) -> None:
+        """Let cores go on until no task waits for one, or runs."""
+        self.wait(lambda: not self._queue and not any(core.is_running for core in self._cores))
+
+    def close(self) -> None:
+        """End the cores' threads, and release what is process-wide."""
+        self._is_closing = True
+        if self.is_program():
+            sys.settrace(self._tracer_before)
+            self.turns.wait(lambda: all(core.has_ended for core in self._cores), "")
+        self.turns.close()
+        self._close_cores()
+
+    def _close_cores(self) -> None:
+        for core in reversed(self._cores):
+            core.inline.close()
+        self._give_context()
+
+    def _keep_context(self) -> None:
+        self._context = vars(runtime.context).copy()
+
+    def _give_context(self) -> None:
+        vars(runtime.context).update(self._context)
+
+    # -- the cores' side
+
+    def has_work(self, core: int) -> bool:
+        """Whether a core has something to do."""
+        return self._is_closing or self._best(core) >= 0
+
+    def take(self, core: int) -> int:
+        """The task that a core runs next; -1 when it is to end."""
+        slot = self._best(core)
+        if slot >= 0:
+            del self._queue[slot]
+        return slot
+
+    def _best(self, core: int) -> int:
+        for slot in [one for one in self._queue if self._map[self._states + one] != State.READY]:
+            del self._queue[slot]  # its program took it back
+        mine = [slot for slot, mask in self._queue.items() if may_run(core, mask)]
+        return min(mine, key=self._key, default=-1)
+
+    def _key(self, slot: int) -> tuple[int, int, int]:
+        task = self._mailbox.request(slot)
+        return task_key(task.priority, task.custom_id, task.sequence)
+
+    # -- steps
+
+    def trace(self, frame: FrameType, _event: str, _arg: object) -> Any:
+        """Trace the lines of a user's code, in threads that take turns."""
+        code = frame.f_code
+        is_traced = self._traced.get(code)
+        if is_traced is None:
+            file = code.co_filename
+            is_traced = not file.startswith("<") and not str(Path(file).resolve()).startswith(_OURS)
+            self._traced[code] = is_traced
+        return self._line if is_traced else None
+
+    def _line(self, frame: FrameType, event: str, _arg: object) -> Any:
+        if event == "line":
+            self.turns.step(_site(frame))
+        return self._line
+
+    def _trace_from_here(self) -> None:
+        """Trace this thread, its running functions too."""
+        frame: FrameType | None = sys._getframe()  # noqa: SLF001 - as above
+        while frame is not None:
+            frame.f_trace = self.trace(frame, "call", None)
+            frame = frame.f_back
+        sys.settrace(self.trace)
+
+
+class _ScheduledCore:
+    """A core, its thread, and what it has of the process while it has its turn."""
+
+    def __init__(self, inline: InlineCore, cores: ScheduledCores) -> None:
+        self.inline, self._cores = inline, cores
+        self._context = vars(runtime.context).copy()
+        self.is_running = self.has_ended = False
+        self.actor = Actor(f"core{inline.index}", lambda: inline.engines.counter.cycles, self._leave, self._enter)
+        self.thread = threading.Thread(target=self._serve, name=f"hbrt-core{inline.index}", daemon=True)
+
+    def _serve(self) -> None:
+        turns, index = self._cores.turns, self.inline.index
+        self.actor.is_ready = lambda: self._cores.has_work(index)
+        self.actor.gate.acquire()
+        self._enter()
+        sys.settrace(self._cores.trace)
+        while (slot := self._cores.take(index)) >= 0:
+            self.actor.is_ready, self.is_running = None, True
+            with contextlib.suppress(BaseException):  # what ends a program ends its task here, as on a board
+                self.inline.run(slot)
+            self.is_running = False
+            if not self._cores.has_work(index):
+                turns.wait(lambda: self._cores.has_work(index), self.actor.name)
+            else:
+                turns.step(self.actor.name)
+        sys.settrace(None)
+        self.has_ended = True
+        turns.end(self.actor.name)
+
+    def _leave(self) -> None:
+        self._context = vars(runtime.context).copy()
+
+    def _enter(self) -> None:
+        vars(runtime.context).update(self._context)
+        self.inline.engines.install()
+
+
+def _site(frame: FrameType | None) -> str:
+    """``file:line`` of the innermost user's code from a frame outwards."""
+    while frame is not None and str(frame.f_code.co_filename).startswith(_OURS):
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"

@@ -1,0 +1,138 @@
+"""Threads that take turns: one goes on, and at each step a policy says which. All others wait for their turn."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from hashlib import blake2b
+from typing import IO
+
+from hbrt.exploration.schedule import PATIENCE, Policy
+
+
+class StuckError(RuntimeError):
+    """Nobody can go on; the message says who waits."""
+
+
+class Actor:
+    """A thread that takes turns.
+
+    Args:
+        name: As schedules name it.
+        clock: Modelled time; the actor with the least goes on by itself.
+        leave: Called in the actor's thread before another one has its turn.
+        enter: Called there when it has its turn again.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        clock: Callable[[], int] = lambda: 1 << 62,
+        leave: Callable[[], None] = lambda: None,
+        enter: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.name, self.clock, self.leave, self.enter = name, clock, leave, enter
+        self.gate = threading.Semaphore(0)
+        self.is_ready: Callable[[], bool] | None = None  # what it waits for; None while it could go on
+        self.thread = 0
+
+    def can_go_on(self) -> bool:
+        """Whether it could have the next turn."""
+        return self.is_ready is None or self.is_ready()
+
+
+_NOBODY = Actor("-")
+
+
+class Turns:
+    """The turns of a program and its cores.
+
+    Args:
+        policy: Decides who goes on.
+        log: Takes a line for each preemption and, at the end, the number of steps and a digest of all; None for none.
+    """
+
+    def __init__(self, policy: Policy, log: IO[str] | None) -> None:
+        self._policy, self._log = policy, log
+        self._actors: list[Actor] = []
+        self.current = _NOBODY
+        self._steps, self._in_a_row = 0, 0
+        self._digest = blake2b(digest_size=8)
+
+    def add(self, actor: Actor) -> None:
+        """Have one more take turns; the first that is added has the first turn."""
+        self._actors.append(actor)
+        if self.current is _NOBODY:
+            self.current = actor
+
+    def step(self, site: str) -> None:
+        """Let another one go on, if the policy wants it: the current actor calls this at each of its lines.
+
+        Args:
+            site: ``file:line`` where it is.
+        """
+        ready = [actor for actor in self._actors if actor.can_go_on()]
+        if len(ready) > 1:
+            me = self.current
+            self._in_a_row += 1
+            default = me
+            if self._in_a_row > PATIENCE:
+                default = ready[(ready.index(me) + 1) % len(ready)]
+            self._pass_on(self._chosen(ready, default, site))
+
+    def wait(self, is_ready: Callable[[], bool], site: str) -> None:
+        """Let others go on until something is so.
+
+        Raises:
+            StuckError: nobody can go on.
+        """
+        me = self.current
+        me.is_ready = is_ready
+        try:
+            while not is_ready():
+                self._pass_on(self._next(site))
+        finally:
+            me.is_ready = None
+
+    def end(self, site: str) -> None:
+        """The current actor takes no more turns; another one goes on."""
+        me = self.current
+        self._actors.remove(me)
+        me.leave()
+        self.current = self._next(site)
+        self.current.gate.release()
+
+    def close(self) -> None:
+        """Write the last line of the log."""
+        if self._log is not None:
+            print(f"end {self._steps} {self._digest.hexdigest()}", file=self._log, flush=True)
+
+    def _next(self, site: str) -> Actor:
+        """Who goes on when the current actor cannot."""
+        ready = [actor for actor in self._actors if actor.can_go_on()]
+        if not ready:
+            names = ", ".join(actor.name for actor in self._actors)
+            raise StuckError(f"Nobody can go on: {names} wait for each other, the last one at {site}.")
+        default = min(ready, key=lambda actor: actor.clock())
+        return self._chosen(ready, default, site) if len(ready) > 1 else default
+
+    def _chosen(self, ready: list[Actor], default: Actor, site: str) -> Actor:
+        self._steps += 1
+        names = [actor.name for actor in ready]
+        name = self._policy.choose(self._steps, names, default.name)
+        place = site.rpartition("/")[2]  # the same on every machine
+        self._digest.update(f"{self._steps} {' '.join(names)} {name} {place}\n".encode())
+        if name != default.name and self._log is not None:
+            print(f"{self._steps} {name} {self.current.name} {site}", file=self._log, flush=True)
+        return ready[names.index(name)]
+
+    def _pass_on(self, other: Actor) -> None:
+        me = self.current
+        if other is me:
+            return
+        self._in_a_row = 0
+        me.leave()
+        self.current = other
+        other.gate.release()
+        me.gate.acquire()
+        me.enter()

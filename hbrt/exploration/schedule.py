@@ -1,0 +1,138 @@
+"""A schedule: who of a program and its cores goes on, at each step where more than one could. Pure.
+
+Without a decision the one that runs goes on; when it cannot, the core with the least modelled time, then the program. A
+schedule is the decisions that differ from that, the preemptions. So its text is short, and any part of it is one too.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+DEFAULT, RANDOM, STEPS = "default", "random:", "steps:"
+PATIENCE: Final = 2000
+"""So many steps in a row a loop that polls may make before another one has a turn."""
+DENSITIES: Final = (2, 4, 8, 16, 32, 64)
+"""A random schedule preempts at one of so many steps; which, its seed decides: few preemptions find some mistakes
+sooner, many find others.
+
+Source: Burckhardt and others, A Randomized Scheduler with Probabilistic Guarantees of Finding Bugs (ASPLOS 2010), 2,
+for few preemptions at drawn steps,
+https://www.microsoft.com/en-us/research/publication/a-randomized-scheduler-with-probabilistic-guarantees-of-finding-bugs/
+"""
+
+
+class BadScheduleError(ValueError):
+    """A text is no schedule; the message says what is wrong with it."""
+
+
+class Preemption(NamedTuple):
+    """At a step, another one goes on than would by itself."""
+
+    step: int
+    actor: str
+
+    def __str__(self) -> str:
+        return f"{self.step}={self.actor}"
+
+
+class Policy(Protocol):
+    """Decides each step."""
+
+    def choose(self, step: int, ready: Sequence[str], default: str) -> str:
+        """Who goes on.
+
+        Args:
+            step: Counts the steps at which more than one could, from 1.
+            ready: Those who could.
+            default: The one of them that does by itself.
+        """
+
+
+class Steps:
+    """The preemptions of a list; one whose actor cannot go on then is passed over."""
+
+    def __init__(self, preemptions: Sequence[Preemption] = ()) -> None:
+        self._actors = {one.step: one.actor for one in preemptions}
+
+    def choose(self, step: int, ready: Sequence[str], default: str) -> str:
+        """As ``Policy.choose``."""
+        actor = self._actors.get(step, default)
+        return actor if actor in ready else default
+
+
+class Random:
+    """Preemptions that a seed draws, the same on every machine."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)  # noqa: S311 - repeatable
+        self._density = self._random.choice(DENSITIES)
+
+    def choose(self, step: int, ready: Sequence[str], default: str) -> str:  # noqa: ARG002 - as of every policy
+        """As ``Policy.choose``."""
+        if self._random.randrange(self._density):
+            return default
+        return self._random.choice([one for one in ready if one != default])
+
+
+def parse(text: str) -> Policy:
+    """The policy of HBRT_SCHEDULE.
+
+    Raises:
+        BadScheduleError: it is none.
+    """
+    if text == DEFAULT:
+        return Steps()
+    if text.startswith(RANDOM) and text.removeprefix(RANDOM).isdecimal():
+        return Random(int(text.removeprefix(RANDOM)))
+    if text.startswith(STEPS):
+        return Steps([_preemption(word, text) for word in text.removeprefix(STEPS).split(",") if word])
+    raise BadScheduleError(
+        f"{text!r} is no schedule; write default, random:SEED with a whole number, or steps:17=core1,..."
+    )
+
+
+def text_of(preemptions: Sequence[Preemption]) -> str:
+    """What ``parse`` reads."""
+    return STEPS + ",".join(map(str, preemptions)) if preemptions else DEFAULT
+
+
+def _preemption(word: str, text: str) -> Preemption:
+    step, is_there, actor = word.partition("=")
+    if not is_there or not step.isdecimal() or not actor:
+        raise BadScheduleError(
+            f"{word!r} in {text!r} is no preemption; write a step and who goes on, such as 17=core1."
+        )
+    return Preemption(int(step), actor)
+
+
+def shrunk(
+    preemptions: Sequence[Preemption], fails: Callable[[Sequence[Preemption]], bool], most: int
+) -> list[Preemption]:
+    """A smaller list that fails too: halves, quarters and so on are left out as long as it does (delta debugging).
+
+    Args:
+        preemptions: A list that fails.
+        fails: Runs a list.
+        most: How often ``fails`` is called at most.
+
+    Source: Zeller and Hildebrandt, Simplifying and Isolating Failure-Inducing Input (IEEE Transactions on Software
+    Engineering 28, 2002), algorithm ddmin, https://www.st.cs.uni-saarland.de/papers/tse2002/
+    """
+    left, parts, calls = list(preemptions), 2, 0
+    while len(left) > 1 and calls < most:
+        size = -(-len(left) // parts)
+        for start in range(0, len(left), size):
+            rest = left[:start] + left[start + size :]
+            calls += 1
+            if fails(rest):
+                left, parts = rest, max(parts - 1, 2)
+                break
+            if calls >= most:
+                break
+        else:
+            if size == 1:
+                break
+            parts = min(len(left), parts * 2)
+    return left

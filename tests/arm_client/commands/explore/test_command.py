@@ -1,0 +1,102 @@
+"""Ten planted races are found; a failure repeats and is shrunk; what is right, hangs or dies is told apart."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from arm_client.commands.explore.command import _memory
+from arm_client.commands.explore.search import Runner, runs_of
+from hbrt.exploration.seeds import SCHEDULE
+from tests.conftest import Shell
+from tools.docs_tables import REPOSITORY
+
+RACES = REPOSITORY / "samples/races"
+NAMES = sorted(file.stem for file in RACES.glob("*.py") if file.stem != "image")
+GOOD = """
+import numpy as np
+from arm_client import connect
+
+with connect() as board:
+    number, address = board.empty(1, np.int32), board.empty(1, np.uint64)
+    address[0] = number.phy_addr
+    for _ in range(2):
+        task = board.submit(0x1000, address)
+        print("waits")
+        task.result()
+    assert number[0] == 2, number
+    {more}
+"""
+
+
+@pytest.fixture(scope="module")
+def memory() -> Iterator[str]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HBRT_QUARANTINE", "0")
+        with _memory() as directory:
+            yield directory
+
+
+@pytest.fixture
+def tried(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Runner]:
+    monkeypatch.setenv("HBRT_IMAGE", str(RACES / "image.py"))
+    monkeypatch.setenv("HBRT_CHECK", "fail")
+
+    return lambda program, seconds=60.0: Runner(str(program), (), seconds, tmp_path, memory)
+
+
+def test_there_are_ten_races() -> None:
+    assert len(NAMES) == 10
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_planted_race_is_found_and_its_settings_repeat_it(tried: Callable[..., Runner], name: str) -> None:
+    with tried(RACES / f"{name}.py") as runner:
+        runs = runs_of(runner, range(60), {})
+        assert next(runs)[1].code == 0  # in the order that comes by itself
+        failed = next(run for _, run in runs if run.code)
+        again = runner.run(failed.settings)
+        assert (again.kind, again.digest, again.steps) == (failed.kind, failed.digest, failed.steps)
+
+
+def test_a_right_program_passes_in_every_order(tried: Callable[..., Runner], tmp_path: Path) -> None:
+    (tmp_path / "good.py").write_text(GOOD.format(more=""))
+    with tried(tmp_path / "good.py") as runner:
+        found = [run for _, run in runs_of(runner, range(12), {})]
+    assert {run.code for run in found} == {0}, [run.output for run in found if run.code]
+    assert len({run.digest for run in found}) > 6
+
+
+def test_a_run_that_hangs_or_dies_is_told(tried: Callable[..., Runner], tmp_path: Path) -> None:
+    for more, code in (
+        ("while True: pass", 124),
+        ("import os; os.kill(os.getpid(), 9)", -9),
+        ("raise SystemExit(5)", 5),
+    ):
+        (tmp_path / "bad.py").write_text(GOOD.format(more=more))
+        with tried(tmp_path / "bad.py", 5.0) as runner:
+            assert runner.run({SCHEDULE: "default"}).code == code
+
+
+def test_the_verb_shows_the_shortest_order_and_a_seed_repeats_it(shell: Shell) -> None:
+    shell.environment["HBRT_IMAGE"] = str(RACES / "image.py")
+    program = RACES / "lost_update.py"
+    answer = shell.hbrt("explore", "--runs", 40, "--json", program)
+    assert answer.returncode == 1, answer
+    failed = json.loads(answer.stdout)["failed"]
+    (preemption,) = failed["preemptions"]
+    assert preemption["site"].startswith(str(RACES / "image.py:"))
+    assert set(failed["settings"]) == {"HBRT_SCHEDULE"}
+    assert "AssertionError: [1]" in shell.hbrt("run", "--seed", failed["seed"], program).stderr
+    shell.environment |= failed["settings"]
+    assert "AssertionError: [1]" in shell.hbrt("run", program).stderr
+
+
+def test_a_wrong_schedule_is_a_sentence(shell: Shell) -> None:
+    shell.environment["HBRT_SCHEDULE"] = "steps:x"
+    answer = shell.python(RACES / "lost_update.py")
+    assert answer.returncode == 1
+    assert "HBRT_SCHEDULE: 'x' in 'steps:x' is no preemption" in answer.stderr
