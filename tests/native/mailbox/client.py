@@ -13,6 +13,7 @@ from typing import Any
 import arm_client as hb
 
 ADD_ONE, FAIL, SLEEP, HOLD = range(0x1000, 0x1004)
+RESTING = 2
 CALLS = 300
 
 
@@ -147,10 +148,10 @@ def interrupted_polls() -> None:
     """A signal that comes while a wait polls, and is over when it sleeps."""
     os.environ["HBRT_SPIN_US"] = "400000"
     call = Call()
-    call.put(200)
-    task = call.submit(SLEEP)
+    call.put(0)
+    task = call.submit(HOLD)
     _interrupt(lambda: hb.hbDSPWaitTaskDone(task, 0), 0.1)
-    assert hb.hbDSPWaitTaskDone(task, 1) == hb.HB_DSP_TIMEOUT, "the handler ran when the task had ended"
+    call.put(1)
     assert hb.hbDSPWaitTaskDone(task, 0) == 0
     assert hb.hbDSPReleaseTask(task) == 0
     call.close()
@@ -208,14 +209,16 @@ def urgent() -> None:
     """Priority 255 interrupts ops on both cores."""
     slow = [Call(), Call()]
     for call in slow:
-        call.put(200)
-    tasks = [call.submit(SLEEP) for call in slow]
+        call.put(0)
+    tasks = [call.submit(HOLD) for call in slow]
     call = Call()
     call.put(7)
     task = call.submit(ADD_ONE, 255)
     assert hb.hbDSPWaitTaskDone(task, 0) == 0
     assert call.get() == 8
     assert [hb.hbDSPWaitTaskDone(slow_task, 1) for slow_task in tasks] == [hb.HB_DSP_TIMEOUT] * 2
+    for call_of_slow in slow:
+        call_of_slow.put(1)
     for one in (*tasks, task):
         assert hb.hbDSPWaitTaskDone(one, 0) == 0
         assert hb.hbDSPReleaseTask(one) == 0
@@ -235,7 +238,7 @@ def asked() -> None:
         end()
 
     call = Call()
-    call.put(0)
+    call.put(RESTING)
     task = call.submit(HOLD)
     thread = threading.Thread(target=ask, args=(lambda: call.put(1),))
     thread.start()
@@ -245,6 +248,7 @@ def asked() -> None:
     call.close()
 
     with hb.connect() as board, board.alloc(8) as go:
+        go.view()[0] = RESTING
         thread = threading.Thread(target=ask, args=(lambda: go.view().__setitem__(0, 1),))
         thread.start()
         board.call(HOLD, go)

@@ -5,6 +5,7 @@ import time
 from dsp_server import hb_dsp_env_init, hb_dsp_init_global_tm, hb_dsp_register_fn, hb_dsp_start
 
 ADD_ONE, FAIL, SLEEP, HOLD = range(0x1000, 0x1004)
+RESTING = 2  # a held op computes while its input is 0
 
 
 def add_one(input: memoryview, output: memoryview, tm: object) -> int:
@@ -24,8 +25,9 @@ def sleep(input: memoryview, output: memoryview, tm: object) -> int:
 
 
 def hold(input: memoryview, output: memoryview, tm: object) -> int:
-    while not input[0]:
-        pass
+    while input[0] != 1:
+        if input[0] == RESTING:
+            time.sleep(0.001)
     return 0
 
 
