@@ -109,7 +109,7 @@ def test_a_busy_machine_meets_no_limit_of_the_tests() -> None:
         ["make", "--dry-run", "test"], cwd=REPOSITORY, capture_output=True, check=True, text=True, timeout=PATIENCE_S
     )
     (command,) = (line for line in told.stdout.splitlines() if " -m pytest " in line)
-    assert command.startswith(".venv/bin/python -m pytest ")
+    assert command.startswith("env -u PYTHONDONTWRITEBYTECODE .venv/bin/python -m pytest ")
     options = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["pytest"][
         "ini_options"
     ]

@@ -215,7 +215,9 @@ def test_a_name_that_the_image_in_c_needs_is_refused(tmp_path: Path, name: str) 
     assert not list(tmp_path.iterdir())
 
 
-# Of each way and kind one type; of numba, which compiles for seconds, the kind that has all parts.
+# What calls the op and what it is compared with are the same of every way, so that they run as written once a kind, and
+# of the kind that has all parts for every way. Of each way and kind one type; of numba, which compiles for seconds, the
+# kind that has all parts.
 RUN = [
     (way, kind, DTYPES[(3 * i + j) % len(DTYPES)])
     for i, way in enumerate(WAYS)
@@ -238,6 +240,8 @@ def test_every_way_and_kind_runs_as_written_under_all_checks(shell: Shell, way: 
     shell.environment |= {"HBRT_CHECK": "all,fail", "HBRT_IMAGE": f"scale_image.{'so' if way == 'c' else 'py'}"}
     answer = run_tests(shell)
     assert answer.returncode == 0, answer.stdout
+    if way != "numpy" and kind != "image":
+        return
     called = shell.python("call_scale.py")
     assert (called.returncode, called.stderr) == (0, "")
     [check] = [line.split()[1:] for line in said.splitlines() if line.startswith("  hbrt op check")]
