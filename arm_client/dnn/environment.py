@@ -6,10 +6,12 @@ docs/dnn-layers.md has the table, made from this one. A variable that is set and
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import threading
 from enum import IntEnum
+from pathlib import Path
 from typing import NamedTuple
 
 from arm_client.cabi.last_error import note
@@ -94,28 +96,33 @@ TABLE = (
         "HB_DNN_SIM_BPU_MEM_SIZE", "the vendor's simulator: memory in MB", "HBRT_DDR sets how much memory a board has"
     ),
     Variable(
-        "HB_DNN_ENABLE_PERFETTO", "true switches tracing on", "there is no trace; HB_DNN_PROFILER_LOG_PATH has times"
+        "HB_DNN_ENABLE_PERFETTO",
+        "true switches tracing on",
+        "true traces the board from the first model on, in process; the trace is written when the process ends. See "
+        "[time.md](time.md#as-a-timeline)",
+        is_honoured=True,
     ),
     Variable(
         "HB_DNN_PERFETTO_CONFIG_PATH",
         "configuration of the trace",
-        "there is no trace; HB_DNN_PROFILER_LOG_PATH has times",
+        "a JSON file whose field trace_record_file names the trace, dnn.pftrace without it; a relative name is in the "
+        "working directory, and a file that is there already is refused. Other fields have no effect",
+        is_honoured=True,
     ),
     Variable("HB_NN_LOG_LEVEL", "J6: which records the log shows", "this is a J5; it is HB_DNN_LOG_LEVEL there"),
     Variable("HB_UCP_LOG_LEVEL", "J6: which records the log shows", "this is a J5; it is HB_DNN_LOG_LEVEL there"),
     Variable("HB_UCP_LOG_PATH", "J6: file for the log", "this is a J5; its log is standard error"),
     Variable("HB_UCP_CUSTOM_SCHEDULE_CONFIG", "J6: bypasses the scheduler", "this is a J5; it always schedules"),
-    Variable(
-        "HB_UCP_ENABLE_PERFETTO", "J6: switches tracing on", "there is no trace; HB_DNN_PROFILER_LOG_PATH has times"
-    ),
+    Variable("HB_UCP_ENABLE_PERFETTO", "J6: switches tracing on", "this is a J5; it is HB_DNN_ENABLE_PERFETTO there"),
     Variable(
         "HB_UCP_PERFETTO_CONFIG_PATH",
         "J6: configuration of the trace",
-        "there is no trace; HB_DNN_PROFILER_LOG_PATH has times",
+        "this is a J5; it is HB_DNN_PERFETTO_CONFIG_PATH there",
     ),
     Variable("HB_UCP_TRACE_LOG_LEVEL", "J6: what is traced to the log", "there is no trace"),
     Variable("HB_UCP_USE_ALOG", "J6: log to Android's log", "the log is standard error"),
 )
+TRACE_FILE = "dnn.pftrace"
 _warned: set[str] = set()
 _lock = threading.Lock()
 
@@ -131,6 +138,7 @@ def check() -> None:
     if threads and not (threads.isdecimal() and int(threads) > 0):
         raise _bad("HB_MAX_THREAD_NUM", threads, "a number of threads above 0")
     is_dsp_enabled()
+    trace_file()
     for variable in TABLE:
         value = os.environ.get(variable.name)
         if not variable.is_honoured and value and value.upper() != variable.right_value:
@@ -159,6 +167,30 @@ def is_dsp_enabled() -> bool:
     if text.lower() not in {"0", "1", "true", "false"}:
         raise _bad("HB_DNN_ENABLE_DSP", text, "1 or 0")
     return text.lower() in {"1", "true"}
+
+
+def trace_file() -> Path | None:
+    """The file of the trace that HB_DNN_ENABLE_PERFETTO asks for; None for no trace.
+
+    Raises:
+        ModelError: HB_DNN_INVALID_ARGUMENT: it is no yes or no, or the configuration cannot be read.
+    """
+    text = os.environ.get("HB_DNN_ENABLE_PERFETTO") or "false"
+    if text.lower() not in {"0", "1", "true", "false"}:
+        raise _bad("HB_DNN_ENABLE_PERFETTO", text, "true or false")
+    if text.lower() not in {"1", "true"}:
+        return None
+    path = os.environ.get("HB_DNN_PERFETTO_CONFIG_PATH")
+    if not path:
+        return Path(TRACE_FILE)
+    try:
+        named = json.loads(Path(path).read_text(encoding="utf-8")).get("trace_record_file", TRACE_FILE)
+    except (OSError, ValueError, AttributeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no JSON object"
+        raise _bad("HB_DNN_PERFETTO_CONFIG_PATH", path, f"a file that can be read: {why}") from None
+    if not isinstance(named, str) or not named:
+        raise _bad("trace_record_file", f"{named} in {path}", "the name of a file")
+    return Path(named)
 
 
 def log(level: Level, text: str) -> None:

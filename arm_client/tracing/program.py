@@ -67,7 +67,11 @@ def _noting_tasks(kind: Any) -> type:
             if ring is None:
                 return handle
             if handle > 0:
-                (sequence,) = SUBMITTED.unpack_from(self.map, self.records + (handle & SLOT_MASK) * SLOT_RECORD_BYTES)
+                record = self.records + (handle & SLOT_MASK) * SLOT_RECORD_BYTES
+                (sequence,) = SUBMITTED.unpack_from(self.map, record)
+                if sequence < start_ns:  # a task of a board on another machine has no record here, but for its wait
+                    sequence = start_ns
+                    _REQUEST_HEAD.pack_into(self.map, record, sequence, 0, given[0])
                 ring.note(Kind.SUBMIT, start_ns, end_ns, sequence, given[0], 0, self.client_id)
             else:
                 ring.note(Kind.SUBMIT, start_ns, end_ns, 0, given[0], handle)
@@ -92,9 +96,8 @@ def _noting_tasks(kind: Any) -> type:
             return status
 
         def finish(self, handle: int) -> int:
-            return self.wait(handle, 0) or self.release(
-                handle
-            )  # in two steps: a released slot says nothing of its task
+            # In two steps: a slot that was released says nothing of its task.
+            return self.wait(handle, 0) or self.release(handle)
 
     return Noting
 
@@ -148,5 +151,14 @@ def _noting_link(kind: Any) -> type:
                 ring: Ring | None = self.noting_ring
                 if ring is not None:
                     ring.note(Kind.ASK, start_ns, monotonic_ns(), text=ring.text(verb))
+
+        if hasattr(kind, "submit"):  # to a board on another machine
+
+            def submit(self, raw: bytes) -> None:
+                start_ns = monotonic_ns()
+                super().submit(raw)
+                ring: Ring | None = self.noting_ring
+                if ring is not None:
+                    ring.note(Kind.HOP, start_ns, monotonic_ns(), 0, len(raw), text=ring.text("to the gateway"))
 
     return Noting

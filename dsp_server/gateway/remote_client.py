@@ -41,6 +41,7 @@ from hbrt.protocol.remote import (
 from hbrt.remote.send_window import SendWindow
 from hbrt.remote.shadow import Change
 from hbrt.status import Status
+from hbrt.trace.switch import Recorder
 
 MOST_TASKS = 1024  # unfinished tasks of one program
 MOST_UNREAD = 4096  # received frames of one program
@@ -109,6 +110,16 @@ class RemoteClient(ConnectionHandler):
         stack.callback(self._memory.close)
         self._tasks.waiters.watch(self._doorbell, self._clear_doorbell)
         stack.callback(self._tasks.waiters.unwatch, self._doorbell)
+        self._recorder = Recorder(self._link.trace, "gateway", self.program)
+        self._link.on_asked = self._follow_trace
+        stack.callback(setattr, self._link, "on_asked", None)
+        self._follow_trace()
+
+    def _follow_trace(self) -> None:
+        if self._recorder.look():
+            from dsp_server.tracing.hops import follow_gateway  # a board that is not traced does not load it
+
+            follow_gateway(self, self._recorder.ring)
 
     def _close(self) -> None:
         with self._doorbell_lock:

@@ -32,6 +32,7 @@ from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
 from hbrt.protocol.relay import CLIENT_SAYS, MAX_FRAME_BYTES, SUBMIT, SUBMIT_HEAD, Kind, decode, encode
 from hbrt.status import Status
+from hbrt.trace.switch import Recorder
 
 BEAT_SECONDS = 1.0
 SILENT_SECONDS = 5.0  # a process that is silent for so long may have lost its lease
@@ -83,6 +84,8 @@ class Relay:
         self._waker.watch(link.lease.fileno(), link.lose)
         self._verifier = LeaseVerifier(link)
         self._waker.watch(self._verifier.fd, self._on_verified)
+        self._recorder = Recorder(link.trace, "relay", "")
+        self._follow_trace()
         self._on: dict[int, Callable[[Peer, list[Any]], None]] = {
             Kind.SUBMIT: lambda _, fields: self._dispatch(SUBMIT_HEAD + fields[0]),
             Kind.PING: lambda peer, fields: self._send(peer, encode(Kind.PONG, fields[0])),
@@ -107,6 +110,7 @@ class Relay:
                         self._dispatch(raw)
                 # A send may have consumed the event that the socket has a message.
                 self._receive_control()
+                dispatch = self._dispatcher.dispatch  # a trace has perhaps begun
 
     def stop(self) -> None:
         """Make ``run`` return soon; a signal handler may call it when its wake-up descriptor is watched."""
@@ -142,6 +146,7 @@ class Relay:
         """Once a second: check that silent processes are still clients; end at the idle limit."""
         now = time.monotonic()
         self._next_beat = now + BEAT_SECONDS
+        self._follow_trace()
         for peer in self._peers.values():
             if peer.was_active:
                 peer.was_active, peer.active_at = False, now
@@ -154,6 +159,12 @@ class Relay:
         elif now - self._idle_since > self._idle_seconds:
             self._log(f"The relay ends: it has had no clients for {self._idle_seconds:g} s.")
             self.is_stopping = True
+
+    def _follow_trace(self) -> None:
+        if self._recorder.look():
+            from dsp_server.tracing.hops import follow_relay  # a board that is not traced does not load it
+
+            follow_relay(self._dispatcher, self._recorder.ring)
 
     # -- sending and receiving
 

@@ -112,6 +112,12 @@ def _noting_counter(kind: Any) -> type:
             now_ns = monotonic_ns()
             _note(Kind.STALL, now_ns, now_ns, before, self.cycles, size_bytes)
 
+        def charge_overlapped(self, elements: int, lanes: int, instructions: int, size_bytes: int) -> None:
+            before = self.cycles
+            super().charge_overlapped(elements, lanes, instructions, size_bytes)
+            now_ns = monotonic_ns()
+            _note(Kind.COPY, now_ns, now_ns, before, before + cycles.idma_cycles(size_bytes), size_bytes)
+
     return Noting
 
 

@@ -153,7 +153,7 @@ class _Timeline:
 
     def _program(self, source: Source) -> None:
         group = self._group(
-            source.pid, source.program if source.role == "program" else f"{source.role} {source.program}"
+            source.pid, source.program if source.role == "program" else f"{source.role} {source.program}".strip()
         )
         for event in source.events():
             self.event_count += 1
@@ -171,6 +171,8 @@ class _Timeline:
                 verb = "submit" if event.a else "refused"
                 self._sink.slice(track, f"{verb} {self._op(event.b)}", event.start_ns, event.end_ns, facts, flow)
             else:
+                if event.kind == Kind.HOP and event.a:
+                    self._submitted.setdefault(source.pid, event.a)  # a gateway's own tasks are a remote program's
                 name, facts, flow = _of_program(event)
                 if event.end_ns > event.start_ns:
                     self._sink.slice(track, name, event.start_ns, event.end_ns, facts, flow)

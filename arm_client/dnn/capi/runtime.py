@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from arm_client.dnn import environment
+from arm_client.dnn.capi import tracing
 from arm_client.dnn.cores.tasks import Tasks
 from arm_client.dnn.errors import ModelError
 from arm_client.dnn.handles import Handles, Kind
@@ -82,6 +83,7 @@ class Runtime:
                 f"{MOST_MODELS}. Release some with hbDNNRelease.",
             )
         environment.check()
+        tracing.begin()
         plugins.load()
         loaded = [Loaded(model) for model in load(list(sources))]
         names = (ctypes.c_char_p * len(loaded))(*(one.model.name.encode() for one in loaded))
@@ -147,6 +149,7 @@ def look_at_inputs(ranges: Ranges) -> None:
 
 
 runtime = Runtime()
+tracing.note_models(runtime.tasks.bpu)
 block_users.append(runtime.tasks)
 atexit.register(runtime.tasks.close)
 in_child(runtime.abandon_in_child)

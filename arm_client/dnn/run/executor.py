@@ -90,7 +90,10 @@ class Plan:
 
     Attributes:
         observer: Called after each step of each run with its times, in the thread that runs it; None for nobody.
+        tracer: The same for all plans of this process, while it is traced.
     """
+
+    tracer: Observer | None = None
 
     def __init__(self, proto: ModelProto, label: str, notes: Sequence[str] = ()) -> None:
         """Prepare a checked model, which the plan keeps, to be built from again.
@@ -156,9 +159,20 @@ class Plan:
         """
         use = self._enter()
         try:
-            return use.build.run(feeds, outputs, stop, ctrl if ctrl is not None else self._default, self.observer)
+            return use.build.run(feeds, outputs, stop, ctrl if ctrl is not None else self._default, self._observers())
         finally:
             self._leave(use)
+
+    def _observers(self) -> Observer | None:
+        own, tracer = self.observer, Plan.tracer
+        if own is None or tracer is None:
+            return own or tracer
+
+        def both(step: StepTime) -> None:
+            own(step)
+            tracer(step)
+
+        return both
 
     def close(self) -> None:
         """Free what layers keep; nothing may run any more."""

@@ -15,6 +15,7 @@ from hbrt.trace.timeline import MODELLED
 from tests.conftest import Shell
 from tests.hbrt.trace.reader import Trace, read
 from tests.limits import PATIENCE_S
+from tests.remote_relay import RemoteRelay
 
 CALLS = """
 import sys, time
@@ -136,3 +137,26 @@ def test_a_run_is_traced_on_a_private_board(shell: Shell, calls: Path, tmp_path:
     assert ran.returncode == 0, ran
     assert "run.pftrace: 3 tasks" in ran.stderr
     check(read(tmp_path / "run.pftrace"), 2)
+
+
+def test_hops_over_a_relay_and_over_tcp_are_in_the_trace(shell: Shell, calls: Path, tmp_path: Path) -> None:
+    shell.good("start")
+    with RemoteRelay(shell.home / "default") as gateway:
+        shell.good("trace", "on")
+        shell.environment["HB_DSP_RPC_MODE"] = "relay"
+        run(shell, calls, 2)
+        shell.environment |= {"HBRT_BOARD": gateway.address}
+        ran = shell.hbrt("run", "--trace", tmp_path / "program.pftrace", calls, 2)
+        assert ran.returncode == 0, ran
+        del shell.environment["HBRT_BOARD"]
+        shell.good("trace", "save", tmp_path / "board.pftrace")
+    trace, program = read(tmp_path / "board.pftrace"), read(tmp_path / "program.pftrace")
+    flows = {one.flows for core in "01" for one in trace.of(f"core {core}", "softmax")}
+    relayed = [one for one in trace.slices if one.name == "relay" and one.track.startswith("relay / ")]
+    submitted = [one for one in trace.slices if one.name == "submit" and one.track.startswith("gateway ")]
+    assert [len(flows & {one.flows for one in hops}) for hops in (relayed, submitted)] == [2, 2]
+    moved = [one.facts["bytes"] for one in trace.slices if one.name in {"from the program", "to the program"}]
+    assert sum(moved) > 2 * 240_000  # two rows of results; pages of zeros are not sent
+    assert len(program.of("calls.py / MainThread", "submit 0x400")) == 2  # the board's own part is on its machine
+    assert program.of("calls.py / MainThread", "to the gateway")
+    shell.good("stop")

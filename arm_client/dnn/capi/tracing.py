@@ -1,0 +1,120 @@
+"""Models in a trace: what the BPU cores run, and the trace that HB_DNN_ENABLE_PERFETTO asks for.
+
+Source: BPU SDK API manual (J5 OE 1.1.77), 9.2.6.3,
+https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
+Emulator: the other processes of the board are traced as well; fields of the configuration but trace_record_file have no
+effect; an existing file is refused when the first model is loaded.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+from functools import cache, partial
+from pathlib import Path
+from time import monotonic_ns
+from typing import TYPE_CHECKING, Any
+
+from arm_client.dnn import environment
+from arm_client.dnn.errors import ModelError
+from arm_client.dnn.run.executor import Plan
+from arm_client.tracing import program
+from hbrt.control.ask import ask
+from hbrt.errors import BoardError, WrongUseError
+from hbrt.status import Status
+from hbrt.trace.kinds import Kind
+from hbrt.trace.save import check_name, save
+from hbrt.trace.swap import swap_class
+
+if TYPE_CHECKING:
+    from arm_client.dnn.cores.bpu import Bpu
+    from arm_client.dnn.run.steps import StepTime
+    from arm_client.session.session import Session
+    from hbrt.trace.ring import Ring
+
+_begun: list[Path] = []  # the file of this process's trace
+
+
+def note_models(bpu: Bpu) -> None:
+    """Have a process's BPU cores note what they run while a session of it is traced."""
+    follow = partial(_follow, bpu)
+    program.listeners.append(follow)
+    for ring in program.rings:
+        follow(ring)
+
+
+def _follow(bpu: Any, ring: Ring | None) -> None:
+    bpu.noting_ring = ring
+    swap_class(bpu, _noting_bpu, is_on=ring is not None)
+    Plan.tracer = None if ring is None else partial(_note_step, bpu, ring)
+
+
+def _note_step(bpu: Bpu, ring: Ring, step: StepTime) -> None:
+    text = ring.text(f"{step.name} ({step.processor})")
+    ring.note(Kind.SEGMENT, step.start_ns, step.end_ns, unit=max(bpu.current_core(), 0), text=text)
+
+
+@cache
+def _noting_bpu(kind: Any) -> type:
+    """Over the class of the BPU cores."""
+
+    class Noting(kind):  # type: ignore[misc]  # of a class that is known later
+        __slots__ = ()
+
+        def _run(self, core: int, work: Any) -> None:
+            start_ns = monotonic_ns()
+            names = [model.name for model in work.models]
+            try:
+                super()._run(core, work)
+            finally:
+                ring: Ring | None = self.noting_ring
+                if ring is not None:
+                    text = ring.text(", ".join(dict.fromkeys(names)) or "resize")
+                    ring.note(Kind.MODEL, start_ns, monotonic_ns(), -work.order[0], unit=core, text=text)
+
+    return Noting
+
+
+def begin() -> None:
+    """Begin the trace that the environment asks for, once a process.
+
+    Raises:
+        ModelError: HB_DNN_INVALID_ARGUMENT: the configuration cannot be read, or its file cannot be written.
+    """
+    file = environment.trace_file()
+    if file is None or _begun:
+        return
+    try:
+        check_name(file)
+    except WrongUseError as error:
+        raise ModelError(Status.HB_DNN_INVALID_ARGUMENT, str(error)) from None
+    if file.exists():
+        raise ModelError(
+            Status.HB_DNN_INVALID_ARGUMENT,
+            f"The trace file {file} is there already, and Perfetto writes over none: delete it first.",
+        )
+    _begun.append(file)
+    from arm_client.session.session import default
+
+    try:
+        session = default()  # models need its memory anyway
+        was_on = ask(session.link.paths, "trace", do="on", events=0)["was_on"]
+    except BoardError as error:
+        environment.warn(f"No trace is kept: {error}")
+        return
+    if session.link.on_asked is not None:
+        session.link.on_asked()
+    atexit.register(_end, os.getpid(), session, "flush" if was_on else "off", file)  # before the session ends
+
+
+def _end(pid: int, session: Session, do: str, file: Path) -> None:
+    """Write the trace, while the board is still there."""
+    if os.getpid() != pid:
+        return
+    try:
+        directory = ask(session.link.paths, "trace", do=do, events=0)["directory"]
+        if file.exists():
+            raise WrongUseError(f"{file} has been made meanwhile.")
+        save(Path(directory), file)
+    except BoardError as error:
+        environment.warn(f"The trace is lost: {error}")
