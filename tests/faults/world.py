@@ -139,13 +139,15 @@ class Call:
 class World:
     """A board whose actors can be made to die, and a client of it in this process: the bystander."""
 
-    def __init__(self, *, cores: int = 2, is_traced: bool = False, path: Path | None = None) -> None:
+    def __init__(
+        self, *, cores: int = 2, is_traced: bool = False, path: Path | None = None, image: Path = IMAGE
+    ) -> None:
         self.home = path or Path(tempfile.mkdtemp(prefix="hbrt-f-", dir="/tmp"))
         self.tokens = Tokens(self.home / "tokens")
         self.tokens.path.mkdir(exist_ok=True)
         os.environ[DIRECTORY] = str(self.tokens.path)
         self.paths = BoardPaths(self.home / "board")
-        config = DaemonConfig(str(self.paths.path), str(IMAGE), cores, DDR_BYTES, load_seconds=20.0)
+        config = DaemonConfig(str(self.paths.path), str(image), cores, DDR_BYTES, load_seconds=20.0)
         self.removed: tuple[str, ...]
         if is_traced:
             self.pid, self.removed = _launch_traced(config)
