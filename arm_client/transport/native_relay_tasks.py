@@ -16,10 +16,11 @@ class NativeRelayTasks(RelayTasks, NativeTasks):
 
     def submit(self, *given: int) -> int:
         """As ``TaskSlots.submit``."""
+        before = self._last_serial()
         try:
             return self._submit(*given)
         except BaseException:
-            self._release_newest(*given)
+            self._release_newest(*given, since=before)
             raise
 
     def _submit(self, *given: int) -> int:

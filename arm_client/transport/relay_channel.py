@@ -19,7 +19,7 @@ import zmq
 from arm_client.transport.task_stream import TaskStream
 from hbrt.board.descriptors import check_free
 from hbrt.board.files import lock_holder
-from hbrt.board.paths import BoardPaths
+from hbrt.board.paths import BoardPaths, socket_path
 from hbrt.errors import BoardError, RequestRefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.relay import MAX_FRAME_BYTES, RELAY_SAYS, Kind, decode, encode
@@ -168,7 +168,7 @@ def _connect(link: LocalLink) -> RelayChannel | None:
         socket.send(encode(Kind.HELLO, link.client_id, nonce, link.proof(nonce)))
         welcome = _await_welcome(link, socket)
         if welcome is not None:
-            tasks = TaskStream(link.paths.relay_tasks_endpoint.removeprefix("ipc://"), WELCOME_SECONDS)
+            tasks = TaskStream(socket_path(link.paths.relay_tasks), WELCOME_SECONDS)
             channel = RelayChannel(context, socket, tasks, *welcome)
     except (ProcessLookupError, ConnectionError, FileNotFoundError):
         pass  # it ended right after its welcome

@@ -1,8 +1,7 @@
 """A relay: takes the tasks that many ARM processes send, and makes them READY in the slots of these processes.
 
-One thread serves. It sleeps only in the ZeroMQ socket for tasks, so a task costs one receive, a check under the claim
-lock and perhaps a doorbell; see dispatch.py. A second thread sleeps on everything else (the control socket, the lease,
-each served process, every watched descriptor) and sends the first one a message; see waker.py.
+One thread serves, and reads the programs' connections itself: a task costs one receive, a check under the claim lock
+and perhaps a doorbell; see task_intake.py and dispatch.py. All other talk goes over a ZeroMQ socket.
 
 The relay has no part in the end of a task: the core rings the process, which reads its slot as in direct mode.
 """
@@ -12,21 +11,21 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from itertools import chain
 from typing import Any
 
 import zmq
 
+from dsp_server.process.event_loop import Loop
 from dsp_server.process.intake import Intake
 from dsp_server.process.journal import Repeats
 from dsp_server.relay.dispatch import RelayDispatcher, Result
 from dsp_server.relay.lease_check import LeaseVerifier, VerifiedLease
 from dsp_server.relay.peers import Peer
-from dsp_server.relay.waker import Waker
+from dsp_server.relay.task_intake import TaskIntake
 from hbrt.attach.link import LocalLink
 from hbrt.board.private_files import FILE_MODE
 from hbrt.ddr.claim_lock import ClaimLockError
-from hbrt.ddr.layout import CLIENT_PID, SLOT_COUNT
+from hbrt.ddr.layout import CLIENT_PID
 from hbrt.errors import RequestRefusedError
 from hbrt.protocol.control import MalformedMessageError
 from hbrt.protocol.frames import Message
@@ -59,7 +58,6 @@ class Relay:
         self._log = log
         self._idle_seconds = idle_seconds
         self._idle_since = time.monotonic()
-        self._next_beat = 0.0
         self._malformed = Repeats()
         self._peers: dict[bytes, Peer] = {}
         self._by_ticket: dict[int, Peer] = {}
@@ -73,21 +71,15 @@ class Relay:
         self._socket.router_mandatory = 1
         self._socket.bind(link.paths.relay_endpoint)
         link.paths.relay.chmod(FILE_MODE)
-        self._tasks = self._context.socket(zmq.PULL)
-        self._tasks.maxmsgsize = MAX_FRAME_BYTES
-        self._sent = Intake(self._tasks, link.paths.relay_tasks_endpoint, 2 * SLOT_COUNT, log)
-        self._tasks.bind("inproc://waker")
-        self._tasks.bind(link.paths.relay_tasks_endpoint)
-        link.paths.relay_tasks.chmod(FILE_MODE)
-        self._waker = Waker(self._context, "inproc://waker", BEAT_SECONDS)
-        self._waker.watch(int(self._socket.getsockopt(zmq.FD)), self._receive_control)
-        self._waker.watch(link.lease.fileno(), link.lose)
+        self._loop = Loop()
+        self._tasks = TaskIntake(self._loop, link.paths.relay_tasks, self._on_task, log)
+        self._loop.watch(int(self._socket.getsockopt(zmq.FD)), self._receive_control)
+        self._loop.watch(link.lease.fileno(), link.lose)
         self._verifier = LeaseVerifier(link)
-        self._waker.watch(self._verifier.fd, self._on_verified)
+        self._loop.watch(self._verifier.fd, self._on_verified)
         self._recorder = Recorder(link.trace, "relay", "")
-        self._follow_trace()
-        self._on: dict[int, Callable[[Peer, list[Any]], None]] = {
-            Kind.SUBMIT: lambda _, fields: self._dispatch(SUBMIT_HEAD + fields[0]),
+        self._on: dict[int, Callable[[Peer, list[Any]], object]] = {
+            Kind.SUBMIT: lambda _, fields: self._on_task(SUBMIT_HEAD + fields[0]),
             Kind.PING: lambda peer, fields: self._send(peer, encode(Kind.PONG, fields[0])),
             Kind.BYE: lambda peer, _: self._forget(peer),
         }
@@ -100,17 +92,10 @@ class Relay:
             self._log(f"The relay ends. {error}")
 
     def _serve(self) -> None:
-        recv, dispatch, link = self._tasks.recv, self._dispatcher.dispatch, self._link
+        loop, link = self._loop, self._link
+        self._on_beat()
         while not self.is_stopping and not link.fault:
-            raw = recv()
-            if (result := dispatch(raw)) is not _QUEUED:
-                self._on_not_queued(result, raw)
-                if raw != self._waker.message:  # maybe a flood
-                    for raw in chain.from_iterable(self._sent.take_all()):
-                        self._dispatch(raw)
-                # A send may have consumed the event that the socket has a message.
-                self._receive_control()
-                dispatch = self._dispatcher.dispatch  # a trace has perhaps begun
+            loop.step()
 
     def stop(self) -> None:
         """Make ``run`` return soon; a signal handler may call it when its wake-up descriptor is watched."""
@@ -118,11 +103,11 @@ class Relay:
 
     def watch(self, fd: int, on_event: Callable[[], None]) -> None:
         """Call ``on_event()`` in the thread of ``run`` while ``fd`` is readable."""
-        self._waker.watch(fd, on_event)
+        self._loop.watch(fd, on_event)
 
     def unwatch(self, fd: int) -> None:
         """Undo ``watch``; call it before the descriptor is closed."""
-        self._waker.unwatch(fd)
+        self._loop.unwatch(fd)
 
     def close(self) -> None:
         """Send every process the reason, and close."""
@@ -132,20 +117,20 @@ class Relay:
             self._send(peer, encode(Kind.GONE, int(status), why))
         for peer in list(self._peers.values()):
             self._forget(peer)
-        self._waker.close()
+        self._loop.close()
+        self._tasks.close()
         self._verifier.close()
-        self._tasks.close(0)
         self._socket.close()
         self._context.term()
 
     def _has_ended(self) -> bool:
-        """Whether the relay is stopping or the board has ended; for waits in which no waker message arrives."""
+        """Whether the relay is stopping or the board has ended; for waits outside the loop."""
         return self.is_stopping or self._link.is_lost()
 
     def _on_beat(self) -> None:
         """Once a second: check that silent processes are still clients; end at the idle limit."""
         now = time.monotonic()
-        self._next_beat = now + BEAT_SECONDS
+        self._loop.later(BEAT_SECONDS, self._on_beat)
         self._follow_trace()
         for peer in self._peers.values():
             if peer.was_active:
@@ -159,6 +144,7 @@ class Relay:
         elif now - self._idle_since > self._idle_seconds:
             self._log(f"The relay ends: it has had no clients for {self._idle_seconds:g} s.")
             self.is_stopping = True
+        self._receive_control()  # a send may have consumed the event that the socket has a message
 
     def _follow_trace(self) -> None:
         if self._recorder.look():
@@ -220,10 +206,6 @@ class Relay:
             peer.was_active = True
             self._on[message.kind](peer, message.fields)
 
-    def _dispatch(self, raw: bytes) -> None:
-        if (result := self._dispatcher.dispatch(raw)) is not _QUEUED:
-            self._on_not_queued(result, raw)
-
     def _lease_holder(self, client: int) -> int:
         """Process of a client, 0 for none; from the client table, since a hung daemon would not answer."""
         at = self._link.ddr.layout.client(client) + CLIENT_PID
@@ -240,6 +222,7 @@ class Relay:
                 self._admit(verified)
             except RequestRefusedError as error:
                 self._refuse(verified.identity, error.status or Status.HB_DSP_RELAY_LOST, str(error))
+        self._receive_control()  # as after a beat
 
     def _admit(self, verified: VerifiedLease) -> None:
         if verified.refusal is not None:
@@ -249,47 +232,50 @@ class Relay:
         for other in [other for other in self._peers.values() if other.client == client or other.identity == identity]:
             self._forget(other)  # the process has connected anew
         self._peers[identity] = self._by_ticket[peer.ticket] = peer
-        self._waker.watch(peer.pidfd, lambda: self._forget(peer))
+        self._loop.watch(peer.pidfd, lambda: self._forget(peer))
         self._send(peer, encode(Kind.WELCOME, os.getpid(), peer.ticket))
 
-    def _on_not_queued(self, result: Result, raw: bytes) -> None:
-        """Handle a waker message, or report a refused task. A stale task needs no report; a malformed one is logged."""
-        if raw == self._waker.message:
-            self._waker.dispatch()
-            if time.monotonic() >= self._next_beat:
-                self._on_beat()
-            return
+    def _on_task(self, raw: bytes) -> bool:
+        """Queue a task; False for a message of a sender that is no program of this relay."""
+        result = self._dispatcher.dispatch(raw)
+        return result is _QUEUED or self._on_not_queued(result, raw)
+
+    def _on_not_queued(self, result: Result, raw: bytes) -> bool:
+        """Report a refused task. A stale one needs no report; a malformed one is logged."""
         if result is Result.MALFORMED:
-            self._on_malformed_task(raw)
-            return
+            return self._on_malformed_task(raw)
         _, ticket, handle, *_ = SUBMIT.unpack(raw)
         peer = self._by_ticket.get(ticket)
         if peer is None:
             if (suffix := self._malformed.suffix(b"unknown", time.monotonic())) is not None:
                 self._log(f"The relay received a task of a process that it does not know.{suffix}")
-        elif result is Result.REFUSED:
+            return False
+        if result is Result.REFUSED:
             self._send(peer, encode(Kind.END, handle))
         elif result is Result.FOREIGN:
             why = f"Client {peer.client} sent a task in another client's name."
             self._refuse(peer.identity, Status.HB_DSP_PERMISSION, why)
+        self._receive_control()  # as after a beat
+        return True
 
-    def _on_malformed_task(self, raw: bytes) -> None:
+    def _on_malformed_task(self, raw: bytes) -> bool:
         """Decode a frame that ``SUBMIT.pack`` did not make: another msgpack may encode a task in other bytes."""
         try:
             kind, fields = decode(raw, CLIENT_SAYS)
         except MalformedMessageError as error:
             if (suffix := self._malformed.suffix(b"task", time.monotonic())) is not None:
                 self._log(f"The relay refused a malformed task: {error}{suffix}")
-            return
+            return False
         if kind == Kind.SUBMIT:
-            self._dispatch(SUBMIT_HEAD + fields[0])
-        else:
-            self._log(f"The relay received {Kind(kind).name} on the socket for tasks.")
+            return self._on_task(SUBMIT_HEAD + fields[0])
+        if (suffix := self._malformed.suffix(b"kind", time.monotonic())) is not None:
+            self._log(f"The relay received {Kind(kind).name} on the socket for tasks.{suffix}")
+        return False
 
     def _forget(self, peer: Peer) -> None:
         """Stop serving a process; the daemon handles its tasks when its lease ends."""
         if self._peers.get(peer.identity) is not peer:
             return
         del self._peers[peer.identity], self._by_ticket[peer.ticket]
-        self._waker.unwatch(peer.pidfd)
+        self._loop.unwatch(peer.pidfd)
         peer.close()

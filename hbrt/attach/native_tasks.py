@@ -14,6 +14,7 @@ from hbrt.attach.tasks import DirectTasks
 from hbrt.attach.waiting import LEAST_DOZE_NS, MOST_WAIT_MS, PARTING_SECONDS, Waiters
 from hbrt.board.forked import mark, notice
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
+from hbrt.mailbox.handle import serial_of
 from hbrt.mailbox.native import native
 from hbrt.mailbox.spin import Spinner
 from hbrt.mailbox.submission import UNSERVED
@@ -312,10 +313,17 @@ class NativeTasks(DirectTasks):
             raise
         return handle if handle > 0 else 0  # noqa: FURB136 - an interrupt may come after a call
 
-    def _release_newest(self, *given: int) -> None:
-        """Undo a submission whose caller never gets its handle: a signal's handler has raised."""
+    def _release_newest(self, *given: int, since: int = 0) -> None:
+        """Undo a submission whose caller never gets its handle: a signal's handler has raised.
+
+        Args:
+            given: As of ``submit``.
+            since: A serial from before it: an older task stays.
+        """
         cmd, _, _, _, input_phy, _, output_phy, _ = given
-        self.release(self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy))
+        handle: int = self._lib.hbrt_newest(self._client, cmd, input_phy, output_phy)
+        if handle > 0 and serial_of(handle) > since:
+            self.release(handle)
 
     def _submit_rarely(self, answer: int, request: bytes, *given: int) -> int:
         """Go on with a task that C did not queue, or that no core serves."""

@@ -78,7 +78,7 @@ class BoardPaths(NamedTuple):
 
     @property
     def relay_tasks(self) -> Path:
-        """ZeroMQ socket of the relay that takes tasks and nothing else."""
+        """Socket of the relay that takes tasks and nothing else."""
         return self.path / RELAY_TASKS
 
     @property
@@ -90,11 +90,6 @@ class BoardPaths(NamedTuple):
     def relay_endpoint(self) -> str:
         """ZeroMQ address of the relay's socket."""
         return _ipc(self.relay)
-
-    @property
-    def relay_tasks_endpoint(self) -> str:
-        """ZeroMQ address of the relay's socket for tasks."""
-        return _ipc(self.relay_tasks)
 
     @property
     def control_endpoint(self) -> str:

@@ -36,6 +36,11 @@ def slot_of(handle: int) -> int:
     return handle & SLOT_MASK
 
 
+def serial_of(handle: int) -> int:
+    """The number of a task among those of its client."""
+    return handle >> SLOT_BITS & (1 << SERIAL_BITS) - 1
+
+
 def kind_of(handle: int, client: int, serials: range) -> Kind:
     """The kind of a handle that names no live task.
 
@@ -47,5 +52,5 @@ def kind_of(handle: int, client: int, serials: range) -> Kind:
     if handle <= 0:
         return Kind.NONE
     rest = handle >> SLOT_BITS
-    is_own = rest >> SERIAL_BITS == client and rest & (1 << SERIAL_BITS) - 1 in serials
+    is_own = rest >> SERIAL_BITS == client and serial_of(handle) in serials
     return Kind.RELEASED if is_own else Kind.FOREIGN

@@ -10,8 +10,8 @@ Rules
     ``MalformedMessageError``: the peer broke the protocol.
 
 Two sockets
-    All talk goes over a ROUTER, but SUBMIT, which goes to a PULL: one frame to receive, without the sender's name
-    before it. The sender is known by a ticket, a random number that its WELCOME gave it.
+    All talk goes over a ZeroMQ ROUTER, but SUBMIT, which goes to a SOCK_SEQPACKET socket: one message, without the
+    sender's name before it. The sender is known by a ticket, a random number that its WELCOME gave it.
 
 Talk
     HELLO shows who the sender is (a client of the board, by a proof of its lease); WELCOME or REFUSED answers it.

@@ -1,4 +1,4 @@
-"""The bytes of a ZeroMQ stream (ZMTP 3.0, NULL, a DEALER or PUSH) as an attached process writes and reads them.
+"""The bytes of a ZeroMQ stream (ZMTP 3.0, NULL, a DEALER) as an attached process writes and reads them.
 
 ZeroMQ's own library has threads, descriptors and aborts of its own; one connection with single-frame messages needs
 none of them, and a process that reads its socket itself loses no message when a signal's handler raises.
@@ -11,7 +11,6 @@ from collections.abc import Iterator
 
 GREETING = b"\xff" + bytes(8) + b"\x7f\x03\x00" + b"NULL".ljust(20, b"\0") + bytes(32)
 READY = b"\x04\x1c\x05READY\x0bSocket-Type\x00\x00\x00\x06DEALER"
-READY_TO_PUSH = b"\x04\x1a\x05READY\x0bSocket-Type\x00\x00\x00\x04PUSH"
 _LONG, _COMMAND = 2, 4
 _LARGEST_SHORT = 255
 _LONG_SIZE = struct.Struct(">Q")

@@ -17,7 +17,7 @@ from tests.dsp_server.conftest import Running
 from tests.dsp_server.relay.test_server import Talker
 from tests.limits import PATIENCE_S
 
-SOCKETS = {"control.sock": "DEALER", "relay.sock": "DEALER", "relay-tasks.sock": "PUSH"}
+SOCKETS = {"control.sock": "DEALER", "relay.sock": "DEALER"}
 NONSENSE = b"\0\1x"
 PING = b"\x04\x07\x04PING\0\0"
 

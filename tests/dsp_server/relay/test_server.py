@@ -7,17 +7,20 @@ import itertools
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import msgpack
 import pytest
 import zmq
 
+from arm_client.transport.task_stream import TaskStream
 from dsp_server.relay import lease_check, server
 from hbrt.attach.link import LocalLink
 from hbrt.board.files import daemon_pid, lock_holder
@@ -40,11 +43,17 @@ class Talker:
         self.socket = self._context.socket(zmq.DEALER)
         self.socket.linger = 0
         self.socket.connect(running.paths.relay_endpoint)
-        self.tasks = self._context.socket(zmq.PUSH)
-        self.tasks.linger = 0
-        self.tasks.connect(running.paths.relay_tasks_endpoint)
+        self._tasks_path = str(running.paths.relay_tasks)
         self.ticket = 1
         self._sequences = itertools.count(time.monotonic_ns())
+
+    @cached_property
+    def tasks(self) -> TaskStream:
+        return TaskStream(self._tasks_path, PATIENCE_S)
+
+    def connect_anew(self) -> None:
+        self.tasks.close()
+        del self.tasks
 
     def say(self, kind: Kind, *fields: object) -> None:
         self.socket.send(encode(kind, *fields))
@@ -78,7 +87,8 @@ class Talker:
         assert end_of(link, -1) == (State.FAILED, Status.HB_DSP_INVALID_ARGUMENT)
 
     def close(self) -> None:
-        self.tasks.close()
+        if "tasks" in vars(self):
+            self.tasks.close()
         self.socket.close()
         self._context.term()
 
@@ -194,6 +204,7 @@ def test_nobody_is_served_without_a_lease(relay: Callable[..., Relaying]) -> Non
     served = relay()
     talker, link, other = served.talker(), served.link(), served.link()
     talker.submit(link, 3)
+    talker.connect_anew()  # the relay ends the connection of a stranger
     talker.say(Kind.PING, 1)
     assert talker.hear().fields == [Status.HB_DSP_RELAY_LOST, "The relay does not know this process; connect anew."]
     kind, (status, text) = talker.hello(link, other.client_id)
@@ -317,12 +328,18 @@ def test_a_task_out_of_its_bounds_ends_in_its_slot(
     assert end_of(link) == (State.FAILED, status)
 
 
-def test_nonsense_where_tasks_come_hurts_nobody(relay: Callable[..., Relaying]) -> None:
+def test_nonsense_where_tasks_come_ends_its_connection_alone(relay: Callable[..., Relaying]) -> None:
     served = relay()
     talker, link = served.peer()
     task = SUBMIT.unpack(talker.write(link))
-    for frames in ([b""], [bytes(SUBMIT.size)], [encode(Kind.PING, 1)], [SUBMIT.pack(*task)[:-1]], [b"a", b"b"]):
-        talker.tasks.send_multipart(frames)
+    head, ticket, *rest = task
+    unknown = SUBMIT.pack(head, ticket ^ 1, *rest)
+    for raw in (bytes(SUBMIT.size), encode(Kind.PING, 1), SUBMIT.pack(*task)[:-1], bytes(1 << 16), unknown):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stray:
+            stray.settimeout(PATIENCE_S)
+            stray.connect(str(served.running.paths.relay_tasks))
+            stray.send(raw)
+            assert stray.recv(1) == b""
     talker.settle(link)
     assert link.mailbox.state(link.first_slots[0]) is State.SENT
     talker.tasks.send(SUBMIT.pack(*task))
@@ -331,6 +348,7 @@ def test_nonsense_where_tasks_come_hurts_nobody(relay: Callable[..., Relaying]) 
     log = served.end()[1]
     assert log.count("refused a malformed task") == 1  # the first; the others are counted
     assert "received PING on the socket for tasks" in log
+    assert log.count("a task of a process that it does not know") == 1
 
 
 def test_a_submission_that_another_msgpack_wrote_is_one(served: Relaying) -> None:

@@ -1,0 +1,77 @@
+"""The connections on which programs send tasks: a message is a task, read by the thread that queues it.
+
+The kernel bounds what waits: a program that sends faster than the relay reads waits in its own write.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from dsp_server.process.event_loop import Loop
+from hbrt.board.paths import socket_path
+from hbrt.board.private_files import FILE_MODE
+
+MOST_BYTES = 256  # of a task, also of one that another msgpack wrote; a longer message is cut
+RETRY_SECONDS = 0.1  # for a descriptor
+
+
+class TaskIntake:
+    """The listening socket and its connections.
+
+    Args:
+        loop: Reads them.
+        path: The socket's file; one that is left there is replaced.
+        on_task: Takes a message; False ends the connection that it came by.
+        log: Writes a sentence to the log.
+    """
+
+    def __init__(self, loop: Loop, path: Path, on_task: Callable[[bytes], bool], log: Callable[[str], None]) -> None:
+        self._loop, self._on_task, self._log = loop, on_task, log
+        self._connections: set[socket.socket] = set()
+        path.unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(socket_path(path))
+        path.chmod(FILE_MODE)
+        self._listener.listen(socket.SOMAXCONN)
+        self._listener.setblocking(False)
+        loop.watch(self._listener.fileno(), self._accept)
+
+    def _accept(self) -> None:
+        try:
+            connection, _ = self._listener.accept()
+        except BlockingIOError:
+            return  # the program has gone again
+        except OSError as error:
+            self._log(f"The relay cannot accept a program: {error.strerror}. It tries again.")
+            self._loop.unwatch(self._listener.fileno())  # which stays readable
+            self._loop.later(RETRY_SECONDS, lambda: self._loop.watch(self._listener.fileno(), self._accept))
+            return
+        connection.setblocking(False)
+        self._connections.add(connection)
+        self._loop.watch(connection.fileno(), partial(self._receive, connection))
+
+    def _receive(self, connection: socket.socket) -> None:
+        """Take one message; the loop calls again while there are more, and others in between."""
+        try:
+            raw = connection.recv(MOST_BYTES)
+        except BlockingIOError:
+            return
+        except OSError:
+            raw = b""
+        if not raw or not self._on_task(raw):
+            self._end(connection)
+
+    def _end(self, connection: socket.socket) -> None:
+        self._connections.discard(connection)
+        self._loop.unwatch(connection.fileno())
+        connection.close()
+
+    def close(self) -> None:
+        """End all connections; what was sent and not read is lost."""
+        for connection in list(self._connections):
+            self._end(connection)
+        self._loop.unwatch(self._listener.fileno())
+        self._listener.close()
