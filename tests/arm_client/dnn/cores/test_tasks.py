@@ -364,7 +364,7 @@ def test_two_threads_release_one_task_and_one_of_them_succeeds(load: Load) -> No
 
 def test_a_model_is_released_while_threads_infer_with_it(dsp_board: Board) -> None:
     """The release succeeds between inferences; those after it are refused, those before it end well."""
-    for _ in range(5):
+    for _ in range(3):
         net = Net(double((1, 16)))
         own = [(net.tensors("Input"), net.tensors("Output")) for _ in range(3)]
         seen: set[int] = set()
