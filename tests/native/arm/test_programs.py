@@ -17,7 +17,7 @@ from tests.conftest import Shell
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
 
-SPINNING = Path(__file__).parents[1] / "mailbox" / "image.py"
+SLEEPING = Path(__file__).parents[1] / "mailbox" / "image.py"
 
 
 def softmax(*values: float) -> list[float]:
@@ -122,7 +122,7 @@ def test_a_call_that_a_signal_kept_from_beginning_is_no_success(compiled: Compil
 
 
 def test_a_limit_holds_and_is_said_as_it_was_given(compiled: Compile, run: Run) -> None:
-    answer = run(compiled("limits.c"), HBRT_IMAGE=str(SPINNING))
+    answer = run(compiled("limits.c"), HBRT_IMAGE=str(SLEEPING))
     assert (answer.returncode, answer.stderr) == (0, "")
     assert answer.stdout == " \n1 The task did not end within 1200 ms; it goes on.\n"
 
@@ -321,5 +321,5 @@ def test_a_python_program_is_interrupted_while_c_waits(
     del compiled  # skips where nothing is built
     program = tmp_path / "interrupted.py"
     program.write_text(textwrap.dedent(INTERRUPTED))
-    answer = run(Path(sys.executable), program, library("libhbrt.so"), limit_ms, HBRT_IMAGE=str(SPINNING))
+    answer = run(Path(sys.executable), program, library("libhbrt.so"), limit_ms, HBRT_IMAGE=str(SLEEPING))
     assert (answer.returncode, answer.stdout) == (0, "True\n"), answer.stderr

@@ -6,7 +6,7 @@
 #include "dsp/hb_dsp.h"
 #include "hbrt.h"
 
-enum { SPINS = 0x1002 }; /* of tests/native/mailbox/image.py: for so many 10 ms as its first byte says */
+enum { SLEEPS = 0x1002 }; /* of tests/native/mailbox/image.py: for so many 10 ms as its first byte says */
 
 int main(void) {
   hbSysMem input, output;
@@ -14,7 +14,7 @@ int main(void) {
   hbDSPTask_t task;
   if (hbSysAllocMem(&input, 8) || hbSysAllocMem(&output, 8)) return 1;
   HB_DSP_INITIALIZE_RPC_CTRL_PARAM(&control);
-  control.rpcCmd = SPINS;
+  control.rpcCmd = SLEEPS;
   for (int round = 0; round < 2; round++) {
     *(uint8_t *)input.virAddr = round ? 200 : 0; /* the first call has Python lend the board */
     if (hbDSPRpc(&task, &input, &output, &control)) return 2;
