@@ -39,25 +39,32 @@ def command(board: BoardPaths, task: str | None, *, as_json: bool) -> None:
     is 0, whatever hangs: 'hbrt status' tells scripts.
     """
     wanted = None if task is None else _slot(task)
+    found, now, data = look(board, wanted)
+    if as_json:
+        show_json(document(board, found, now, data))
+        return
+    _show(found, now, task)
+
+
+def look(board: BoardPaths, wanted: int | None = None) -> tuple[list[Chain], Look, Any]:
+    """Who waits for whom: the chains of all waits, or of one slot; the board as it is, and its records."""
     with Daemon(board) as daemon:
         before = _look(daemon)
         time.sleep(BETWEEN_SECONDS)
         data = daemon.request("why")
-        now = look_of(with_hops(records_of(data), RELAY))
-    found = chains(before, now, wanted)
-    if as_json:
-        show_json(
-            {
-                "board": board.name,
-                "chains": [_as_dict(chain) for chain in found],
-                "cycles": [
-                    [{"kind": str(kind), "number": number} for kind, number in path] for path in cycles(now.graph)
-                ],
-                "records": data,
-            }
-        )
-        return
-    _show(found, now, task)
+    now = look_of(with_hops(records_of(data), RELAY))
+    return chains(before, now, wanted), now, data
+
+
+def document(board: BoardPaths, found: list[Chain], now: Look, data: Any) -> dict[str, Any]:
+    """What ``look`` has found, for ``--json``."""
+    circles = [[{"kind": str(kind), "number": number} for kind, number in path] for path in cycles(now.graph)]
+    return {
+        "board": board.name,
+        "chains": [_as_dict(chain) for chain in found],
+        "cycles": circles,
+        "records": data,
+    }
 
 
 def _slot(task: str) -> int:

@@ -22,6 +22,7 @@ from dsp_server.process.interpreter import start_interpreter
 from dsp_server.waits.sentences import place_of
 from hbrt.protocol import control as wire
 from hbrt.protocol.stacks import Frame, frames_of
+from hbrt.types import HB_DSP_RPC_CMD_PING
 
 TRACE_SIGNAL = signal.SIGUSR2
 _HIGH_FD = 100
@@ -218,6 +219,8 @@ class CoreChild:
 
     def name_of(self, cmd: int) -> str:
         """Name of a command's op."""
+        if cmd == HB_DSP_RPC_CMD_PING:
+            return "ping"
         return next((name for number, name, _, _ in self.ops if number == cmd), "an unregistered command")
 
     def op_of(self, cmd: int) -> str:

@@ -41,6 +41,10 @@ VERBS: dict[str, Verb] = {
         "dsp_server.commands.tasks.command:command", "Show the tasks that a board has ended, with their times."
     ),
     "top": Verb("dsp_server.commands.top.command:command", "Watch a board: what runs, what waits, how fast it is."),
+    "web": Verb(
+        "dsp_server.commands.web.command:command",
+        "Show a board in a browser: cores, timeline, memory, findings, log.",
+    ),
     "trace": Verb("dsp_server.commands.trace.command:command", "Trace a board, and save the timeline."),
     "ps": Verb("dsp_server.commands.ps:command", "List the boards of this user ('hbrt ls' does the same)."),
     "ops": Verb("dsp_server.commands.ops:command", "List the commands that a board's image registered."),

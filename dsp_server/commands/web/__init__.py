@@ -1,0 +1,1 @@
+"""``hbrt web``: a board in a browser of this machine."""

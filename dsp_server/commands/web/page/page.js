@@ -1,0 +1,181 @@
+"use strict";
+const INTERVAL_MS = 1000;
+const at = id => document.getElementById(id);
+
+function node(tag, text, className) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+function bytes(count) {
+  const units = ["B", "KiB", "MiB", "GiB"];
+  let unit = 0;
+  while (count >= 1024 && unit < units.length - 1) { count /= 1024; unit++; }
+  return `${unit && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[unit]}`;
+}
+
+function time(ns) {
+  if (ns >= 1e9) return `${(ns / 1e9).toFixed(2)} s`;
+  if (ns >= 1e6) return `${(ns / 1e6).toFixed(2)} ms`;
+  return `${(ns / 1e3).toFixed(1)} us`;
+}
+
+const hex = number => "0x" + number.toString(16);
+const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + sign.charCodeAt(0)) % 360, 7)} 60% 50%)`;
+
+// Columns: [heading, value of a row, whether it is a number].
+function table(id, columns, rows, empty) {
+  const body = document.createDocumentFragment();
+  const head = node("tr");
+  for (const [heading, , isNumber] of columns) head.append(node("th", heading, isNumber ? "number" : ""));
+  body.append(head);
+  for (const row of rows) {
+    const line = node("tr");
+    for (const [, value, isNumber] of columns) line.append(node("td", value(row), isNumber ? "number" : ""));
+    body.append(line);
+  }
+  if (!rows.length) {
+    const line = node("tr");
+    line.append(node("td", empty));
+    body.append(line);
+  }
+  at(id).replaceChildren(body);
+}
+
+function showCores(cores) {
+  at("cores").replaceChildren(...cores.map(core => {
+    const card = node("div", undefined, "core");
+    card.dataset.core = core.core;
+    const isGood = ["ok", "busy"].includes(core.health) || core.state === "offline";
+    card.append(node("b", `core ${core.core}`), node("span", `${core.state}, ${core.health}`, isGood ? "healthy" : "ill"));
+    const busy = node("progress");
+    busy.max = 1;
+    busy.value = core.busy;
+    const runs = core.runs ? `${core.runs.name || hex(core.runs.cmd)} for ${time(core.runs.age_s * 1e9)}` : "nothing";
+    card.append(busy, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s; runs ${runs}`));
+    return card;
+  }));
+}
+
+let drawn = [];
+function showTimeline(timeline, cores) {
+  const canvas = at("timeline"), scale = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth, row = 28, height = Math.max(1, cores.length) * row + 22;
+  canvas.style.height = `${height}px`;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const pen = canvas.getContext("2d");
+  pen.scale(scale, scale);
+  pen.font = "12px system-ui, sans-serif";
+  const style = getComputedStyle(document.body);
+  const left = 60, perNs = (width - left) / (timeline.seconds * 1e9), start = timeline.end_ns - timeline.seconds * 1e9;
+  pen.fillStyle = style.color;
+  cores.forEach((core, line) => pen.fillText(`core ${core.core}`, 4, line * row + 18));
+  for (let second = 0; second <= timeline.seconds; second += 2)
+    pen.fillText(`-${timeline.seconds - second} s`, left + second * 1e9 * perNs, height - 4);
+  drawn = [];
+  for (const task of timeline.tasks) {
+    const line = cores.findIndex(core => core.core === task.core);
+    if (line < 0 || !task.started_ns) continue;
+    const box = [left + (task.started_ns - start) * perNs, line * row + 4, Math.max(1, (task.ended_ns - task.started_ns) * perNs), row - 8];
+    pen.fillStyle = task.state === "done" ? color(task.name || task.cmd) : "#c33";
+    pen.fillRect(...box);
+    drawn.push([box, task]);
+  }
+}
+
+function showTip(event) {
+  const x = event.offsetX, y = event.offsetY;
+  const hit = drawn.findLast(([[left, top, width, height]]) => x >= left - 2 && x <= left + width + 2 && y >= top && y <= top + height);
+  if (!hit) { at("tip").textContent = ""; return; }
+  const task = hit[1], modelled = task.modelled_ns ? `; modelled for the board ${time(task.modelled_ns)}` : "";
+  at("tip").textContent = `${task.name || hex(task.cmd)} of ${task.program || task.pid}: ${task.state}, ran ${time(task.ended_ns - task.started_ns)}${modelled}`;
+}
+
+function showMemory(memory, blocks) {
+  at("memory").textContent = `${bytes(memory.used_bytes)} of ${bytes(memory.size_bytes)} in ${blocks.length} blocks`;
+  const owners = new Map();
+  for (const block of blocks) {
+    const key = block.program || (block.client ? `client ${block.client}` : "nobody");
+    const sum = owners.get(key) || {name: key, blocks: 0, bytes: 0};
+    sum.blocks++;
+    sum.bytes += block.size_bytes;
+    owners.set(key, sum);
+  }
+  at("map").replaceChildren(...blocks.map(block => {
+    const part = node("i"), owner = block.program || block.client;
+    part.style.flex = `${block.size_bytes} 0 0`;
+    part.style.background = color(owner);
+    part.title = `${hex(block.phy_addr)}, ${bytes(block.size_bytes)}, ${owner}`;
+    return part;
+  }));
+  const rows = [...owners.values()].sort((one, other) => other.bytes - one.bytes);
+  table("owners", [["OWNER", row => row.name], ["BLOCKS", row => row.blocks, true], ["BYTES", row => bytes(row.bytes), true]], rows, "no block is allocated");
+}
+
+function show(board) {
+  document.title = `hbrt: ${board.board}`;
+  at("name").textContent = board.board;
+  at("gone").hidden = !board.gone;
+  at("gone").textContent = board.gone || "";
+  const log = at("log"), follows = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+  log.textContent = board.log;
+  if (follows) log.scrollTop = log.scrollHeight;
+  document.body.dataset.board = board.gone ? "gone" : "running";
+  if (board.gone) return;
+  at("summary").textContent = `${board.state}; ${board.calls_per_s.toFixed(0)} tasks/s; ${board.running} running, ${board.ready} ready; image ${board.image}`;
+  showCores(board.cores);
+  showTimeline(board.timeline, board.cores);
+  table("commands", [
+    ["COMMAND", row => hex(row.cmd)], ["OP", row => row.name], ["CALLS/S", row => row.calls_per_s.toFixed(0), true],
+    ["WAITED P50", row => time(row.waited_p50_ns), true], ["P99", row => time(row.waited_p99_ns), true],
+    ["RAN P50", row => time(row.ran_p50_ns), true], ["P99", row => time(row.ran_p99_ns), true], ["FAILED", row => row.failed, true],
+  ], board.commands, "no task has ended since the last look");
+  table("queue", [["PRIORITY", row => row.priority, true], ["TASKS", row => row.tasks, true]], board.waiting, "no task waits");
+  table("programs", [
+    ["CLIENT", row => row.id, true], ["PID", row => row.pid, true], ["PROGRAM", row => row.name],
+    ["TASKS", row => row.tasks, true], ["MEMORY", row => bytes(row.bytes), true],
+  ], board.programs, "no program is attached");
+  showMemory(board.memory, board.blocks);
+  at("findings").replaceChildren(...board.findings.map(found => {
+    const line = node("li");
+    line.append(node("b", `${found.kind} `), node("span", found.text + (found.count > 1 ? ` (${found.count} times)` : "")));
+    return line;
+  }));
+}
+
+async function askForWaits() {
+  const button = at("ask"), place = at("waits");
+  button.disabled = true;
+  try {
+    const found = await (await fetch("waits.json")).json();
+    if (found.error) { place.replaceChildren(node("p", found.error)); return; }
+    if (!found.chains.length) { place.replaceChildren(node("p", "Nobody waits: no task is queued or runs.")); return; }
+    place.replaceChildren(...found.chains.map(chain => {
+      const line = node("div", undefined, `chain ${chain.verdict}`);
+      line.append(...chain.steps.map(step => node("span", step.text)), node("div", chain.text, "text"));
+      return line;
+    }));
+  } catch (error) {
+    place.replaceChildren(node("p", `hbrt web does not answer: ${error.message}`));
+  } finally {
+    button.disabled = false;
+  }
+}
+
+async function look() {
+  try {
+    show(await (await fetch("board.json")).json());
+  } catch (error) {
+    at("gone").hidden = false;
+    at("gone").textContent = `hbrt web does not answer: ${error.message}`;
+    document.body.dataset.board = "unknown";
+  }
+  setTimeout(look, INTERVAL_MS);
+}
+
+at("ask").addEventListener("click", askForWaits);
+at("timeline").addEventListener("mousemove", showTip);
+look();

@@ -1,0 +1,124 @@
+"""What the page of ``hbrt web`` shows of a board, asked for once however many browsers look."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from dsp_server.commands.top.sample import sample_of
+from dsp_server.commands.why import document, look
+from hbrt.board.log_file import Follower, last_lines
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
+from hbrt.control.ask import look_at
+from hbrt.errors import BoardError
+
+if TYPE_CHECKING:
+    from hbrt.control.daemon import Daemon
+    from hbrt.control.observer import Observer
+
+LEAST_SECONDS = 0.5
+"""From one look at the board to the next; what browsers ask for in between is what the last one saw."""
+TIMELINE_SECONDS = 10.0
+MOST_TASKS, MOST_BLOCKS, LOG_LINES = 2000, 2000, 200
+TASK_KEYS = ("cmd", "name", "core", "state", "pid", "program", "priority", "claimed_ns", "started_ns", "ended_ns",
+             "modelled_ns")  # fmt: skip
+
+
+class View:
+    """A board, as the page wants it.
+
+    Args:
+        board: The board; it may end and start again meanwhile.
+    """
+
+    def __init__(self, board: BoardRef) -> None:
+        self._board = board
+        self._lock = threading.Lock()
+        self._daemon: Daemon | Observer | None = None
+        self._before: dict[str, Any] | None = None
+        self._seen_at, self._seen_ns = 0.0, 0
+        self._document: dict[str, Any] = {}
+
+    def document(self) -> dict[str, Any]:
+        """The board now, or of less than LEAST_SECONDS ago; of one that has gone its name and why."""
+        with self._lock:
+            if time.monotonic() - self._seen_at >= LEAST_SECONDS or not self._document:
+                self._document = self._looked()
+                self._seen_at = time.monotonic()
+            return self._document
+
+    def waits(self) -> dict[str, Any]:
+        """Who waits for whom; programs are asked where they wait, so this is for when a user wants it.
+
+        Raises:
+            BoardError: no daemon runs, or the board is of another machine.
+        """
+        if not isinstance(self._board, BoardPaths):
+            raise BoardError("Who waits for whom is asked on the machine of the board: run 'hbrt why' there.")
+        return document(self._board, *look(self._board))
+
+    def close(self) -> None:
+        """Let go of the board."""
+        with self._lock:
+            self._let_go()
+
+    def _looked(self) -> dict[str, Any]:
+        try:
+            if self._daemon is None:
+                self._daemon = look_at(self._board)
+            return self._of(self._daemon.request)
+        except (BoardError, OSError) as error:
+            self._let_go()
+            return {"board": self._board.name, "gone": str(error), "log": self._log()}
+
+    def _let_go(self) -> None:
+        daemon, self._daemon, self._before = self._daemon, None, None
+        if daemon is not None:
+            daemon.close()
+
+    def _of(self, ask: Callable[..., Any]) -> dict[str, Any]:
+        status = ask("status")
+        now_ns = time.monotonic_ns()
+        tasks = ask("tasks", last=MOST_TASKS)
+        memory = ask("mem", most=MOST_BLOCKS)
+        newest = max((task["ended_ns"] for task in tasks), default=0)  # by the clock of the board's machine
+        before = self._before or status  # without one, nothing has happened yet
+        seconds = max((now_ns - self._seen_ns) / 1e9, 1e-3)
+        ended = [task for task in tasks if task["ended_ns"] > newest - seconds * 1e9] if self._before else []
+        sample = sample_of(status, before, ended, seconds)
+        self._before, self._seen_ns = status, now_ns
+        end_ns = now_ns if isinstance(self._board, BoardPaths) else newest  # another machine has another clock
+        start_ns = end_ns - TIMELINE_SECONDS * 1e9
+        return {
+            **sample._asdict(),
+            "state": status["state"],
+            "image": status["image"],
+            "uptime_s": status["uptime_s"],
+            "findings": status["findings"],
+            "blocks": [{**block, "program": _owner(status, block)} for block in memory["blocks"]],
+            "timeline": {
+                "end_ns": end_ns,
+                "seconds": TIMELINE_SECONDS,
+                "tasks": [{key: task[key] for key in TASK_KEYS} for task in tasks if task["ended_ns"] >= start_ns],
+            },
+            "log": self._log(),
+        }
+
+    def _log(self) -> str:
+        """The end of the log; a board of another machine has its own there."""
+        if isinstance(self._board, RemoteBoard):
+            return ""
+        try:
+            follower = Follower(self._board.log)
+        except OSError:
+            return ""
+        try:
+            return last_lines(self._board.log, LOG_LINES, follower.skip_to_end()).decode("utf-8", "replace")
+        finally:
+            follower.close()
+
+
+def _owner(status: dict[str, Any], block: dict[str, Any]) -> str:
+    return next((one["name"] for one in status["clients"] if one["id"] == block["client"]), "")

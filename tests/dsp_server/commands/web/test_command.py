@@ -1,0 +1,157 @@
+"""``hbrt web``: what it answers and refuses, a board that ends and comes back, and the page in a real browser."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dsp_server.commands.web.server import HOST, Server
+from dsp_server.commands.web.view import LEAST_SECONDS, View
+from hbrt.board.paths import BoardPaths
+from tests.conftest import Shell
+from tests.limits import PATIENCE_S
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+PROGRAM = """
+import signal
+import numpy as np
+from arm_client import connect, nn
+
+with connect() as board:
+    block = board.alloc(12345)
+    nn.softmax(board, np.zeros((3, 100), np.float32))
+    board.submit(0x400, None, None, priority=7)
+    print("ready", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def served(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
+    shell.good("start")
+    monkeypatch.setattr("dsp_server.commands.web.view.LEAST_SECONDS", 0.0)
+    view = View(BoardPaths(shell.home / "default"))
+    with Server(0, view) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+        thread.start()
+        yield server
+        server.shutdown()
+        thread.join()
+    view.close()
+
+
+def get(server: Server, path: str, method: str = "GET", host: str = "") -> tuple[int, bytes]:
+    connection = http.client.HTTPConnection(HOST, server.server_port, timeout=PATIENCE_S)
+    connection.request(method, path, headers={"Host": host or f"{HOST}:{server.server_port}"})
+    answer = connection.getresponse()
+    found = answer.status, answer.read()
+    connection.close()
+    return found
+
+
+def board(server: Server) -> dict[str, Any]:
+    status, raw = get(server, "/board.json")
+    assert status == 200
+    document: dict[str, Any] = json.loads(raw)
+    return document
+
+
+def started(shell: Shell) -> subprocess.Popen[str]:
+    """The program, when it has made its calls and waits."""
+    (shell.cwd / "holds.py").write_text(PROGRAM)
+    program = shell.start("holds.py")
+    assert program.stdout is not None
+    assert program.stdout.readline() == "ready\n"
+    return program
+
+
+def test_the_page_and_the_board_are_served_and_nothing_else(served: Server, shell: Shell) -> None:
+    for path, part in (("/", b'<script src="page.js"'), ("/page.js", b"board.json"), ("/page.css", b"canvas")):
+        status, body = get(served, path)
+        assert (status, part in body) == (200, True)
+    assert board(served)["cores"][1] == {
+        "core": 1, "state": "running", "health": "ok", "tasks_per_s": 0.0, "busy": 0.0, "runs": None
+    }  # fmt: skip
+    for path in ("/log", "/../command.py", "/page/../view.py", "//etc/passwd", "/board.json/"):
+        assert get(served, path)[0] == 404
+    assert get(served, "/board.json", host="evil.example:80")[0] == 403
+    assert get(served, "/board.json", host=f"localhost:{served.server_port}")[0] == 200
+    assert get(served, "/board.json", "POST")[0] == 501
+    assert json.loads(get(served, "/waits.json")[1])["chains"] == []
+
+
+def test_programs_memory_and_tasks_are_shown_and_a_board_that_ends_comes_back(served: Server, shell: Shell) -> None:
+    board(served)
+    program = started(shell)
+    found = board(served)
+    assert [one["name"] for one in found["programs"]] == ["holds.py"]
+    assert {block["program"] for block in found["blocks"]} == {"holds.py"}
+    assert 12345 in [block["size_bytes"] for block in found["blocks"]]
+    assert [one["name"] for one in found["commands"]] == ["softmax"]
+    assert {task["name"] for task in found["timeline"]["tasks"]} == {"softmax"}
+    assert "is running" in found["log"]
+    program.kill()
+    program.communicate()
+    shell.good("stop")
+    gone = board(served)
+    assert (gone["board"], "log" in gone) == ("default", True)
+    assert "default" in gone["gone"]
+    shell.good("start")
+    assert board(served)["state"] == "running"
+
+
+def test_a_look_is_shared_by_those_who_come_soon(shell: Shell) -> None:
+    shell.good("start")
+    view = View(BoardPaths(shell.home / "default"))
+    first = view.document()
+    assert view.document() is first
+    assert LEAST_SECONDS > 0
+    view.close()
+
+
+def test_a_board_that_does_not_run_and_a_port_in_use_are_refused(shell: Shell, served: Server) -> None:
+    answer = shell.hbrt("web", "--port", served.server_port)
+    assert (answer.returncode, "cannot be used" in answer.stderr) == (2, True), answer
+    answer = shell.hbrt("web", "--board", "nowhere")
+    assert (answer.returncode, "nowhere" in answer.stderr) == (2, True), answer
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is here")
+def test_a_browser_shows_the_board_and_a_core_that_is_killed(served: Server, shell: Shell, tmp_path: Path) -> None:
+    program = started(shell)
+    page = shown(served, tmp_path)
+    assert 'data-board="running"' in page
+    assert re.search(r'data-core="1".*?class="healthy">running, ok<', page, re.DOTALL)
+    assert "holds.py" in page
+    assert re.search(r"in \d+ blocks", page)
+    program.kill()
+    program.communicate()
+    shell.good("recovery", "disabled")
+    pid = next(core["pid"] for core in shell.status()["cores"] if core["core"] == 1)
+    subprocess.run(["kill", "-9", str(pid)], check=True)
+    assert re.search(r'data-core="1".*?class="ill">', shown(served, tmp_path), re.DOTALL)
+
+
+def shown(server: Server, folder: Path) -> str:
+    """What the page looks like to a reader of its text, after its first answers."""
+    command = [
+        str(CHROMIUM),
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        f"--user-data-dir={folder / 'profile'}",
+        "--virtual-time-budget=3000",
+        "--dump-dom",
+        server.url,
+    ]
+    answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+    return answer.stdout
