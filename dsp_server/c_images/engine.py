@@ -46,7 +46,7 @@ class _Engine(ctypes.Structure):
     """``struct hbrt_dsp_engine``."""
 
     _fields_ = (
-        *_words(_u64, "is_on is_called depth issue_cycles setup_cycles row_cycles bytes_per_cycle poll_cycles"),
+        *_words(_u64, "is_on serves is_called depth issue_cycles setup_cycles row_cycles bytes_per_cycle poll_cycles"),
         ("bank_start", _u64 * 2),
         ("bank_bytes", _u64 * 2),
         *_words(_u64, "start_cycle now busy_until"),
@@ -79,11 +79,12 @@ class OpEngine:
         self._library = library
         self._state = _Engine.in_dll(library, "hbrt_dsp_engine")
         self._engines: Engines | None = None
+        self._is_serving = False
         self._is_handed_over = False  # the last op
         self._freed_count = 0  # of the tiles that C has freed, as of the last time that Python took over
 
     def open(self, engines: Engines, ddr: Ddr, core_count: int) -> None:
-        """Have C serve the ops of a core, where its engines do what C does; else Python serves each call.
+        """Have C serve the ops of a core, while its engines do what C does; else Python serves each call.
 
         Args:
             engines: The core's.
@@ -91,7 +92,7 @@ class OpEngine:
             core_count: How many cores the board has.
         """
         tm, state = engines.tile_manager, self._state
-        self._engines = engines if type(engines.idma) is Idma and tm.is_plain else None
+        self._engines = engines if tm.is_plain else None
         if self._engines is None:
             self.close()
             return
@@ -106,19 +107,24 @@ class OpEngine:
 
     def close(self) -> None:
         """From now on, Python serves each call."""
-        self._engines = None
+        self._engines, self._is_serving = None, False
         self._library.hbrt_dsp_engine_open(None, _u64(0), None)
 
     def give(self) -> None:
-        """Before C goes on: tell it the core's cycle and its last handle, which Python ops have moved."""
+        """Before C goes on: tell it the core's cycle and its last handle, which Python ops have moved.
+
+        An engine that does more, as one that draws the order of copies or notes them for a trace, has another class.
+        """
         if self._engines is not None:
             _, counter, idma = self._engines
-            self._state.now, self._state.last_handle = counter.cycles, idma.last_handle
+            state = self._state
+            state.serves = self._is_serving = type(idma) is Idma
+            state.now, state.last_handle = counter.cycles, idma.last_handle
             self._is_handed_over = False
 
     def take(self) -> None:
         """After it: learn the last handle, which ops in C have moved."""
-        if self._engines is not None and not self._is_handed_over:
+        if self._engines is not None and self._is_serving and not self._is_handed_over:
             self._engines.idma.last_handle = self._state.last_handle
 
     def call(self) -> None:
@@ -133,7 +139,7 @@ class OpEngine:
     @property
     def first_handle(self) -> int | None:
         """The last handle before those of the op; None where Python counts them."""
-        return None if self._engines is None else int(self._state.first_handle)
+        return int(self._state.first_handle) if self._is_serving else None
 
     @property
     def polled(self) -> int:

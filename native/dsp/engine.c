@@ -38,7 +38,7 @@ EXPORT int32_t hbrt_dsp_engine_open(void *map, uint64_t map_bytes, const void *h
 static int is_on(void) { return __atomic_load_n(&engine->is_on, __ATOMIC_ACQUIRE) != 0; }
 
 void hbrt_engine_begin(uint32_t of_client) {
-  if (!is_open) return;
+  if (!is_open || !engine->serves) return;
   client = of_client;
   if (engine->last_handle > MOST_HANDLE) engine->last_handle = 0;
   engine->first_handle = engine->last_handle;

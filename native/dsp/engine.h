@@ -30,6 +30,7 @@ struct hbrt_dsp_mapping {
 /* dsp_server/c_images/engine.py has the same structure. */
 struct hbrt_dsp_engine {
   uint64_t is_on;     /* this side has the op that runs */
+  uint64_t serves;    /* it takes the ops that begin from now on */
   uint64_t is_called; /* Python asks to be called at the next call of the runtime */
   uint64_t depth;     /* most outstanding copies, HBRT_COPIES or less */
   uint64_t issue_cycles, setup_cycles, row_cycles, bytes_per_cycle, poll_cycles;

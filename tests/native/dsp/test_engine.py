@@ -82,13 +82,12 @@ class Machine:
         self.tm.reset()
         self.tm._freed.clear()
         runtime.context.mappings, runtime.context.mapped_bytes = [], 0
-        engines = Engines(self.tm, CycleCounter(1000), Idma(None, self.tm))
+        engines = Engines(self.tm, CycleCounter(1000), (Idma if in_c else _Unlike)(None, self.tm))
         engines.idma.last_handle = engines.idma.last_before_task = 7
         engines.install()
         self.runtime.tile_manager = self.tm
         engine = self.runtime.engine
-        served = engines if in_c else engines._replace(idma=descriptors.Idma.__new__(_Unlike))
-        engine.open(served, self.ddr, 1)
+        engine.open(engines, self.ddr, 1)
         engine.give()
         begun: list[bool] = []
         self.runtime.on_begin = lambda: begun.append(True)
@@ -205,7 +204,7 @@ class OpInC:
 
 
 class _Unlike(Idma):
-    """An engine that C does not serve."""
+    """An engine that may do more than C does."""
 
 
 @pytest.fixture(scope="module")
