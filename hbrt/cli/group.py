@@ -73,6 +73,9 @@ VERBS: dict[str, Verb] = {
         "Run the calls of a recording again, and name the first difference.",
     ),
     "op": Verb("arm_client.commands.op.command:command", "Write an op of your own, or check one against a reference."),
+    "estimate": Verb(
+        "arm_client.commands.estimate.command:command", "Estimate what a program, or a command, takes on the board."
+    ),
     "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
     "doctor": Verb("dsp_server.commands.doctor.command:command", "Check the installation and what dead boards left."),

@@ -25,6 +25,7 @@ _UNUSABLE = "cannot be used"
 EXTRAS = {
     "cv": ("the CV ops", _UNUSABLE),
     "dnn": ("hbDNN and models", _UNUSABLE),
+    "estimate": ("'hbrt estimate calibrate', and plots of 'hbrt op bench'", _UNUSABLE),
     "layout": ("'hbrt op check-layout' of C files", _UNUSABLE),
     "pointcloud": ("point clouds", "run without it, several times slower"),
 }

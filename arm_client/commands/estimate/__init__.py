@@ -1,0 +1,1 @@
+"""``hbrt estimate``: what calls take on the board, by the cost model."""

@@ -1,0 +1,198 @@
+"""``hbrt estimate``: what a program, or a command, takes on the board."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from arm_client.commands.estimate.what_if import changes
+from hbrt.board.paths import BoardRef
+from hbrt.cli.options import ImageFile, any_board_option, json_option
+from hbrt.profiles.profile import Profile, active, find
+from hbrt.settings import BadSettingError
+
+_SELF_CHECK = "self-check"
+
+
+class _Estimate(click.Group):
+    """Subcommands by name; any other first word is a program or a command number."""
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """As click does; any other name is of a program."""
+        return super().get_command(ctx, cmd_name) or self.commands["of"]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """As click does; what is no subcommand is of ``of``."""
+        if args and args[0] in self.commands:
+            return super().resolve_command(ctx, args)
+        return super().resolve_command(ctx, ["of", *args])
+
+
+def _profile(_ctx: click.Context, param: click.Parameter, value: str | None) -> Profile | None:
+    if value is None:
+        return None
+    try:
+        return find(value)
+    except BadSettingError as error:
+        raise click.BadParameter(str(error).replace("HBRT_PROFILE", "it", 1), param=param) from None
+
+
+def _what_if(_ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> dict[str, float]:
+    try:
+        return changes(value)
+    except BadSettingError as error:
+        raise click.BadParameter(str(error), param=param) from None
+
+
+@click.group(
+    cls=_Estimate,
+    short_help="Estimate what a program, or a command, takes on the board.",
+    epilog="Example: hbrt estimate my_program.py --what-if clock=800,rpc_us=100\n\nHow it meets published figures: "
+    "hbrt estimate --self-check",
+    invoke_without_command=True,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--self-check", "is_self_check", is_flag=True, help="Show published figures beside the model.")
+@json_option
+@click.pass_context
+def command(ctx: click.Context, *, is_self_check: bool, as_json: bool) -> None:
+    """Estimate the time on the board of PROGRAM's calls, or of those of command CMD that a running board remembers.
+
+    All times are modelled for the board, by the profile's constants; none is measured here. Each has a range, from the
+    assumed constants at their best to all at their worst.
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    if not is_self_check:
+        raise click.UsageError("Name a program or a command number, or use --self-check.")
+    from arm_client.commands.estimate.self_check import self_check
+
+    self_check(active(), as_json=as_json)
+
+
+@command.command(
+    "of",
+    hidden=True,
+    epilog="Example: hbrt estimate of 0x400 --what-if rpc_us=100",
+    context_settings={"ignore_unknown_options": False, "allow_interspersed_args": True},
+)
+@click.argument("what", metavar="PROGRAM|CMD")
+@click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1)
+@any_board_option
+@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of the program's board. Default: HBRT_IMAGE.")
+@click.option(
+    "--profile", metavar="FILE", callback=_profile, help="Constants of the board. Default: HBRT_PROFILE, else j5."
+)
+@click.option(
+    "--what-if",
+    "changed",
+    metavar="NAME=VALUE,...",
+    multiple=True,
+    callback=_what_if,
+    help="Other constants: clock (MHz), cores, tile (bytes of a bank that ops may use), rpc_us, relay_us, or a key of "
+    "the profile.",
+)
+@click.option("--relay", "is_relayed", is_flag=True, help="Calls go by a relay.")
+@json_option
+def of(
+    what: str,
+    arguments: tuple[str, ...],
+    board: BoardRef,
+    image: Path | None,
+    profile: Profile | None,
+    changed: dict[str, float],
+    *,
+    is_relayed: bool,
+    as_json: bool,
+) -> None:
+    """Run PROGRAM on a board of its own and estimate its calls; or estimate the calls of CMD, such as 0x400."""
+    from arm_client.commands.estimate.calls import calls_of_board, calls_of_program
+    from arm_client.commands.estimate.report import report
+    from hbrt.profiles.estimate import needs_a_run
+
+    if not Path(what).is_file():
+        cmd = _number(what)
+        if arguments or image:
+            raise click.UsageError("Arguments and --image are for a program; a command's calls have been made already.")
+        if runs := [key for key in changed if needs_a_run(key)]:
+            raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
+        base, calls = calls_of_board(board, cmd)
+        wanted = (profile or base).with_values(changed)
+    else:
+        base = wanted = (profile or active()).with_values(changed)
+        calls = calls_of_program(_command_of(what, arguments), wanted, image)
+    report(what, calls, base, wanted, is_relayed=is_relayed, as_json=as_json)
+
+
+def _number(what: str) -> int:
+    try:
+        return int(what, 0)
+    except ValueError:
+        raise click.UsageError(f"{what!r} is neither a file nor a command number, such as 0x400.") from None
+
+
+def _command_of(program: str, arguments: tuple[str, ...]) -> list[str]:
+    import sys
+
+    first: list[Any] = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
+    return [*first, *arguments]
+
+
+@command.command(
+    short_help="Fit assumed constants to times that were measured on a board.",
+    epilog="Example: hbrt estimate calibrate measurements.csv --output ours.toml",
+)
+@click.argument("file", metavar="CSV", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("fitted.toml"),
+    show_default=True,
+    help="Where to write the profile.",
+)
+@click.option(
+    "--profile",
+    metavar="FILE",
+    callback=_profile,
+    help="The profile that the calls ran with. Default: HBRT_PROFILE, else j5.",
+)
+@json_option
+def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: bool) -> None:
+    """Fit the assumed constants of a profile to measurements, each within its range, and write a profile.
+
+    CSV has lines of 'hbrt tasks --csv' with one more column: board_op_us, what the op took on its core of the board, or
+    board_call_us, what the whole call took. Constants that the measurements hardly move stay where they were.
+    """
+    from arm_client.commands.estimate.fit import fit, read
+    from hbrt.cli.tables import Column, numbers, show_json, show_table
+
+    base, measured = profile or active(), read(file)
+    try:
+        fitted = fit(measured, base)
+    except ImportError as error:
+        raise click.UsageError(f"A fit needs scipy ({error}): pip install 'hbrt[estimate]'.") from None
+    lines = [f'base = "{base.origin}"', f'name = "{output.stem}"']
+    for key, value in fitted.values.items():
+        one = base.constants[key]
+        why = f"fitted to {len(measured)} measurements of {file.name}"
+        lines.append(f'{key} = {{ value = {value!r}, assumed = [{one.low!r}, {one.high!r}], why = "{why}" }}')
+    output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    find(str(output.absolute()))  # it reads back
+    if as_json:
+        show_json({"output": str(output), **fitted._asdict()})
+        return
+    rows = [
+        (key, f"{base.number(key):g}", f"{value:g}", f"{base.constants[key].low:g} to {base.constants[key].high:g}")
+        for key, value in fitted.values.items()
+    ]
+    show_table((Column("CONSTANT"), *numbers("WAS", "FITTED"), Column("RANGE")), rows)
+    click.echo(
+        f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
+        f"{len(measured)} measurements). Wrote {output}: hbrt start --profile {output}."
+    )

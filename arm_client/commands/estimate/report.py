@@ -1,0 +1,133 @@
+"""Estimates as tables and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table
+from hbrt.findings.text import counted
+from hbrt.profiles.estimate import Call, Parts, Range, op_cost, parts_of, range_of, total_us
+from hbrt.profiles.profile import Profile
+
+MOST_SHARES: Final = 6
+_COLUMNS: Final = (
+    *numbers("COMMAND"),
+    Column("OP"),
+    *numbers("CALLS", "LOW", "MODELLED", "HIGH", "RPC", "VECTOR", "SCALAR", "DDR", "WAIT", "DMA"),
+)
+
+
+def report(
+    what: str, calls: Sequence[Call], base: Profile, profile: Profile, *, is_relayed: bool, as_json: bool
+) -> None:
+    """Show what calls take on the board.
+
+    Args:
+        what: Whose they are.
+        calls: The calls.
+        base: The profile that they ran with.
+        profile: The profile to estimate with.
+        is_relayed: Whether they go by a relay.
+        as_json: Whether to print a JSON document.
+    """
+    each = [_each(cmd, calls, base, profile, is_relayed=is_relayed) for cmd in sorted({one.cmd for one in calls})]
+    total = range_of(lambda other: total_us(calls, base, other, is_relayed=is_relayed), profile)
+    if as_json:
+        show_json(
+            {
+                "what": what,
+                "profile": {"name": profile.name, "origin": profile.origin, "clock_hz": profile.clock_hz},
+                "cores": profile.whole("cores.dsp.count"),
+                "relayed": is_relayed,
+                "calls": each,
+                "total": range_as_dict(total),
+            }
+        )
+        return
+    show_table(_COLUMNS, [_row(one) for one in each])
+    cores = counted(profile.whole("cores.dsp.count"), "core")
+    total_is = f"{us(total.value)}, from {us(total.low)} to {us(total.high)}"
+    click.echo(
+        f"\nAll {counted(len(calls), 'call')}: {total_is}, modelled for {cores} at {profile.clock_hz / 1e6:g} MHz "
+        f"(profile {profile.name}). What the program computes on the CPU is not in it."
+    )
+    most = max(
+        (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
+    )
+    click.echo(f"Most of it is {_WORDS[most]}.")
+    if any(one["is_estimated"] for one in each):
+        click.echo("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
+    show_shares(total)
+
+
+_WORDS: Final = {
+    "rpc": "the calls themselves (rpc)",
+    "vector": "vector instructions",
+    "scalar": "scalar instructions",
+    "ddr": "accesses straight to DDR",
+    "wait": "waits for iDMA",
+}
+
+
+def show_shares(total: Range) -> None:
+    """What moves a time, the most first."""
+    if total.spread:
+        shares = ", ".join(f"{one.key} {total.share(one):.0%}" for one in total.spread[:MOST_SHARES])
+        click.echo(f"Of the spread: {shares}.")
+
+
+def us(time_us: float) -> str:
+    """A time in microseconds as text."""
+    return short_time(round(time_us * 1000))
+
+
+def range_as_dict(total: Range) -> dict[str, Any]:
+    """A range for JSON, in modelled microseconds."""
+    return {
+        "low_us": total.low,
+        "modelled_us": total.value,
+        "high_us": total.high,
+        "spread": [{**one._asdict(), "share": total.share(one)} for one in total.spread],
+    }
+
+
+def _each(cmd: int, calls: Sequence[Call], base: Profile, profile: Profile, *, is_relayed: bool) -> dict[str, Any]:
+    """The calls of a command: their mean."""
+    alike = Counter(one._replace(submitted_ns=0, ended_ns=0) for one in calls if one.cmd == cmd)
+    count = alike.total()
+
+    def mean_us(other: Profile) -> float:
+        return sum(parts_of(one, base, other, is_relayed=is_relayed).total * n for one, n in alike.items()) / count
+
+    parts = [(parts_of(one, base, profile, is_relayed=is_relayed), n) for one, n in alike.items()]
+    costs = [(op_cost(one, base, profile), n) for one, n in alike.items()]
+    return {
+        "cmd": cmd,
+        "name": next(iter(alike)).name,
+        "calls": count,
+        "is_estimated": any(cost.is_estimated for cost, _ in costs),
+        **range_as_dict(range_of(mean_us, profile)),
+        "parts_us": {name: sum(getattr(one, name) * n for one, n in parts) / count for name in Parts._fields},
+        "dma_us": profile.us(sum(cost.dma * n for cost, n in costs) / count),
+        "overlap_us": profile.us(sum(cost.overlap * n for cost, n in costs) / count),
+        "cycles": round(sum(cost.cycles * n for cost, n in costs) / count),
+    }
+
+
+def _row(one: dict[str, Any]) -> tuple[object, ...]:
+    parts = one["parts_us"]
+    mark = "~" if one["is_estimated"] else ""
+    return (
+        f"{one['cmd']:#x}",
+        one["name"],
+        one["calls"],
+        us(one["low_us"]),
+        f"{mark}{us(one['modelled_us'])}",
+        us(one["high_us"]),
+        *(us(parts[name]) for name in Parts._fields),
+        us(one["dma_us"]),
+    )

@@ -1,0 +1,201 @@
+"""What calls take on the board, under one profile or another: each, in total, and how assumed constants move it. Pure.
+
+A call is known by what its op charged under the profile that it ran with; under another one, each part scales by the
+constants that it was charged with. The slots of an instruction, the depth of the queue and the sizes of TCM change what
+an op does: a new run shows them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from typing import Any, Final, NamedTuple
+
+from hbrt.profiles.profile import Profile
+from hbrt.profiles.work import Cost, Work, task_cost
+
+OF_ANOTHER_RUN: Final = ("tcm.", "idma.queue_depth", "vector.bits", "vector.slots", "_slots")
+"""Parts of the keys of constants that only a new run of an op shows."""
+
+
+class Call(NamedTuple):
+    """A task of the history: its op, what that charged, its blocks, and when it was submitted and ended here."""
+
+    cmd: int
+    name: str
+    charged: int
+    work: Work
+    block_bytes: int
+    buffers: int
+    submitted_ns: int = 0
+    ended_ns: int = 0
+    is_done: bool = True
+
+
+class Parts(NamedTuple):
+    """Modelled microseconds of a call on the board."""
+
+    rpc: float
+    vector: float
+    scalar: float
+    ddr: float
+    wait: float
+
+    @property
+    def total(self) -> float:
+        """All of them."""
+        return sum(self)
+
+    @property
+    def op(self) -> float:
+        """Those of the core."""
+        return self.total - self.rpc
+
+
+class Spread(NamedTuple):
+    """How far one assumed constant moves a time, in microseconds: at its lowest value and at its highest."""
+
+    key: str
+    at_low: float
+    at_high: float
+
+    @property
+    def width(self) -> float:
+        """The difference of both."""
+        return abs(self.at_high - self.at_low)
+
+
+class Range(NamedTuple):
+    """A time in microseconds: as modelled, and with all assumed constants at their best and at their worst."""
+
+    low: float
+    value: float
+    high: float
+    spread: tuple[Spread, ...]
+
+    def share(self, one: Spread) -> float:
+        """The share of a constant in the spread of all."""
+        whole = sum(each.width for each in self.spread)
+        return one.width / whole if whole else 0.0
+
+
+def calls_of(rows: Iterable[Mapping[str, Any]]) -> list[Call]:
+    """The calls in the answer of the daemon's verb ``tasks``, those of ops that ended well."""
+    return [
+        Call(
+            row["cmd"],
+            row["name"],
+            0 if row["modelled_is_estimated"] else row["modelled_cycles"],
+            Work(**row["work"]),
+            row["input_bytes"] + row["output_bytes"],
+            bool(row["input_bytes"]) + bool(row["output_bytes"]) + bool(row["work"]["mapped_bytes"]),
+            row["submitted_ns"],
+            row["ended_ns"],
+        )
+        for row in rows
+        if row["state"] == "done" and row["name"]
+    ]
+
+
+def op_cost(call: Call, base: Profile, other: Profile) -> Cost:
+    """Cycles of an op under another profile than the one that it ran with."""
+    known = task_cost(call.charged, call.work, call.block_bytes, base, is_done=call.is_done)
+    if base is other:
+        return known
+    work = call.work
+    fresh = task_cost(0, work, call.block_bytes, other, is_done=known.is_estimated)
+    vector = float(fresh.vector)
+    if not known.is_estimated:
+        vector = known.vector * _ratio(_vector_cycles(work, other), _vector_cycles(work, base))
+    compute = round(vector) + fresh.scalar + fresh.ddr
+    dma = round(known.dma * _ratio(_dma_cycles(work, other), _dma_cycles(work, base)))
+    wait = _wait(known, compute, dma)
+    overlap = max(0, dma - wait)
+    return Cost(compute + wait, round(vector), fresh.scalar, fresh.ddr, wait, dma, overlap, known.is_estimated)
+
+
+def parts_of(call: Call, base: Profile, other: Profile, *, is_relayed: bool) -> Parts:
+    """Modelled times of a call under a profile, the op having run with ``base``."""
+    cost, us, number = op_cost(call, base, other), other.us, other.number
+    moved = call.block_bytes + call.work.mapped_bytes
+    rpc = number("rpc.call_us") + call.buffers * number("rpc.buffer_us") + moved / number("rpc.flush_bytes_per_us")
+    if is_relayed:
+        rpc += number("rpc.relay_us")
+    return Parts(rpc, us(cost.vector), us(cost.scalar), us(cost.ddr), us(cost.wait))
+
+
+def total_us(calls: Sequence[Call], base: Profile, other: Profile, *, is_relayed: bool) -> float:
+    """Modelled time of all calls, from the first submission to the last end, on the cores of the board.
+
+    A call is submitted when those have ended that had ended here when it was submitted; what the program computes in
+    between is not counted. A core takes the calls in their order.
+    """
+    free = [0.0] * other.whole("cores.dsp.count")
+    known: dict[Call, Parts] = {}
+    ended: list[tuple[int, float]] = []  # a heap, by the end here: when it ended on the board
+    ready = last = 0.0
+    for call in sorted(calls, key=lambda one: one.submitted_ns):
+        while ended and ended[0][0] <= call.submitted_ns:
+            ready = max(ready, heappop(ended)[1])
+        kind = call._replace(submitted_ns=0, ended_ns=0)
+        if kind not in known:
+            known[kind] = parts_of(call, base, other, is_relayed=is_relayed)
+        parts = known[kind]
+        core = min(range(len(free)), key=free.__getitem__)
+        free[core] = max(ready + parts.rpc / 2, free[core]) + parts.op
+        end = free[core] + parts.rpc / 2
+        heappush(ended, (call.ended_ns, end))
+        last = max(last, end)
+    return last
+
+
+def range_of(time_us: Callable[[Profile], float], profile: Profile) -> Range:
+    """The range of a time under the assumed constants of a profile.
+
+    Args:
+        time_us: The time under a profile.
+        profile: The profile whose constants are moved.
+    """
+    value, spread = time_us(profile), []
+    best: dict[str, float] = {}
+    worst: dict[str, float] = {}
+    for key, one in profile.assumed.items():
+        at_low, at_high = (time_us(profile.with_values({key: bound})) for bound in (one.low, one.high))
+        if at_low == at_high:
+            continue
+        spread.append(Spread(key, at_low, at_high))
+        best[key], worst[key] = (one.low, one.high) if at_low < at_high else (one.high, one.low)
+    ordered = tuple(sorted(spread, key=lambda each: -each.width))
+    return Range(time_us(profile.with_values(best)), value, time_us(profile.with_values(worst)), ordered)
+
+
+def needs_a_run(key: str) -> bool:
+    """Whether a constant changes what an op does, so that only a new run shows it."""
+    return any(key.startswith(part) or key.endswith(part) for part in OF_ANOTHER_RUN)
+
+
+def _vector_cycles(work: Work, profile: Profile) -> float:
+    return (
+        work.bundles * profile.number("vector.schedule")
+        + work.gathers * profile.number("vector.gather_cycles")
+        + work.divides * profile.number("vector.divide_cycles")
+    )
+
+
+def _dma_cycles(work: Work, profile: Profile) -> float:
+    return (
+        work.descriptors * profile.number("idma.setup_cycles")
+        + work.rows * profile.number("idma.row_cycles")
+        + work.dma_bytes / profile.number("idma.bytes_per_cycle")
+    )
+
+
+def _wait(known: Cost, compute: int, dma: int) -> int:
+    """Waits for the engine: what it takes longer than the core, and what nothing can hide, a first and a last tile."""
+    before = max(0, known.dma - (known.cycles - known.wait))
+    exposed = max(0, known.wait - before) * _ratio(dma, known.dma)
+    return round(min(max(0, dma - compute) + exposed, dma) if known.dma else known.wait)
+
+
+def _ratio(new: float, old: float) -> float:
+    return new / old if old else 1.0

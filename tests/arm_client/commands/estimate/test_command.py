@@ -1,0 +1,133 @@
+"""``hbrt estimate``: programs, commands, what-if, the published figures, and constants fitted to measurements."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import pytest
+
+from arm_client.commands.estimate.fit import BadMeasurementsError, Measurement, errors, fit, read
+from arm_client.commands.estimate.what_if import as_toml, changes
+from hbrt.profiles.estimate import Call, parts_of
+from hbrt.profiles.profile import BadProfileError, find, load
+from hbrt.profiles.work import Work
+from tests.conftest import Shell
+
+J5 = find("j5")
+PROGRAM = """
+import sys
+import numpy as np
+from arm_client import connect, nn
+with connect() as board:
+    for _ in range(int(sys.argv[1])):
+        nn.softmax(board, np.zeros((1, 50_000), np.float32))
+"""
+
+
+def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, tmp_path: Path) -> None:
+    program = tmp_path / "calls.py"
+    program.write_text(PROGRAM)
+    told = shell.json("estimate", "--relay", "--what-if", "rpc_us=100,cores=1", str(program), "3")
+    (softmax,) = told["calls"]
+    assert (softmax["name"], softmax["calls"], told["cores"], told["relayed"]) == ("softmax", 3, 1, True)
+    assert softmax["low_us"] < softmax["modelled_us"] < softmax["high_us"]
+    assert sum(softmax["parts_us"].values()) == pytest.approx(softmax["modelled_us"])
+    assert softmax["parts_us"]["rpc"] > 200  # with the relay's 100
+    assert told["total"]["modelled_us"] == pytest.approx(3 * softmax["modelled_us"])
+
+    smaller = shell.json("estimate", "--what-if", "tile=8K,rpc_us=100", str(program), "1")
+    assert smaller["calls"][0]["cycles"] != softmax["cycles"]  # it ran with tiles of that size
+
+    shell.good("start")
+    code, said = shell.refused("estimate", "0x400")
+    assert code == 2
+    assert "remembers no call of command 0x400 that ended well" in said
+    shell.python(str(program), "2")
+    said = shell.good("estimate", "0x400", "--what-if", "clock=1296")
+    assert "All 2 calls: " in said
+    assert "at 1296 MHz" in said
+    assert "Of the spread: rpc.call_us " in said
+    code, said = shell.refused("estimate", "0x400", "--what-if", "tile=8K")
+    assert "tcm.usable_bytes changes what an op does: estimate a program with it" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("estimate",), "Name a program or a command number, or use --self-check."),
+        (("estimate", "nothing"), "'nothing' is neither a file nor a command number"),
+        (("estimate", "0x1", "--what-if", "speed=3"), "'speed=3' is no change; write NAME=VALUE, with clock, cores"),
+        (("estimate", "0x1", "--what-if", "clock=fast"), "cores.dsp.clock_mhz is 'fast'; write a number of MHz."),
+        (("estimate", "0x1", "--profile", "none"), "it is 'none', which is no file"),
+    ],
+)
+def test_what_cannot_be_estimated_is_said(shell: Shell, words: tuple[str, ...], sentence: str) -> None:
+    code, said = shell.refused(*words)
+    assert code == 2
+    assert sentence in said
+
+
+def test_the_model_is_consistent_with_the_published_figures(shell: Shell) -> None:
+    points = shell.json("estimate", "--self-check")
+    plans = {one["what"]: one for one in points}
+    for name in ("CenterPoint, plan 1, average", "CenterPoint, plan 2, average", "plan 1 against plan 2, ratio"):
+        assert plans[name]["is_met"], plans[name]
+    assert plans["CenterPoint, CPU alone, average"]["published_us"] == 119_374
+
+
+def test_changes_are_constants_and_a_profile_is_a_file_again(tmp_path: Path) -> None:
+    assert changes(("clock=800,tile=32K", "idma.row_cycles=7")) == {
+        "cores.dsp.clock_mhz": 800,
+        "tcm.usable_bytes": 32 * 1024,
+        "idma.row_cycles": 7,
+    }
+    with pytest.raises(BadProfileError, match="is no change"):
+        changes(("clock",))
+    file = tmp_path / "again.toml"
+    changed = J5.with_values({"ddr.stall_cycles": 99})
+    file.write_text(as_toml(changed))
+    assert load(file).constants == changed.constants
+
+
+def measured(true: dict[str, float]) -> list[Measurement]:
+    board, calls = J5.with_values(true), []
+    for n in range(1, 9):
+        work = Work(bundles=10_000 * n, gathers=100 * n * n, descriptors=n, dma_bytes=7000 * n, ddr_loads=n % 3 * 500)
+        charged = 15_000 * n + 1600 * n * n + 16 * n + 40 * work.ddr_loads
+        calls.append(Call(1, "op", charged, work, 64, 2))
+    return [Measurement(one, parts_of(one, J5, board, is_relayed=False).total, is_whole=True) for one in calls]
+
+
+def test_a_fit_finds_the_constants_that_the_measurements_had_and_keeps_the_others() -> None:
+    measurements = measured({"vector.gather_cycles": 28, "rpc.call_us": 300, "vector.schedule": 2.5})
+    fitted = fit(measurements, J5)
+    assert fitted.before > 0.3
+    assert fitted.after < 0.02
+    assert fitted.values["rpc.call_us"] == pytest.approx(300, rel=0.1)
+    assert "cpu.random_ns" not in fitted.values
+    for key, value in fitted.values.items():
+        assert J5.constants[key].low <= value <= J5.constants[key].high
+    assert max(map(abs, errors(measurements, J5, J5.with_values(fitted.values)))) < 0.05
+
+
+def test_measurements_are_lines_of_tasks_with_a_column_more(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "calls.py").write_text(PROGRAM)
+    shell.good("start")
+    shell.python(str(tmp_path / "calls.py"), "3")
+    rows = list(csv.DictReader(shell.good("tasks", "--csv").splitlines()))
+    file, out = tmp_path / "measurements.csv", tmp_path / "ours.toml"
+    with file.open("w", newline="") as target:
+        writer = csv.DictWriter(target, [*rows[0], "board_op_us"])
+        writer.writeheader()
+        writer.writerows({**row, "board_op_us": 1000} for row in rows)
+    said = shell.good("estimate", "calibrate", str(file), "--output", str(out))
+    assert "root mean square of 3 measurements" in said
+    assert load(out).name == "ours"
+    file.write_text(file.read_text().replace(",1000", ",soon"))
+    code, said = shell.refused("estimate", "calibrate", str(file), "--output", str(out))
+    assert code == 2
+    assert "measurements.csv, line 2: could not convert string to float: 'soon'" in said
+    file.write_text("a,b\n1,2\n")
+    with pytest.raises(BadMeasurementsError, match="line 2 has neither board_op_us nor board_call_us"):
+        read(file)
