@@ -170,7 +170,13 @@ uint64_t hbrt_dsp_take_cycles(void) {
 }
 
 int hbrt_dsp_poll_in_vain(uint64_t now, uint64_t end_cycle, uint64_t poll_cycles) {
-  if (now + polled_cycles + hbrt_cycles_pending() >= end_cycle) return 0;
+  static HBRT_THREAD struct hbrt_cycles counted; /* a loop that polls counts nothing: the divisions are done once */
+  static HBRT_THREAD uint64_t pending;
+  if (memcmp(&counted, &hbrt_cycles_now, sizeof counted) != 0) {
+    counted = hbrt_cycles_now;
+    pending = hbrt_cycles_pending();
+  }
+  if (now + polled_cycles + pending >= end_cycle) return 0;
   polled_cycles += poll_cycles;
   return 1;
 }
