@@ -102,7 +102,8 @@ class OpEngine:
         for name, cost in _COSTS.items():
             setattr(state, name, cost)
         header = ddr.layout._replace(core_count=core_count).pack_header()
-        self._library.hbrt_dsp_engine_open(ctypes.c_void_p(ddr.address), _u64(ddr.layout.file_bytes), header)
+        if not self._library.hbrt_dsp_engine_open(ctypes.c_void_p(ddr.address), _u64(ddr.layout.file_bytes), header):
+            self.close()
         self._freed_count = state.freed_count
 
     def close(self) -> None:

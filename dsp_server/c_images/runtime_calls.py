@@ -28,7 +28,7 @@ from hbrt.native.symbolizer import Line, lines_of
 from hbrt.profiles.work import NO_WORK
 from hbrt.status import Status
 
-VERSION: Final = 5
+VERSION: Final = 6
 _MAP_FAILED: Final = (1 << 64) - 1
 _MOST_FRAMES: Final = 256  # the interpreter's frames may lie above those of an image
 _IDENTIFIER = re.compile(r"([A-Za-z_]\w*)\W*\Z")

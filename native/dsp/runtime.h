@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HBRT_DSP_CALLS_VERSION 5
+#define HBRT_DSP_CALLS_VERSION 6
 #define EXPORT __attribute__((visibility("default")))
 
 /* A call may set hbrt_dsp_raised; then its value is void. */
