@@ -116,6 +116,10 @@ _PROGRESS = (
     ("flag_offset", "offset in this file of what its loop reads while it stands still, 0 for nothing that is known"),
     ("flag_bytes", "how many bytes the loop reads there"),
 )
+_TCM = tuple(
+    (f"tcm{bank}", f"TCM of bank {bank} in use at the last beat, a bit for {layout.TCM_UNIT_BYTES} bytes")
+    for bank in (0, 1)
+)
 _CORE = (
     Field(
         layout.CORE_ACTIVITY,
@@ -139,6 +143,7 @@ _CORE = (
     Field(layout.CORE_PID, "uint32", "pid", "process of the core, 0 for none"),
     Field(layout.CORE_BEAT_THREAD, "uint32", "beat_thread", "the kernel's id of the thread that beats"),
     *fields(layout.PROGRESS, _PROGRESS, layout.CORE_PROGRESS),
+    *fields(layout.TCM_BITS, _TCM, layout.CORE_TCM),
 )
 _CHECKS = ", ".join(f"{int(check)} {str(check.name).lower().replace('_', '-')}" for check in Check)
 _CLIENT = (

@@ -156,6 +156,11 @@ class OpEngine:
         """As ``Idma.outstanding``."""
         return int(self._state.copy_count)
 
+    def tiles(self) -> list[Tile]:
+        """The live tiles of the op that C has, without their lines: any thread may ask."""
+        state = self._state
+        return [Tile(one.bank, one.offset, one.size, one.align, "") for one in state.tiles[: state.tile_count]]
+
     def take_over(self) -> None:
         """Take the op over: its cycles, copies, tiles and mappings; C calls this, and no longer has them."""
         assert self._engines is not None  # noqa: S101 - C serves no op without them

@@ -7,6 +7,7 @@ core/process.py has the rest of a core's process, and its messages with the supe
 
 from __future__ import annotations
 
+import contextlib
 import select
 import signal
 import struct
@@ -28,6 +29,7 @@ from dsp_server.hardware import cycles
 from dsp_server.hardware.cycles import CycleCounter
 from dsp_server.hardware.descriptors import Idma
 from dsp_server.hardware.engines import Engines, make_engines
+from dsp_server.hardware.tcm import Tile, bits_in_use
 from dsp_server.hardware.tile_manager import TileManager
 from dsp_server.registry import Op, Registration
 from hbrt import settings
@@ -42,7 +44,9 @@ from hbrt.ddr.layout import (
     CLIENT_SLEEPS,
     CORE_ACTIVITY,
     CORE_TASKS,
+    CORE_TCM,
     SLOT_RECORD_BYTES,
+    TCM_BITS,
 )
 from hbrt.mailbox.doorbell import empty, has_room, ring
 from hbrt.mailbox.history import HistoryRing
@@ -172,7 +176,7 @@ class Core:
         signal.signal(PREEMPT_SIGNAL, lambda *_: self._preempt())
         self._main_thread = threading.get_ident()
         progress = Progress(self._ddr_bytes, self._record, self._main_thread, self._running_op, self._ops)
-        on_beat = (self._rescan, progress.look)
+        on_beat = (self._rescan, progress.look, self._show_tcm)
         Heartbeat(self._ddr_bytes, self._record, on_beat, self._urgent_doorbell, self._interrupt).start()
         self._announce_all()
         while not self.is_stopping:
@@ -246,6 +250,16 @@ class Core:
         """The op that runs, for the heartbeat's thread."""
         op = self._ops.get(self._context.task[0]) if self._is_in_op and self._context.task else None
         return None if op is None else Run(self._claim_ns, op, self.engines.idma)
+
+    def _show_tcm(self) -> None:
+        """Once a heartbeat, in its thread: write which TCM is in use."""
+        with contextlib.suppress(RuntimeError):  # the op has changed the list meanwhile; the next beat looks again
+            tiles = self._tiles()
+            TCM_BITS.pack_into(self._map, self._record + CORE_TCM, bits_in_use(tiles, 0), bits_in_use(tiles, 1))
+
+    def _tiles(self) -> list[Tile]:
+        """The live buffers in TCM."""
+        return self.engines.tile_manager.live()
 
     def _free_stuck_ring(self) -> None:
         """Empty the full doorbells of clients: a ring of a full one would block this core for ever."""

@@ -13,6 +13,7 @@ from dsp_server.core.loop import COUNTERS, Core
 from dsp_server.core.op_checks import sweep
 from dsp_server.core.op_output import with_output
 from dsp_server.core.progress import Run
+from dsp_server.hardware.tcm import Tile
 from hbrt.ddr.layout import CLIENT_COUNT, CORE_TASKS
 from hbrt.mailbox.doorbell import ring
 from hbrt.mailbox.native import native
@@ -168,6 +169,10 @@ class NativeCore(Core):
             sweep(ran.cmd, registration.name, idma, tile_manager, has_raised=has_raised)
         spent = counter.cycles - self._adopted_cycles
         self._answer(ran.slot, ran.owner, result, text, ran.start_ns, ran.done_ns, spent)
+
+    def _tiles(self) -> list[Tile]:
+        in_c = self._image.engine.tiles() if self._image is not None and self._image.engine.is_on else []
+        return [*in_c, *super()._tiles()]
 
     def _running_op(self) -> Run | None:
         slot = self._lib.hbrt_core_running(self._core)

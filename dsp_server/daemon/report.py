@@ -277,6 +277,7 @@ def _core(core: BoardCore) -> dict[str, Any]:
         "crashes": life.crashes,
         "last_crash": life.last_crash,
         "image": str(life.image.origin),
+        "tcm": core.tcm(),
         **core.counters(),
     }
 

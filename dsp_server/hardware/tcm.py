@@ -10,13 +10,14 @@ its choice.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from operator import index
 from typing import Final, NamedTuple
 
 from dsp_server.hardware.buffers import address_of
 from hbrt.ddr.fill import new_memory
+from hbrt.ddr.layout import TCM_UNIT_BYTES
 from hbrt.findings.text import counted
 from hbrt.profiles.profile import active
 
@@ -43,6 +44,21 @@ class Tile(NamedTuple):
 
     def __str__(self) -> str:
         return f"{counted(self.size_bytes, 'byte')} at 0x{self.tcm_addr:x} in bank {self.bank} from {self.where}"
+
+
+def bits_in_use(tiles: Iterable[Tile], bank: int) -> int:
+    """Which units of a bank, of TCM_UNIT_BYTES each, have a byte of these buffers: bit 0 for the first unit."""
+    found = 0
+    for tile in tiles:
+        if tile.bank == bank:
+            first, last = (at // TCM_UNIT_BYTES for at in (tile.offset_bytes, tile.offset_bytes + tile.size_bytes - 1))
+            found |= (1 << last + 1) - (1 << first)
+    return found
+
+
+def as_text(bits: int) -> str:
+    """The usable units of a bank: * for one in use, . for a free one."""
+    return "".join("*" if bits >> unit & 1 else "." for unit in range(-(-BANK_USABLE_BYTES // TCM_UNIT_BYTES)))
 
 
 class TcmError(Exception):

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from dsp_server.hardware.tcm import as_text
 from dsp_server.lifecycle import health
 from dsp_server.lifecycle.child import CoreChild
 from dsp_server.lifecycle.life import STATES, Core
@@ -23,7 +24,9 @@ from hbrt.ddr.layout import (
     CORE_PROGRESS,
     CORE_STATE,
     CORE_TASKS,
+    CORE_TCM,
     PROGRESS,
+    TCM_BITS,
 )
 
 _LONGEST_VALUE = 8  # bytes of a flag that a sentence shows
@@ -87,6 +90,11 @@ class BoardCore:
         """What the last beat saw of the task with this claim time; zeros when it saw another one, or none."""
         seen = self.last_progress()
         return seen if seen.claim_ns == claim_ns else OpProgress(0, 0, 0, 0, 0, 0, 0, 0)
+
+    def tcm(self) -> list[str]:
+        """The TCM in use, as the last beat saw it: a text for each bank, see ``tcm.as_text``."""
+        seen = TCM_BITS.unpack_from(self._map, self._record + CORE_TCM)
+        return [as_text(bits if self.child is not None else 0) for bits in seen]
 
     def last_progress(self) -> OpProgress:
         """What the last beat saw, of whatever ran then."""

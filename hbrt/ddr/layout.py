@@ -47,6 +47,10 @@ CORE_BEAT_THREAD = 52  # u32: kernel's id of the thread that beats
 # this file and bytes of the flag that its loop reads.
 CORE_PROGRESS = 56  # u64[8]
 PROGRESS = struct.Struct("<QQQQQQQQ")
+# TCM in use, as the last beat saw it: a bit for each TCM_UNIT_BYTES of a bank, bit 0 for the first.
+CORE_TCM = CORE_PROGRESS + PROGRESS.size  # u64[2]
+TCM_BITS = struct.Struct("<QQ")
+TCM_UNIT_BYTES = 2048
 BEAT_SECONDS = 0.08
 MAX_CORES = 8
 # What a core does, for who decides whether to ring it: asleep; awake, and will look; in an op; not there; without a

@@ -149,7 +149,15 @@ def lines_of(sample: Sample, sort: str) -> list[str]:
     ]
     for columns, rows in ((_CORES, cores), (_COMMANDS, commands), (_PROGRAMS, programs)):
         lines += [*plain_lines(columns, [[str(cell) for cell in row] for row in rows]), ""]
+        if columns is _CORES:
+            lines += [*_tcm_lines(sample), ""]
     return [*lines, f"Sorted by {SORTS[sort]}; keys c r w f sort, q ends. Times are measured here."]
+
+
+def _tcm_lines(sample: Sample) -> list[str]:
+    """A line for each bank of TCM, of 2 KiB a sign."""
+    banks = [(core["core"], bank, used) for core in sample.cores for bank, used in enumerate(core["tcm"])]
+    return [f"TCM {core}, bank {bank}: {used}" for core, bank, used in banks]
 
 
 def _runs(core: dict[str, Any]) -> str:

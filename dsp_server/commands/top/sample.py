@@ -49,6 +49,7 @@ def sample_of(
                 "tasks_per_s": max(0, core["tasks"] - first["tasks"]) / seconds,
                 "busy": _busy(core, first, running.get(core["core"]), seconds),
                 "runs": running.get(core["core"]),
+                "tcm": core["tcm"],
             }
         )
     calls_per_s = sum(core["tasks_per_s"] for core in cores)

@@ -55,6 +55,7 @@ function showCores(cores) {
     busy.value = core.busy;
     const runs = core.runs ? `${core.runs.name || hex(core.runs.cmd)} for ${time(core.runs.age_s * 1e9)}` : "nothing";
     card.append(busy, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s; runs ${runs}`));
+    for (const [bank, used] of core.tcm.entries()) card.append(node("code", `TCM ${bank} ${used}`));
     return card;
   }));
 }

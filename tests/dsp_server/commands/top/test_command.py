@@ -27,7 +27,16 @@ with connect() as board:
 def status(tasks: int, busy_ns: int, **given: Any) -> dict[str, Any]:
     return {
         "board": "b",
-        "cores": [{"core": 0, "state": "running", "health": "busy", "tasks": tasks, "busy_ns": busy_ns}],
+        "cores": [
+            {
+                "core": 0,
+                "state": "running",
+                "health": "busy",
+                "tasks": tasks,
+                "busy_ns": busy_ns,
+                "tcm": ["**..", "...."],
+            }
+        ],
         "tasks": {"ready": 3, "running": 1},
         "waiting": [{"priority": 9, "tasks": 2}, {"priority": 0, "tasks": 1}],
         "oldest_waiting": {"age_s": 0.5, "cmd": 0x400, "priority": 0, "custom_id": 0, "client": 1},
