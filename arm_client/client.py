@@ -25,6 +25,8 @@ from hbrt.types import HB_DSP_CORE_ANY, HB_DSP_RPC_CMD_PING
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, DTypeLike
 
+    from hbrt.profiles.profile import Profile
+
 ANY = HB_DSP_CORE_ANY
 
 
@@ -242,6 +244,11 @@ class Board:
         start = time.perf_counter()
         self.call(HB_DSP_RPC_CMD_PING, core=core)
         return time.perf_counter() - start
+
+    @property
+    def profile(self) -> Profile:
+        """The constants of the modelled board, as its daemon has them."""
+        return asked(lambda: self._live().profile)
 
     def ops(self) -> dict[int, str]:
         """Registered commands: number -> name."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from arm_client.errors import CallerError, error_for
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.table import FIRST_END, Answer, State
-from hbrt.profiles.work import NO_WORK, Cost, task_cost
+from hbrt.profiles.work import NO_WORK, Cost, Work, task_cost
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_BUTT
 
@@ -90,6 +90,12 @@ class Task(concurrent.futures.Future[Any]):
     def cycles(self) -> int:
         """Modelled cycles of the op (not host time)."""
         return self._answer().cycles
+
+    @property
+    def work(self) -> Work:
+        """What the op charged; nothing before the end."""
+        self._answer()
+        return self._work
 
     @property
     def cost(self) -> Cost:

@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from arm_client.commands.estimate.what_if import changes
+from arm_client.commands.op.bench_command import CALL_SECONDS, how_called, of_an_op
 from hbrt.board.paths import BoardRef
-from hbrt.cli.options import ImageFile, any_board_option, json_option
+from hbrt.cli.options import ImageFile, any_board_option, json_option, to_command
 from hbrt.profiles.profile import Profile, active, find
 from hbrt.settings import BadSettingError
 
@@ -84,9 +85,7 @@ def command(ctx: click.Context, *, is_self_check: bool, as_json: bool) -> None:
 @click.argument("arguments", metavar="[ARGUMENT]...", nargs=-1)
 @any_board_option
 @click.option("--image", metavar="FILE", type=ImageFile(), help="Image of the program's board. Default: HBRT_IMAGE.")
-@click.option(
-    "--profile", metavar="FILE", callback=_profile, help="Constants of the board. Default: HBRT_PROFILE, else j5."
-)
+@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, else j5.")
 @click.option(
     "--what-if",
     "changed",
@@ -196,3 +195,65 @@ def calibrate(file: Path, output: Path, profile: Profile | None, *, as_json: boo
         f"\nThe model was off by {fitted.before:.0%} and is off by {fitted.after:.0%} (root mean square of "
         f"{len(measured)} measurements). Wrote {output}: hbrt start --profile {output}."
     )
+
+
+@command.command(
+    short_help="Say from which size the DSP wins over the CPU.",
+    epilog="Example: hbrt estimate offload 0x400 --cpu my_reference.py:softmax --sizes 1K-1M",
+)
+@click.argument("cmd", metavar="CMD", callback=to_command)
+@of_an_op
+@click.option("--cpu", metavar="MODULE:FUNCTION", required=True, help="What the CPU would do: takes the input array.")
+@click.option("--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: HBRT_IMAGE.")
+@click.option("--profile", metavar="FILE", callback=_profile, help="Constants. Default: HBRT_PROFILE, else j5.")
+@click.option("--calls", metavar="N", type=click.IntRange(2), default=10, show_default=True, help="Calls against one.")
+@click.option(
+    "--buffers", metavar="N", type=click.IntRange(2), default=8, show_default=True, help="Buffers against one."
+)
+@click.option("--relay", "is_relayed", is_flag=True, help="Calls go by a relay.")
+@json_option
+def offload(
+    cmd: int,
+    sizes: list[int],
+    params: str | None,
+    dtype: str,
+    output_dtype: str | None,
+    cpu: str,
+    image: Path | None,
+    profile: Profile | None,
+    calls: int,
+    buffers: int,
+    *,
+    is_relayed: bool,
+    as_json: bool,
+) -> None:
+    """Compare the op of CMD with a function of the CPU: from which size a call is worth its cost.
+
+    The function is measured here; the board's CPU is taken to be cpu.host_ratio times slower, an assumed constant. The
+    op's time is modelled. One call is set against many, and one buffer with offsets against many.
+    """
+    import numpy as np
+
+    from arm_client.client import connect
+    from arm_client.commands.estimate.calls import board_of
+    from arm_client.commands.estimate.offload import choice_of, host_us
+    from arm_client.commands.estimate.offload_report import show
+    from arm_client.commands.op.check import load_function
+    from arm_client.commands.op.loading import BadNameError
+    from arm_client.commands.op.sweep import sweep
+
+    used = profile or active()
+    pack, dtypes = how_called(params, dtype, output_dtype)
+    try:
+        function = load_function(cpu)
+    except BadNameError as error:
+        raise click.UsageError(str(error)) from None
+    with board_of(used, image) as paths, connect(str(paths.path)) as board:
+        every = sorted({*sizes, *(max(size // calls, 1) for size in sizes)})
+        samples = {one.elements: one for one in sweep(board, cmd, pack, every, dtypes, 1, CALL_SECONDS)}
+    random, choices = np.random.default_rng(0), []
+    for size in sizes:
+        here_us = host_us(function, (random.random(size) * 100).astype(dtypes[0]))
+        whole, part = samples[size], samples[max(size // calls, 1)]
+        choices.append(choice_of(whole, part, here_us, used, calls, buffers, is_relayed=is_relayed))
+    show(choices, used, calls, buffers, as_json=as_json)

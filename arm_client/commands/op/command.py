@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from arm_client.commands.op.bench_command import bench
 from arm_client.commands.op.kinds import DTYPES, KINDS, MOST_HALO, NewOp
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
@@ -23,6 +24,9 @@ CASE_SECONDS = 30.0
 )
 def command() -> None:
     """Ops of your own."""
+
+
+command.add_command(bench)
 
 
 @command.command(

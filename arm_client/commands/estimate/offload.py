@@ -1,0 +1,103 @@
+"""``hbrt estimate offload``: from which size an op is worth a call, by the constants of the profile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from time import perf_counter_ns
+from typing import Any, Final, NamedTuple
+
+from arm_client.commands.op.sweep import Sample
+from hbrt.profiles.estimate import Range, parts_of, range_of
+from hbrt.profiles.profile import Profile
+
+LEAST_NS: Final = 20_000_000
+"""How long the function of the CPU is measured at a size, at the least; and no more than MOST_RUNS runs."""
+MOST_RUNS: Final = 200
+
+
+class Choice(NamedTuple):
+    """One size: the CPU's time on the board and those of the DSP, all modelled, in microseconds.
+
+    Attributes:
+        elements: Of the array.
+        host_us: The CPU function's median on this machine, measured.
+        cpu: The same on the board's CPU: by the profile's ``cpu.host_ratio``.
+        one_call: The whole array in one call.
+        many_calls: The same in several calls, one after another.
+        many_buffers: One call with several buffers for the one.
+        gain: The CPU's time less that of one call: above 0 the DSP wins.
+    """
+
+    elements: int
+    host_us: float
+    cpu: Range
+    one_call: Range
+    many_calls: float
+    many_buffers: float
+    gain: Range
+
+    @property
+    def verdict(self) -> str:
+        """Who wins, and whether the assumed constants leave a doubt."""
+        if self.gain.low > 0:
+            return "DSP"
+        if self.gain.high < 0:
+            return "CPU"
+        return "DSP, likely" if self.gain.value > 0 else "CPU, likely"
+
+
+def host_us(function: Callable[[Any], Any], data: Any) -> float:
+    """Median time of a function on this machine."""
+    times: list[int] = []
+    function(data)
+    while sum(times) < LEAST_NS and len(times) < MOST_RUNS:
+        start = perf_counter_ns()
+        function(data)
+        times.append(perf_counter_ns() - start)
+    return sorted(times)[len(times) // 2] / 1000
+
+
+def choice_of(
+    whole: Sample, part: Sample, cpu_us: float, profile: Profile, calls: int, buffers: int, *, is_relayed: bool
+) -> Choice:
+    """Compare one size.
+
+    Args:
+        whole: The op over all elements.
+        part: The op over a ``calls``-th of them.
+        cpu_us: The CPU function's time on this machine.
+        profile: Of the board.
+        calls: How many calls stand against one.
+        buffers: How many buffers stand against one with offsets.
+        is_relayed: Whether calls go by a relay.
+    """
+
+    def dsp(sample: Sample, other: Profile) -> float:
+        return parts_of(sample.call, profile, other, is_relayed=is_relayed).total
+
+    def cpu(other: Profile) -> float:
+        return cpu_us * other.number("cpu.host_ratio")
+
+    one = range_of(lambda other: dsp(whole, other), profile)
+    more_buffers = (buffers - 1) * profile.number("rpc.buffer_us")
+    return Choice(
+        whole.elements,
+        cpu_us,
+        range_of(cpu, profile),
+        one,
+        calls * dsp(part, profile),
+        one.value + more_buffers,
+        range_of(lambda other: cpu(other) - dsp(whole, other), profile),
+    )
+
+
+def first_win(choices: Sequence[Choice], pick: Callable[[Choice], float]) -> float | None:
+    """Elements from which on a gain is above 0, between two sizes by a line; None when it never is."""
+    for at in range(len(choices)):
+        if all(pick(one) > 0 for one in choices[at:]):
+            if at == 0:
+                return choices[0].elements
+            left, right = choices[at - 1], choices[at]
+            low, high = pick(left), pick(right)
+            return left.elements + (right.elements - left.elements) * -low / (high - low)
+    return None

@@ -1,0 +1,127 @@
+"""``hbrt op bench``: an op over sizes, measured here and modelled for the board; two images against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from arm_client.commands.op.sweep import Sample
+from hbrt.profiles.estimate import op_cost
+from hbrt.profiles.profile import Profile
+from hbrt.profiles.work import VECTOR_BYTES
+
+DRAWS: Final = 2000
+"""Of a bootstrap."""
+CONFIDENCE: Final = 0.95
+
+
+class Ratio(NamedTuple):
+    """How many times longer one takes than another: of the medians, with the ends of its confidence interval."""
+
+    value: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """Whether one is faster, as far as the measurements tell."""
+        if self.low > 1:
+            return "slower"
+        return "faster" if self.high < 1 else "no difference"
+
+
+class Dot(NamedTuple):
+    """An op at one size in a roofline plot: VLIW instructions for each byte that it moves, and a modelled us."""
+
+    elements: int
+    intensity: float
+    performance: float
+    is_estimated: bool
+
+
+def ratio_of(new_ns: Sequence[int], old_ns: Sequence[int], seed: int = 0) -> Ratio:
+    """The ratio of two medians, with a bootstrap's interval: both are drawn anew, with repetition, many times."""
+    random = np.random.default_rng(seed)
+    new, old = np.asarray(new_ns, float), np.asarray(old_ns, float)
+    draws = np.median(random.choice(new, (DRAWS, len(new))), axis=1) / np.median(
+        random.choice(old, (DRAWS, len(old))), axis=1
+    )
+    low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
+    return Ratio(float(np.median(new) / np.median(old)), float(low), float(high))
+
+
+def dot_of(sample: Sample, profile: Profile) -> Dot:
+    """Where an op stands in a roofline plot."""
+    cost, work = op_cost(sample.call, profile, profile), sample.call.work
+    instructions = cost.vector / profile.number("vector.schedule")
+    moved = work.dma_bytes + work.ddr_loads * profile.whole("ddr.load_bytes")
+    if not moved:
+        moved = sample.call.block_bytes + work.mapped_bytes
+    time_us = profile.us(cost.cycles)
+    return Dot(sample.elements, instructions / max(moved, 1), instructions / max(time_us, 1e-9), cost.is_estimated)
+
+
+def roofs(profile: Profile) -> dict[str, tuple[float, float]]:
+    """Of each limit its bytes a us, and the instructions a us that no op goes beyond.
+
+    A vector instruction a cycle; TCM by the loads and stores that an instruction holds; DDR by iDMA, and by loads
+    that the core waits for.
+    """
+    mhz, number = profile.number("cores.dsp.clock_mhz"), profile.number
+    return {
+        "TCM": (mhz * VECTOR_BYTES * number("vector.memory_slots"), mhz),
+        "DDR by iDMA": (mhz * number("idma.bytes_per_cycle"), mhz),
+        "DDR by loads": (mhz * number("ddr.load_bytes") / max(number("ddr.stall_cycles"), 1), mhz),
+    }
+
+
+def row_of(sample: Sample, profile: Profile) -> dict[str, Any]:
+    """An op at one size, as data: measured times have ``host`` in their names, modelled ones ``modelled``."""
+    cost = op_cost(sample.call, profile, profile)
+    dot = dot_of(sample, profile)
+    return {
+        "elements": sample.elements,
+        "host_median_us": float(np.median(sample.host_ns)) / 1000,
+        "host_runs_ns": sample.host_ns,
+        "modelled_us": profile.us(cost.cycles),
+        "modelled_cycles": cost.cycles,
+        **{f"modelled_{name}_cycles": count for name, count in cost._asdict().items() if name in _PARTS},
+        "modelled_is_estimated": cost.is_estimated,
+        "intensity": dot.intensity,
+        "modelled_instructions_per_us": dot.performance,
+    }
+
+
+_PARTS: Final = ("vector", "scalar", "ddr", "wait", "dma", "overlap")
+
+
+def plot(dots: Sequence[Dot], profile: Profile, title: str, file: Path) -> None:
+    """Write a roofline plot as PNG.
+
+    Raises:
+        ImportError: matplotlib is not installed. OSError: the file cannot be written.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8, 5.5), layout="constrained")
+    axes = figure.subplots()
+    marked = [dot for dot in dots if dot.intensity > 0]
+    spans = [dot.intensity for dot in marked] or [0.1]
+    x = np.geomspace(min(spans) / 30, max(spans) * 30, 200)
+    for name, (bytes_per_us, most) in roofs(profile).items():
+        axes.loglog(x, np.minimum(x * bytes_per_us, most), label=f"{name}: {bytes_per_us / 1000:.3g} GB/s")
+    axes.loglog([dot.intensity for dot in marked], [dot.performance for dot in marked], "o:", color="black", ms=4)
+    for dot in {*marked[:1], *marked[-1:]}:
+        note = f"{'~' if dot.is_estimated else ''}{dot.elements}"
+        axes.annotate(note, (dot.intensity, dot.performance), (5, -10), textcoords="offset points", fontsize=8)
+    axes.set(
+        title=f"{title}\nmodelled for the board, profile {profile.name}; numbers are elements",
+        xlabel="vector instructions for each byte moved",
+        ylabel="vector instructions a us, one core",
+    )
+    axes.grid(visible=True, which="both", alpha=0.2)
+    axes.legend(loc="lower right")
+    figure.savefig(file, format="png", dpi=110)

@@ -1,0 +1,170 @@
+"""The verb ``hbrt op bench``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hbrt.board.paths import BoardRef
+from hbrt.cli.options import ImageFile, any_board_option, json_option, timeout_option, to_command
+
+CALL_SECONDS = 60.0
+
+
+def sizes_of(_ctx: click.Context, param: click.Parameter, value: str) -> list[int]:
+    """Callback of an option that takes sizes in elements."""
+    from arm_client.commands.op.sweep import to_sizes
+
+    try:
+        return to_sizes(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param=param) from None
+
+
+def of_an_op(function: Any) -> Any:
+    """Add the options that say how an op is called: ``--sizes``, ``--params``, ``--dtype``, ``--output-dtype``."""
+    for option in reversed(
+        (
+            click.option(
+                "--sizes",
+                metavar="LIST",
+                default="1K-1M",
+                show_default=True,
+                callback=sizes_of,
+                help="Elements of the arrays, as in 1K,64K,1M; 1K-1M doubles.",
+            ),
+            click.option(
+                "--params",
+                metavar="MODULE:FUNCTION",
+                help="Makes the input block, as for 'hbrt op check'. Default: {int32 data_size; uint64 input}.",
+            ),
+            click.option("--dtype", default="float32", show_default=True, help="Type of the input."),
+            click.option("--output-dtype", help="Type of the output. Default: the input's."),
+        )
+    ):
+        function = option(function)
+    return function
+
+
+def how_called(params: str | None, dtype: str, output_dtype: str | None) -> tuple[Any, tuple[Any, Any]]:
+    """What makes the input block, and the types of both arrays.
+
+    Raises:
+        click.UsageError: a name that is none.
+    """
+    from arm_client.commands.op import check
+    from arm_client.commands.op.loading import BadNameError
+
+    try:
+        pack = check.load_params(params) if params else check.default_params
+        return pack, (check.to_dtype(dtype), check.to_dtype(output_dtype or dtype))
+    except BadNameError as error:
+        raise click.UsageError(str(error)) from None
+
+
+@click.command(
+    "bench",
+    short_help="Measure an op over sizes, and model it for the board.",
+    epilog="Example: hbrt op bench 0x400 --sizes 1K-1M --plot roofline.png",
+)
+@click.argument("cmd", metavar="CMD", callback=to_command)
+@of_an_op
+@click.option(
+    "--repeats", metavar="N", type=click.IntRange(2), default=20, show_default=True, help="Calls of each size."
+)
+@click.option(
+    "--image", metavar="FILE", type=ImageFile(), help="Image of a private board. Default: the running board's."
+)
+@click.option("--against", metavar="FILE", type=ImageFile(), help="An image to compare with: the older one, say.")
+@click.option(
+    "--plot",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a roofline plot (PNG): the op against the limits of TCM, DDR and vectors. Needs the extra 'estimate'.",
+)
+@any_board_option
+@timeout_option(CALL_SECONDS)
+@json_option
+@click.pass_context
+def bench(
+    ctx: click.Context,
+    cmd: int,
+    sizes: list[int],
+    params: str | None,
+    dtype: str,
+    output_dtype: str | None,
+    repeats: int,
+    image: Path | None,
+    against: Path | None,
+    plot: Path | None,
+    board: BoardRef,
+    timeout: float,
+    *,
+    as_json: bool,
+) -> None:
+    """Call the op of CMD with arrays of several sizes.
+
+    HOST is the median time in the op, measured on this machine; MODELLED is its time on the board. With --against the
+    ratio of the host times of both images has a 95 % interval (bootstrap); modelled times repeat exactly.
+    """
+    from arm_client.client import connect, private_board
+    from arm_client.commands.op.bench import dot_of, plot as write_plot, ratio_of, row_of
+    from arm_client.commands.op.sweep import Sample, sweep
+    from hbrt.cli.tables import show_json
+
+    pack, dtypes = how_called(params, dtype, output_dtype)
+    was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
+
+    def measured(of_image: Path | None) -> tuple[Any, list[Sample]]:
+        opened = private_board(of_image) if of_image else connect(str(board.path) if was_named else None)
+        with opened as connected:
+            return connected.profile, sweep(connected, cmd, pack, sizes, dtypes, repeats, timeout)
+
+    profile, samples = measured(image)
+    rows = [row_of(one, profile) for one in samples]
+    if against is not None:
+        for row, new, old in zip(rows, samples, measured(against)[1], strict=True):
+            ratio, other = ratio_of(new.host_ns, old.host_ns), row_of(old, profile)
+            row["host_ratio"] = {**ratio._asdict(), "verdict": ratio.verdict}
+            row["modelled_ratio"] = row["modelled_us"] / other["modelled_us"] if other["modelled_us"] else None
+    if plot is not None:
+        name = samples[0].call.name or f"command {cmd:#x}"
+        try:
+            write_plot([dot_of(one, profile) for one in samples], profile, f"{name} ({cmd:#x})", plot)
+        except ImportError as error:
+            raise click.UsageError(f"A plot needs matplotlib ({error}): pip install 'hbrt[estimate]'.") from None
+    if as_json:
+        show_json({"cmd": cmd, "profile": profile.name, "plot": str(plot) if plot else None, "sizes": rows})
+        return
+    _show(rows, plot)
+
+
+def _show(rows: list[dict[str, Any]], plot: Path | None) -> None:
+    from hbrt.cli.modelled import shares
+    from hbrt.cli.tables import Column, numbers, short_time, show_table
+
+    columns = [*numbers("ELEMENTS", "HOST", "MODELLED"), Column("OF IT")]
+    if compares := "host_ratio" in rows[0]:
+        columns += [*numbers("HOST RATIO"), Column("95 %"), Column(""), *numbers("MODELLED RATIO")]
+    cells = []
+    for row in rows:
+        parts = {f"modelled_{name}": row[f"modelled_{name}_cycles"] for name in ("vector", "scalar", "ddr", "wait")}
+        mark = "~" if row["modelled_is_estimated"] else ""
+        cell = [
+            row["elements"],
+            short_time(row["host_median_us"] * 1000),
+            f"{mark}{short_time(row['modelled_us'] * 1000)}",
+            shares(parts),
+        ]
+        if compares:
+            ratio, modelled = row["host_ratio"], row["modelled_ratio"]
+            cell += [f"{ratio['value']:.2f}", f"{ratio['low']:.2f} to {ratio['high']:.2f}", ratio["verdict"]]
+            cell.append("-" if modelled is None else f"{modelled:.2f}")
+        cells.append(cell)
+    show_table(columns, cells)
+    if any(row["modelled_is_estimated"] for row in rows):
+        click.echo("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
+    if plot is not None:
+        click.echo(f"Wrote {plot}.")
