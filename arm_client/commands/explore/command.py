@@ -79,7 +79,7 @@ def command(
     note = ""
     with (
         tempfile.TemporaryDirectory(prefix="hbrt-explore-") as folder,
-        _memory() as board,
+        runs_memory() as board,
         Runner(program, arguments, timeout, Path(folder), board) as runner,
     ):
         failed: tuple[int, Run] | None = None
@@ -117,7 +117,7 @@ def command(
 
 
 @contextmanager
-def _memory() -> Iterator[str]:
+def runs_memory() -> Iterator[str]:
     """A board whose memory the runs use one after another; its cores have nothing to do."""
     directory = private_directory()
     os.environ["HBRT_QUARANTINE"] = "0"  # so that each run gets the addresses of the one before

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from arm_client.commands.explore.command import _memory
+from arm_client.commands.explore.command import runs_memory
 from arm_client.commands.explore.search import Runner, runs_of
 from hbrt.exploration.seeds import SCHEDULE
 from tests.conftest import Shell
@@ -36,7 +36,7 @@ with connect() as board:
 def memory() -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HBRT_QUARANTINE", "0")
-        with _memory() as directory:
+        with runs_memory() as directory:
             yield directory
 
 
