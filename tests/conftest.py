@@ -169,7 +169,7 @@ class Shell:
 
     def hbrt(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run ``hbrt`` with these arguments to its end; in this process, where a process of its own adds nothing."""
-        if not arguments or arguments[0] not in self.ASKING or "-f" in arguments:
+        if not arguments or arguments[0] not in self.ASKING or not {"-f", "--follow"}.isdisjoint(arguments):
             return self.python("-m", "hbrt", *arguments)
         answer = self._inside(*arguments)
         return subprocess.CompletedProcess(list(map(str, arguments)), answer.exit_code, answer.stdout, answer.stderr)
