@@ -72,6 +72,9 @@ class StructureWatch:
         except LayoutError as error:
             self._report(Mistake("dsp-layout", f"A parameter structure of C: {error}", (Place("submitted"),)))
             return
+        except Exception as error:  # noqa: BLE001 - a call must not fail by a look at its source
+            _log.warning("The check layout cannot look at %s: libclang failed with %r.", c_line, error)
+            return
         for structure in found:
             if (known_by := structure.site or structure.name) not in self._known:
                 self._known.add(known_by)

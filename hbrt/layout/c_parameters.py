@@ -53,8 +53,13 @@ def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
     """
     unit = parse(file, [runtime])
     reader, found = Reader(unit), dict[str, Structure]()
-    blocks = set(_blocks_of(unit.cursor, str(file), line))
-    for block, type_ in _uses(unit.cursor) if blocks else ():
+    blocks, uses = set[_Block](), list[tuple[_Block, Any]]()
+    for cursor, above in _visit(unit.cursor):
+        if cursor.kind == CursorKind.CALL_EXPR and cursor.spelling == _CALL:
+            blocks |= _blocks_of(cursor, str(file), line)
+        elif cursor.kind == CursorKind.MEMBER_REF_EXPR and cursor.spelling == _ADDRESS:
+            uses += _uses(cursor, above)
+    for block, type_ in uses:
         record = type_.get_canonical().get_declaration().get_definition()
         if block not in blocks or record is None or Path(str(record.location.file)).is_relative_to(runtime):
             continue
@@ -69,15 +74,23 @@ def parameters_of_call(file: Path, line: int, runtime: Path) -> list[Structure]:
     return list(found.values())
 
 
-def _blocks_of(scope: Any, file: str, line: int) -> Iterator[_Block]:
-    """The input blocks of the calls at a line."""
-    for cursor in scope.walk_preorder():
-        start, end = cursor.extent.start, cursor.extent.end
-        is_call = cursor.kind == CursorKind.CALL_EXPR and cursor.spelling == _CALL
-        if is_call and str(start.file) == file and start.line <= line <= end.line:
-            given = list(cursor.get_arguments())
-            if len(given) > _INPUT and (block := _block(given[_INPUT])):
-                yield block
+def _visit(root: Any) -> Iterator[tuple[Any, list[Any]]]:
+    """Each cursor with those above it, which change at the next; a long chain of ``else if`` is deep."""
+    left, above = [(root, 0)], list[Any]()
+    while left:
+        cursor, depth = left.pop()
+        del above[depth:]
+        yield cursor, above
+        above.append(cursor)
+        left += [(child, depth + 1) for child in cursor.get_children()][::-1]
+
+
+def _blocks_of(call: Any, file: str, line: int) -> set[_Block]:
+    """The input block of a call, if it is at that line."""
+    start, end, given = call.extent.start, call.extent.end, list(call.get_arguments())
+    is_here = str(start.file) == file and start.line <= line <= end.line
+    block = _block(given[_INPUT]) if is_here and len(given) > _INPUT else None
+    return {block} if block else set()
 
 
 def _block(cursor: Any) -> _Block | None:
@@ -91,19 +104,15 @@ def _block(cursor: Any) -> _Block | None:
     return None if declared is None else (f"{declared.get_usr()}@{declared.location.offset}", text)
 
 
-def _uses(cursor: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[_Block, Any]]:
-    """Each block that the program fills as a structure, and the structure's type."""
-    if cursor.kind == CursorKind.MEMBER_REF_EXPR and cursor.spelling == _ADDRESS:
-        base = next(cursor.get_children(), None)
-        block = None if base is None else _block(base)
-        type_ = _pointed(cursor, above)
-        if block is not None and type_ is not None:
-            yield block, type_
-    for child in cursor.get_children():
-        yield from _uses(child, (*above, cursor))
+def _uses(address: Any, above: list[Any]) -> list[tuple[_Block, Any]]:
+    """The block whose address it is, and the structure that the program fills it as; none for none."""
+    base = next(address.get_children(), None)
+    block = None if base is None else _block(base)
+    type_ = _pointed(address, above)
+    return [] if block is None or type_ is None else [(block, type_)]
 
 
-def _pointed(address: Any, above: tuple[Any, ...]) -> Any:
+def _pointed(address: Any, above: list[Any]) -> Any:
     """The structure to which the program makes a pointer of an address, or which it copies there; None for none."""
     inner = address
     for outer in reversed(above):

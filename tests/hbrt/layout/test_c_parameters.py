@@ -79,3 +79,12 @@ def test_a_structure_that_no_dsp_can_have_is_refused_unless_a_header_is_missing(
         parameters_of_call(source, 3, include_dir("arm"))
     source.write_text(f'#include "dsp/hb_dsp.h"\n#include "far.h"\n{text}')
     assert parameters_of_call(source, 4, include_dir("arm")) == []
+
+
+def test_a_deep_source_is_read_to_its_end(tmp_path: Path) -> None:
+    source = tmp_path / "program.c"
+    chain = " else ".join(f"if (x == {n}) x = 7;" for n in range(2000))
+    text = "struct P { int a; uint64_t b; };\nint call(int x, hbSysMem in, hbDSPTask_t t, hbDSPRpcCtrlParam c) {"
+    text += f" struct P *p = in.virAddr; p->a = 1;\n{chain}\nreturn hbDSPRpc(&t, &in, 0, &c); }}\n"
+    source.write_text(f'#include "dsp/hb_dsp.h"\n{text}')
+    assert [one.name for one in parameters_of_call(source, 5, include_dir("arm"))] == ["P"]
