@@ -29,7 +29,7 @@ from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
 _CHECKED = struct.Struct(f"<{len(SUBMIT_HEAD)}sQQ16xIHHII32x")
 _HEAD = SUBMIT_HEAD
 _REQUEST_BYTES = REQUEST.size
-_SENT, _READY = int(State.SENT), int(State.READY)
+_EMPTY, _SENT, _READY = int(State.EMPTY), int(State.SENT), int(State.READY)
 
 
 class Result(Enum):
@@ -63,6 +63,7 @@ class RelayDispatcher:
         self._try_lock, self._unlock, self._mutex = self._lock.try_acquire, self._lock.release, self._lock.handle
         self._states, self._records = layout.states, layout.records
         self._targets = targets(layout, link.core_doorbells, link.urgent_bells)
+        self.is_stream = False  # the latest task is of a program that has others under way
 
     def dispatch(self, raw: bytes) -> Result:
         """Queue a task.
@@ -85,6 +86,8 @@ class RelayDispatcher:
         peer.was_active = True
         slot = slot_of(handle)
         mm, mutex = self._map, self._mutex
+        self.is_stream = slot != peer.last_slot and mm[self._states + peer.last_slot] != _EMPTY
+        peer.last_slot = slot
         at, record = self._states + slot, self._records + slot * SLOT_RECORD_BYTES
         if refusal := self._try_lock(mutex):
             self._lock.acquire_slowly(refusal, self._has_ended)

@@ -28,6 +28,7 @@ class Peer:
         self.ticket = secrets.randbits(64) or 1
         self.active_at = time.monotonic()
         self.was_active = False  # since ``active_at``
+        self.last_slot = 0  # of its latest task
         try:
             self.pidfd = os.pidfd_open(pid)
         except OSError as error:

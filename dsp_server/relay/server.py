@@ -72,7 +72,7 @@ class Relay:
         self._socket.bind(link.paths.relay_endpoint)
         link.paths.relay.chmod(FILE_MODE)
         self._loop = Loop()
-        self._tasks = TaskIntake(self._loop, link.paths.relay_tasks, self._on_task, log)
+        self._tasks = TaskIntake(self._loop, link.paths.relay_tasks, self._on_task, self._is_stream, log)
         self._loop.watch(int(self._socket.getsockopt(zmq.FD)), self._receive_control)
         self._loop.watch(link.lease.fileno(), link.lose)
         self._verifier = LeaseVerifier(link)
@@ -96,6 +96,12 @@ class Relay:
         self._on_beat()
         while not self.is_stopping and not link.fault:
             loop.step()
+            self._tasks.work_off()
+            if self._is_stream():
+                os.sched_yield()  # on one CPU the program sends more meanwhile, and no message wakes the relay
+
+    def _is_stream(self) -> bool:
+        return self._dispatcher.is_stream
 
     def stop(self) -> None:
         """Make ``run`` return soon; a signal handler may call it when its wake-up descriptor is watched."""
@@ -125,6 +131,7 @@ class Relay:
 
     def _has_ended(self) -> bool:
         """Whether the relay is stopping or the board has ended; for waits outside the loop."""
+        self._tasks.read_ahead()
         return self.is_stopping or self._link.is_lost()
 
     def _on_beat(self) -> None:

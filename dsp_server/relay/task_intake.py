@@ -5,7 +5,9 @@ The kernel bounds what waits: a program that sends faster than the relay reads w
 
 from __future__ import annotations
 
+import contextlib
 import socket
+from collections import deque
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -13,7 +15,10 @@ from pathlib import Path
 from dsp_server.process.event_loop import Loop
 from hbrt.board.paths import socket_path
 from hbrt.board.private_files import FILE_MODE
+from hbrt.ddr.layout import SLOT_COUNT
 
+MOST_AHEAD = SLOT_COUNT
+MOST_AT_ONCE = 64  # messages of one program, before the others have their turn
 MOST_BYTES = 256  # of a task, also of one that another msgpack wrote; a longer message is cut
 RETRY_SECONDS = 0.1  # for a descriptor
 
@@ -25,12 +30,21 @@ class TaskIntake:
         loop: Reads them.
         path: The socket's file; one that is left there is replaced.
         on_task: Takes a message; False ends the connection that it came by.
+        is_stream: Whether more messages may wait behind that one.
         log: Writes a sentence to the log.
     """
 
-    def __init__(self, loop: Loop, path: Path, on_task: Callable[[bytes], bool], log: Callable[[str], None]) -> None:
-        self._loop, self._on_task, self._log = loop, on_task, log
-        self._connections: set[socket.socket] = set()
+    def __init__(
+        self,
+        loop: Loop,
+        path: Path,
+        on_task: Callable[[bytes], bool],
+        is_stream: Callable[[], bool],
+        log: Callable[[str], None],
+    ) -> None:
+        self._loop, self._on_task, self._is_stream, self._log = loop, on_task, is_stream, log
+        self._connections: dict[socket.socket, deque[bytes]] = {}  # with the messages that were read ahead
+        self._has_read_ahead = False
         path.unlink(missing_ok=True)
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self._listener.bind(socket_path(path))
@@ -50,22 +64,46 @@ class TaskIntake:
             self._loop.later(RETRY_SECONDS, lambda: self._loop.watch(self._listener.fileno(), self._accept))
             return
         connection.setblocking(False)
-        self._connections.add(connection)
+        self._connections[connection] = deque()
         self._loop.watch(connection.fileno(), partial(self._receive, connection))
 
     def _receive(self, connection: socket.socket) -> None:
-        """Take one message; the loop calls again while there are more, and others in between."""
-        try:
-            raw = connection.recv(MOST_BYTES)
-        except BlockingIOError:
-            return
-        except OSError:
-            raw = b""
-        if not raw or not self._on_task(raw):
-            self._end(connection)
+        """Take what waits; the loop calls again while there is more."""
+        ahead = self._connections[connection]
+        for _ in range(MOST_AT_ONCE):
+            try:
+                raw = ahead.popleft() if ahead else connection.recv(MOST_BYTES)
+            except BlockingIOError:
+                return
+            except OSError:
+                raw = b""
+            if not raw or not self._on_task(raw):
+                self._end(connection)
+                return
+            if not self._is_stream():
+                return
+
+    def read_ahead(self) -> None:
+        """Read what waits, for later: for use while a task waits.
+
+        A signal's handler may send tasks in a program that holds the claim lock, for which the relay waits.
+        """
+        self._has_read_ahead = True
+        for connection, ahead in self._connections.items():
+            with contextlib.suppress(OSError):  # the next read has it again
+                while len(ahead) < MOST_AHEAD and (raw := connection.recv(MOST_BYTES)):
+                    ahead.append(raw)
+
+    def work_off(self) -> None:
+        """Take what was read ahead."""
+        while self._has_read_ahead:
+            late = [connection for connection, ahead in self._connections.items() if ahead]
+            self._has_read_ahead = bool(late)
+            for connection in late:
+                self._receive(connection)
 
     def _end(self, connection: socket.socket) -> None:
-        self._connections.discard(connection)
+        del self._connections[connection]
         self._loop.unwatch(connection.fileno())
         connection.close()
 

@@ -484,3 +484,15 @@ def test_no_board_no_relay(board_home: Any) -> None:
     answer = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     assert answer.returncode == 2
     assert "There is no board nobody" in answer.stderr
+
+
+def test_a_stream_of_tasks_is_read_as_one_and_keeps_no_other_program_waiting(relay: Callable[..., Relaying]) -> None:
+    served = relay()
+    (busy, many), (calm, link) = served.peer(), served.peer()
+    slots = range(len(many.first_slots))
+    for _ in range(5):
+        for index in slots:
+            busy.submit(many, index)
+        calm.submit(link)
+        assert end_of(link) == (State.DONE, 0)
+        assert {end_of(many, index) for index in slots} == {(State.DONE, 0)}

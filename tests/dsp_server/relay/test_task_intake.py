@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,14 @@ class Served:
         self.path, self.loop = path, Loop()
         self.tasks: list[bytes] = []
         self.said: list[str] = []
+        self.while_it_waits: Callable[[], object] = list
         path.write_bytes(b"")  # a relay that was killed leaves its socket
-        self.intake = TaskIntake(self.loop, path, self._on_task, self.said.append)
+        self.intake = TaskIntake(self.loop, path, self._on_task, lambda: True, self.said.append)
 
     def _on_task(self, raw: bytes) -> bool:
         self.tasks.append(raw)
+        if raw == b"waits":
+            self.while_it_waits()
         return raw != b"nonsense"
 
     def program(self) -> TaskStream:
@@ -35,6 +38,7 @@ class Served:
     def take(self, count: int) -> list[bytes]:
         while len(self.tasks) < count:
             self.loop.step()
+            self.intake.work_off()
         taken, self.tasks = self.tasks, []
         return taken
 
@@ -62,6 +66,25 @@ def test_a_connection_ends_alone(served: Served) -> None:
     third.send(b"4")
     assert served.take(1) == [b"4"]
     third.close()
+
+
+def test_programs_send_on_while_a_task_waits(served: Served) -> None:
+    one, other = served.program(), served.program()
+    messages = [b"%d" % number for number in range(2000)]  # many more than the kernel keeps
+
+    def send_on() -> None:
+        for at, message in enumerate(messages):
+            one.send(message)
+            if at % 50 == 0:
+                served.intake.read_ahead()
+
+    served.while_it_waits = send_on
+    one.send(b"waits")
+    assert served.take(1 + len(messages)) == [b"waits", *messages]
+    other.send(b"last")
+    assert served.take(1) == [b"last"]
+    one.close()
+    other.close()
 
 
 def test_a_lack_of_descriptors_passes(served: Served) -> None:
