@@ -12,8 +12,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -89,8 +90,9 @@ def board(request: pytest.FixtureRequest, image: Path, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def plain(image: Path) -> Iterator[Board]:
-    with private_board(image, cores=2, ddr_bytes=64 << 20) as board:
+def plain(image: Path, dsp_board_factory: Callable[..., Any]) -> Iterator[Board]:
+    """One board for most tests, which are to leave it in order."""
+    with dsp_board_factory(image=str(image), cores=2, ddr_bytes=64 << 20) as board:
         yield board
 
 
