@@ -14,6 +14,7 @@ from pathlib import Path
 
 from arm_client.session.session import Session
 from hbrt.board.paths import BoardPaths
+from hbrt.mailbox.handle import SLOT_MASK
 from tests.faults import ops, tracer
 
 
@@ -58,7 +59,26 @@ def work(board: str, voice: socket.socket) -> None:
     session.close()
 
 
-LIVES = {"live": live, "work": work}
+def call(board: str, voice: socket.socket) -> None:
+    """A client with two calls, one before it says which slot it uses, and the same again when it is told to."""
+    session = Session(BoardPaths(Path(board)))
+    tasks, block = session.tasks, session.blocks.alloc(64)
+    handle = tasks.submit(ops.TOUCH, 0, 1, 0, block.phy_addr, 64, 0, 0)
+    tasks.wait(handle, 0)
+    tasks.release(handle)  # the next task takes this slot
+    block.view[0] = 0
+    hello = {"client": session.link.client_id, "phy_addr": block.phy_addr, "slot": handle & SLOT_MASK}
+    voice.send(json.dumps(hello).encode())
+    voice.recv(16)
+    handle = tasks.submit(ops.GATED, 0, 1, 0, block.phy_addr, 64, 0, 0)
+    status = tasks.wait(handle, 0)
+    tasks.release(handle)
+    voice.send(json.dumps({"status": status}).encode())
+    voice.recv(16)  # until the other end closes
+    session.close()
+
+
+LIVES = {"live": live, "work": work, "call": call}
 
 
 def nursery(board: str, address: str) -> None:
