@@ -127,7 +127,7 @@ TABLE: tuple[Setting, ...] = (
     Setting(
         "HBRT_TRACE_EVENTS",
         "int",
-        "262144",
+        "131072",
         "events that a traced process, and tasks that a traced core, keeps, the newest ones: 64 and 128 bytes each",
         1024,
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from dsp_server import runtime
@@ -11,10 +12,12 @@ from dsp_server.hardware.descriptors import Descriptor, Idma
 from dsp_server.hardware.tcm import Tile
 from dsp_server.hardware.transfers import Shape
 from hbrt.ddr.private_pages import bytes_at
+from hbrt.trace.swap import own_class
 
 if TYPE_CHECKING:
     from dsp_server.hardware.engines import Engines
     from hbrt.ddr.file import Ddr
+    from hbrt.trace.ring import Ring, RingFile
 
 _u64, _i64, _text = ctypes.c_uint64, ctypes.c_int64, ctypes.c_char_p
 _COPIES, _TILES, _MAPPINGS, _FREED = 64, 64, 64, 32
@@ -80,6 +83,7 @@ class OpEngine:
         self._state = _Engine.in_dll(library, "hbrt_dsp_engine")
         self._engines: Engines | None = None
         self._is_serving = False
+        self._notes: RingFile | None = None  # C writes there
         self._is_handed_over = False  # the last op
         self._freed_count = 0  # of the tiles that C has freed, as of the last time that Python took over
 
@@ -111,15 +115,27 @@ class OpEngine:
         self._engines, self._is_serving = None, False
         self._library.hbrt_dsp_engine_open(None, _u64(0), None)
 
+    def follow_trace(self, ring: Ring | None) -> None:
+        """Have C note what it does into a file beside a ring from now on, or with None no more. Only between ops."""
+        file = None
+        with suppress(OSError):  # no room: the op goes on
+            file = None if ring is None else ring.beside("engine")
+        self._library.hbrt_dsp_engine_note(
+            None if file is None else ctypes.byref(ctypes.c_char.from_buffer(file.map, file.start)),
+            ctypes.c_uint32(0 if file is None else file.records),
+        )
+        self._notes = file
+
     def give(self) -> None:
         """Before C goes on: tell it the core's cycle and its last handle, which Python ops have moved.
 
-        An engine that does more, as one that draws the order of copies or notes them for a trace, has another class.
+        An engine that does more, as one that draws the order of copies, has another class.
         """
         if self._engines is not None:
             _, counter, idma = self._engines
             state = self._state
-            state.serves = self._is_serving = type(idma) is Idma
+            is_noted = self._notes is not None and own_class(idma) is Idma  # C notes as that class does
+            state.serves = self._is_serving = type(idma) is Idma or is_noted
             state.now, state.last_handle = counter.cycles, idma.last_handle
             self._is_handed_over = False
 

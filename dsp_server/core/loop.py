@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Collection
 from heapq import heappop, heappush
 from time import monotonic_ns
+from typing import TYPE_CHECKING
 
 from dsp_server import runtime
 from dsp_server.core import forked
@@ -77,6 +78,9 @@ from hbrt.mailbox.table import (
     State,
 )
 from hbrt.profiles.work import MAPPED_BYTES
+
+if TYPE_CHECKING:
+    from hbrt.trace.ring import Ring
 
 ANNOUNCED = b"\1"
 PREEMPT_SIGNAL = signal.SIGUSR1
@@ -382,6 +386,9 @@ class Core:
             ring(self._doorbells[wake])
 
     # -- run
+
+    def trace_c(self, ring: Ring | None) -> None:
+        """Have what this core does in C noted beside a ring from now on, or with None no more. Only between ops."""
 
     def close(self) -> None:
         """Close what this object opened: for a process that goes on without its core."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from dsp_server.c_images.runtime_calls import COp, Runtime
     from dsp_server.registry import Registration
     from hbrt.ddr.file import Ddr
+    from hbrt.trace.ring import Ring
 
 # Answers of native/mailbox/mailbox.h.
 _LOCKED, _CONTROL, _RAN = range(-7, -10, -1)
@@ -114,6 +115,11 @@ class NativeCore(Core):
             self._listen()
         self._announce_again()
         return -1
+
+    def trace_c(self, ring: Ring | None) -> None:
+        """As ``Core.trace_c``."""
+        if self._image is not None:
+            self._image.engine.follow_trace(ring)
 
     # -- an op in C
 

@@ -37,6 +37,7 @@ def follow(core: Any, ring: Ring | None) -> None:
     _rings[:] = [] if ring is None else [ring]
     _copies.clear()
     swap_class(core, _noting_core, is_on=ring is not None)
+    core.trace_c(ring)
     for engines in (core.engines, *core.spare_engines):
         _swap_engines(engines, is_on=ring is not None)
 

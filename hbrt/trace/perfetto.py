@@ -11,6 +11,8 @@ from hbrt.trace.sink import Facts, Flow, Sink
 
 _SEQUENCE = 1  # of packets: names are known within one
 _MONOTONIC, _REALTIME = 3, 1  # of BuiltinClock
+_NEEDS_STATE = 2  # SEQ_NEEDS_INCREMENTAL_STATE
+_USES = 1000  # of one message
 
 
 class Perfetto(Sink):
@@ -31,6 +33,7 @@ class Perfetto(Sink):
         event = protos.TrackEvent
         self._begin, self._end = event.TYPE_SLICE_BEGIN, event.TYPE_SLICE_END
         self._instant, self._counter = event.TYPE_INSTANT, event.TYPE_COUNTER
+        self._new_packet, self._left = protos.TracePacket, _USES
         self._packet = packet = protos.TracePacket()
         self._names: dict[str, int] = {}
         self._fact_names: dict[str, int] = {}
@@ -133,7 +136,7 @@ class Perfetto(Sink):
         """Write the packet, and empty it."""
         packet = self._packet
         packet.trusted_packet_sequence_id = _SEQUENCE
-        packet.sequence_flags = packet.sequence_flags or packet.SEQ_NEEDS_INCREMENTAL_STATE
+        packet.sequence_flags = packet.sequence_flags or _NEEDS_STATE
         raw = packet.SerializeToString()
         size = len(raw)
         head = bytearray(b"\x0a")  # field 1 of Trace, with its length
@@ -142,4 +145,8 @@ class Perfetto(Sink):
             size >>= 7
         head.append(size)
         self._file.write(head + raw)
-        packet.Clear()
+        self._left -= 1
+        if self._left:
+            packet.Clear()
+        else:  # a message that is cleared keeps its memory
+            self._packet, self._left = self._new_packet(), _USES

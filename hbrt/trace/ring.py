@@ -12,6 +12,7 @@ import os
 import struct
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -60,10 +61,14 @@ class RingFile:
         self, directory: Path, name: str, records: int, record_bytes: int, role: str, program: str = ""
     ) -> None:
         self.records, self.start = records, TEXTS_AT + TEXTS_BYTES
-        fd = private_files.open_file(directory / f"{name}{SUFFIX}", os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        path = directory / f"{name}{SUFFIX}"
+        fd = private_files.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
-            os.ftruncate(fd, self.start + records * record_bytes)
+            os.posix_fallocate(fd, 0, self.start + records * record_bytes)  # a full disk later would end the process
             self.map = mmap.mmap(fd, 0)
+        except BaseException:
+            path.unlink()
+            raise
         finally:
             os.close(fd)
         texts = (text.encode("utf-8", "replace")[:64] for text in (role, program))
@@ -174,6 +179,7 @@ class Recorded:
         magic, version, self.record_bytes, self.records, self.pid, _, role, program = HEAD.unpack_from(self._map)
         if (magic, version) != (MAGIC, VERSION) or self.record_bytes * self.records > len(self._map):
             raise RingError(f"{path} is no ring of events of version {VERSION}.")
+        self._path = path
         self.role, self.program = (text.rstrip(b"\0").decode("utf-8", "replace") for text in (role, program))
         texts = list(self._read_texts())
         self.texts = ["", *texts]
@@ -208,7 +214,7 @@ class Recorded:
         """Places of the records, the oldest first; of a full ring without those that are about to be replaced."""
         import numpy as np
 
-        places = np.flatnonzero(numbers % self.records == np.arange(self.records))
+        places = np.flatnonzero(numbers % self.records == np.arange(len(numbers)))
         places = places[numbers[places] > 0]
         places = places[np.argsort(numbers[places], kind="stable")]
         newest = int(numbers[places[-1]]) if len(places) else 0
@@ -231,7 +237,15 @@ class Recorded:
     def _rows(self, dtype: np.dtype[np.void]) -> NDArray[np.void]:
         import numpy as np
 
-        return np.frombuffer(self._map, dtype, self.records, TEXTS_AT + TEXTS_BYTES)
+        return np.frombuffer(self._map, dtype, self._filled(), TEXTS_AT + TEXTS_BYTES)
+
+    def _filled(self) -> int:
+        """How many records there are up to the hole at the file's end: to look into that would take memory."""
+        start = end = TEXTS_AT + TEXTS_BYTES
+        with self._path.open("rb") as file, suppress(OSError):  # ENXIO: no data follows
+            while True:
+                end = os.lseek(file.fileno(), os.lseek(file.fileno(), end, os.SEEK_DATA), os.SEEK_HOLE)
+        return min(int(self.records), -(-(end - start) // max(int(self.record_bytes), 1)))
 
     def _read_texts(self) -> Iterator[str]:
         (used,) = _TEXTS_USED.unpack_from(self._map, HEAD.size)

@@ -14,9 +14,13 @@ def swap_class(one: Any, noting: Callable[[Any], type], *, is_on: bool) -> None:
         noting: Derives a class, with no slots of its own; the same one each time.
         is_on: Whether it is to have that class.
     """
+    own = own_class(one)
+    kind = noting(own) if is_on else own
+    if type(one) is not kind:
+        one.__class__ = kind
+
+
+def own_class(one: Any) -> Any:
+    """The class of an object while no trace is on."""
     kind = type(one)
-    is_noting = kind.__name__ == "Noting"
-    if is_on and not is_noting:
-        one.__class__ = noting(kind)
-    elif is_noting and not is_on:
-        one.__class__ = kind.__base__
+    return kind.__base__ if kind.__name__ == "Noting" else kind

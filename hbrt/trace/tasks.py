@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ROLE = "tasks"
 _NUMBER = struct.Struct("<Q")
+_OF_DAEMON = 16384  # tasks that the daemon itself has failed, at the most
 _MARGIN = 64  # records of a history that its writer may replace while they are copied
 
 
@@ -46,6 +47,7 @@ class _TaskRing:
         self._core = ddr.layout.core(ring) if ring < MAX_CORES else 0
         role = f"{ROLE} {ring if ring < MAX_CORES else 'of the daemon'}"
         name = f"{os.getpid()}-{role.replace(' ', '-')}-{os.urandom(3).hex()}"
+        records = records if ring < MAX_CORES else min(records, _OF_DAEMON)
         self._file = RingFile(directory, name, records, HISTORY_RECORD_BYTES, role)
         self._count = 0
         newest = max(self._number_at(place) for place in range(HISTORY_RECORDS))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from heapq import merge
 from typing import NamedTuple
 
 from hbrt.mailbox.history import EndedTask
@@ -333,7 +334,9 @@ class _Runs:
             if not self._next or self._next[-1].start_ns > task.answer.done_ns:
                 return []  # of a later op
             found, self._next = self._next, None
-            if found[-1].a == task.request.sequence:
+            run = found[-1]
+            is_timed = not run.a and task.answer.start_ns <= run.start_ns  # C knows no task
+            if run.a == task.request.sequence or is_timed:
                 return found
 
     def _read(self) -> list[Event]:
@@ -350,9 +353,12 @@ class _Runs:
 
 
 def _one_by_one(sources: Iterable[Source]) -> Iterator[Event | None]:
-    """The events of processes that came one after another, and None behind those of each."""
+    """The events of processes that came one after another, and None behind those of each, which may have two files."""
+    by_process: dict[int, list[Source]] = {}
     for source in sources:
-        yield from source.events()
+        by_process.setdefault(source.pid, []).append(source)
+    for several in by_process.values():
+        yield from merge(*(source.events() for source in several), key=lambda event: event.end_ns)
         yield None
 
 

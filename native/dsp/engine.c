@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include "engine.h"
+#include "engine_notes.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -45,6 +46,7 @@ void hbrt_engine_begin(uint32_t of_client) {
   engine->start_cycle = engine->busy_until = engine->now;
   engine->copy_count = engine->tile_count = engine->mapping_count = 0;
   engine->polled = 0;
+  if (hbrt_dsp_events != NULL) hbrt_note_begin();
   __atomic_store_n(&engine->is_on, 1, __ATOMIC_RELEASE);
 }
 
@@ -52,6 +54,7 @@ uint64_t hbrt_engine_end(void) {
   if (is_on() && (engine->copy_count || engine->tile_count || engine->mapping_count)) hbrt_engine_hand_over();
   if (!is_on()) return 0;
   engine->is_on = 0;
+  if (hbrt_dsp_events != NULL) hbrt_note_end();
   return engine->now - engine->start_cycle;
 }
 
@@ -148,6 +151,7 @@ int hbrt_engine_allocate(const char *site, const void *tm, int64_t size, int64_t
     memmove(at + 1, at, (engine->tile_count++ - place) * sizeof *at);
     *at = made;
     *tile = (void *)(uintptr_t)(engine->bank_start[made.bank] + made.offset);
+    if (hbrt_dsp_events != NULL) hbrt_note_tiles();
     return leave(1);
   }
   return leave(0);
@@ -161,6 +165,7 @@ int hbrt_engine_free(const void *tm, const void *tile) {
     if (address_of(engine->tiles + at) != (uintptr_t)tile) continue;
     engine->freed[engine->freed_count++ % HBRT_FREED] = engine->tiles[at];
     memmove(engine->tiles + at, engine->tiles + at + 1, (--engine->tile_count - at) * sizeof *engine->tiles);
+    if (hbrt_dsp_events != NULL) hbrt_note_tiles();
     return leave(1);
   }
   return leave(0);
@@ -213,6 +218,7 @@ static void issue(const struct hbrt_dsp_copy *copy) {
   struct hbrt_dsp_copy *queued = engine->copies + ++engine->last_handle % HBRT_COPIES;
   *queued = *copy;
   queued->end_cycle = engine->busy_until;
+  if (hbrt_dsp_events != NULL) hbrt_note_issue(engine->last_handle, moving);
 }
 
 int hbrt_engine_copy(const char *site, void *dst, const void *src, uint64_t row_bytes, const uint32_t *shape,
@@ -244,6 +250,7 @@ static void move_oldest(void) {
   const uint64_t rows = copy->rows ? copy->rows : 1;
   for (uint64_t row = 0; row < rows; row++)
     memcpy(copy->dst + row * copy->dst_pitch, copy->src + row * copy->src_pitch, copy->row_bytes);
+  if (hbrt_dsp_events != NULL) hbrt_note_copied(engine->last_handle - (int64_t)engine->copy_count + 1);
   engine->copy_count--;
 }
 
@@ -258,6 +265,7 @@ int hbrt_engine_desc_done(int32_t handle, int32_t *is_done) {
   const struct hbrt_dsp_copy *copy = engine->copies + handle % HBRT_COPIES;
   if (handle > first && hbrt_dsp_poll_in_vain(engine->now, copy->end_cycle, engine->poll_cycles)) {
     engine->polled = handle;
+    if (hbrt_dsp_events != NULL) hbrt_note_waiting(engine->now + hbrt_cycles_pending());
     *is_done = 0;
     return 1;
   }
@@ -265,9 +273,11 @@ int hbrt_engine_desc_done(int32_t handle, int32_t *is_done) {
   engine->polled = handle;
   *is_done = 1;
   if (handle > engine->last_handle - (int64_t)engine->copy_count && engine->now < copy->end_cycle) {
+    if (hbrt_dsp_events != NULL) hbrt_note_waiting(engine->now);
     wait_until(engine->now + engine->poll_cycles);
     *is_done = 0;
   } else {
+    if (hbrt_dsp_events != NULL) hbrt_note_waited();
     while (engine->last_handle - (int64_t)engine->copy_count < handle) move_oldest();
   }
   return leave(1);
@@ -275,7 +285,9 @@ int hbrt_engine_desc_done(int32_t handle, int32_t *is_done) {
 
 int hbrt_engine_status(int is_wait, int32_t *left) {
   if (!enter()) return 0;
+  if (is_wait && hbrt_dsp_events != NULL) hbrt_note_waiting(engine->now);
   if (is_wait && engine->copy_count && engine->now < engine->busy_until) wait_until(engine->busy_until);
+  if (is_wait && hbrt_dsp_events != NULL) hbrt_note_waited();
   while (engine->copy_count && oldest()->end_cycle <= engine->now) move_oldest();
   if (engine->copy_count) wait_until(engine->now + engine->poll_cycles);
   *left = (int32_t)engine->copy_count;

@@ -12,28 +12,18 @@
 #include "layout.h"
 #include "note.h"
 
-/* Kinds of hbrt/trace/kinds.py. */
-enum { SUBMIT = 1, WAIT = 2 };
+_Static_assert(sizeof(hbrt_event) == 64 && offsetof(hbrt_event, number) == 56, "a record of hbrt/trace/ring.py");
 
-typedef struct {
-    uint64_t start_ns, end_ns, a, b, c;
-    uint32_t thread;
-    uint16_t kind, unit;
-    uint32_t text, d;
-    uint64_t number; /* from 1; 0 while this is written */
-} event;
-_Static_assert(sizeof(event) == 64 && offsetof(event, number) == 56, "a record of hbrt/trace/ring.py");
-
-static void note(hbrt_events *ring, event what) {
+void hbrt_note(hbrt_events *ring, hbrt_event what) {
     static _Thread_local uint32_t thread;
     if (thread == 0) thread = (uint32_t)syscall(SYS_gettid);
     if (__atomic_load_n(&ring->is_over, __ATOMIC_RELAXED)) return;
     uint64_t number = __atomic_add_fetch(&ring->newest, 1, __ATOMIC_RELAXED);
-    event *kept = (event *)ring->records + number % ring->count;
+    hbrt_event *kept = (hbrt_event *)ring->records + number % ring->count;
     __atomic_store_n(&kept->number, 0, __ATOMIC_RELAXED);
     __atomic_thread_fence(__ATOMIC_RELEASE);
     what.thread = thread;
-    memcpy(kept, &what, offsetof(event, number));
+    memcpy(kept, &what, offsetof(hbrt_event, number));
     __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
 }
 
@@ -41,7 +31,7 @@ static int64_t note_submission(hbrt_client *client, int64_t handle, uint64_t sta
     hbrt_events *ring = __atomic_load_n(hbrt_client_events(client), __ATOMIC_ACQUIRE);
     if (handle <= 0 || ring == NULL) return handle;
     const hbrt_slot_record *record = hbrt_client_slot(client, handle);
-    note(ring, (event){.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = SUBMIT, .a = HBRT_GET(record->sequence),
+    hbrt_note(ring, (hbrt_event){.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = HBRT_NOTE_SUBMIT, .a = HBRT_GET(record->sequence),
                        .b = (uint64_t)task->cmd, .unit = (uint16_t)HBRT_GET(record->client)});
     return handle;
 }
@@ -69,11 +59,11 @@ int hbrt_noted_wait(hbrt_client *client, int64_t handle, int64_t timeout_ns, int
     hbrt_events *ring = __atomic_load_n(hbrt_client_events(client), __ATOMIC_ACQUIRE);
     if (ring == NULL || (answer < HBRT_STATE_DONE && answer != HBRT_TIMEOUT)) return answer;
     const hbrt_slot_record *record = hbrt_client_slot(client, handle);
-    event what = {.start_ns = begun.since_ns, .end_ns = hbrt_now_ns(), .kind = WAIT, .a = HBRT_GET(record->sequence),
+    hbrt_event what = {.start_ns = begun.since_ns, .end_ns = hbrt_now_ns(), .kind = HBRT_NOTE_WAIT, .a = HBRT_GET(record->sequence),
                   .b = HBRT_GET(record->claim_ns), .d = HBRT_GET(record->cmd), .unit = (uint16_t)HBRT_GET(record->client)};
     if (what.b < what.a) what.b = 0; /* of an earlier task in the slot */
     if (answer >= HBRT_STATE_DONE) what.c = HBRT_GET(record->done_ns);
-    note(ring, what);
+    hbrt_note(ring, what);
     return answer;
 }
 

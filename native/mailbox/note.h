@@ -1,9 +1,19 @@
-/* What note.c needs of a client. */
+/* Events of a trace, as hbrt/trace/ring.py and kinds.py have them; and what note.c needs of a client. */
 #ifndef HBRT_NOTE_H
 #define HBRT_NOTE_H
 
 #include "layout.h"
 #include "mailbox.h"
+
+enum { HBRT_NOTE_SUBMIT = 1, HBRT_NOTE_WAIT = 2, HBRT_NOTE_RUN = 20, HBRT_NOTE_COPY, HBRT_NOTE_DMA_WAIT, HBRT_NOTE_TCM = 24 };
+
+typedef struct {
+    uint64_t start_ns, end_ns, a, b, c;
+    uint32_t thread;
+    uint16_t kind, unit;
+    uint32_t text, d;
+    uint64_t number; /* from 1; 0 while this is written */
+} hbrt_event;
 
 /* The records of a ring of events. */
 typedef struct hbrt_events {
@@ -13,6 +23,9 @@ typedef struct hbrt_events {
     uint64_t newest; /* number of the newest event */
     struct hbrt_events *older; /* ring of this client */
 } hbrt_events;
+
+/* Keep an event of this thread; its thread and number are set. */
+void hbrt_note(hbrt_events *ring, hbrt_event what);
 
 /* Where a client has its ring, NULL for none. */
 hbrt_events **hbrt_client_events(hbrt_client *client);

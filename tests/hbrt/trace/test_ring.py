@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from hbrt.trace.kinds import Kind
 from hbrt.trace.ring import SUFFIX, Recorded, Ring, RingError
+from hbrt.trace.switch import Recorder, Switch
 
 
 def only(directory: Path) -> Recorded:
@@ -87,3 +89,13 @@ def test_nonsense_in_a_ring_loses_no_more_than_itself(tmp_path: Path) -> None:
     ring.map[ring.start + 3 * 64 : ring.start + 4 * 64] = b"\xa5" * 64
     ring.map[ring.start + 5 * 64 + 56 : ring.start + 6 * 64] = bytes(8)
     assert [event.start_ns for event in only(tmp_path).events()] == [1, 2, 4, 6, 7, 8, 9, 10]
+
+
+def test_a_ring_without_room_is_none_and_leaves_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "posix_fallocate", full)
+    recorder = Recorder(lambda: Switch(tmp_path, 64), "program", "p.py")
+    assert (recorder.look(), recorder.ring) == (True, None)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,46 @@
+"""Ops in C in a trace: their copies, waits and tiles are noted where they are done, in C."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from hbrt.samples_dir import samples_dir
+from hbrt.trace.timeline import MODELLED
+from tests.conftest import Shell
+from tests.hbrt.trace.reader import read
+
+PROGRAM = """
+import numpy as np
+from arm_client import connect, nn
+with connect() as board:
+    for _ in range(3):
+        nn.softmax(board, np.zeros((1, 60_000), np.float32))
+"""
+
+
+def test_an_op_in_c_is_traced_as_one_in_python(shell: Shell, tmp_path: Path) -> None:
+    source = samples_dir() / "dsp" / "softmax_image.cc"
+    subprocess.run([sys.executable, "-m", "hbrt", "cc", "--dsp", source, "-o", tmp_path / "op.so"], check=True)
+    (tmp_path / "program.py").write_text(PROGRAM)
+    shell.environment["HBRT_IMAGE"] = str(tmp_path / "op.so")
+    ran = shell.hbrt("run", "--trace", tmp_path / "c.pftrace", tmp_path / "program.py")
+    assert ran.returncode == 0, ran
+    trace = read(tmp_path / "c.pftrace")
+    ops = [one for one in trace.slices if one.name == "hb_dsp_softmax"]
+    measured = [one for one in ops if MODELLED not in one.track]
+    waits = [one for one in trace.slices if one.name == "DMA wait" and MODELLED not in one.track]
+    copies = [one for one in trace.slices if one.name == "copy" and MODELLED not in one.track]
+    assert len(measured) == 3
+    assert all(any(op.has(one) for op in measured) for one in (*waits, *copies))
+    modelled = [one for one in ops if MODELLED in one.track]
+    inside = [one for one in trace.slices if MODELLED in one.track and one.name in {"compute", "DMA wait"}]
+    assert all(any(op.has(one) for op in modelled) for one in inside)
+    moved = [one for one in trace.slices if MODELLED in one.track and one.name == "copy"]
+    computes = [one for one in inside if one.name == "compute"]
+    assert len(moved) == len(copies)
+    assert any(copy.meets(compute) for copy in moved for compute in computes)
+    assert sum(one.facts["bytes"] for one in moved) >= 3 * 4 * 240_000  # three passes read the row, one writes it
+    used = [value for name, values in trace.values.items() if "TCM bank 0, bytes" in name for _, value in values]
+    assert (max(used) > 0, used[-1]) == (True, 0)
