@@ -9,6 +9,9 @@ from statistics import median
 from typing import Any
 
 import arm_client as hb
+from arm_client.session.process import process
+from hbrt.mailbox.handle import slot_of
+from hbrt.profiles.work import Cost, Work, task_cost
 
 SUBMIT = ("hbDSPRpc", "hbDNNInfer", "hbDNNRoiInfer")
 WAIT = ("hbDSPWaitTaskDone", "hbDNNWaitTaskDone")
@@ -24,6 +27,7 @@ class Calls:
         self.status: int | None = None
         self.has_models = False
         self._times_us: list[float] = []
+        self._ended: list[tuple[int, Work, int]] = []  # of the tasks of ops: cycles, work, bytes of the blocks
         self._start = 0.0
 
     def watch(self, text: str) -> None:
@@ -40,6 +44,7 @@ class Calls:
     def restart(self) -> None:
         """Forget the times of the tasks so far."""
         self._times_us.clear()
+        self._ended.clear()
 
     @property
     def count(self) -> int:
@@ -59,8 +64,23 @@ class Calls:
             "core": self.core,
             "status": self.status,
             "host_time_us": self.host_time_us(),
+            **self._modelled(),
         }
         return {name: value for name, value in known.items() if value is not None}
+
+    def _modelled(self) -> dict[str, Any]:
+        """What the ops take on the board, all together; nothing for a program without calls of ops."""
+        session = process.default
+        if session is None or not self._ended:
+            return {}
+        costs = [task_cost(*ended, session.profile, is_done=True) for ended in self._ended]
+        cycles, *parts = map(sum, zip(*(cost[:-1] for cost in costs), strict=True))
+        return {
+            "modelled_cycles": cycles,
+            "modelled_us": session.profile.us(cycles),
+            **{f"modelled_{name}": count for name, count in zip(Cost._fields[1:-1], parts, strict=True)},
+            "modelled_is_estimated": any(cost.is_estimated for cost in costs),
+        }
 
     def _submit(self, call: Callable[..., int], task: Any, first: Any, second: Any, *rest: Any) -> int:
         ctrl = rest[-1] if rest else None
@@ -74,6 +94,10 @@ class Calls:
 
     def _wait(self, call: Callable[..., int], *arguments: Any) -> int:
         self.status = call(*arguments)
+        if isinstance(arguments[0], hb.hbDSPTask_t) and self.status == 0 and process.default is not None:
+            tasks, handle = process.default.tasks, arguments[0].value or 0
+            block_bytes = tasks.mailbox.block_bytes(slot_of(handle))
+            self._ended.append((tasks.answer(handle).cycles, tasks.work(handle), block_bytes))
         return self.status
 
     def _release(self, call: Callable[..., int], *arguments: Any) -> int:

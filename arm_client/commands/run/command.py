@@ -21,7 +21,7 @@ from arm_client.tracing.run import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, check_option, dma_order_option, json_option, timeout_option
-from hbrt.cli.tables import Column, show_json, show_table
+from hbrt.cli.tables import Column, short_time, show_json, show_table
 from hbrt.status import name_of
 
 SAMPLE_SECONDS = 60.0
@@ -32,6 +32,7 @@ _COLUMNS = (
     Column("STATUS"),
     Column("LARGEST ERROR", is_number=True),
     Column("HOST TIME", is_number=True),
+    Column("MODELLED", is_number=True),
     Column("RESULT"),
 )
 _OF_SAMPLES = ("output", "picture", "points", "model", "image")
@@ -322,6 +323,7 @@ def _row(outcome: Outcome) -> tuple[object, ...]:
         "-" if status is None else name_of(status) if status else "0",
         "-" if error is None else f"{error:.2g}",
         "-" if took_us is None else f"{took_us:.0f} us",
+        "-" if record["modelled_us"] is None else short_time(record["modelled_us"] * 1000),
         "ok" if outcome.has_passed else "FAILED",
     )
 

@@ -20,7 +20,7 @@ from hbrt.samples_dir import samples_dir
 # Samples that a group has from another one, as the vendor's script of the group has them.
 _FROM_OTHERS = {"nn": {"digits": "dnn"}}
 # Fields of every sample's record; None for an unknown value.
-_FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "output_file")
+_FIELDS = ("op", "command", "core", "status", "max_error", "host_time_us", "modelled_us", "output_file")
 
 
 class Outcome(NamedTuple):

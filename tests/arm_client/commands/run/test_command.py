@@ -296,6 +296,7 @@ def test_a_failed_sample_has_every_field_with_what_is_known(shell: Shell) -> Non
             "status": Status.HB_DSP_UNKNOWN_COMMAND,
             "max_error": None,
             "host_time_us": None,
+            "modelled_us": None,
             "output_file": None,
             "passed": False,
         }
@@ -326,7 +327,7 @@ def test_a_sample_whose_op_is_missing_fails_the_run(shell: Shell) -> None:
     answer = shell.hbrt("run", "nn", "softmax")
     assert answer.returncode == 1
     row = answer.stdout.splitlines()[1].split()
-    assert row == ["softmax", "0x400", "any", "HB_DSP_UNKNOWN_COMMAND", "-", "-", "FAILED"]
+    assert row == ["softmax", "0x400", "any", "HB_DSP_UNKNOWN_COMMAND", "-", "-", "-", "FAILED"]
     assert answer.stdout.endswith("0 of 1 passed, on a private board, in relay mode.\nResults: output\n")
     assert answer.stderr.startswith("softmax failed: hbDSPWaitTaskDone returned ")
     assert "No op is registered for command 0x400" in answer.stderr
