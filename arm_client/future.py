@@ -88,7 +88,7 @@ class Task(concurrent.futures.Future[Any]):
 
     @property
     def cycles(self) -> int:
-        """Modelled cycles of the op (not host time)."""
+        """Modelled cycles that the op charged (not host time); ``cost`` also has what is estimated of a silent op."""
         return self._answer().cycles
 
     @property

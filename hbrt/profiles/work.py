@@ -29,6 +29,11 @@ class Work(NamedTuple):
     dma_cycles: int = 0  # for which the iDMA engine was busy
     wait_cycles: int = 0  # for which the core waited for it
 
+    @property
+    def has_arithmetic(self) -> bool:
+        """Whether the op charged what it computes."""
+        return bool(self.bundles or self.gathers or self.divides or self.scalars)
+
 
 WORK: Final = struct.Struct(f"<{len(Work._fields)}Q")
 NO_WORK: Final = Work()

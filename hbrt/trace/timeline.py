@@ -282,6 +282,9 @@ class _Timeline:
             "waited_us (measured)": max(0, (answer.claim_ns or answer.done_ns) - request.sequence) / 1000,
             "modelled_cycles": answer.cycles,
             "modelled_us": answer.cycles * 1e6 / self._recording.clock_hz,
+            "modelled_wait_cycles": task.work.wait_cycles,
+            "modelled_dma_cycles": task.work.dma_cycles,
+            **({} if task.work.has_arithmetic else {"modelled": "the op charged no arithmetic"}),
             "input": f"{request.input_phy:#x}+{request.input_bytes:#x}",
             "output": f"{request.output_phy:#x}+{request.output_bytes:#x}",
         }

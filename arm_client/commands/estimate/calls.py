@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,10 +69,10 @@ def board_of(profile: Profile, image: Path | None) -> Iterator[BoardPaths]:
     """
     before = os.environ.get("HBRT_PROFILE")
     directory = private_directory()
-    with tempfile.NamedTemporaryFile("w", suffix=".toml", encoding="utf-8") as file:
+    with os.fdopen(os.memfd_create("profile"), "w", encoding="utf-8") as file:  # nothing is left when this is killed
         file.write(as_toml(profile))
         file.flush()
-        os.environ["HBRT_PROFILE"] = file.name
+        os.environ["HBRT_PROFILE"] = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         try:
             named = str(image.absolute()) if image else settings.text("HBRT_IMAGE")
             daemon = launch(

@@ -211,6 +211,7 @@ def test_chromes_json_has_the_same(tmp_path: Path) -> None:
     assert (kinds["s"], kinds["t"], kinds["f"], kinds["C"]) == (1, 2, 1, 2)
     op = next(one for one in events if one["name"] == "softmax" and one["ph"] == "X")
     assert (op["ts"], op["dur"], op["args"]["modelled_us"]) == (3.0, 5.0, 0.125)
+    assert op["args"]["modelled"] == "the op charged no arithmetic"
     places = {(one["pid"], one["tid"]) for one in events if one["ph"] == "X"}
     named = {(one["pid"], one["tid"]) for one in events if one["ph"] == "M" and one["name"] == "thread_name"}
     assert places <= named
