@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -56,7 +55,7 @@ def save(directory: Path, file: Path) -> Written:
 def save_recording(recording: Recording, unix_offset_ns: int, file: Path) -> Written:
     """Write a recording into a file, which is there wholly or not at all; ``save`` says what it raises."""
     check_name(file)
-    new = file.with_name(f"{file.name}.{secrets.token_hex(3)}.new")
+    new = file.with_name(f"{file.name}.{os.urandom(3).hex()}.new")  # secrets would load OpenSSL
     try:
         try:
             with new.open("xb") as out:
