@@ -12,6 +12,7 @@ from arm_client.commands.op.bench_command import bench
 from arm_client.commands.op.kinds import DTYPES, KINDS, MOST_HALO, NewOp
 from hbrt.cli.exits import Exit, sentence_of
 from hbrt.cli.options import any_board_option, json_option, timeout_option, to_command
+from hbrt.cli.tables import short_time
 from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 CASE_SECONDS = 30.0
@@ -214,15 +215,17 @@ def check(ctx: click.Context, /, cmd: int, against: str, params: str | None, boa
             if error.status != Status.HB_DSP_UNKNOWN_COMMAND:
                 _explain(error, has_params=params is not None)
             raise
+        else:
+            modelled = _modelled(connected.session.link.request("tasks", last=found.cases), cmd)
         finally:
             if connected.session.daemon is None:  # a private board says it by itself
                 click.echo(read_log(), err=True, nl=False)
     if as_json:
         from hbrt.cli.tables import show_json
 
-        show_json(_as_data(cmd, name, against, found))
+        show_json({**_as_data(cmd, name, against, found), **modelled})
     else:
-        click.echo(_as_text(cmd, name, against, found))
+        click.echo(_as_text(cmd, name, against, found, modelled))
     if found.difference is not None:
         ctx.exit(Exit.FAILED)
 
@@ -295,11 +298,11 @@ def _explain(error: Exception, *, has_params: bool) -> None:
         click.echo(note, err=True)
 
 
-def _as_text(cmd: int, name: str, against: str, found: Any) -> str:
+def _as_text(cmd: int, name: str, against: str, found: Any, modelled: dict[str, Any]) -> str:
     if found.difference is None:
         return (
             f"Command {cmd:#x} ({name}) agrees with {against} in {found.cases} cases; largest difference "
-            f"{found.largest_ulp} ulp."
+            f"{found.largest_ulp} ulp.{_modelled_text(**modelled) if modelled else ''}"
         )
     case, difference = found.case, found.difference
     where = str(case).capitalize()
@@ -316,6 +319,25 @@ def _hint(generated: Any, returned: Any) -> str:
     if returned == generated or str(returned) not in {"float64", "int64"}:
         return ""
     return f" The reference returned {returned}: if the op writes another type, return that."
+
+
+def _modelled(rows: list[dict[str, Any]], cmd: int) -> dict[str, Any]:
+    """The least and the most that a call of a command takes on the board, of the newest tasks; nothing for none."""
+    own = [row for row in rows if row["cmd"] == cmd and row["state"] == "done"]
+    if not own:
+        return {}
+    times_us = [row["modelled_ns"] / 1000 for row in own]
+    return {
+        "modelled_least_us": min(times_us),
+        "modelled_most_us": max(times_us),
+        "modelled_is_estimated": any(row["modelled_is_estimated"] for row in own),
+    }
+
+
+def _modelled_text(modelled_least_us: float, modelled_most_us: float, *, modelled_is_estimated: bool) -> str:
+    least, most = (short_time(time_us * 1000) for time_us in (modelled_least_us, modelled_most_us))
+    how = " (estimated: the op charges nothing)" if modelled_is_estimated else ""
+    return f"\nOn the board a call takes {least} to {most}, modelled{how}."
 
 
 def _as_data(cmd: int, name: str, against: str, found: Any) -> dict[str, Any]:

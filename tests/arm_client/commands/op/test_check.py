@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -151,6 +152,7 @@ def test_a_reference_of_another_type_than_the_op_writes_is_told_so(running: Shel
 def test_an_op_that_agrees(running: Shell, references: Path) -> None:
     said = running.good("op", "check", "0x400", "--against", f"{references}:softmax", "--ulp", 4, "--cases", 15)
     assert said.startswith(f"Command 0x400 (softmax) agrees with {references}:softmax in 15 cases; largest difference ")
+    assert re.search(r"\nOn the board a call takes \d.* [un]s to \d.* us, modelled\.\n$", said)
 
 
 SPEAKING = """
