@@ -244,8 +244,8 @@ class NativeTasks(DirectTasks):
         self._c_end, self._c_finish = getattr(self._lib, f"{prefix}end"), getattr(self._lib, f"{prefix}finish")
         self._c_submit: Callable[..., int] = getattr(self._lib, prefix + self._SUBMIT)
         note = self._note
-        is_plain = note is None and not self._is_traced and self._SUBMIT == "submit"
-        self._c_rpc = self._lib.hbrt_rpc if is_plain else None
+        is_plain = note is None and self._SUBMIT == "submit"
+        self._c_rpc = getattr(self._lib, f"{prefix}rpc") if is_plain else None
         if note is None:
             return
         prepare, publish = getattr(self._lib, f"{prefix}prepare"), self._hand_over

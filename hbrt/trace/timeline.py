@@ -158,7 +158,7 @@ class _Timeline:
         )
         for event in source.events():
             self.event_count += 1
-            thread = source.threads.get(event.thread, "thread")
+            thread = source.threads.get(event.thread) or ("main" if event.thread == source.pid else "thread")
             if event.kind in {Kind.MODEL, Kind.SEGMENT}:
                 track = self._track(f"BPU core {event.unit}", group)
             else:
@@ -227,7 +227,7 @@ class _Timeline:
             track = self._track(f"{role} ops", self._modelled_group())
             name, at = self._op(task.request.cmd), self._at
             if not answer.cycles:
-                self._sink.instant(track, f"{name} charged no cycles", at(before))
+                self._sink.instant(track, f"{name} charged no cycles ('hbrt tasks' has an estimate)", at(before))
                 continue
             facts = {"cycles": answer.cycles, "microseconds": answer.cycles * 1e6 / self._recording.clock_hz}
             self._sink.slice(track, name, at(before), at(before + answer.cycles), facts)

@@ -148,7 +148,10 @@ int hbrt_forget(hbrt_client *client, int64_t handle);
 /* Note what the hbrt_noted_ calls do into the records of a ring file of hbrt/trace, which stay mapped as long as the client
  * is there; NULL for no more. 0 without memory. */
 int hbrt_client_note(hbrt_client *client, void *records, uint32_t count);
+/* Whether a client notes. */
+int hbrt_is_noted(hbrt_client *client);
 /* As the calls without "noted", for a client that notes. */
+int64_t hbrt_noted_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintptr_t output);
 int64_t hbrt_noted_submit(hbrt_client *client, const void *request, int is_checked);
 int64_t hbrt_noted_prepare(hbrt_client *client, const void *request, int is_checked);
 int hbrt_noted_end(hbrt_client *client, int64_t handle, int waits);

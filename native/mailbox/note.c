@@ -27,23 +27,34 @@ void hbrt_note(hbrt_events *ring, hbrt_event what) {
     __atomic_store_n(&kept->number, number, __ATOMIC_RELEASE);
 }
 
-static int64_t note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns, const hbrt_request *task) {
+static int64_t note_submission(hbrt_client *client, int64_t handle, uint64_t start_ns) {
     hbrt_events *ring = __atomic_load_n(hbrt_client_events(client), __ATOMIC_ACQUIRE);
     if (handle <= 0 || ring == NULL) return handle;
     const hbrt_slot_record *record = hbrt_client_slot(client, handle);
-    hbrt_note(ring, (hbrt_event){.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = HBRT_NOTE_SUBMIT, .a = HBRT_GET(record->sequence),
-                       .b = (uint64_t)task->cmd, .unit = (uint16_t)HBRT_GET(record->client)});
+    hbrt_note(ring, (hbrt_event){.start_ns = start_ns, .end_ns = hbrt_now_ns(), .kind = HBRT_NOTE_SUBMIT,
+                                 .a = HBRT_GET(record->sequence), .b = HBRT_GET(record->cmd),
+                                 .unit = (uint16_t)HBRT_GET(record->client)});
     return handle;
+}
+
+int hbrt_is_noted(hbrt_client *client) {
+    const hbrt_events *ring = __atomic_load_n(hbrt_client_events(client), __ATOMIC_ACQUIRE);
+    return ring != NULL && !__atomic_load_n(&ring->is_over, __ATOMIC_RELAXED);
+}
+
+int64_t hbrt_noted_rpc(hbrt_client *client, uintptr_t control, uintptr_t input, uintptr_t output) {
+    uint64_t start_ns = hbrt_now_ns();
+    return note_submission(client, hbrt_rpc(client, control, input, output), start_ns);
 }
 
 int64_t hbrt_noted_submit(hbrt_client *client, const void *request, int is_checked) {
     uint64_t start_ns = hbrt_now_ns();
-    return note_submission(client, hbrt_submit(client, request, is_checked), start_ns, request);
+    return note_submission(client, hbrt_submit(client, request, is_checked), start_ns);
 }
 
 int64_t hbrt_noted_prepare(hbrt_client *client, const void *request, int is_checked) {
     uint64_t start_ns = hbrt_now_ns();
-    return note_submission(client, hbrt_prepare(client, request, is_checked), start_ns, request);
+    return note_submission(client, hbrt_prepare(client, request, is_checked), start_ns);
 }
 
 /* One wait of a program may be several calls, between which a signal's handler runs: it is noted once, from its begin. */

@@ -13,7 +13,9 @@ import pytest
 
 from hbrt.native.files import library
 from hbrt.status import Status
+from hbrt.trace.timeline import MODELLED
 from tests.conftest import Shell
+from tests.hbrt.trace.reader import read
 from tests.limits import PATIENCE_S
 from tests.native.arm.conftest import PROGRAMS, Compile, Run
 
@@ -61,6 +63,18 @@ def test_threads_call_at_once_and_callbacks_call_too(compiled: Compile, run: Run
     answer = run(compiled("threads.c"))
     assert (answer.returncode, answer.stdout) == (0, "0 failures, 8 callbacks, 50 sentences\n"), answer.stderr
     assert answer.stderr.count("hbSysFlushMem") == len(answer.stderr.splitlines()) == 1  # told once a line
+
+
+def test_the_threads_of_a_program_in_c_are_in_its_trace(compiled: Compile, shell: Shell, tmp_path: Path) -> None:
+    ran = shell.hbrt("run", "--trace", tmp_path / "c.pftrace", compiled("threads.c"))
+    assert "0 failures" in ran.stdout, ran
+    trace = read(tmp_path / "c.pftrace")
+    ops = {one.flows for one in trace.slices if one.name == "softmax" and MODELLED not in one.track}
+    submits = [one for one in trace.slices if one.name == "submit softmax"]
+    waits = [one for one in trace.slices if one.name == "wait for softmax"]
+    assert len(ops) == len(submits) == 50 * 3 + 2 * 8  # rows of threads, tasks with a callback, rows of callbacks
+    assert {one.flows for one in submits} == ops
+    assert len(waits) >= 50 * 3
 
 
 def test_children_of_fork_have_what_they_make_and_the_parent_goes_on(compiled: Compile, run: Run) -> None:
