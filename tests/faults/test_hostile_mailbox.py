@@ -17,7 +17,16 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from hbrt.ddr.layout import BLOCK_FREED, BLOCK_RECORD_BYTES, CLIENT_COUNT, DDR_BASE, SLOT_COUNT
+from hbrt.ddr.layout import (
+    BLOCK_FREED,
+    BLOCK_RECORD_BYTES,
+    CLIENT_COUNT,
+    DDR_BASE,
+    SLOT_COUNT,
+    SLOT_RECORD_BYTES,
+    SLOT_TEXT,
+    SLOT_TEXT_BYTES,
+)
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, FIRST_END, REQUEST, Request, State
 from hbrt.status import Status
 from tests.faults import ops
@@ -267,10 +276,10 @@ def test_client_that_goes_and_leaves_a_running_slot_that_no_core_runs_is_forgott
 def test_an_end_written_by_hand_is_its_writers_own(hostile: Hostile, state: State) -> None:
     record = hostile.mailbox.layout.record(hostile.slot)
     ANSWER.pack_into(hostile.map, record + ANSWER_OFFSET, 99, -1, U32, U32, U64, U64, U64, U64)
-    hostile.map[record + 256 : record + 4096] = b"\xff" * 3840
+    hostile.map[record + SLOT_TEXT : record + SLOT_RECORD_BYTES] = b"\xff" * (SLOT_RECORD_BYTES - SLOT_TEXT)
     hostile.be(state)
     hostile.announce()
-    assert len(hostile.mailbox.text(hostile.slot)) == 3840
+    assert len(hostile.mailbox.text(hostile.slot)) == SLOT_TEXT_BYTES
     hostile.nobody_was_harmed()
     hostile.be(State.EMPTY)
 

@@ -64,7 +64,7 @@ class MailboxMoves(RuleBasedStateMachine):
         tables = [Mailbox(ddr) for ddr in self.ddrs]
         self.owners, self.cores, self.supervisor = tables[:2], tables[2:4], tables[4]
         self.link = FakeLink(self.ddrs[5])
-        peers: Any = {1 + owner: SimpleNamespace(client=owner) for owner in SLOTS}
+        peers: Any = {1 + owner: SimpleNamespace(client=owner, last_slot=0) for owner in SLOTS}
         self.dispatcher = RelayDispatcher(self.link, peers, lambda: False)  # type: ignore[arg-type]
         self.sequences = itertools.count(1)
         self.state: dict[int, State] = {slot: State.EMPTY for slots in SLOTS.values() for slot in slots}
