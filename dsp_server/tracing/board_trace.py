@@ -15,7 +15,7 @@ from hbrt import settings
 from hbrt.board import private_files
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import HISTORY_RECORDS
-from hbrt.errors import RequestRefusedError
+from hbrt.errors import BoardError, RequestRefusedError
 from hbrt.status import Status
 from hbrt.trace import switch
 from hbrt.trace.kinds import Kind
@@ -62,9 +62,16 @@ class BoardTrace:
         self._known, self._facts_due = "", 0.0  # the facts in the file, and when they are looked at again
 
     def open(self) -> None:
-        """Begin a trace that HBRT_TRACE asks for."""
+        """Begin a trace that HBRT_TRACE asks for.
+
+        Raises:
+            BoardError: the files cannot be made.
+        """
         if (wanted := switch.of_environment()) is not None:
-            self._begin(wanted)
+            try:
+                self._begin(wanted)
+            except OSError as error:
+                raise BoardError(_why_not(wanted, error)) from None
 
     def handle(self, do: str, events: int) -> dict[str, Any]:
         """Carry out a request.
@@ -80,13 +87,17 @@ class BoardTrace:
             RequestRefusedError: the files cannot be made.
         """
         was_on = self._rings is not None
-        if do == "on" and not was_on:
-            self._begin(Switch(self._paths.trace, events or settings.integer("HBRT_TRACE_EVENTS")))
-        elif do == "off" and was_on:
-            self._end()
-        elif do == "flush":
-            self._flush()
-        elif do not in {"on", "off"}:
+        wanted = Switch(self._paths.trace, events or settings.integer("HBRT_TRACE_EVENTS"), time.monotonic_ns())
+        try:
+            if do == "on" and not was_on:
+                self._begin(wanted)
+            elif do == "off" and was_on:
+                self._end()
+            elif do == "flush":
+                self._flush()
+        except OSError as error:
+            raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, _why_not(wanted, error)) from None
+        if do not in {"on", "off", "flush"}:
             raise RequestRefusedError(Status.HB_SYS_INVALID_ARGUMENT, f"A trace is put on, off or flush, not {do!r}.")
         return {"was_on": was_on, "directory": str(self._switch.directory) if self._switch else ""}
 
@@ -113,12 +124,9 @@ class BoardTrace:
         try:
             self._rings, self._has_history = self._new_files(wanted), False
             switch.turn_on(self._paths, wanted)
-        except OSError as error:
+        except OSError:
             self._rings = None
-            raise RequestRefusedError(
-                Status.HB_SYS_INVALID_ARGUMENT,
-                f"The trace cannot be kept in {wanted.directory}: {error.strerror}. Nothing is traced.",
-            ) from None
+            raise
         self._recorder.look()
         self._tell()
         self._copy()
@@ -170,3 +178,7 @@ class BoardTrace:
         facts["unix_offset_ns"] = time.time_ns() - time.monotonic_ns()
         with suppress(OSError):  # a full disk: names are missing then
             switch.write_json(self._switch.directory / f"{os.getpid()}{switch.FACTS}", facts)
+
+
+def _why_not(wanted: Switch, error: OSError) -> str:
+    return f"The trace cannot be kept in {wanted.directory}: {error.strerror}. Nothing is traced."

@@ -61,7 +61,7 @@ class RingFile:
         self, directory: Path, name: str, records: int, record_bytes: int, role: str, program: str = ""
     ) -> None:
         self.records, self.start = records, TEXTS_AT + TEXTS_BYTES
-        path = directory / f"{name}{SUFFIX}"
+        self.path = path = directory / f"{name}{SUFFIX}"
         fd = private_files.open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
             os.posix_fallocate(fd, 0, self.start + records * record_bytes)  # a full disk later would end the process
@@ -242,7 +242,11 @@ class Recorded:
     def _filled(self) -> int:
         """How many records there are up to the hole at the file's end: to look into that would take memory."""
         start = end = TEXTS_AT + TEXTS_BYTES
-        with self._path.open("rb") as file, suppress(OSError):  # ENXIO: no data follows
+        try:
+            file = self._path.open("rb")
+        except FileNotFoundError:  # a new trace has begun meanwhile
+            return int(self.records)
+        with file, suppress(OSError):  # ENXIO: no data follows
             while True:
                 end = os.lseek(file.fileno(), os.lseek(file.fileno(), end, os.SEEK_DATA), os.SEEK_HOLE)
         return min(int(self.records), -(-(end - start) // max(int(self.record_bytes), 1)))

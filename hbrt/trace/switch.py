@@ -20,10 +20,11 @@ FACTS = "-board.json"  # ends the name of the file beside the rings that says wh
 
 
 class Switch(NamedTuple):
-    """A trace that is on: where the ring files lie, and how many events each holds."""
+    """A trace that is on: where the ring files lie, how many events each holds, and when it began."""
 
     directory: Path
     events: int
+    begun_ns: int = 0
 
 
 def of_environment() -> Switch | None:
@@ -36,14 +37,14 @@ def read(board: BoardPaths) -> Switch | None:
     """The trace of a board; None while there is none."""
     try:
         found = json.loads(board.trace_switch.read_text(encoding="utf-8"))
-        return Switch(Path(found["directory"]), int(found["events"]))
+        return Switch(Path(found["directory"]), int(found["events"]), int(found["begun_ns"]))
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
 def turn_on(board: BoardPaths, switch: Switch) -> None:
     """Have the processes of a board trace. Raises OSError."""
-    write_json(board.trace_switch, {"directory": str(switch.directory), "events": switch.events})
+    write_json(board.trace_switch, switch._asdict() | {"directory": str(switch.directory)})
 
 
 def turn_off(board: BoardPaths) -> None:

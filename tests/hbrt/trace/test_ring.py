@@ -12,9 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from hbrt.board.paths import BoardPaths
 from hbrt.trace.kinds import Kind
 from hbrt.trace.ring import SUFFIX, Recorded, Ring, RingError
-from hbrt.trace.switch import Recorder, Switch
+from hbrt.trace.switch import Recorder, Switch, read, turn_off, turn_on
 
 
 def only(directory: Path) -> Recorded:
@@ -36,6 +37,8 @@ def test_a_ring_keeps_the_newest_events_and_counts_the_others(tmp_path: Path) ->
     assert len(kept) > 900
     assert found.lost == 5000 - len(kept)
     assert found.first_ns() == kept[0]
+    ring.path.unlink()  # as a new trace does
+    assert [event.start_ns for event in found.events()] == kept
 
 
 def test_events_have_their_thread_and_text(tmp_path: Path) -> None:
@@ -99,3 +102,17 @@ def test_a_ring_without_room_is_none_and_leaves_no_file(tmp_path: Path, monkeypa
     recorder = Recorder(lambda: Switch(tmp_path, 64), "program", "p.py")
     assert (recorder.look(), recorder.ring) == (True, None)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_process_that_has_missed_the_end_of_a_trace_takes_part_in_the_next(tmp_path: Path) -> None:
+    board = BoardPaths(tmp_path)
+    recorder = Recorder(lambda: read(board), "program", "p.py")
+    assert (recorder.look(), recorder.ring) == (False, None)
+    rings = []
+    for begun_ns in (1, 2):
+        turn_on(board, Switch(tmp_path, 64, begun_ns))
+        assert (recorder.look(), recorder.look()) == (True, False)
+        rings.append(recorder.ring)
+    assert rings[0] is not rings[1] is not None
+    turn_off(board)
+    assert (recorder.look(), recorder.ring) == (True, None)

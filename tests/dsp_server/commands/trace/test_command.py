@@ -160,3 +160,20 @@ def test_hops_over_a_relay_and_over_tcp_are_in_the_trace(shell: Shell, calls: Pa
     assert len(program.of("calls.py / MainThread", "submit 0x400")) == 2  # the board's own part is on its machine
     assert program.of("calls.py / MainThread", "to the gateway")
     shell.good("stop")
+
+
+def test_a_directory_that_cannot_be_written_is_refused(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shell.environment["HBRT_TRACE"] = str(tmp_path / "file" / "traces")
+    code, said = shell.refused("start")
+    assert code != 0
+    assert "The trace cannot be kept in" in said
+    del shell.environment["HBRT_TRACE"]
+    shell.good("start")
+    (shell.home / "default" / "trace").touch()
+    code, said = shell.refused("trace", "on")
+    assert (code, "The trace cannot be kept in" in said) == (2, True)
+    assert shell.good("trace", "off") == "Board default was not traced.\n"
+    (shell.home / "default" / "trace").unlink()
+    shell.good("trace", "on")
+    shell.good("stop")
