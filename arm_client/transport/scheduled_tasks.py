@@ -14,11 +14,21 @@ from hbrt.exploration.schedule import BadScheduleError, parse
 from hbrt.mailbox.schedule import OF_ITS_OWNER
 from hbrt.mailbox.table import SUBMISSION, Request, State
 from hbrt.settings import BadSettingError
+from hbrt.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hbrt.findings.record import Finding
+
+
+_OTHER_THREAD = (
+    Status.HB_DSP_INVALID_ARGUMENT,
+    (
+        "Under HBRT_SCHEDULE one thread of a program uses the board, the one that attached. Call from that thread, or "
+        "run the program without HBRT_SCHEDULE."
+    ),
+)
 
 
 class ScheduledTasks(InlineTasks):
@@ -48,6 +58,9 @@ class ScheduledTasks(InlineTasks):
         )
 
     def _publish(self, slot: int, handle: int, request: bytes) -> int:
+        if not self._core.is_program():
+            self.free.append(slot)
+            return self.refuse(*_OTHER_THREAD)
         task = Request(*SUBMISSION.unpack(request))
         packed = task._replace(core_mask=OF_ITS_OWNER)
         SUBMISSION.pack_into(self.map, self.records + slot * SLOT_RECORD_BYTES, *packed)
@@ -57,9 +70,12 @@ class ScheduledTasks(InlineTasks):
         return 0
 
     def wait(self, handle: int, timeout_ms: float) -> int:
-        """As ``TaskSlots.wait``; a time limit never passes, since no time does."""
-        self._core.wait(lambda: self.has_ended(handle))
-        return super().wait(handle, timeout_ms)
+        """As ``TaskSlots.wait``; a microsecond of a time limit passes with each line."""
+        if not self.has_ended(handle):
+            if not self._core.is_program():
+                return self.refuse(*_OTHER_THREAD)
+            self._core.wait(lambda: self.has_ended(handle), round(timeout_ms * 1000) if timeout_ms > 0 else None)
+        return super().wait(handle, timeout_ms) if self.has_ended(handle) else self.why_not_ended(timeout_ms)
 
     def close(self) -> None:
         """As ``TaskSlots.close``, when all that was submitted has run."""

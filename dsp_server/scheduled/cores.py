@@ -27,6 +27,8 @@ from hbrt.mailbox.schedule import may_run, task_key
 from hbrt.mailbox.table import Mailbox, State
 
 PROGRAM = "program"
+_MOST_END_US = 500_000
+"""So long a program that detaches waits for its ops; one that hangs is left where it is."""
 _LIBRARIES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 _PACKAGES = [str(Path(__file__).parents[2] / name) for name in ("arm_client", "dsp_server", "hbrt")]
 _OURS = tuple(f"{Path(folder).resolve()}/" for folder in (*_PACKAGES, *_LIBRARIES))
@@ -90,29 +92,24 @@ class ScheduledCores:
         """Queue the task of a slot, which is READY."""
         self._queue[slot] = core_mask
 
-    def wait(self, is_over: Callable[[], bool]) -> None:
-        """Let cores go on until something is over.
+    def wait(self, is_over: Callable[[], bool], most_us: int | None = None) -> None:
+        """Let cores go on until something is over, or so many lines have been run, of a microsecond each.
 
         Raises:
-            StuckError: it never will be.
+            StuckError: it never will be over, and there is no limit.
         """
-        if self.is_program():
-            self.turns.wait(is_over, _site(sys._getframe()))  # noqa: SLF001 - there is no public way
+        self.turns.wait(is_over, _site(sys._getframe()), most_us)  # noqa: SLF001 - there is no public way
 
     def is_program(self) -> bool:
         """Whether this thread takes turns: the one that attached."""
         return threading.get_ident() == self._program.thread
-
-    def run_all(self) -> None:
-        """Let cores go on until no task waits for one, or runs."""
-        self.wait(lambda: not self._queue and not any(core.is_running for core in self._cores))
 
     def close(self) -> None:
         """End the cores' threads, and release what is process-wide."""
         self._is_closing = True
         if self.is_program():
             sys.settrace(self._tracer_before)
-            self.turns.wait(lambda: all(core.has_ended for core in self._cores), "")
+            self.turns.wait(lambda: all(core.has_ended for core in self._cores), "", _MOST_END_US)
         self.turns.close()
         self._close_cores()
 

@@ -34,6 +34,7 @@ class Actor:
         self.name, self.clock, self.leave, self.enter = name, clock, leave, enter
         self.gate = threading.Semaphore(0)
         self.is_ready: Callable[[], bool] | None = None  # what it waits for; None while it could go on
+        self.end: int | None = None  # ticks at which its wait is over, when it has a limit
         self.thread = 0
 
     def can_go_on(self) -> bool:
@@ -57,6 +58,7 @@ class Turns:
         self._actors: list[Actor] = []
         self.current = _NOBODY
         self._steps, self._in_a_row = 0, 0
+        self.ticks = 0  # lines so far, which stand for time: a microsecond each
         self._digest = blake2b(digest_size=8)
 
     def add(self, actor: Actor) -> None:
@@ -71,6 +73,7 @@ class Turns:
         Args:
             site: ``file:line`` where it is.
         """
+        self.ticks += 1
         ready = [actor for actor in self._actors if actor.can_go_on()]
         if len(ready) > 1:
             me = self.current
@@ -80,19 +83,29 @@ class Turns:
                 default = ready[(ready.index(me) + 1) % len(ready)]
             self._pass_on(self._chosen(ready, default, site))
 
-    def wait(self, is_ready: Callable[[], bool], site: str) -> None:
-        """Let others go on until something is so.
+    def wait(self, is_ready: Callable[[], bool], site: str, most_ticks: int | None = None) -> None:
+        """Let others go on until something is so, or a time has passed.
+
+        Args:
+            is_ready: Whether it is so.
+            site: Where the current actor waits.
+            most_ticks: The time; it passes at once when nobody else can go on. None for no limit.
 
         Raises:
-            StuckError: nobody can go on.
+            StuckError: nobody can go on, and there is no limit.
         """
         me = self.current
-        me.is_ready = is_ready
+        me.end = end = None if most_ticks is None else self.ticks + most_ticks
+
+        def is_over() -> bool:
+            return is_ready() or (end is not None and self.ticks >= end)
+
+        me.is_ready = is_over
         try:
-            while not is_ready():
+            while not is_over():
                 self._pass_on(self._next(site))
         finally:
-            me.is_ready = None
+            me.is_ready = me.end = None
 
     def end(self, site: str) -> None:
         """The current actor takes no more turns; another one goes on."""
@@ -110,6 +123,9 @@ class Turns:
     def _next(self, site: str) -> Actor:
         """Who goes on when the current actor cannot."""
         ready = [actor for actor in self._actors if actor.can_go_on()]
+        if not ready and (ends := [actor.end for actor in self._actors if actor.end is not None]):
+            self.ticks = min(ends)
+            ready = [actor for actor in self._actors if actor.can_go_on()]
         if not ready:
             names = ", ".join(actor.name for actor in self._actors)
             raise StuckError(f"Nobody can go on: {names} wait for each other, the last one at {site}.")

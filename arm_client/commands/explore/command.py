@@ -63,7 +63,7 @@ def command(
     *,
     as_json: bool,
 ) -> None:
-    """Run PROGRAM, a Python file, once for each seed, and stop at the first run that fails.
+    """Run PROGRAM, a Python file or an executable file, once for each seed, and stop at the first run that fails.
 
     A seed decides at which lines of the program and of its ops another one goes on, in which order copies move, and
     what the cache writes back by itself. A run fails with an exit code other than 0, with a finding, or when it takes

@@ -47,7 +47,7 @@ def _code_of(pid: int, seconds: float) -> int:
 
 
 def be(job: dict[str, Any]) -> None:
-    """Become the program of a job, up to its first line."""
+    """Become the program of a job, up to its first line of Python; one that is no Python runs from here."""
     os.environ.update(job["settings"])
     null = os.open(os.devnull, os.O_RDONLY)
     output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -55,6 +55,8 @@ def be(job: dict[str, Any]) -> None:
         os.dup2(source, fd)
     os.close(null)
     os.close(output)
+    if not job["program"].endswith(".py"):
+        os.execv(os.path.abspath(job["program"]), [job["program"], *job["arguments"]])  # noqa: S606, PTH100 - the user's
     sys.stdin, sys.stdout, sys.stderr = (
         os.fdopen(fd, mode, closefd=False) for fd, mode in ((0, "r"), (1, "w"), (2, "w"))
     )

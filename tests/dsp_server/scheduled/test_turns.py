@@ -81,6 +81,26 @@ def test_a_loop_that_polls_gives_way() -> None:
         turns.step("poll.py:1")
 
 
+def test_a_time_limit_passes_by_lines_and_at_once_when_nobody_can_go_on() -> None:
+    turns = Turns(parse("default"), None)
+    program, core = Actor("program"), Actor("core0")
+    turns.add(program)
+    turns.add(core)
+
+    def serve() -> None:
+        core.gate.acquire()
+        for _ in range(20_000):
+            turns.step("core.py:1")
+        core.is_ready = lambda: False
+        turns.end("core.py")
+
+    threading.Thread(target=serve, daemon=True).start()
+    turns.wait(lambda: False, "program.py:1", 5000)
+    assert 5000 <= turns.ticks < 20_000
+    turns.wait(lambda: False, "program.py:2", 10**9)
+    assert turns.ticks >= 10**9
+
+
 def test_nobody_who_can_go_on_is_an_error() -> None:
     turns = Turns(parse("default"), None)
     program, core = Actor("program"), Actor("core0")

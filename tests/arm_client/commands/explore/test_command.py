@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -79,6 +80,72 @@ def test_a_run_that_hangs_or_dies_is_told(tried: Callable[..., Runner], tmp_path
         (tmp_path / "bad.py").write_text(GOOD.format(more=more))
         with tried(tmp_path / "bad.py", 5.0) as runner:
             assert runner.run({SCHEDULE: "default"}).code == code
+
+
+def test_time_limits_pass_by_lines_and_an_op_that_hangs_is_left(tried: Callable[..., Runner], tmp_path: Path) -> None:
+    more = """
+    flag, where = board.from_array(np.ones(2, np.int32)), board.empty(1, np.uint64)
+    where[0] = flag.phy_addr
+    try:
+        board.submit(0x1001, where).result(timeout=0.05)
+    except TimeoutError as error:
+        print("given up:", error)
+    """
+    (tmp_path / "limit.py").write_text(GOOD.format(more=more.strip()))
+    with tried(tmp_path / "limit.py") as runner:
+        run = runner.run({SCHEDULE: "default"})
+    assert (run.code, "given up: Command 0x1001 did not end within 0.05 s" in run.output) == (0, True), run.output
+
+
+def test_another_thread_is_refused_with_a_sentence(tried: Callable[..., Runner], tmp_path: Path) -> None:
+    more = """
+    import threading
+    thread = threading.Thread(target=lambda: board.call(0x1000, address))
+    thread.start()
+    thread.join()
+    """
+    (tmp_path / "threads.py").write_text(GOOD.format(more=more.strip()))
+    with tried(tmp_path / "threads.py") as runner:
+        run = runner.run({SCHEDULE: "default"})
+    assert "Under HBRT_SCHEDULE one thread of a program uses the board" in run.output
+
+
+IN_C = """
+#include <string.h>
+#include "dsp/hb_dsp.h"
+
+int main(void) {
+  hbSysMem number, address;
+  hbDSPTask_t tasks[2];
+  hbSysAllocMem(&number, 8);
+  hbSysAllocMem(&address, 8);
+  memcpy(address.virAddr, &number.phyAddr, 8);
+  for (int i = 0; i < 2; i++) {
+    hbDSPRpcCtrlParam ctrl;
+    HB_DSP_INITIALIZE_RPC_CTRL_PARAM(&ctrl);
+    ctrl.rpcCmd = 0x1000;
+    if (hbDSPRpc(&tasks[i], &address, NULL, &ctrl)) return 9;
+  }
+  for (int i = 0; i < 2; i++) {
+    hbDSPWaitTaskDone(tasks[i], 0);
+    hbDSPReleaseTask(tasks[i]);
+  }
+  int found = *(int *)number.virAddr;
+  hbSysFreeMem(&number);
+  hbSysFreeMem(&address);
+  return found != 2;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler is here")
+def test_a_program_in_c_is_explored(tried: Callable[..., Runner], shell: Shell) -> None:
+    (shell.cwd / "program.c").write_text(IN_C)
+    shell.good("cc", "-o", "program", "program.c")
+    with tried(shell.cwd / "program") as runner:
+        runs = runs_of(runner, range(60), {})
+        assert next(runs)[1].code == 0
+        assert next(run for _, run in runs if run.code).code == 1
 
 
 def test_the_verb_shows_the_shortest_order_and_a_seed_repeats_it(shell: Shell) -> None:
