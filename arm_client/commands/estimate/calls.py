@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
@@ -23,23 +23,38 @@ from hbrt.profiles.profile import Profile, from_rows
 MOST = 1_000_000
 
 
-def calls_of_board(board: BoardRef, cmd: int | None) -> tuple[Profile, list[Call]]:
-    """The profile of a running board, and the calls of a command that it remembers, of all commands for None.
+class Known(NamedTuple):
+    """Calls that a board remembers, and how many tasks it no longer does: it keeps the newest of each core."""
+
+    calls: list[Call]
+    forgotten: int
+
+
+def calls_of_board(board: BoardRef, cmd: int) -> tuple[Profile, Known]:
+    """The profile of a running board, and the calls of a command that it remembers.
 
     Raises:
         click.UsageError: it remembers none.
     """
     told = ask(board, "profile")
     profile = from_rows(told["name"], told["title"], told["origin"], told["constants"])
-    calls = [one for one in calls_of(ask(board, "tasks", last=MOST)) if cmd is None or one.cmd == cmd]
+    known = _known(board)
+    calls = [one for one in known.calls if one.cmd == cmd]
     if not calls:
-        what = "no call" if cmd is None else f"no call of command {cmd:#x}"
-        raise click.UsageError(f"The board {board.name} remembers {what} that ended well; make one, then ask again.")
-    return profile, calls
+        raise click.UsageError(
+            f"The board {board.name} remembers no call of command {cmd:#x} that ended well; make one, then ask again."
+        )
+    return profile, known._replace(calls=calls)
 
 
-def calls_of_program(command: list[str], profile: Profile, image: Path | None) -> list[Call]:
-    """Run a program on a board of its own with a profile; the calls that it made, at most the 4096 newest of a core.
+def _known(board: BoardRef) -> Known:
+    rows: list[dict[str, Any]] = ask(board, "tasks", last=MOST)
+    ended = sum(core["tasks"] for core in ask(board, "status")["cores"])
+    return Known(calls_of(rows), max(0, ended - len(rows)))
+
+
+def calls_of_program(command: list[str], profile: Profile, image: Path | None) -> Known:
+    """Run a program on a board of its own with a profile; the calls that it made.
 
     Raises:
         click.UsageError: the program cannot be executed, fails, or makes no call that ends well.
@@ -51,13 +66,12 @@ def calls_of_program(command: list[str], profile: Profile, image: Path | None) -
             ran = subprocess.run(command, check=False, env=environment, stdout=sys.stderr)
         except OSError as error:
             raise click.UsageError(f"{command[-1]} cannot be executed: {error.strerror}.") from None
-        rows: list[dict[str, Any]] = ask(board, "tasks", last=MOST)
+        known = _known(board)
     if ran.returncode:
         raise click.UsageError(f"{' '.join(command)} ended with {ran.returncode}: an estimate needs it to end well.")
-    calls = calls_of(rows)
-    if not calls:
+    if not known.calls:
         raise click.UsageError(f"{' '.join(command)} made no call that ended well.")
-    return calls
+    return known
 
 
 @contextmanager

@@ -119,12 +119,12 @@ def of(
             raise click.UsageError("Arguments and --image are for a program; a command's calls have been made already.")
         if runs := [key for key in changed if needs_a_run(key)]:
             raise click.UsageError(f"{runs[0]} changes what an op does: estimate a program with it, not a command.")
-        base, calls = calls_of_board(board, cmd)
+        base, known = calls_of_board(board, cmd)
         wanted = (profile or base).with_values(changed)
     else:
         base = wanted = (profile or active()).with_values(changed)
-        calls = calls_of_program(_command_of(what, arguments), wanted, image)
-    report(what, calls, base, wanted, is_relayed=is_relayed, as_json=as_json)
+        known = calls_of_program(_command_of(what, arguments), wanted, image)
+    report(what, known, base, wanted, is_relayed=is_relayed, as_json=as_json)
 
 
 def _number(what: str) -> int:

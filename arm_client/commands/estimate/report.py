@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import click
 
+from arm_client.commands.estimate.calls import Known
 from hbrt.cli.tables import Column, numbers, short_time, show_json, show_table
 from hbrt.findings.text import counted
 from hbrt.profiles.estimate import Call, Parts, Range, op_cost, parts_of, range_of, total_us
@@ -21,19 +22,18 @@ _COLUMNS: Final = (
 )
 
 
-def report(
-    what: str, calls: Sequence[Call], base: Profile, profile: Profile, *, is_relayed: bool, as_json: bool
-) -> None:
+def report(what: str, known: Known, base: Profile, profile: Profile, *, is_relayed: bool, as_json: bool) -> None:
     """Show what calls take on the board.
 
     Args:
         what: Whose they are.
-        calls: The calls.
+        known: The calls.
         base: The profile that they ran with.
         profile: The profile to estimate with.
         is_relayed: Whether they go by a relay.
         as_json: Whether to print a JSON document.
     """
+    calls = known.calls
     each = [_each(cmd, calls, base, profile, is_relayed=is_relayed) for cmd in sorted({one.cmd for one in calls})]
     total = range_of(lambda other: total_us(calls, base, other, is_relayed=is_relayed), profile)
     if as_json:
@@ -44,6 +44,7 @@ def report(
                 "cores": profile.whole("cores.dsp.count"),
                 "relayed": is_relayed,
                 "calls": each,
+                "forgotten": known.forgotten,
                 "total": range_as_dict(total),
             }
         )
@@ -59,6 +60,8 @@ def report(
         (name for name in Parts._fields), key=lambda name: sum(one["parts_us"][name] * one["calls"] for one in each)
     )
     click.echo(f"Most of it is {_WORDS[most]}.")
+    if known.forgotten:
+        click.echo(f"{known.forgotten} earlier tasks are not in it: a board remembers the newest of each core.")
     if any(one["is_estimated"] for one in each):
         click.echo("~: the op charges nothing, and is estimated from what it reads and writes: see hb_dsp_charge.")
     show_shares(total)

@@ -46,6 +46,8 @@ def test_a_program_and_a_command_are_estimated_and_asked_what_if(shell: Shell, t
     shell.python(str(program), "2")
     said = shell.good("estimate", "0x400", "--what-if", "clock=1296")
     assert "All 2 calls: " in said
+    assert "earlier tasks are not in it" not in said
+    assert shell.json("estimate", "0x400")["forgotten"] == 0
     assert "at 1296 MHz" in said
     assert "Of the spread: rpc.call_us " in said
     code, said = shell.refused("estimate", "0x400", "--what-if", "tile=8K")
