@@ -13,6 +13,7 @@ _SEQUENCE = 1  # of packets: names are known within one
 _MONOTONIC, _REALTIME = 3, 1  # of BuiltinClock
 _NEEDS_STATE = 2  # SEQ_NEEDS_INCREMENTAL_STATE
 _USES = 1000  # of one message
+_MOST = (1 << 63) - 1
 
 
 class Perfetto(Sink):
@@ -81,7 +82,7 @@ class Perfetto(Sink):
         self._event(self._begin, track, name, start_ns, facts, flow)
         event = self._packet.track_event
         event.type, event.track_uuid = self._end, track
-        self._packet.timestamp = max(start_ns, end_ns)
+        self._packet.timestamp = _time(max(start_ns, end_ns))
         self._write()
 
     def instant(self, track: int, name: str, at_ns: int, facts: Facts | None = None, flow: Flow | None = None) -> None:
@@ -91,8 +92,8 @@ class Perfetto(Sink):
     def value(self, counter: int, at_ns: int, value: int) -> None:
         """As ``Sink.value``."""
         event = self._packet.track_event
-        event.type, event.track_uuid, event.counter_value = self._counter, counter, value
-        self._packet.timestamp = at_ns
+        event.type, event.track_uuid, event.counter_value = self._counter, counter, max(-_MOST, min(value, _MOST))
+        self._packet.timestamp = _time(at_ns)
         self._write()
 
     def close(self) -> None:
@@ -100,7 +101,7 @@ class Perfetto(Sink):
 
     def _event(self, kind: int, track: int, name: str, at_ns: int, facts: Facts | None, flow: Flow | None) -> None:
         packet, event = self._packet, self._packet.track_event
-        packet.timestamp = at_ns
+        packet.timestamp = _time(at_ns)
         event.type, event.track_uuid = kind, track
         event.name_iid = self._names.get(name) or self._intern(self._names, name, packet.interned_data.event_names)
         for key, value in facts.items() if facts else ():
@@ -108,7 +109,7 @@ class Perfetto(Sink):
             known = self._fact_names
             fact.name_iid = known.get(key) or self._intern(known, key, packet.interned_data.debug_annotation_names)
             if isinstance(value, int):
-                fact.int_value = value
+                fact.int_value = max(-_MOST, min(value, _MOST))
             elif isinstance(value, float):
                 fact.double_value = value
             else:
@@ -150,3 +151,8 @@ class Perfetto(Sink):
             packet.Clear()
         else:  # a message that is cleared keeps its memory
             self._packet, self._left = self._new_packet(), _USES
+
+
+def _time(at_ns: int) -> int:
+    """A time as a packet can hold it: a record of a process that writes nonsense has any number."""
+    return max(0, min(at_ns, _MOST))

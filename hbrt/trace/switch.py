@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable
 from contextlib import suppress
@@ -36,9 +35,15 @@ def of_environment() -> Switch | None:
 def read(board: BoardPaths) -> Switch | None:
     """The trace of a board; None while there is none."""
     try:
-        found = json.loads(board.trace_switch.read_text(encoding="utf-8"))
+        text = board.trace_switch.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    import json  # a program that is not traced does not load it
+
+    try:
+        found = json.loads(text)
         return Switch(Path(found["directory"]), int(found["events"]), int(found["begun_ns"]))
-    except (OSError, ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError):
         return None
 
 
@@ -54,6 +59,8 @@ def turn_off(board: BoardPaths) -> None:
 
 def write_json(path: Path, document: object) -> None:
     """Write a file that is there wholly or not at all. Raises OSError."""
+    import json
+
     new = path.with_name(f"{path.name}.new")
     fd = private_files.open_file(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     with os.fdopen(fd, "w", encoding="utf-8") as file:

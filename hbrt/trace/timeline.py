@@ -22,6 +22,8 @@ from hbrt.trace.sink import Facts, Flow, Sink
 SUBMIT_NS = 1000
 """Length of the submission of a program that has noted none: an arrow needs a slice to begin at."""
 MODELLED = "modelled for the board"
+_MOST_NS = 1 << 52  # between a task's submission and its end, and between two tasks
+_MOST_CYCLES = 1 << 48
 _CORE_ROLE = "core "
 _SEEN = 4096
 _CODE_BITS, _CLAIMED = 9, 256  # of a step: its task's priority, and whether the task was claimed
@@ -78,9 +80,9 @@ class _Timeline:
         self._tracks: dict[tuple[str, int], int] = {}
         self._groups: dict[int, int] = {}  # of programs, by process
         self._submitted: dict[int, int] = {}  # by process: since when it notes its submissions
-        self._origin_ns = 0
+        self._origin_ns = self._first_end_ns = 0
         self._seen_ends: dict[int, None] = {}  # flows of the tasks whose end a wait has seen, the newest
-        self._steps = array("q")  # changes of the number of tasks that wait: ns from the origin, then the code
+        self._steps = array("q")  # changes of the number of tasks that wait: ns from the first end, then the code
 
     def write(self) -> None:
         recording = self._recording
@@ -94,14 +96,14 @@ class _Timeline:
             else:
                 self._program(source)
         for tasks in recording.tasks:
-            for task in tasks():
+            for task in map(_cleaned, tasks()):
                 self._task(task)
         self._waiting()
         if recording.lost:
             name = f"{recording.lost} older events or tasks had no place in the rings any more"
             self._sink.instant(self._track("log"), name, self._origin_ns)
         for tasks in recording.tasks:
-            self._modelled(tasks(), cores)
+            self._modelled(map(_cleaned, tasks()), cores)
 
     # -- tasks
 
@@ -110,11 +112,11 @@ class _Timeline:
         self.task_count += 1
         name, flow = self._op(request.cmd), _flow(request.sequence, request.client)
         self._origin_ns = self._origin_ns or request.sequence
-        for at_ns, code in (
-            (request.sequence, request.priority),
-            (answer.claim_ns or answer.done_ns, _CLAIMED + request.priority),
-        ):
-            self._steps.append((at_ns - self._origin_ns << _CODE_BITS) | code)
+        self._first_end_ns = self._first_end_ns or answer.done_ns
+        claimed_ns = answer.claim_ns or answer.done_ns
+        for at_ns, code in (request.sequence, request.priority), (claimed_ns, _CLAIMED + request.priority):
+            if abs(at_ns - self._first_end_ns) < _MOST_NS:
+                self._steps.append((at_ns - self._first_end_ns << _CODE_BITS) | code)
         if request.sequence < self._submitted.get(task.pid, 1 << 64) and task.pid:
             group = self._group(task.pid)
             track = self._track("submissions", group, task.pid)
@@ -147,7 +149,7 @@ class _Timeline:
         for step in self._steps:
             priority, is_claim = step & _CLAIMED - 1, step & _CLAIMED
             counts[priority] += -1 if is_claim else 1
-            at_ns = (step >> _CODE_BITS) + self._origin_ns
+            at_ns = (step >> _CODE_BITS) + self._first_end_ns
             self._sink.value(self._counter(f"tasks that wait, priority {priority}"), at_ns, counts[priority])
 
     # -- a program, a relay or a gateway
@@ -319,6 +321,20 @@ class _Timeline:
         if (name, group) not in self._tracks:
             self._tracks[name, group] = self._sink.counter(name, group)
         return self._tracks[name, group]
+
+
+def _cleaned(task: EndedTask) -> EndedTask:
+    """A task with numbers that a timeline can hold: a program may write anything into the record of its own task."""
+    request, answer = task.request, task.answer
+    end = answer.done_ns if answer.done_ns < 1 << 63 else 0
+    steps = (request.sequence, answer.claim_ns, answer.start_ns)
+    submitted, claimed, started = (at if end - _MOST_NS < at <= end else 0 for at in steps)
+    return task._replace(
+        request=request._replace(sequence=submitted or claimed or started or end, priority=request.priority & 0xFF),
+        answer=answer._replace(
+            claim_ns=claimed, start_ns=started, done_ns=end, cycles=min(answer.cycles, _MOST_CYCLES)
+        ),
+    )
 
 
 class _Runs:
