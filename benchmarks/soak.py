@@ -186,7 +186,10 @@ class Soak:
         return next((pid for pid in names if pid not in own and _is_relay(pid)), None)
 
     def processes(self) -> dict[str, Process]:
-        """What is watched, by name."""
+        """What is watched, by name, when the board has let go of the clients that have ended."""
+        give_up = time.monotonic() + END_SECONDS
+        while any(not _is_relay(one["pid"]) for one in self.ask("status")["clients"]) and time.monotonic() < give_up:
+            time.sleep(SECONDS_BETWEEN_LOOKS)
         cores = self.ask("status")["cores"]
         found = {"daemon": look_at(self.launched.pid)}
         for core in cores:

@@ -44,11 +44,6 @@ def of_pandas(array: Any) -> Any:
     return pandas.Series(array, copy=False)
 
 
-def of_matplotlib(array: Any) -> Any:
-    image = pytest.importorskip("matplotlib.image", reason="a library that hbrt does not use")
-    return image.pil_to_array(np.asarray(array))
-
-
 TAKES: dict[str, Callable[[Any], Any]] = {
     "itself": lambda array: array,
     "a slice": lambda array: array[2:],
@@ -82,7 +77,6 @@ TAKES: dict[str, Callable[[Any], Any]] = {
     "pickle buffer": pickle.PickleBuffer,
     "torch": of_torch,
     "pandas": of_pandas,
-    "matplotlib": of_matplotlib,
 }
 
 

@@ -152,7 +152,7 @@ def test_interrupted_cancel_leaves_the_board_its_lock(link: FakeLink, monkeypatc
 
 @pytest.mark.parametrize("priority", [0, PRIORITY_URGENT - 1, PRIORITY_URGENT, PRIORITY_PREEMPT])
 def test_relay_rings_as_the_schedule_says(link: FakeLink, priority: int) -> None:
-    peers: Any = {3: SimpleNamespace(client=CLIENT)}
+    peers: Any = {3: SimpleNamespace(client=CLIENT, last_slot=0)}
     dispatcher, cores, slot = RelayDispatcher(link, peers, lambda: False), link.core_count, 7  # type: ignore[arg-type]
     layout, mm = link.ddr.layout, link.ddr.map
     for mask, activity in itertools.product(range(1 << cores), itertools.product(ACTIVITIES, repeat=cores)):

@@ -29,6 +29,9 @@ def test_a_place_is_looked_up_once_and_without_information_it_is_an_address(monk
             asked.append(offset)
             return ""
 
+        def abandon_in_child(self) -> None:
+            """As of a symbolizer: later tests of this process fork."""
+
     monkeypatch.setattr("arm_client.c_library.call_sites.Symbolizer", Ignorant)
     sites = CallSites(lambda: b"/some/where/prog+ram+0x12")
     assert [sites(), sites()] == ["prog+ram+0x12"] * 2
