@@ -2,7 +2,7 @@
 
 import time
 
-from calls import MOST_MS
+from calls import MOST_MS, blocks, free
 
 import arm_client as hb
 from arm_client.sample import check
@@ -12,8 +12,9 @@ HOLD, NOTHING = 0x10FC, 0x10FD
 
 
 def hold(input: memoryview, output: memoryview, tm: object) -> int:
-    """Keep the core for a while."""
-    del input, output, tm
+    """Say that it has begun, and keep the core for a while."""
+    del input, tm
+    output[0] = 1
     time.sleep(0.8)
     return 0
 
@@ -37,15 +38,19 @@ def corrected() -> None:
 
 def long_and_urgent(core: int) -> None:
     """A long task on core 0, which is mask 1; then an urgent one."""
-    long = submit(HOLD, priority=1, core=1)
+    (begun,) = blocks(64)
+    long = submit(HOLD, priority=1, core=1, output=begun)
+    while not begun.view()[0]:
+        time.sleep(0.001)
     urgent = submit(NOTHING, priority=200, core=core)
     for task in (urgent, long):
         check(hb.hbDSPWaitTaskDone(task, MOST_MS), "hbDSPWaitTaskDone")
         check(hb.hbDSPReleaseTask(task), "hbDSPReleaseTask")
+    free(begun)
 
 
-def submit(cmd: int, priority: int, core: int) -> hb.hbDSPTask_t:
-    """Queue a task without blocks."""
+def submit(cmd: int, priority: int, core: int, output: hb.hbSysMem | None = None) -> hb.hbDSPTask_t:
+    """Queue a task."""
     ctrl, task = hb.hbDSPRpcCtrlParam(rpcCmd=cmd, priority=priority, dspCoreId=core), hb.hbDSPTask_t()
-    check(hb.hbDSPRpc(task, None, None, ctrl), "hbDSPRpc")
+    check(hb.hbDSPRpc(task, None, output, ctrl), "hbDSPRpc")
     return task

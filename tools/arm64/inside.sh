@@ -60,5 +60,5 @@ $bin/hbrt stop
 step "the tests of the C parts"
 # LeakSanitizer looks at threads by ptrace, which qemu-user lacks.
 # shellcheck disable=SC2086 # several arguments
-ASAN_OPTIONS=detect_leaks=0 PYTEST_HBRT_SLOWER=10 $bin/python -m pytest -q -n "$(nproc)" -rsfE --timeout 7200 $PYTEST_ARGS </dev/null
+ASAN_OPTIONS=detect_leaks=0 UNDER_QEMU=1 PYTEST_HBRT_SLOWER=10 $bin/python -m pytest -q -n "$(nproc)" -rsfE --timeout 7200 $PYTEST_ARGS </dev/null
 step "good"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import re
 import struct
 from collections.abc import Callable
@@ -72,6 +74,8 @@ CRASHES = {
     "LIBC": (r"SIGSEGV .* at address 0x8 in", "case LIBC"),
     "UNCHECKED": (r"a call had failed: xvAllocateBuffer at .*ops\.c:\d+: 1048576 bytes do not fit", "UNCHECKED: tile"),
 }  # fmt: skip
+if platform.machine() == "aarch64":  # where x / 0 is 0
+    del CRASHES["DIVISION"]
 
 
 @pytest.mark.parametrize("way", CRASHES)
@@ -132,6 +136,10 @@ MISTAKES = {
     "OWN_INPUT": ("input-written", "return *place"),
     "EARLY": ("dma-early", "zero = ((volatile char *)tile)"),
 }
+
+
+if os.environ.get("UNDER_QEMU"):  # which does not say whether a fault was a write
+    del MISTAKES["OVERRUN"]
 
 
 def test_detectors_name_lines_of_c(build: Build) -> None:
