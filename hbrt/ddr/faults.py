@@ -47,16 +47,17 @@ _here = threading.local()
 
 
 def on_fault(mender: Mender) -> None:
-    """Have each fault shown to ``mender``, the first of all; a second time changes nothing."""
-    if mender in _menders:
-        return
-    _menders.insert(0, mender)
-    if _before:
-        return
+    """Have each fault shown to ``mender``, the first of all."""
+    if mender not in _menders:
+        _menders.insert(0, mender)
     for number in (signal.SIGSEGV, signal.SIGBUS):
-        _before[number] = _Action()
-        action = _Action(handler=ctypes.cast(_HANDLER, ctypes.c_void_p), flags=_FLAG_SIGINFO)
-        _sigaction(number, ctypes.byref(action), ctypes.byref(_before[number]))
+        now = _Action()
+        _sigaction(number, None, ctypes.byref(now))
+        # Again, when a fault that nobody repaired has given the signal back, and the process has survived it.
+        if number not in _before or now.handler == _before[number].handler:
+            _before[number] = now
+            action = _Action(handler=ctypes.cast(_HANDLER, ctypes.c_void_p), flags=_FLAG_SIGINFO)
+            _sigaction(number, ctypes.byref(action), None)
 
 
 def no_fault(mender: Mender) -> None:

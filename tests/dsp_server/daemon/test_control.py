@@ -189,10 +189,11 @@ def test_request_that_comes_while_a_late_answer_goes_is_seen(running: Running) -
 def test_peer_that_reads_nothing_hurts_nobody(running: Running) -> None:
     deaf = Peer(running)
     deaf.socket.rcvhwm = 1
+    other = Peer(running)
     for number in range(3000):
         deaf.send(wire.encode_request(ControlRequest(number, "status")))
-    other = Peer(running)
-    assert other.ask("status", number=5).id == 5
+        if number % 500 == 499:  # more that wait at once would be a flood of this process, and end its connections
+            assert other.ask("status", number=number).id == number
     deaf.close()
     other.close()
     assert resident_bytes(running.pid) < 300 << 20

@@ -5,11 +5,14 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
+import subprocess
+import sys
 
 import pytest
 
 from hbrt.ddr import faults
 from hbrt.ddr.private_pages import mprotect
+from tests.limits import PATIENCE_S
 
 # Of arm64 (asm/sigcontext.h): flags, link, stack and signal mask in front of the registers, which end on 16 bytes; then
 # records of a magic number, a size and their contents, the last of which has neither.
@@ -62,3 +65,40 @@ def test_a_real_fault_of_this_machine_says_which_it_was() -> None:
             assert told.pop() == (at, at == 9)
     finally:
         faults.no_fault(mend)
+
+
+SURVIVES = """
+import ctypes, mmap, signal
+from hbrt.ddr import faults
+from hbrt.ddr.private_pages import mprotect
+
+memory = mmap.mmap(-1, mmap.PAGESIZE)
+address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+seen = []
+
+def mend(by):
+    seen.append(by)
+    return not mprotect(address, mmap.PAGESIZE, mmap.PROT_READ | mmap.PROT_WRITE)
+
+def touch():
+    mprotect(address, mmap.PAGESIZE, 0)
+    memory[0]
+
+older = faults._Handler(lambda *_: mend("older"))
+action = faults._Action(handler=ctypes.cast(older, ctypes.c_void_p), flags=faults._FLAG_SIGINFO)
+faults._sigaction(signal.SIGSEGV, ctypes.byref(action), None)
+refuse = lambda at, is_write: seen.append("asked")
+faults.on_fault(refuse)
+touch()  # nobody repairs it: the signal goes back to the older handler, which does
+touch()
+faults.on_fault(refuse)
+touch()
+faults.on_fault(lambda at, is_write: mend("newer"))
+touch()
+print(*seen)
+"""
+
+
+def test_faults_come_again_after_one_that_an_older_handler_repaired() -> None:
+    ended = subprocess.run([sys.executable, "-c", SURVIVES], capture_output=True, text=True, timeout=PATIENCE_S)
+    assert ended.stdout.split() == ["asked", "older", "older", "asked", "older", "newer"], ended.stderr
