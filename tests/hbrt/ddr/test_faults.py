@@ -100,5 +100,7 @@ print(*seen)
 
 
 def test_faults_come_again_after_one_that_an_older_handler_repaired() -> None:
-    ended = subprocess.run([sys.executable, "-c", SURVIVES], capture_output=True, text=True, timeout=PATIENCE_S)
+    ended = subprocess.run(
+        [sys.executable, "-c", SURVIVES], check=True, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert ended.stdout.split() == ["asked", "older", "older", "asked", "older", "newer"], ended.stderr
