@@ -69,7 +69,7 @@ def test_a_sample_stands_on_its_own_side_alone(folder: str, other_side: str) -> 
     assert broken == {}
 
 
-@pytest.mark.parametrize("module", ["hbrt", "arm_client", "dsp_server"])
+@pytest.mark.parametrize("module", ["hbrt", "arm_client", "dsp_server", "rknn_api"])
 def test_an_import_loads_nothing_heavy_and_no_other_side(module: str, tmp_path: Path) -> None:
     loaded = loaded_by_importing(module, tmp_path)
     assert module in loaded
@@ -101,7 +101,7 @@ def test_every_verb_of_a_side_is_announced(side: str) -> None:
     assert files == announced
 
 
-PACKAGES = ("hbrt", "dsp_server", "arm_client")
+PACKAGES = ("hbrt", "dsp_server", "arm_client", "rknn_api")
 MOST_FILES = 15
 # For a type alone: the C names are light, since they load the one and not the other.
 TYPE_ONLY = {("arm_client.session.process", "arm_client.session.session")}

@@ -1,4 +1,4 @@
-"""An installed wheel works as well as the clone, and claims three names in site-packages."""
+"""An installed wheel works as well as the clone, and claims four names in site-packages."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PACKAGES = ("arm_client", "dsp_server", "hbrt")
+PACKAGES = ("arm_client", "dsp_server", "hbrt", "rknn_api")
 
 
 def files_of(folder: Path) -> set[str]:
@@ -74,7 +74,7 @@ def run_installed(installed: Path, cwd: Path, *arguments: str) -> subprocess.Com
     )
 
 
-def test_a_wheel_claims_three_names(wheel: Path) -> None:
+def test_a_wheel_claims_four_names(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name.split("/")[0] for name in archive.namelist()}
     (metadata,) = names - set(PACKAGES)
@@ -97,7 +97,8 @@ def test_a_wheel_holds_every_file_of_the_packages_and_the_samples(wheel: Path) -
 def test_an_installed_wheel_is_what_runs_and_it_runs_its_samples_in_an_empty_folder(
     installed: Path, tmp_path: Path
 ) -> None:
-    show = "import arm_client, dsp_server, hbrt; print(arm_client.__file__, dsp_server.__file__, hbrt.__file__)"
+    packages = ", ".join(PACKAGES)
+    show = f"import {packages}; print(*(one.__file__ for one in ({packages})))"
     answer = run_installed(installed, tmp_path, sys.executable, "-c", show)
     assert answer.stdout.split() == [str(installed / name / "__init__.py") for name in PACKAGES], answer.stderr
 

@@ -1,0 +1,239 @@
+"""The model file of this emulator: an .rknn file of its own kind, which no board reads, as this reads no board's.
+
+A header, a JSON text that describes the model, and sections of bytes::
+
+    0   char[8]  "HBRTRKNN"
+    8   uint32   version of the layout, 1
+    12  uint32   bytes of the JSON text
+    16  uint32   CRC-32 of the JSON text
+    20  uint32   0
+    24  the JSON text, UTF-8
+        sections, each at a multiple of 64 bytes of the file
+
+All numbers are little endian. The section ``graph`` is an ONNX model. Its inputs are real numbers in the layout of the
+model that was converted, as the program gives them: mean and deviation are subtracted and divided inside, and so are
+the QuantizeLinear and DequantizeLinear of a quantised model. Other sections are kept as they are.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import zlib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Self
+
+from rknn_api.errors import RknnError, RknnStatus, invalid_model
+
+MAGIC = b"HBRTRKNN"
+VERSION = 1
+GRAPH = "graph"
+_HEAD = struct.Struct("<8sIIII")
+_ALIGN = 64
+_VENDORS_MAGIC = b"RKNN"  # what files for a board begin with
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """One input or output of a model, for one image: a batch of ``rknn_batch_size`` has so many along dimension 0.
+
+    Attributes:
+        name: As in the graph.
+        shape: As in the graph; the largest of ``Metadata.dynamic_input`` for a model of several shapes.
+        dtype: Of the graph's own tensor, as numpy names it: what the program gives or gets unless it says otherwise.
+        stored: Of the tensor inside: "int8" or "int16" when it is quantised, "float16" for other real numbers, or
+            ``dtype``.
+        scale: real = (stored - zero_point) * scale; 1.0 when it is not quantised.
+        zero_point: 0 when it is not quantised.
+        layout: "NCHW" or "NHWC" of a tensor of four dimensions in the graph; else "UNDEFINED".
+        mean: Subtracted inside, one a channel; empty for none. Of inputs alone.
+        std: Divided by inside, one a channel; empty for none.
+        stored_name: The graph's tensor of the type ``stored``: that of a QuantizeLinear behind an input, or before the
+            DequantizeLinear of an output; "" where there is none.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    stored: str
+    scale: float = 1.0
+    zero_point: int = 0
+    layout: str = "UNDEFINED"
+    mean: tuple[float, ...] = ()
+    std: tuple[float, ...] = ()
+    stored_name: str = ""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What the JSON text says.
+
+    Attributes:
+        target_platform: Chip that the model is for, such as "rk3588".
+        inputs: In the graph's order.
+        outputs: In the graph's order.
+        name: Of the model.
+        quantized_dtype: "w8a8" and such; "" for a model of real numbers.
+        rknn_batch_size: Images that one run takes.
+        dynamic_input: Shapes by set and input, the largest set first found; empty for a model of one shape.
+        dynamic_output: Shapes of the outputs by set; empty for a model of one shape.
+        custom_string: The program's own.
+        custom_ops: Op types that the run time must be given.
+        remove_weight: The weights were left out: they are another model's, which is shared.
+        optimization_level: As configured.
+        extra: What else the toolkit wants to find again.
+    """
+
+    target_platform: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    name: str = "model"
+    quantized_dtype: str = ""
+    rknn_batch_size: int = 1
+    dynamic_input: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    dynamic_output: tuple[tuple[tuple[int, ...], ...], ...] = ()
+    custom_string: str = ""
+    custom_ops: tuple[str, ...] = ()
+    remove_weight: bool = False
+    optimization_level: int = 3
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Container:
+    """A model file's content.
+
+    Attributes:
+        metadata: The description.
+        sections: Bytes by name; ``graph`` is there always.
+    """
+
+    metadata: Metadata
+    sections: Mapping[str, bytes | memoryview]
+
+    @property
+    def graph(self) -> bytes | memoryview:
+        """The serialised ONNX model."""
+        return self.sections[GRAPH]
+
+    def to_bytes(self) -> bytes:
+        """The file's bytes."""
+        places: dict[str, list[int]] = {}
+        end = 0  # sections count from the first multiple of 64 behind the text: its own length does not move them
+        for name, data in self.sections.items():
+            places[name] = [end, len(data), zlib.crc32(data)]
+            end += _aligned(len(data))
+        text = json.dumps({"model": asdict(self.metadata), "sections": places}).encode()
+        out = bytearray(_aligned(_HEAD.size + len(text)) + end)
+        _HEAD.pack_into(out, 0, MAGIC, VERSION, len(text), zlib.crc32(text), 0)
+        out[_HEAD.size : _HEAD.size + len(text)] = text
+        start = len(out) - end
+        for name, data in self.sections.items():
+            at = start + places[name][0]
+            out[at : at + len(data)] = data
+        return bytes(out)
+
+    @classmethod
+    def from_bytes(cls, data: bytes | memoryview, label: str = "The model") -> Self:
+        """Read a file's bytes. Sections are views of them, not copies.
+
+        Args:
+            data: The whole file.
+            label: What a message calls it.
+
+        Raises:
+            RknnError: RKNN_ERR_MODEL_INVALID: it is no such file, is damaged or cut short; says which.
+        """
+        view = memoryview(data)
+        text, start = _text(view, label)
+        try:
+            described = json.loads(text)
+            metadata = _metadata(described["model"])
+            places = {str(name): [int(number) for number in place] for name, place in described["sections"].items()}
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise invalid_model(f"{label} is damaged: its description cannot be read: {error!r}.") from None
+        sections: dict[str, bytes | memoryview] = {}
+        for name, place in places.items():
+            found = _section(view, start, place)
+            if found is None:
+                raise invalid_model(f"{label} is damaged: its section {name!r} is cut short or changed.")
+            sections[name] = found
+        if GRAPH not in sections:
+            raise invalid_model(f"{label} has no section 'graph'.")
+        return cls(metadata, sections)
+
+    def write(self, path: Path) -> None:
+        """Write the file.
+
+        Raises:
+            RknnError: RKNN_ERR_FAIL: it cannot be written, and why.
+        """
+        try:
+            path.write_bytes(self.to_bytes())
+        except OSError as error:
+            raise RknnError(
+                RknnStatus.RKNN_ERR_FAIL, f"The model file {path} cannot be written: {error.strerror}."
+            ) from None
+
+    @classmethod
+    def read(cls, path: Path) -> Self:
+        """Read a file.
+
+        Raises:
+            RknnError: RKNN_ERR_MODEL_INVALID: it cannot be read, or as ``from_bytes``.
+        """
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise invalid_model(f"The model file {path} cannot be read: {error.strerror}; check the path.") from None
+        return cls.from_bytes(data, f"The model file {path}")
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGN) * _ALIGN
+
+
+def _text(view: memoryview, label: str) -> tuple[bytes, int]:
+    """The JSON text, and where the sections begin."""
+    if len(view) < _HEAD.size or view[: len(MAGIC)] != MAGIC:
+        if view[:4] == _VENDORS_MAGIC:
+            raise invalid_model(
+                f"{label} is for a board: it runs there alone. Convert the ONNX file that it was made from: "
+                "RKNN().load_onnx, build, export_rknn."
+            )
+        raise invalid_model(f"{label} is no RKNN model of this emulator; write one by RKNN().export_rknn.")
+    _, version, size, crc, _ = _HEAD.unpack_from(view)
+    if version != VERSION:
+        raise invalid_model(f"{label} has the layout {version}; this emulator reads {VERSION}. Export it anew.")
+    text = bytes(view[_HEAD.size : _HEAD.size + size])
+    if len(text) != size or zlib.crc32(text) != crc:
+        raise invalid_model(f"{label} is damaged: its description is cut short or changed.")
+    return text, _aligned(_HEAD.size + size)
+
+
+def _section(view: memoryview, start: int, place: list[int]) -> memoryview | None:
+    if len(place) != 3 or min(place) < 0:
+        return None
+    offset, size, crc = place
+    found = view[start + offset : start + offset + size]
+    return found if len(found) == size and zlib.crc32(found) == crc else None
+
+
+def _metadata(read: Mapping[str, Any]) -> Metadata:
+    known = {one.name: read[one.name] for one in fields(Metadata) if one.name in read}
+    known["inputs"] = tuple(_tensor(one) for one in known["inputs"])
+    known["outputs"] = tuple(_tensor(one) for one in known["outputs"])
+    for name in ("dynamic_input", "dynamic_output"):
+        known[name] = tuple(tuple(tuple(int(size) for size in shape) for shape in one) for one in known.get(name, ()))
+    known["custom_ops"] = tuple(str(one) for one in known.get("custom_ops", ()))
+    return Metadata(**known)
+
+
+def _tensor(read: Mapping[str, Any]) -> TensorInfo:
+    known = {one.name: read[one.name] for one in fields(TensorInfo) if one.name in read}
+    known["shape"] = tuple(int(size) for size in known["shape"])
+    for name in ("mean", "std"):
+        known[name] = tuple(float(number) for number in known.get(name, ()))
+    return TensorInfo(**known)

@@ -1,0 +1,53 @@
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from rknn_api.container import Container, Metadata, TensorInfo
+from rknn_api.errors import RknnError, RknnStatus
+
+TENSOR = TensorInfo("x", (1, 3, 8, 8), "float32", "int8", 0.5, -3, "NCHW", (103.94,), (58.8,), "x_q")
+METADATA = Metadata(
+    "rk3588",
+    (TENSOR,),
+    (replace(TENSOR, name="y"),),
+    dynamic_input=(((1, 3, 8, 8),), ((1, 3, 4, 4),)),
+    custom_string="été",
+    custom_ops=("cstSoftmax",),
+)
+MODEL = Container(METADATA, {"graph": b"onnx" * 40, "notes": b""})
+
+
+def test_a_file_says_what_was_written(tmp_path: Path) -> None:
+    path = tmp_path / "model.rknn"
+    MODEL.write(path)
+    read = Container.read(path)
+    assert read.metadata == METADATA
+    assert {name: bytes(data) for name, data in read.sections.items()} == MODEL.sections
+
+
+@settings(max_examples=60)
+@given(at=st.integers(0), is_cut=st.booleans())
+def test_a_cut_or_a_changed_byte_is_told(*, at: int, is_cut: bool) -> None:
+    whole = MODEL.to_bytes()
+    held = [*range(20), *range(24, whole.index(b"}}") + 2), *range(whole.index(b"onnx"), whole.rindex(b"onnx") + 4)]
+    at = held[at % len(held)]  # not the padding, which nobody reads
+    changed = bytes([*whole[:at], whole[at] ^ 0x55, *whole[at + 1 :]])
+    with pytest.raises(RknnError) as caught:
+        Container.from_bytes(whole[:at] if is_cut else changed)
+    assert caught.value.status == RknnStatus.RKNN_ERR_MODEL_INVALID
+
+
+def test_a_boards_file_is_refused_with_what_to_do() -> None:
+    with pytest.raises(RknnError, match="runs there alone"):
+        Container.from_bytes(b"RKNN" + bytes(100))
+    with pytest.raises(RknnError, match="is no RKNN model of this emulator"):
+        Container.from_bytes(b"\x08\x07onnx")
+
+
+def test_a_path_that_cannot_be_read_or_written_is_named(tmp_path: Path) -> None:
+    with pytest.raises(RknnError, match="No such file"):
+        Container.read(tmp_path / "none.rknn")
+    with pytest.raises(RknnError, match="Is a directory"):
+        MODEL.write(tmp_path)
