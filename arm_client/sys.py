@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.arguments import bytes_of, deref, integer, short_repr
 from arm_client.cabi.last_error import RequestRefusedError, returning_status
+from arm_client.memory.unfilled import note_refusal
 from arm_client.session.process import process
 from hbrt.board.forked import mark, notice
 from hbrt.status import Status, sys_status
@@ -16,10 +17,21 @@ if TYPE_CHECKING:
     from arm_client.memory.block import Block
     from arm_client.session.session import Session
 
-_returns_status = returning_status(RequestRefusedError, lambda error, _: (sys_status(error.status), error.text))
+
+def _status_of(error: RequestRefusedError, _call: str) -> tuple[int, str]:
+    return sys_status(error.status), error.text
 
 
-@_returns_status
+def _unfilled(error: RequestRefusedError, call: str) -> tuple[int, str]:
+    note_refusal(call, error.text, process.default.link if process.default is not None else None)
+    return _status_of(error, call)
+
+
+_returns_status = returning_status(RequestRefusedError, _status_of)
+_fills_mem = returning_status(RequestRefusedError, _unfilled)
+
+
+@_fills_mem
 def hbSysAllocMem(mem: hbSysMem, size: int) -> None:
     """Allocate device memory that is not cached.
 
@@ -37,7 +49,7 @@ def hbSysAllocMem(mem: hbSysMem, size: int) -> None:
     _alloc(mem, size, is_cached=False)
 
 
-@_returns_status
+@_fills_mem
 def hbSysAllocCachedMem(mem: hbSysMem, size: int) -> None:
     """Allocate device memory that the CPU caches; hbSysFlushMem moves what it wrote. As hbSysAllocMem otherwise."""
     _alloc(mem, size, is_cached=True)
@@ -100,7 +112,7 @@ def hbSysReadMem(dest: Any, src: hbSysMem, size: int) -> None:
     _copy(src, dest, size, is_write=False)
 
 
-@_returns_status
+@_fills_mem
 def hbSysRegisterMem(mem: hbSysMem) -> None:
     """Map memory that is known by its physical address, such as another process's; the result is cached memory.
 

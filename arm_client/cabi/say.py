@@ -39,10 +39,10 @@ def warn(sentence: str, *values: object) -> None:
     _logger.warning(sentence, *values)
 
 
-def warn_once(sentence: str) -> None:
-    """As ``warn``; the same sentence a second time is not said."""
-    if sentence not in _said:
-        _said.add(sentence)
+def warn_once(sentence: str, about: str = "") -> None:
+    """As ``warn``; the same sentence, or one about the same matter, is not said a second time."""
+    if (about or sentence) not in _said:
+        _said.add(about or sentence)
         warn("%s", sentence)
 
 

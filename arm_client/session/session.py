@@ -23,7 +23,7 @@ from hbrt.attach.link import program_name
 from hbrt.board import forked
 from hbrt.board.launch import DaemonConfig, Launched, launch
 from hbrt.board.paths import BoardPaths, BoardRef, board_ref, private_directory
-from hbrt.errors import BoardError, NoDaemonError, WrongUseError
+from hbrt.errors import BoardError, DidNotStartError, NoDaemonError, WrongUseError
 from hbrt.findings.checks import OF_SUBMISSIONS, Check, checks_of
 from hbrt.status import Status
 from hbrt.trace.switch import Recorder
@@ -246,10 +246,10 @@ def attached() -> Session:
     try:
         return default()
     except (BoardError, settings.BadSettingError) as error:
-        if isinstance(error, settings.BadSettingError):  # a program that ignores statuses would go on
+        if isinstance(error, settings.BadSettingError | DidNotStartError):  # who ignores statuses would go on
             from arm_client.cabi.say import warn_once
 
-            warn_once(str(error))
+            warn_once(str(error), about=type(error).__name__)
         raise RequestRefusedError(Status.HB_DSP_NOT_RUNNING, str(error)) from None
 
 

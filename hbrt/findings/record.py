@@ -57,6 +57,7 @@ KINDS: Final = {
     "missing-clean": Kind(Severity.ERROR, is_reported_at_once=True),
     "needless-flush": Kind(Severity.ADVICE, is_reported_at_once=True),
     "not-mapped": Kind(Severity.ERROR),
+    "null-pointer": Kind(Severity.ERROR),
     "out-of-block": Kind(Severity.ERROR),
     "overrun": Kind(Severity.ERROR),
     "ping-blocks": Kind(Severity.WARNING),

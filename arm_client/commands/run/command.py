@@ -61,7 +61,11 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     help="Point cloud for the sample that is named: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
 @file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
-@file_option("--image", help="Picture for the model; any file that OpenCV reads.")
+@file_option(
+    "--image",
+    help="For a program, the DSP image of its private board, as in HBRT_IMAGE. For a model sample, the picture; any "
+    "file that OpenCV reads.",
+)
 @click.option(
     "--mode",
     type=click.Choice(MODES),
@@ -117,7 +121,7 @@ def command(
     runs a model too, where the extra 'dnn' is installed. --timeout is for each.
 
     PROGRAM is a Python file or an executable file of your own; what follows it are its arguments. Its exit code is its
-    own, or 1 when a mistake of it was found. With no board running it has a private one, with the image HBRT_IMAGE.
+    own, or 1 when a mistake of it was found. With no board running it has a private one, with the DSP image --image.
     With --json what was found is the document, and the program's standard output goes to standard error.
     """
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
@@ -130,8 +134,11 @@ def command(
             code = _run_defects(names, timeout, as_json=as_json)
         ctx.exit(code)
     if group not in groups() and is_program(group):
-        _refuse_options(ctx, (*_OF_SAMPLES, "timeout"), "is for samples: a program of your own does not take it")
-        ctx.exit(run_program(group, names, board if was_named else None, mode, trace=trace, as_json=as_json))
+        of_samples = tuple(name for name in (*_OF_SAMPLES, "timeout") if name != "image")
+        _refuse_options(ctx, of_samples, "is for samples: a program of your own does not take it")
+        if image is not None and running_here(board) is not None:
+            _refuse_options(ctx, ("image",), f"has no effect: board {board.name} runs, with an image of its own")
+        ctx.exit(run_program(group, names, board if was_named else None, mode, image, trace=trace, as_json=as_json))
     named = tuple(name for name in names if name != "help")
     samples = chosen(group, named)
     if "help" in names:
@@ -168,8 +175,7 @@ def _refuse_options(ctx: click.Context, names: tuple[str, ...], why: str) -> Non
     for name in names:
         if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE:
             option = next(param.opts[0] for param in ctx.command.params if param.name == name)
-            hint = " The image of its private board is HBRT_IMAGE=FILE.py." if name == "image" else ""
-            raise click.UsageError(f"{option} {why}.{hint}")
+            raise click.UsageError(f"{option} {why}.")
 
 
 def _run_samples(

@@ -53,6 +53,7 @@ def run_program(
     arguments: tuple[str, ...],
     board: BoardRef | None,
     mode: str | None,
+    image: Path | None = None,
     *,
     trace: Path | None = None,
     as_json: bool = False,
@@ -66,6 +67,7 @@ def run_program(
         arguments: Its arguments.
         board: The board that it uses; None for the one that it chooses.
         mode: HB_DSP_RPC_MODE; None leaves it to the program's environment.
+        image: The DSP image of its private board; None for HBRT_IMAGE.
         trace: File for the timeline of the run; None for none.
         as_json: Whether standard output is one JSON document with the findings.
 
@@ -78,6 +80,8 @@ def run_program(
         os.environ["HBRT_BOARD"] = str(board.path)
     if mode is not None:
         os.environ["HB_DSP_RPC_MODE"] = mode
+    if image is not None:
+        os.environ["HBRT_IMAGE"] = str(image.absolute())
     command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
     with recorded() as findings, traced_run(trace, running_here(board or board_ref())):
         try:

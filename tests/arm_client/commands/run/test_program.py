@@ -155,3 +155,19 @@ def test_json_is_what_was_found(program: Path, tmp_path: Path, how: str, code: i
     assert [found["kind"] for found in document["findings"]] == kinds
     assert done.returncode == code
     assert "mine\n" in done.stderr
+
+
+def test_image_is_the_private_boards(tmp_path: Path, dsp_board: Board) -> None:
+    image, mine = tmp_path / "image.py", tmp_path / "mine.py"
+    image.write_text(
+        "from dsp_server import *\ndef main():\n    hb_dsp_env_init()\n    hb_dsp_init_global_tm()\n"
+        "    hb_dsp_register_fn(0x1000, lambda src, dst, tm: 0, 100)\n    hb_dsp_start()\n"
+    )
+    mine.write_text(
+        "import arm_client as hb\nwith hb.connect() as board:\n    board.call(0x1000)\n    print('served')\n"
+    )
+    done = run(*UNDER_RUN, "--image", image, mine)
+    assert (done.returncode, done.stdout) == (0, "served\n"), done.stderr
+    done = run(*UNDER_RUN, "--board", dsp_board.path, "--image", image, mine)
+    assert done.returncode == 2
+    assert "--image has no effect: board" in done.stderr
