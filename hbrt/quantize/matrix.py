@@ -1,0 +1,264 @@
+"""Arithmetic on matrices of asymmetric uint8: products and sums in int32, and back to uint8. Pure.
+
+A real number r is stored as q with r = scale * (q - zero_point). Products and sums of stored numbers are int32 with a
+scale and no zero point; ``requantise`` makes uint8 of them by a multiplier and a shift. Each number in brackets is an
+equation of the account.
+
+Source: Youdao's account of speech recognition on a DSP, 4.2.1, https://segmentfault.com/a/1190000039169471
+Emulator: the account has no rounding: R(x) is floor(x + 0.5), and the division by L adds L / 2 first; ``Division`` has
+the others. The range of a matrix includes 0, so that its zero point is a uint8. Scales are float64.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hbrt.quantize import numbers as rules
+
+LEVELS: Final = 255
+MOST_TERMS: Final = 33_025
+"""Products of two uint8 that an int32 can add up, whatever they are."""
+LEAST_L: Final = 1 << 8
+MOST_L: Final = 1 << 16
+LEAST_MULTIPLIER: Final = 64
+"""Below it a requantised number is off by more than 1.5 %: the multiplier is cut to a whole number."""
+THREADS: Final = 4
+"""Hardware threads of the DSP: each takes a part of the columns."""
+BLOCK_ROWS: Final = 4
+BLOCK_COLUMNS: Final = 32
+"""A block of sums is 4 x 32."""
+BLOCK_TERMS: Final = 4
+"""Products that one instruction adds to each of 32 sums."""
+COLUMNS: Final = THREADS * BLOCK_COLUMNS
+"""Sizes of a model are multiples of it, so that each thread has whole blocks."""
+
+Bytes = NDArray[np.uint8]
+Ints = NDArray[np.int32]
+
+
+class Division(StrEnum):
+    """How an int32 is divided by L, a power of two."""
+
+    TRUNCATE = "truncate"  # toward 0, as C's division
+    FLOOR = "floor"  # as an arithmetic shift
+    NEAREST = "nearest"  # L / 2 is added before the shift
+
+
+class Matrix(NamedTuple):
+    """Real numbers as uint8, of any shape: r = scale * (q - zero_point)."""
+
+    values: Bytes
+    scale: float
+    zero_point: int
+
+    def real(self) -> NDArray[np.float32]:
+        """What the numbers stand for [2], float32."""
+        return rules.dequantize(self.values, np.array(self.scale, np.float32), np.array(self.zero_point, np.int32))
+
+
+class Sums(NamedTuple):
+    """Real numbers as int32, of any shape: r = scale * q [6]."""
+
+    values: Ints
+    scale: float
+
+    def real(self) -> NDArray[np.float64]:
+        """What the numbers stand for, float64."""
+        return self.values.astype(np.float64) * self.scale
+
+
+def parameters(low: float, high: float) -> tuple[float, int]:
+    """Scale and zero point of numbers from ``low`` to ``high`` [3, 4]; 1 and 0 when all are 0.
+
+    The range is widened to include 0.
+    """
+    low, high = min(float(low), 0.0), max(float(high), 0.0)
+    if low == high:
+        return 1.0, 0
+    scale = (high - low) / LEVELS
+    return scale, int(np.clip(np.floor(-low / scale + 0.5), 0, LEVELS))
+
+
+def quantise(values: ArrayLike, bounds: tuple[float, float] | None = None) -> Matrix:
+    """Real numbers as uint8 [1].
+
+    Args:
+        values: Of any shape; finite.
+        bounds: Least and greatest number; None takes those of ``values``. Numbers beyond them take the limits.
+
+    Raises:
+        ValueError: a number is infinite or NaN, or there is none.
+    """
+    real = np.atleast_1d(np.asarray(values, np.float32))
+    if not real.size:
+        raise ValueError("There are no values, and so no range to quantise by; give at least one.")
+    if not np.isfinite(real).all():
+        raise ValueError("The values have an infinity or a NaN, which no scale covers; take it out first.")
+    scale, zero = parameters(*(bounds or (real.min(), real.max())))
+    stored = rules.quantize(
+        real, np.array(scale, np.float32), np.array(zero, np.int32), np.dtype(np.uint8), half_away=True
+    )
+    return Matrix(stored, scale, zero)
+
+
+def matmul(a: Matrix, b: Matrix) -> Sums:
+    """Product of (n, k) and (k, m): the sum over k of (qa - Za)(qb - Zb) [5, 6], plainly.
+
+    Raises:
+        ValueError: shapes that do not fit, or more terms than MOST_TERMS.
+    """
+    _check_product(a, b)
+    return Sums(_centred(a) @ _centred(b), a.scale * b.scale)
+
+
+def matmul_blocked(a: Matrix, b: Matrix) -> Sums:
+    """The same as a DSP has it: parts of the columns for each thread, blocks of 4 x 32 sums, four terms at a time.
+
+    No zero point is subtracted inside: sum(qa qb) - Zb sum(qa) - Za sum(qb) + k Za Zb.
+
+    Args:
+        a: (n, k).
+        b: (k, m), k a multiple of 4 and m one of 128.
+
+    Raises:
+        ValueError: shapes that do not fit or are no such multiples, or more terms than MOST_TERMS.
+    """
+    _check_product(a, b)
+    terms, columns = b.values.shape
+    if terms % BLOCK_TERMS or columns % COLUMNS:
+        raise ValueError(
+            f"The second matrix is {terms} x {columns}: blocks need a multiple of {BLOCK_TERMS} rows and of {COLUMNS} "
+            "columns; pad it with its zero point."
+        )
+    left, right = a.values.astype(np.int32), b.values.astype(np.int32)
+    of_columns = right.sum(0, dtype=np.int32) * np.int32(a.zero_point)
+    found = np.empty((len(left), columns), np.int32)
+    for thread in range(THREADS):
+        first = thread * columns // THREADS
+        for column in range(first, first + columns // THREADS, BLOCK_COLUMNS):
+            across = slice(column, column + BLOCK_COLUMNS)
+            for row in range(0, len(left), BLOCK_ROWS):
+                down = slice(row, row + BLOCK_ROWS)
+                block = np.zeros((len(left[down]), BLOCK_COLUMNS), np.int32)
+                for term in range(0, terms, BLOCK_TERMS):
+                    some = slice(term, term + BLOCK_TERMS)
+                    block += left[down, some] @ right[some, across]
+                of_rows = left[down].sum(1, dtype=np.int32)[:, None] * np.int32(b.zero_point)
+                found[down, across] = block - of_rows - of_columns[across] + terms * a.zero_point * b.zero_point
+    return Sums(found, a.scale * b.scale)
+
+
+def add(a: Matrix, b: Matrix, denominator: int = MOST_L) -> Sums:
+    """Sum of two matrices whose shapes broadcast [9, 10].
+
+    Of S1 >= S2: L1 (q1 - Z1) + L (q2 - Z2) at the scale S2 / L, with L1 = trunc(L S1 / S2).
+
+    Raises:
+        ValueError: ``denominator`` is no power of two from 2^8 to 2^16; the scales are so far apart that a sum may
+            leave int32.
+    """
+    check_denominator(denominator)
+    if b.scale > a.scale:
+        a, b = b, a
+    multiplier = int(denominator * a.scale / b.scale)
+    if LEVELS * (multiplier + denominator) >= 1 << 31:
+        raise ValueError(
+            f"The scales {a.scale:g} and {b.scale:g} are {a.scale / b.scale:.0f} times apart: with L = {denominator} "
+            "a sum may leave int32. Take a smaller L, or requantise the smaller one."
+        )
+    return Sums(np.int32(multiplier) * _centred(a) + np.int32(denominator) * _centred(b), b.scale / denominator)
+
+
+def multiply(a: Matrix, b: Matrix) -> Sums:
+    """Product of the elements of two matrices whose shapes broadcast [11]."""
+    return Sums(_centred(a) * _centred(b), a.scale * b.scale)
+
+
+def scaled(factor: float, a: Matrix) -> Matrix:
+    """A number times a matrix [12]: the stored numbers stay, the scale changes.
+
+    A negative factor mirrors the stored numbers, which is exact; 0 gives zeros at the scale 1.
+    """
+    if factor > 0:
+        return a._replace(scale=factor * a.scale)
+    if factor == 0:
+        return Matrix(np.zeros_like(a.values), 1.0, 0)
+    return Matrix(LEVELS - a.values, -factor * a.scale, LEVELS - a.zero_point)
+
+
+def relu(a: Matrix) -> Matrix:
+    """The larger of each number and 0: no stored number is below the zero point."""
+    return a._replace(values=np.maximum(a.values, np.uint8(a.zero_point)))
+
+
+def multiplier_of(low: int, high: int, denominator: int) -> int:
+    """L1 of numbers from ``low`` to ``high`` [8], trunc(s32 / S3 L); the scales cancel: 255 L / (high - low)."""
+    low, high = min(int(low), 0), max(int(high), 0)
+    return LEVELS * denominator // (high - low) if high > low else denominator
+
+
+def requantise(
+    sums: Sums,
+    denominator: int = MOST_L,
+    division: Division = Division.NEAREST,
+    *,
+    is_exact: bool = False,
+) -> Matrix:
+    """int32 to uint8, by the range of the numbers that are there [7, 8]: q3 = L1 q / L + Z3.
+
+    Args:
+        sums: Of any shape.
+        denominator: L, a power of two from 2^8 to 2^16. The scale of the result is off by up to 1 part in L1 + 1, as L1
+            is cut.
+        division: How L1 q is divided by L.
+        is_exact: The scale of the result follows the L1 that was cut, s32 L / L1, which takes that error away. The
+            account does not have it.
+
+    Raises:
+        ValueError: ``denominator`` is not allowed, or so small for these numbers that L1 is 0.
+    """
+    check_denominator(denominator)
+    low, high = min(int(sums.values.min()), 0), max(int(sums.values.max()), 0)
+    if low == high:
+        return Matrix(np.zeros(sums.values.shape, np.uint8), 1.0, 0)
+    multiplier = multiplier_of(low, high, denominator)
+    if not multiplier:
+        raise ValueError(
+            f"The numbers are from {low} to {high}: with L = {denominator} their multiplier, 255 L / {high - low}, is "
+            "cut to 0, and all would be lost. Take a larger L."
+        )
+    span = high - low
+    zero = (2 * LEVELS * -low + span) // (2 * span)  # floor(-min / S3 + 0.5)
+    product = sums.values * np.int32(multiplier)  # at most 255 L in size
+    if division is Division.NEAREST:
+        product += denominator // 2
+    elif division is Division.TRUNCATE:
+        product[product < 0] += denominator - 1
+    quotient = product // denominator
+    scale = sums.scale * denominator / multiplier if is_exact else sums.scale * span / LEVELS
+    return Matrix(np.clip(quotient + zero, 0, LEVELS).astype(np.uint8), scale, zero)
+
+
+def check_denominator(denominator: int) -> None:
+    """Refuse an L that is no power of two from 2^8 to 2^16.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not LEAST_L <= denominator <= MOST_L or denominator & (denominator - 1):
+        raise ValueError(f"L is {denominator}; it is a power of two from {LEAST_L} to {MOST_L}.")
+
+
+def _centred(a: Matrix) -> Ints:
+    return a.values.astype(np.int32) - np.int32(a.zero_point)
+
+
+def _check_product(a: Matrix, b: Matrix) -> None:
+    if a.values.ndim != 2 or b.values.ndim != 2 or a.values.shape[1] != b.values.shape[0]:
+        raise ValueError(f"Matrices of shapes {a.values.shape} and {b.values.shape} have no product.")
+    if len(b.values) > MOST_TERMS:
+        raise ValueError(f"A sum of {len(b.values)} products may leave int32; it holds {MOST_TERMS} of them.")
