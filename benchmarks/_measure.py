@@ -54,6 +54,10 @@ class Rounds:
         pairs = zip(self.values, other.values, strict=False)
         return Rounds(tuple(mine / theirs for mine, theirs in pairs))
 
+    def less(self, other: Rounds) -> Rounds:
+        """Subtract round by round, as ``ratio_to`` divides."""
+        return Rounds(tuple(mine - theirs for mine, theirs in zip(self.values, other.values, strict=True)))
+
 
 def percentile(ordered: Sequence[int], fraction: float) -> int:
     """Return the nearest-rank percentile of values in ascending order; ``fraction`` is 0.5 for the median."""

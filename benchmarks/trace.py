@@ -1,9 +1,10 @@
 """What a trace costs a call: a board that was never traced, and one on which a trace goes on and off, take turns.
 
-    python -m benchmarks.trace [--rounds N] [--calls N]
+    python -m benchmarks.trace [--rounds N] [--calls N] [--pause-us N]
 
 The numbers are CPU time of the calling thread and of the core's, in microseconds a call: hbDSPRpc, hbDSPWaitTaskDone
-and hbDSPReleaseTask of an op that does nothing, in Python, the mailbox in C.
+and hbDSPReleaseTask of an op that does nothing, in Python, the mailbox in C. With a pause between two calls, each finds
+the caches of the CPU cold; that is the dearest case.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def cpu_ns(pid: int) -> int:
     return int(Path(f"/proc/{pid}/schedstat").read_text(encoding="ascii").split()[0])
 
 
-def calls_us(board: Board, cmd: int, count: int) -> tuple[float, float]:
-    """CPU time of a call, of this thread and of the core's."""
+def calls_us(board: Board, cmd: int, count: int, pause_us: int) -> tuple[float, float]:
+    """CPU time of a call, of this thread and of the core's. What a pause itself takes is in each of them."""
     set_default(board.session)
     core = board.status()["cores"][0]["pid"]
     task, ctrl = hb.hbDSPTask_t(), hb.hbDSPRpcCtrlParam()
@@ -71,12 +72,14 @@ def calls_us(board: Board, cmd: int, count: int) -> tuple[float, float]:
         hb.hbDSPRpc(task, block, block, ctrl)
         hb.hbDSPWaitTaskDone(task, 0)
         hb.hbDSPReleaseTask(task)
+        if pause_us:
+            time.sleep(pause_us / 1e6)
     spent = time.thread_time_ns() - own, cpu_ns(core) - of_core
     hb.hbSysFreeMem(block)
     return spent[0] / count / 1000, spent[1] / count / 1000
 
 
-def measure(rounds: int, count: int) -> dict[str, tuple[Rounds, Rounds]]:
+def measure(rounds: int, count: int, pause_us: int) -> dict[str, tuple[Rounds, Rounds]]:
     """CPU time of a call in each round, in microseconds, by the state of the trace."""
     values: dict[str, list[tuple[float, float]]] = {NEVER: [], OFF: [], ON: []}
     with private_directory() as directory, ExitStack() as stack:
@@ -87,7 +90,7 @@ def measure(rounds: int, count: int) -> dict[str, tuple[Rounds, Rounds]]:
                 board = boards[NEVER if state == NEVER else ON]
                 if board is boards[ON]:
                     turn(board, "on" if state == ON else "off")
-                taken = calls_us(board, cmd, count)
+                taken = calls_us(board, cmd, count, pause_us)
                 if number:  # the first round warms up
                     spent.append(taken)
     return {
@@ -99,11 +102,12 @@ def measure(rounds: int, count: int) -> dict[str, tuple[Rounds, Rounds]]:
 @click.command()
 @click.option("--rounds", type=click.IntRange(min=1), default=9, show_default=True)
 @click.option("--calls", type=click.IntRange(min=1), default=3000, show_default=True, help="In a round.")
-def main(rounds: int, calls: int) -> None:
+@click.option("--pause-us", type=click.IntRange(min=0), default=0, show_default=True, help="Between two calls.")
+def main(rounds: int, calls: int, pause_us: int) -> None:
     """Measure what a trace costs a call."""
     raise_on_sigterm()
     os.environ["HBRT_SPIN_US"] = "0"  # a poll is CPU time, too, and each board's programs have a habit of their own
-    found = measure(rounds, calls)
+    found = measure(rounds, calls, pause_us)
     base = found[NEVER]
     rows = [
         (
@@ -114,10 +118,12 @@ def main(rounds: int, calls: int) -> None:
         for state, sides in found.items()
     ]
     click.echo(table(("a call", "program, us", "core, us", "program / never", "core / never"), rows))
-    for side, name in enumerate(("program", "core")):
-        more = found[ON][side].median - base[side].median
-        verdict = "good" if more <= MOST_US else "missed"
-        click.echo(f"goal: a trace costs the {name} at most {MOST_US:g} us a call: {more:.2f} ... {verdict}")
+    more = [on.less(off).median for on, off in zip(found[ON], found[OFF], strict=True)]
+    verdict = "good" if sum(more) <= MOST_US else "missed"
+    click.echo(
+        f"goal: a trace costs a call at most {MOST_US:g} us: {sum(more):.2f}, of the program {more[0]:.2f}, of "
+        f"the core {more[1]:.2f} ... {verdict}"
+    )
 
 
 if __name__ == "__main__":

@@ -81,11 +81,14 @@ def _noting_core(kind: Any) -> type:
         __slots__ = ()
 
         def _run(self, slot: int) -> None:
-            counter, start_ns = self.engines.counter, monotonic_ns()
+            # The history has the op itself; an event says which of the others were inside it.
+            ring = _rings[0]
+            newest, counter, start_ns = ring.newest, self.engines.counter, monotonic_ns()
             before = counter.cycles
             (sequence,) = SUBMITTED.unpack_from(self._map, self._records + slot * SLOT_RECORD_BYTES)
             super()._run(slot)
-            _note(Kind.RUN, start_ns, monotonic_ns(), sequence, before, counter.cycles)
+            if ring.newest != newest:
+                ring.note(Kind.RUN, start_ns, monotonic_ns(), sequence, before, counter.cycles)
 
         def _end(self) -> None:  # of an op in C that has called the runtime
             ran = self._lib.hbrt_core_ran(self._core)

@@ -23,3 +23,12 @@ def shares(task: Mapping[str, Any]) -> str:
     total = sum(counts.values())
     most_first = sorted(PARTS, key=lambda name: -counts[name])
     return " ".join(f"{name} {counts[name] / total:.0%}" for name in most_first if 100 * counts[name] > total)
+
+
+def overlapped(task: Mapping[str, Any]) -> str:
+    """The modelled time of a task's copies, and the share of it that passed while the core computed; - for none."""
+    cycles = task["modelled_dma"]
+    if not cycles or not task["modelled_cycles"]:
+        return "-"
+    busy_ns = cycles * task["modelled_ns"] / task["modelled_cycles"]
+    return f"{short_time(busy_ns)}, {task['modelled_overlap'] / cycles:.0%} hidden"

@@ -82,6 +82,8 @@ class Ring(RingFile):
         super().__init__(directory, _name(role), records, RECORD.size, role, program)
         self._directory, self._role, self._program = directory, role, program
         self._numbers = count(1)
+        self.newest = 0
+        """Number of the newest event."""
         self._threads: dict[int, int] = {}
         self._texts: dict[str, int] = {"": 0}
         self._used = 0
@@ -113,7 +115,7 @@ class Ring(RingFile):
             thread = self._threads[threading.get_ident()]
         except KeyError:
             thread = self._new_thread()
-        number = next(self._numbers)
+        self.newest = number = next(self._numbers)
         at = self.start + number % self.records * RECORD.size
         try:
             RECORD.pack_into(self.map, at, start_ns, end_ns, a, b, c, thread, kind, unit, text, d, number)

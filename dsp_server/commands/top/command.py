@@ -6,14 +6,15 @@ import os
 import select
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from dsp_server.commands.top.sample import SORTS, Sample, sample_of
+from dsp_server.commands.top.sample import SORTS, Sample, newest_of, sample_of
 from hbrt.board.paths import BoardPaths
+from hbrt.cli.modelled import modelled_time, overlapped, shares
 from hbrt.cli.options import any_board_option, json_option
 from hbrt.cli.tables import Column, numbers, plain_lines, short_time, show_json
 from hbrt.control.ask import look_at
@@ -28,6 +29,7 @@ INTERVAL_SECONDS = 1.0
 FIRST_SECONDS = 0.2  # until the first rates
 MOST_TASKS = 2000  # of an interval, for the percentiles: more would keep the daemon busy
 _CORES = (*numbers("CORE"), Column("STATE"), Column("HEALTH"), *numbers("BUSY", "TASKS/S"), Column("RUNS"))
+_LAST = (*numbers("CORE"), Column("LAST OP"), *numbers("MODELLED", "DMA"), Column("OF IT"))
 _COMMANDS = (
     *numbers("COMMAND"),
     Column("OP"),
@@ -51,8 +53,11 @@ _PROGRAMS = (*numbers("CLIENT", "PID"), Column("PROGRAM"), *numbers("TASKS", "BL
 def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
     """Watch a board: its cores, its commands with calls a second and percentiles, what waits, and who holds memory.
 
-    The keys c, r, w and f sort the commands by calls, by run time, by waiting time and by failures; q ends. All times
-    are measured on this machine. --json prints one sample, of one interval.
+    LAST OP is the one that a core has ended last: its modelled time, that of its copies with the share that passed
+    while the core computed, and what its cycles are for.
+
+    The keys c, r, w and f sort the commands by calls, by run time, by waiting time and by failures; q ends. All other
+    times are measured on this machine. --json prints one sample, of one interval.
     """
     if not as_json and not sys.stdout.isatty():
         raise WrongUseError("hbrt top draws on a terminal, and standard output is none; use --json for one sample.")
@@ -69,13 +74,15 @@ def command(board: BoardPaths, interval: float, *, as_json: bool) -> None:
 def _samples(daemon: Daemon | Observer, interval: float) -> Iterator[Sample]:
     """A sample at each step, of the time since the step before."""
     before: dict[str, Any] | None = None
+    newest: dict[int, Mapping[str, Any]] = {}
     seen_ns = 0
     while True:
         status: dict[str, Any] = daemon.request("status")
         now_ns = time.monotonic_ns()
-        tasks: list[dict[str, Any]] = daemon.request("tasks", last=MOST_TASKS) if before else []
-        ended = [task for task in tasks if task["ended_ns"] > seen_ns]
-        yield sample_of(status, before or status, ended, (now_ns - seen_ns) / 1e9 if before else interval)
+        tasks: list[dict[str, Any]] = daemon.request("tasks", last=MOST_TASKS)
+        newest |= newest_of(tasks)
+        ended = [task for task in tasks if task["ended_ns"] > seen_ns] if before else []
+        yield sample_of(status, before or status, ended, (now_ns - seen_ns) / 1e9 if before else interval, newest)
         before, seen_ns = status, now_ns
 
 
@@ -133,6 +140,11 @@ def lines_of(sample: Sample, sort: str) -> list[str]:
         (core["core"], core["state"], core["health"], f"{core['busy']:.0%}", f"{core['tasks_per_s']:,.0f}", _runs(core))
         for core in sample.cores
     ]
+    last = [
+        (core["core"], op["name"], modelled_time(op), overlapped(op), shares(op))
+        for core in sample.cores
+        if (op := core["last"])
+    ]
     commands = [
         (
             f"{one['cmd']:#x}",
@@ -147,11 +159,14 @@ def lines_of(sample: Sample, sort: str) -> list[str]:
         (one["id"], one["pid"], one["name"], one["tasks"], one["blocks"], format_size(one["bytes"]))
         for one in sample.programs
     ]
-    for columns, rows in ((_CORES, cores), (_COMMANDS, commands), (_PROGRAMS, programs)):
+    for columns, rows in ((_CORES, cores), (_LAST, last), (_COMMANDS, commands), (_PROGRAMS, programs)):
         lines += [*plain_lines(columns, [[str(cell) for cell in row] for row in rows]), ""]
         if columns is _CORES:
             lines += [*_tcm_lines(sample), ""]
-    return [*lines, f"Sorted by {SORTS[sort]}; keys c r w f sort, q ends. Times are measured here."]
+    return [
+        *lines,
+        f"Sorted by {SORTS[sort]}; keys c r w f sort, q ends. Times but MODELLED and DMA are measured here.",
+    ]
 
 
 def _tcm_lines(sample: Sample) -> list[str]:

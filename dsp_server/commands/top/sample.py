@@ -25,8 +25,17 @@ class Sample(NamedTuple):
     programs: list[dict[str, Any]]
 
 
+def newest_of(tasks: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+    """The newest op of each core among tasks in the order of their ends."""
+    return {task["core"]: task for task in tasks if task["started_ns"]}
+
+
 def sample_of(
-    status: Mapping[str, Any], before: Mapping[str, Any], ended: Sequence[Mapping[str, Any]], seconds: float
+    status: Mapping[str, Any],
+    before: Mapping[str, Any],
+    ended: Sequence[Mapping[str, Any]],
+    seconds: float,
+    newest: Mapping[int, Mapping[str, Any]],
 ) -> Sample:
     """A sample.
 
@@ -35,6 +44,7 @@ def sample_of(
         before: Its answer at the beginning of the span.
         ended: Tasks that ended in the span, as the request ``tasks`` lists them; of very many the newest.
         seconds: The span.
+        newest: As of ``newest_of``, also of tasks that ended before the span.
     """
     counts = {core["core"]: core for core in before["cores"]}
     running = {one["core"]: one for one in reversed(status["running"])}  # of two, the interrupted one
@@ -50,6 +60,7 @@ def sample_of(
                 "busy": _busy(core, first, running.get(core["core"]), seconds),
                 "runs": running.get(core["core"]),
                 "tcm": core["tcm"],
+                "last": _last(newest.get(core["core"])),
             }
         )
     calls_per_s = sum(core["tasks_per_s"] for core in cores)
@@ -71,6 +82,13 @@ def sample_of(
         [_command(cmd, tasks, len(tasks) * share) for cmd, tasks in sorted(by_command.items())],
         status["clients"],
     )
+
+
+def _last(task: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """What an op was, and what it takes on the board."""
+    if task is None:
+        return None
+    return {key: value for key, value in task.items() if key in {"cmd", "name"} or key.startswith("modelled_")}
 
 
 def _busy(core: Mapping[str, Any], before: Mapping[str, Any], runs: Mapping[str, Any] | None, seconds: float) -> float:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dsp_server.commands.top.sample import sample_of
+from dsp_server.commands.top.sample import newest_of, sample_of
 from dsp_server.commands.why import document, look
 from hbrt.board.log_file import Follower, last_lines
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
@@ -87,7 +87,7 @@ class View:
         before = self._before or status  # without one, nothing has happened yet
         seconds = max((now_ns - self._seen_ns) / 1e9, 1e-3)
         ended = [task for task in tasks if task["ended_ns"] > newest - seconds * 1e9] if self._before else []
-        sample = sample_of(status, before, ended, seconds)
+        sample = sample_of(status, before, ended, seconds, newest_of(tasks))
         self._before, self._seen_ns = status, now_ns
         end_ns = now_ns if isinstance(self._board, BoardPaths) else newest  # another machine has another clock
         start_ns = end_ns - TIMELINE_SECONDS * 1e9

@@ -22,6 +22,17 @@ function time(ns) {
   return `${(ns / 1e3).toFixed(1)} us`;
 }
 
+// What the modelled cycles of an op are for.
+function split(op) {
+  if (!op.modelled_cycles) return "charged no cycles";
+  const share = (part, whole) => `${Math.round(100 * part / whole)} %`;
+  const parts = ["vector", "scalar", "ddr", "wait"].filter(name => op[`modelled_${name}`])
+    .map(name => `${name} ${share(op[`modelled_${name}`], op.modelled_cycles)}`);
+  const dma = op.modelled_dma;
+  if (dma) parts.push(`DMA ${time(dma * op.modelled_ns / op.modelled_cycles)}, ${share(op.modelled_overlap, dma)} of it hidden`);
+  return `${op.modelled_is_estimated ? "~" : ""}${time(op.modelled_ns)} modelled for the board: ${parts.join(", ")}`;
+}
+
 const hex = number => "0x" + number.toString(16);
 const color = key => `hsl(${[...String(key)].reduce((sum, sign) => (sum * 31 + sign.charCodeAt(0)) % 360, 7)} 60% 50%)`;
 
@@ -55,6 +66,7 @@ function showCores(cores) {
     busy.value = core.busy;
     const runs = core.runs ? `${core.runs.name || hex(core.runs.cmd)} for ${time(core.runs.age_s * 1e9)}` : "nothing";
     card.append(busy, node("div", `${Math.round(core.busy * 100)} % busy, ${core.tasks_per_s.toFixed(0)} tasks/s; runs ${runs}`));
+    if (core.last) card.append(node("div", `last ${core.last.name || hex(core.last.cmd)}: ${split(core.last)}`, "last"));
     for (const [bank, used] of core.tcm.entries()) card.append(node("code", `TCM ${bank} ${used}`));
     return card;
   }));

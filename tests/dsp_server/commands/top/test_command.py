@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from dsp_server.commands.top.command import lines_of
-from dsp_server.commands.top.sample import percentile, sample_of
+from dsp_server.commands.top.sample import newest_of, percentile, sample_of
 from tests.conftest import Shell
 from tests.dsp_server.images import halts
 
@@ -48,12 +48,23 @@ def status(tasks: int, busy_ns: int, **given: Any) -> dict[str, Any]:
 
 
 def ended(cmd: int, ran_ns: int, state: str = "done") -> dict[str, Any]:
-    return {"cmd": cmd, "name": f"op{cmd}", "waited_ns": 10, "ran_ns": ran_ns, "state": state}
+    parts = {"vector": 600, "scalar": 0, "ddr": 0, "wait": 48, "dma": 324, "overlap": 276}
+    modelled = {"cycles": 648, "ns": 1000, "is_estimated": False} | parts
+    return {
+        "cmd": cmd,
+        "name": f"op{cmd}",
+        "core": 0,
+        "started_ns": 1,
+        "waited_ns": 10,
+        "ran_ns": ran_ns,
+        "state": state,
+        **{f"modelled_{key}": value for key, value in modelled.items()},
+    }
 
 
 def test_rates_are_of_the_interval() -> None:
     tasks = [*(ended(1, ran) for ran in range(1, 101)), *(ended(2, 5, "failed") for _ in range(100))]
-    sample = sample_of(status(1400, 3_000_000_000), status(1000, 2_000_000_000), tasks, 2.0)
+    sample = sample_of(status(1400, 3_000_000_000), status(1000, 2_000_000_000), tasks, 2.0, {})
     assert sample.calls_per_s == 200.0
     assert sample.cores[0]["busy"] == 0.5
     one, two = sample.commands
@@ -63,7 +74,7 @@ def test_rates_are_of_the_interval() -> None:
 
 def test_a_core_is_busy_with_an_op_that_has_not_ended() -> None:
     runs = [{"core": 0, "cmd": 1, "name": "long", "client": 1, "age_s": 60.0}]
-    sample = sample_of(status(5, 0, running=runs), status(5, 0), [], 1.0)
+    sample = sample_of(status(5, 0, running=runs), status(5, 0), [], 1.0, {})
     assert (sample.cores[0]["busy"], sample.cores[0]["runs"], sample.calls_per_s) == (1.0, runs[0], 0.0)
 
 
@@ -78,12 +89,13 @@ def test_percentiles_are_nearest_rank() -> None:
 
 def test_the_screen_has_all_and_sorts_by_what_is_chosen() -> None:
     tasks = [ended(1, 10), ended(1, 10), ended(2, 900)]
-    sample = sample_of(status(3, 0), status(0, 0), tasks, 1.0)
+    sample = sample_of(status(3, 0), status(0, 0), tasks, 1.0, newest_of(tasks))
     by_calls, by_time = lines_of(sample, "c"), lines_of(sample, "r")
     assert "2 of priority 9, 1 of priority 0" in by_calls[1]
     assert "command 0x400, priority 0, of client 1, for 500 ms" in by_calls[2]
     assert [line.split()[1] for line in by_calls if line.lstrip().startswith("0x")] == ["op1", "op2"]
     assert [line.split()[1] for line in by_time if line.lstrip().startswith("0x")] == ["op2", "op1"]
+    assert "0 op2 1.00 us 500 ns, 85% hidden vector 93% wait 7%" in [" ".join(line.split()) for line in by_calls]
     assert any("program.py" in line and "1.0 MiB" in line for line in by_calls)
 
 

@@ -80,7 +80,7 @@ def test_the_page_and_the_board_are_served_and_nothing_else(served: Server, shel
         assert (status, part in body) == (200, True)
     assert board(served)["cores"][1] == {
         "core": 1, "state": "running", "health": "ok", "tasks_per_s": 0.0, "busy": 0.0, "runs": None,
-        "tcm": ["." * 52] * 2,
+        "tcm": ["." * 52] * 2, "last": None,
     }  # fmt: skip
     for path in ("/log", "/../command.py", "/page/../view.py", "//etc/passwd", "/board.json/"):
         assert get(served, path)[0] == 404
@@ -134,6 +134,7 @@ def test_a_browser_shows_the_board_and_a_core_that_is_killed(served: Server, she
     assert re.search(r'data-core="1".*?class="healthy">running, ok<', page, re.DOTALL)
     assert "holds.py" in page
     assert re.search(r"in \d+ blocks", page)
+    assert re.search(r'class="last">last softmax: [0-9.]+ us modelled for the board: vector \d+ %', page)
     program.kill()
     program.communicate()
     shell.good("recovery", "disabled")
