@@ -17,8 +17,8 @@ from onnx.backend.test.case import node as node_suite
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
-from arm_client.dnn.run.ort_session import session_options
 from benchmarks._board_model import BoardModel
+from hbrt.models.run.ort_session import session_options
 
 if TYPE_CHECKING:
     from onnx.backend.test.case.test_case import TestCase

@@ -30,9 +30,9 @@ from onnx import TensorProto, helper, numpy_helper
 import arm_client as hb
 from arm_client import dnn
 from arm_client.dnn.layers.plugins_dsp_nn import DspSoftmax
-from arm_client.dnn.run.ort_session import session_options
 from benchmarks._board_model import BoardModel, check
 from benchmarks._measure import Rounds, machine, table
+from hbrt.models.run.ort_session import session_options
 from samples.dnn.build_mobilenet import build
 
 SOFTMAX_LAYERS = 4

@@ -5,7 +5,6 @@ from arm_client.dnn.layers.dsp_layer import (
 )
 from arm_client.dnn.layers.layer import (
     Layer as Layer,
-    TensorType as TensorType,
     rpc_ctrl as rpc_ctrl,
 )
 from arm_client.dnn.layers.ndarray import (
@@ -18,7 +17,10 @@ from arm_client.dnn.python.easy import (
     TensorProperties as TensorProperties,
     load as load,
 )
-from arm_client.dnn.spec.graph import (
+from hbrt.models.run.layer import (
+    TensorType as TensorType,
+)
+from hbrt.models.spec.graph import (
     NodeInfo as NodeInfo,
 )
 

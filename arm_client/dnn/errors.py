@@ -2,8 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from arm_client.errors import HbrtError
+from hbrt.models.errors import GraphError, Reason, one_line
 from hbrt.status import Status
+
+__all__ = ["ModelError", "bad_argument", "incompatible", "invalid", "of_graph", "one_line", "refusals"]
+
+_CODES = {
+    Reason.UNREADABLE: Status.HB_DNN_CAN_NOT_OPEN_FILE,
+    Reason.INVALID: Status.HB_DNN_INVALID_MODEL,
+    Reason.INCOMPATIBLE: Status.HB_DNN_INCOMPATIBLE_MODEL,
+    Reason.UNKNOWN_OP: Status.HB_DNN_INCOMPATIBLE_MODEL,
+    Reason.NO_MEMORY: Status.HB_DNN_OUT_OF_MEMORY,
+    Reason.RUN_FAILED: Status.HB_DNN_RUN_TASK_FAILED,
+}
 
 
 class ModelError(HbrtError):
@@ -28,7 +43,25 @@ def incompatible(sentence: str) -> ModelError:
     return ModelError(Status.HB_DNN_INCOMPATIBLE_MODEL, sentence)
 
 
-def one_line(error: BaseException, most: int = 600) -> str:
-    """Text of a library's exception on one line, for a sentence."""
-    text = " ".join(str(error).split()) or type(error).__name__
-    return text if len(text) <= most else f"{text[:most]}..."
+@contextmanager
+def refusals() -> Iterator[None]:
+    """What a model is refused for inside has this API's code; also a decorator.
+
+    Raises:
+        ModelError: instead of a GraphError.
+    """
+    try:
+        yield
+    except GraphError as error:
+        raise of_graph(error) from error
+
+
+def of_graph(error: GraphError) -> ModelError:
+    """The refusal of a model, with this API's code."""
+    text = str(error)
+    if error.reason is Reason.UNKNOWN_OP:
+        text += (
+            " If it is an op of your own, register its layer first: hbDNNRegisterLayerCreator, or a plugin in "
+            "HB_DNN_PLUGIN_PATH with HB_DNN_ENABLE_DSP=1."
+        )
+    return ModelError(_CODES[error.reason], text)

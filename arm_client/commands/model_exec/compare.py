@@ -185,9 +185,12 @@ def reference_values(file: Path, fed: Mapping[str, NDArray[Any]]) -> dict[str, N
             raise click.UsageError(f"{file} is no archive of arrays: {error}.") from None
     if file.suffix != ".onnx":
         raise click.UsageError(f"{file}: a reference is a model, .onnx, or its values by name, .npz.")
-    from arm_client.dnn.loading.model_file import read_file
+    from arm_client.dnn.errors import refusals
+    from hbrt.models.loading.model_file import read_file
 
-    return _run(file, with_all_outputs(read_file(file).proto), fed)
+    with refusals():
+        proto = read_file(file).proto
+    return _run(file, with_all_outputs(proto), fed)
 
 
 def _run(file: Path, proto: ModelProto, fed: Mapping[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:

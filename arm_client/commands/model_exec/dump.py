@@ -32,7 +32,7 @@ def as_text(values: NDArray[Any], axis: int, precision: int) -> str:
 
 def real_values(buffer: TensorBuffer) -> NDArray[Any]:
     """An output's values as real numbers."""
-    from arm_client.dnn.spec import quantization
+    from hbrt.models.spec import quantization
 
     stored = buffer.get()
     rule = buffer.spec.quantization

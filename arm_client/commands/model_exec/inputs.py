@@ -304,7 +304,7 @@ def _random(rng: np.random.Generator, tensor: Tensor, shape: tuple[int, ...] | N
             f"--input_valid_shape for random numbers."
         )
     if spec.quantization is not None:
-        from arm_client.dnn.spec.quantization import LIMITS
+        from arm_client.dnn.spec.dtypes import LIMITS
 
         low, high = LIMITS[spec.tensor_type]
         return rng.integers(low, high, sizes, endpoint=True).astype(spec.graph_dtype)

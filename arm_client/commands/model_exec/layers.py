@@ -73,11 +73,14 @@ def all_values(
         HbrtError, ModelError, TimeoutError: the model cannot be run so, or takes too long.
     """
     from arm_client import dnn
+    from arm_client.dnn.errors import refusals
     from arm_client.dnn.loading.description_file import beside
-    from arm_client.dnn.loading.model_file import read_file
+    from hbrt.models.loading.model_file import read_file
 
+    with refusals():
+        read = read_file(file)
     with tempfile.TemporaryDirectory(prefix="hrt_model_exec-") as folder:
-        proto = with_inputs_as_outputs(with_all_outputs(read_file(file).proto))
+        proto = with_inputs_as_outputs(with_all_outputs(read.proto))
         changed = Path(folder) / "layers.onnx"
         changed.write_bytes(proto.SerializeToString())
         described = beside(file)

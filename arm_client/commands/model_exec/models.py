@@ -12,7 +12,7 @@ from arm_client import dnn
 
 if TYPE_CHECKING:
     from arm_client.dnn import Model, Tensor
-    from arm_client.dnn.run.executor import Plan
+    from arm_client.dnn.run.plan import Plan
 
 RULE = "-" * 69
 

@@ -11,12 +11,12 @@ from arm_client.dnn.tensors.binding import Feed, Take, Target, array_of, feeds_o
 
 if TYPE_CHECKING:
     from arm_client.dnn.capi.runtime import Loaded
-    from arm_client.dnn.cores.stop import Stop
     from arm_client.dnn.cores.tasks import Job
-    from arm_client.dnn.run.executor import Plan
+    from arm_client.dnn.run.plan import Plan
     from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
     from hbrt.dnn_types import hbDNNInferCtrlParam, hbDNNTensor
+    from hbrt.models.run.stop import Stop
 
 
 def job_of(

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from arm_client.dnn.cores.stop import Stop
     from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
+    from hbrt.models.run.stop import Stop
 
 MAX_SIDE = 4080
 """Width of the picture, and both sides of the result."""

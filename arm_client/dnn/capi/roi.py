@@ -25,11 +25,11 @@ from hbrt.status import Status
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from arm_client.dnn.cores.stop import Stop
     from arm_client.dnn.cores.tasks import Job
     from arm_client.dnn.loading.model import Model
     from arm_client.dnn.tensors.tensor_memory import Ranges
     from hbrt.ddr.file import Ddr
+    from hbrt.models.run.stop import Stop
 
 Make = Callable[[], "NDArray[Any]"]
 

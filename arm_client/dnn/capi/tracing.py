@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from arm_client.dnn import environment
 from arm_client.dnn.errors import ModelError
-from arm_client.dnn.run.executor import Plan
+from arm_client.dnn.run.plan import Plan
 from arm_client.tracing import program
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError, WrongUseError
@@ -28,8 +28,8 @@ from hbrt.trace.swap import swap_class
 
 if TYPE_CHECKING:
     from arm_client.dnn.cores.bpu import Bpu
-    from arm_client.dnn.run.steps import StepTime
     from arm_client.session.session import Session
+    from hbrt.models.run.steps import StepTime
     from hbrt.trace.ring import Ring
 
 _begun: list[Path] = []  # the file of this process's trace

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Protocol
 from arm_client.cabi.call_site import call_site
 from arm_client.dnn.cores.bpu import ALL_CORES, Bpu
 from arm_client.dnn.cores.one_shot import OneShot
-from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.handles import Handles, Kind
 from hbrt.mailbox.schedule import task_key
+from hbrt.models.run.stop import Stop
 from hbrt.status import Status
 
 if TYPE_CHECKING:

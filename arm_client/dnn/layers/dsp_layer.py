@@ -8,15 +8,16 @@ import numpy as np
 
 from arm_client.cabi.last_error import last_error, note
 from arm_client.dnn.errors import ModelError
-from arm_client.dnn.layers.layer import Layer, TensorType, rpc_ctrl
+from arm_client.dnn.layers.layer import Layer, rpc_ctrl
 from arm_client.dsp import hbDSPReleaseTask, hbDSPRpc, hbDSPWaitTaskDone
 from arm_client.sys import hbSysAllocMem, hbSysFreeMem
+from hbrt.models.run.layer import TensorType
 from hbrt.status import Status
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
 if TYPE_CHECKING:
-    from arm_client.dnn.spec.graph import NodeInfo
     from hbrt.dnn_types import hbDNNInferCtrlParam
+    from hbrt.models.spec.graph import NodeInfo
 
 FLOAT32 = np.dtype(np.float32)
 IN_FLIGHT = 32

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from arm_client.dnn.layers.dsp_layer import FLOAT32, DspLayer, foreign, not_float32, of_float32
-from arm_client.dnn.layers.layer import TensorType, registry
+from arm_client.dnn.layers.layer import registry
 from arm_client.dnn.layers.ndarray import NDArray
+from hbrt.models.run.layer import TensorType
 from hbrt.nn_types import (
     HB_DSP_QUANTI_PER_TENSOR,
     HB_DSP_QUANTI_ZERO_POINT_LAST,
@@ -24,8 +25,8 @@ from hbrt.nn_types import (
 from hbrt.types import HB_DSP_RPC_CMD_NN_DEQUANTIZE, HB_DSP_RPC_CMD_NN_QUANTIZE, hbSysMem
 
 if TYPE_CHECKING:
-    from arm_client.dnn.spec.graph import NodeInfo
     from hbrt.dnn_types import hbDNNInferCtrlParam
+    from hbrt.models.spec.graph import NodeInfo
 
 TENSOR_TYPES = {np.dtype(name): number for number, name in QUANTI_DTYPES.items()}
 _ALIGNMENT = 8  # of the blocks of a call

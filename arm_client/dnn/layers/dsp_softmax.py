@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arm_client.dnn.layers.dsp_layer import FLOAT32, DspLayer, foreign, not_float32, of_float32
-from arm_client.dnn.layers.layer import TensorType
 from arm_client.dnn.layers.ndarray import NDArray
+from hbrt.models.run.layer import TensorType
 from hbrt.nn_types import hbDSPSoftmaxRowsParam
 from hbrt.status import Status
 from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX, HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS, hbSysMem
@@ -18,8 +18,8 @@ from hbrt.types import HB_DSP_RPC_CMD_NN_SOFTMAX, HB_DSP_RPC_CMD_NN_SOFTMAX_ROWS
 if TYPE_CHECKING:
     from numpy.typing import NDArray as Array
 
-    from arm_client.dnn.spec.graph import NodeInfo
     from hbrt.dnn_types import hbDNNInferCtrlParam
+    from hbrt.models.spec.graph import NodeInfo
 
 FLAT_BEFORE = 13  # until then Softmax saw its input as a matrix
 _PARAM = np.dtype(hbDSPSoftmaxRowsParam)  # that of 0x400 has padding for the rows

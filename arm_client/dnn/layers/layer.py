@@ -8,30 +8,19 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from arm_client.cabi.arguments import is_function, short_repr
 from arm_client.dnn.environment import refused
 from arm_client.dnn.errors import ModelError, one_line
 from arm_client.dnn.layers.ndarray import NDArray
 from hbrt.dnn_types import hbDNNInferCtrlParam
+from hbrt.models.run.layer import TensorType
 from hbrt.status import Status
 from hbrt.types import hbDSPRpcCtrlParam
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    from arm_client.dnn.spec.graph import NodeInfo
-
-
-class TensorType(NamedTuple):
-    """Shape and type of a tensor that a layer reads or writes.
-
-    At load a size that only the data decides is -1, and the shape None when not even the rank is known.
-    """
-
-    shape: tuple[int, ...] | None
-    dtype: np.dtype[Any]
+    from hbrt.models.spec.graph import NodeInfo
 
 
 class Layer:

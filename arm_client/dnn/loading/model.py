@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from arm_client.dnn.errors import ModelError, invalid, one_line
-from arm_client.dnn.loading import description_file, model_file
+from arm_client.dnn.errors import ModelError, invalid, one_line, refusals
+from arm_client.dnn.loading import description_file
 from arm_client.dnn.loading.model_specs import specify
 from arm_client.dnn.profile import profile_log
-from arm_client.dnn.run.executor import Plan
-from arm_client.dnn.spec.graph_edits import graph_inputs
+from arm_client.dnn.run.plan import Plan
+from hbrt.models.loading import model_file
+from hbrt.models.spec.graph_edits import graph_inputs
 
 if TYPE_CHECKING:
     from arm_client.dnn.spec.spec import TensorSpec
@@ -68,6 +69,7 @@ def load(sources: list[Path | bytes | memoryview]) -> list[Model]:
     return models
 
 
+@refusals()
 def _load_one(source: Path | bytes | memoryview, at: int) -> Model:
     if isinstance(source, Path):
         read = model_file.read_file(source)

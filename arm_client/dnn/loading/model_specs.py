@@ -7,11 +7,14 @@ from typing import NamedTuple
 
 from onnx import ModelProto, ValueInfoProto
 
-from arm_client.dnn.errors import incompatible
-from arm_client.dnn.loading.boundary import quantised_boundary
+from arm_client.dnn.errors import incompatible, refusals
 from arm_client.dnn.loading.description import Description, InputDescription
 from arm_client.dnn.spec.dtypes import carried
-from arm_client.dnn.spec.graph_edits import (
+from arm_client.dnn.spec.properties import image_spec, shape_of, spec_of
+from arm_client.dnn.spec.spec import ImageSpec, TensorSpec
+from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
+from hbrt.models.loading.boundary import quantised_boundary
+from hbrt.models.spec.graph_edits import (
     TO_NCHW,
     TO_NHWC,
     fix_shape,
@@ -20,10 +23,8 @@ from arm_client.dnn.spec.graph_edits import (
     set_batch,
     transpose_input,
 )
-from arm_client.dnn.spec.properties import image_spec, shape_of, spec_of
-from arm_client.dnn.spec.quantization import as_shift
-from arm_client.dnn.spec.spec import ImageSpec, Quantization, TensorSpec
-from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
+from hbrt.models.spec.quantization import as_shift
+from hbrt.models.spec.spec import Quantization
 
 NCHW, NHWC = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW, hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
 IMAGE_TYPES = {
@@ -33,6 +34,9 @@ IMAGE_TYPES = {
     "bgr": hbDNNDataType.HB_DNN_IMG_TYPE_BGR,
     "gray": hbDNNDataType.HB_DNN_IMG_TYPE_Y,
 }
+ZERO_POINTS = (-128, 127)
+"""What hbDNNQuantiScale holds."""
+
 IMAGE_DTYPES = ("float32", "float16", "float64", "uint8")
 """What a graph may take where the program gives a picture."""
 
@@ -53,6 +57,7 @@ class Specified(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+@refusals()
 def specify(proto: ModelProto, description: Description) -> Specified:
     """Put a model and its description together.
 
@@ -76,7 +81,7 @@ def specify(proto: ModelProto, description: Description) -> Specified:
             set_batch(proto, description.batch)
         infer_missing_shapes(proto)
     images = {name for name, one in described.items() if one.is_image}
-    boundary = quantised_boundary(proto, keep=images)
+    boundary = quantised_boundary(proto, images, ZERO_POINTS)
     graph = boundary.model.graph
     rules = dict(boundary.quantization)
     if description.prefers_shift:
@@ -110,7 +115,7 @@ def _numbers(model: ModelProto, value: ValueInfoProto, one: InputDescription, ru
     if layout is not None and len(shape_of(value)) != 4:
         layout = None  # layouts are of four dimensions; the compiler's files say one for every input
     elif layout is not None and _is_turned(one):
-        transpose_input(model.graph, value, layout)
+        transpose_input(model.graph, value, is_nhwc=layout == NHWC)
         if rule is not None:
             # The channel of a scale moves with its dimension.
             turned = TO_NHWC if layout == NHWC else TO_NCHW

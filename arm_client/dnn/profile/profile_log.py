@@ -14,8 +14,8 @@ from arm_client.dnn.profile.profiler import StepProfile
 from hbrt.board.forked import in_child
 
 if TYPE_CHECKING:
-    from arm_client.dnn.run.executor import Plan
-    from arm_client.dnn.run.steps import StepTime
+    from arm_client.dnn.run.plan import Plan
+    from hbrt.models.run.steps import StepTime
 
 VARIABLE = "HB_DNN_PROFILER_LOG_PATH"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from arm_client.dnn.run.steps import StepTime
+    from hbrt.models.run.steps import StepTime
 
 LOG, TABLE = "profiler.log", "profiler.csv"
 COLUMNS = ("name", "processor", "count", "avg_time", "min_time", "max_time", "total_time")

@@ -11,13 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from arm_client.cabi.last_error import last_error
 from arm_client.dnn.errors import ModelError, bad_argument
-from arm_client.dnn.spec import nibbles
 from arm_client.dnn.spec.dtypes import NIBBLES
 from arm_client.dnn.spec.properties import IMAGE_ALIGNMENT, NV12, PLANAR, fill_properties, fill_shape, strides_of, up
-from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.session.process import process
 from arm_client.sys import hbSysAllocMem, hbSysFreeMem
 from hbrt.dnn_types import hbDNNTensor, hbDNNTensorLayout
+from hbrt.models.spec import nibbles
+from hbrt.models.spec.spec import DYNAMIC
 from hbrt.types import hbSysMem
 
 _CHANNELS_FIRST = hbDNNTensorLayout.HB_DNN_LAYOUT_NCHW

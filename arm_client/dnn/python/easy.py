@@ -35,11 +35,13 @@ from arm_client.dnn.capi.runtime import Loaded, runtime
 from arm_client.dnn.errors import ModelError, bad_argument, one_line
 from arm_client.dnn.python.buffers import TensorBuffer
 from arm_client.dnn.python.runner import Runner, control
-from arm_client.dnn.spec import quantization
-from arm_client.dnn.spec.spec import Quantization, TensorSpec
+from arm_client.dnn.spec.dtypes import LIMITS
+from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.errors import error_for
 from arm_client.session.process import process
-from hbrt.dnn_types import hbDNNHandle_t, hbDNNQuantiType
+from hbrt.dnn_types import hbDNNHandle_t
+from hbrt.models.spec import quantization
+from hbrt.models.spec.spec import Quantization, QuantizationKind
 from hbrt.status import Status
 
 _EMPTY: NDArray[Any] = np.empty(0)
@@ -108,7 +110,7 @@ class Tensor:
         """Real numbers as the tensor stores them; the same numbers in its type when it is not quantised."""
         if self.spec.quantization is None:
             return np.asarray(values).astype(self.spec.graph_dtype)
-        limits = quantization.LIMITS.get(self.spec.tensor_type)
+        limits = LIMITS.get(self.spec.tensor_type)
         return quantization.quantize(values, self.spec.quantization, self.spec.graph_dtype, limits=limits)
 
     def dequantize(self, stored: ArrayLike | None = None) -> NDArray[Any]:
@@ -348,7 +350,7 @@ def _sources(source: Any) -> list[Path | bytes | memoryview]:
 
 def properties_of(spec: TensorSpec) -> TensorProperties:
     """What pyeasy_dnn has of a tensor."""
-    rule = spec.quantization or Quantization(hbDNNQuantiType.NONE)
+    rule = spec.quantization or Quantization(QuantizationKind.NONE)
     dtype = np.dtype(np.uint8) if spec.image else spec.graph_dtype
     return TensorProperties(
         tensor_type=spec.tensor_type.name.removeprefix("HB_DNN_IMG_TYPE_") if spec.image else dtype.name,

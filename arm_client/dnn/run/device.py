@@ -77,9 +77,10 @@ class Device:
                 return None
         return DeviceAddress(address, phy_addr)
 
-    def ndarray(self, array: Array[Any]) -> NDArray:
-        """An array that ``array`` gave, as a layer sees it."""
-        return NDArray(array, self.address_of(array))
+    def view(self, array: Array[Any]) -> NDArray | None:
+        """An array as a layer sees it; None for one without an address, see ``address_of``."""
+        at = self.address_of(array)
+        return None if at is None else NDArray(array, at)
 
     def close(self) -> None:
         """Free all blocks."""

@@ -1,38 +1,48 @@
-"""Element types: ONNX's, numpy's and the vendor's. What the vendor's enum lacks is refused by name."""
+"""Element types: the vendor's enum beside ONNX's and numpy's. What it lacks is refused by name."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from ml_dtypes import int4, uint4
 from onnx import TensorProto
 
 from arm_client.dnn.errors import incompatible
 from hbrt.dnn_types import hbDNNDataType
+from hbrt.models.spec.dtypes import NUMPY_TYPES
+
+if TYPE_CHECKING:
+    import numpy as np
 
 _T = hbDNNDataType
-
 # J5's enum has no boolean: it is carried as U8, 0 or 1.
-_BY_ONNX: dict[int, tuple[np.dtype[Any], hbDNNDataType]] = {
-    TensorProto.BOOL: (np.dtype(np.bool_), _T.HB_DNN_TENSOR_TYPE_U8),
-    TensorProto.INT4: (np.dtype(int4), _T.HB_DNN_TENSOR_TYPE_S4),
-    TensorProto.UINT4: (np.dtype(uint4), _T.HB_DNN_TENSOR_TYPE_U4),
-    TensorProto.INT8: (np.dtype(np.int8), _T.HB_DNN_TENSOR_TYPE_S8),
-    TensorProto.UINT8: (np.dtype(np.uint8), _T.HB_DNN_TENSOR_TYPE_U8),
-    TensorProto.FLOAT16: (np.dtype(np.float16), _T.HB_DNN_TENSOR_TYPE_F16),
-    TensorProto.INT16: (np.dtype(np.int16), _T.HB_DNN_TENSOR_TYPE_S16),
-    TensorProto.UINT16: (np.dtype(np.uint16), _T.HB_DNN_TENSOR_TYPE_U16),
-    TensorProto.FLOAT: (np.dtype(np.float32), _T.HB_DNN_TENSOR_TYPE_F32),
-    TensorProto.INT32: (np.dtype(np.int32), _T.HB_DNN_TENSOR_TYPE_S32),
-    TensorProto.UINT32: (np.dtype(np.uint32), _T.HB_DNN_TENSOR_TYPE_U32),
-    TensorProto.DOUBLE: (np.dtype(np.float64), _T.HB_DNN_TENSOR_TYPE_F64),
-    TensorProto.INT64: (np.dtype(np.int64), _T.HB_DNN_TENSOR_TYPE_S64),
-    TensorProto.UINT64: (np.dtype(np.uint64), _T.HB_DNN_TENSOR_TYPE_U64),
+_BY_ONNX: dict[int, hbDNNDataType] = {
+    TensorProto.BOOL: _T.HB_DNN_TENSOR_TYPE_U8,
+    TensorProto.INT4: _T.HB_DNN_TENSOR_TYPE_S4,
+    TensorProto.UINT4: _T.HB_DNN_TENSOR_TYPE_U4,
+    TensorProto.INT8: _T.HB_DNN_TENSOR_TYPE_S8,
+    TensorProto.UINT8: _T.HB_DNN_TENSOR_TYPE_U8,
+    TensorProto.FLOAT16: _T.HB_DNN_TENSOR_TYPE_F16,
+    TensorProto.INT16: _T.HB_DNN_TENSOR_TYPE_S16,
+    TensorProto.UINT16: _T.HB_DNN_TENSOR_TYPE_U16,
+    TensorProto.FLOAT: _T.HB_DNN_TENSOR_TYPE_F32,
+    TensorProto.INT32: _T.HB_DNN_TENSOR_TYPE_S32,
+    TensorProto.UINT32: _T.HB_DNN_TENSOR_TYPE_U32,
+    TensorProto.DOUBLE: _T.HB_DNN_TENSOR_TYPE_F64,
+    TensorProto.INT64: _T.HB_DNN_TENSOR_TYPE_S64,
+    TensorProto.UINT64: _T.HB_DNN_TENSOR_TYPE_U64,
 }
-_BY_NUMPY = {dtype: onnx_type for onnx_type, (dtype, _) in _BY_ONNX.items()}
-NIBBLE_TYPES = (np.dtype(int4), np.dtype(uint4))
 NIBBLES = frozenset({_T.HB_DNN_TENSOR_TYPE_S4, _T.HB_DNN_TENSOR_TYPE_U4})  # two values a byte, the first one low
+
+LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
+    _T.HB_DNN_TENSOR_TYPE_S4: (-8, 7),
+    _T.HB_DNN_TENSOR_TYPE_U4: (0, 15),
+    _T.HB_DNN_TENSOR_TYPE_S8: (-128, 127),
+    _T.HB_DNN_TENSOR_TYPE_U8: (0, 255),
+    _T.HB_DNN_TENSOR_TYPE_S16: (-(1 << 15), (1 << 15) - 1),
+    _T.HB_DNN_TENSOR_TYPE_U16: (0, (1 << 16) - 1),
+    _T.HB_DNN_TENSOR_TYPE_S32: (-(1 << 31), (1 << 31) - 1),
+}
+"""Least and greatest stored integer of each quantised type."""
 
 
 def carried(onnx_type: int, tensor: str) -> tuple[np.dtype[Any], hbDNNDataType]:
@@ -53,12 +63,7 @@ def carried(onnx_type: int, tensor: str) -> tuple[np.dtype[Any], hbDNNDataType]:
             f"The tensor {tensor!r} has the ONNX type {name}, which hbDNNDataType cannot carry; "
             "cast it to a number type that it has."
         )
-    return found
-
-
-def onnx_type_of(dtype: np.dtype[Any]) -> int:
-    """TensorProto.DataType of a numpy type that ``carried`` gave."""
-    return _BY_NUMPY[dtype]
+    return NUMPY_TYPES[onnx_type], found
 
 
 def dtype_of(vendors_type: int) -> np.dtype[Any]:
@@ -67,7 +72,7 @@ def dtype_of(vendors_type: int) -> np.dtype[Any]:
     Raises:
         ValueError: it is none of numbers.
     """
-    found = next((dtype for dtype, kind in reversed(_BY_ONNX.values()) if kind == vendors_type), None)
+    found = next((onnx_type for onnx_type, kind in reversed(_BY_ONNX.items()) if kind == vendors_type), None)
     if found is None:
         raise ValueError(f"{vendors_type} is no hbDNNDataType of a tensor of numbers.")
-    return found
+    return NUMPY_TYPES[found]

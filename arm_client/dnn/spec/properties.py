@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from arm_client.dnn.errors import incompatible
+from arm_client.dnn.errors import incompatible, refusals
 from arm_client.dnn.spec.dtypes import NIBBLES, carried
-from arm_client.dnn.spec.spec import DYNAMIC, ImageSpec, Quantization, TensorSpec
+from arm_client.dnn.spec.spec import ImageSpec, TensorSpec
 from hbrt.dnn_types import (
     HB_DNN_TENSOR_MAX_DIMENSIONS,
     hbDNNDataType,
@@ -24,6 +24,8 @@ from hbrt.dnn_types import (
     hbDNNTensorProperties,
     hbDNNTensorShape,
 )
+from hbrt.models.spec import graph
+from hbrt.models.spec.spec import DYNAMIC, Quantization, QuantizationKind
 
 if TYPE_CHECKING:
     from onnx import ValueInfoProto
@@ -80,26 +82,14 @@ def strides_of(shape: tuple[int, ...], item_bytes: int) -> tuple[int, ...]:
     return tuple(item_bytes * math.prod(shape[at + 1 :]) for at in range(len(shape)))
 
 
+@refusals()
 def shape_of(value: ValueInfoProto) -> tuple[int, ...]:
     """A graph tensor's shape, DYNAMIC where the data decides.
 
     Raises:
         ModelError: INCOMPATIBLE_MODEL: no tensor, one whose number of dimensions the file does not say, or too many.
     """
-    kind = value.type.WhichOneof("value")
-    if kind != "tensor_type":
-        raise incompatible(
-            f"{value.name!r} is a {(kind or 'value without a type').removesuffix('_type')}; the API carries tensors."
-        )
-    if not value.type.tensor_type.HasField("shape"):
-        raise incompatible(
-            f"The file does not say how many dimensions the tensor {value.name!r} has; give it a shape, or run "
-            f"onnx.shape_inference over the model."
-        )
-    shape = tuple(
-        dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else DYNAMIC
-        for dim in value.type.tensor_type.shape.dim
-    )
+    shape = graph.shape_of(value)
     if len(shape) > HB_DNN_TENSOR_MAX_DIMENSIONS:
         raise incompatible(
             f"The tensor {value.name!r} has {len(shape)} dimensions; the API carries {HB_DNN_TENSOR_MAX_DIMENSIONS}."
@@ -232,8 +222,8 @@ def fill_properties(spec: TensorSpec, target: hbDNNTensorProperties) -> None:
     target.tensorType = spec.tensor_type
     target.alignedByteSize = spec.aligned_bytes
     target.stride[:] = spec.stride + (0,) * (HB_DNN_TENSOR_MAX_DIMENSIONS - len(spec.stride))
-    rule = spec.quantization or Quantization(hbDNNQuantiType.NONE)
-    target.quantiType = rule.kind
+    rule = spec.quantization or Quantization(QuantizationKind.NONE)
+    target.quantiType = hbDNNQuantiType[rule.kind.name]
     target.quantizeAxis = rule.axis
     # The arrays belong to the caller's structure from here: they live as long as it, or a copy of it, does.
     target.shift.shiftLen = rule.shift.size

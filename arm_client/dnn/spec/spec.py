@@ -2,34 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType, hbDNNTensorLayout
+from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
+from hbrt.models.spec.spec import DYNAMIC, Quantization
 
-DYNAMIC = -1  # a size that the data decides
-
-
-@dataclass(frozen=True)
-class Quantization:
-    """How stored integers stand for real numbers.
-
-    Attributes:
-        kind: SCALE: real = (stored - zero_point) * scale. SHIFT: real = stored / 2^shift.
-        scale: (n,) float32; n is 1 per tensor, else the size of dimension ``axis``. Empty for SHIFT.
-        zero_point: (n,) int32, as the model has them; the C structure holds them as int8.
-        shift: (n,) uint8. Empty for SCALE.
-        axis: Dimension of the valid shape; meaningless when n is 1.
-    """
-
-    kind: hbDNNQuantiType
-    scale: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    zero_point: NDArray[np.int32] = field(default_factory=lambda: np.empty(0, np.int32))
-    shift: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
-    axis: int = 0
+if TYPE_CHECKING:
+    import numpy as np
 
 
 @dataclass(frozen=True)

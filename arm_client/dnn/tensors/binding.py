@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from arm_client.dnn.errors import ModelError, bad_argument
-from arm_client.dnn.spec import nibbles
 from arm_client.dnn.spec.dtypes import NIBBLES
 from arm_client.dnn.spec.properties import fill_shape
-from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.dnn.tensors.image_feeds import whole_pictures
 from arm_client.dnn.tensors.tensor_memory import BindingCache, Ranges, TensorBinding, array_at, binding_of
 from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNTensor
+from hbrt.models.spec import nibbles
+from hbrt.models.spec.spec import DYNAMIC
 from hbrt.status import Status
 
 if TYPE_CHECKING:

@@ -11,10 +11,11 @@ import numpy as np
 
 from arm_client.dnn.errors import bad_argument
 from arm_client.dnn.spec.dtypes import NIBBLES
-from arm_client.dnn.spec.spec import DYNAMIC, TensorSpec
+from arm_client.dnn.spec.spec import TensorSpec
 from arm_client.session.process import process
 from hbrt.ddr.layout import TABLES_GENERATION
 from hbrt.dnn_types import HB_DNN_TENSOR_MAX_DIMENSIONS, hbDNNDataType, hbDNNTensor
+from hbrt.models.spec.spec import DYNAMIC
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -22,7 +22,7 @@ from arm_client.commands.model_exec.infer import classes_of
 from arm_client.commands.model_exec.inputs import rois_of
 from arm_client.commands.model_exec.stats import MOST_ROUNDS, Latencies, Rounds, Summary, progress_line, summary_block
 from arm_client.dnn.profile.profiler import StepProfile
-from arm_client.dnn.run.steps import StepTime
+from hbrt.models.run.steps import StepTime
 
 
 @pytest.mark.parametrize(

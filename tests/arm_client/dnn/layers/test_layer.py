@@ -16,13 +16,14 @@ from onnx import TensorProto, helper, numpy_helper
 
 import arm_client as hb
 from arm_client.client import Board
-from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.layers import layer
-from arm_client.dnn.layers.layer import Layer, TensorType
+from arm_client.dnn.layers.layer import Layer
 from arm_client.dnn.layers.ndarray import NDArray
-from arm_client.dnn.run.executor import Plan
-from arm_client.dnn.run.steps import StepTime
-from arm_client.dnn.spec.graph import NodeInfo
+from arm_client.dnn.run.plan import Plan
+from hbrt.models.run.layer import TensorType
+from hbrt.models.run.steps import StepTime
+from hbrt.models.run.stop import Stop
+from hbrt.models.spec.graph import NodeInfo
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import Net, ctrl, f32, good, model_bytes
 from tests.limits import PATIENCE_S
@@ -293,7 +294,7 @@ class Integral(Layer):
             hb.hbDNNLayerCreator(lambda: 1 // 0),
             "The creator of the layer MaxIndex (node 'values') raised ZeroDivisionError",
         ),
-        (Shapeless, "MaxIndex (node 'values') has 2 outputs, and its InferShape tells 1."),
+        (Shapeless, "MaxIndex (node 'values') has 2 outputs, and it tells the shape of 1."),
         (Integral, "makes 'at' with type int32 and shape (2,), but the model declares int64 and (2,)"),
         (
             telling(TensorType((2,), np.dtype(np.float32))),

@@ -61,7 +61,8 @@ def test_indices_end() -> None:
 
 def test_views_know_where_they_lie(dsp_board: Board) -> None:
     device = Device()
-    data = device.ndarray(device.array((4, 6), np.dtype(np.float32)))
+    data = device.view(device.array((4, 6), np.dtype(np.float32)))
+    assert data is not None
     data.numpy()[...] = np.arange(24).reshape(4, 6)
     row = data.Reshape(TShape(2, 2, 6))[1][1]
     assert row.phy_addr == data.phy_addr + 3 * 24
@@ -84,7 +85,8 @@ def test_what_is_not_in_device_memory_has_no_address() -> None:
 @pytest.mark.parametrize("shape", [(0,), (2, 0, 3), ()])
 def test_empty_and_scalar(dsp_board: Board, shape: tuple[int, ...]) -> None:
     device = Device()
-    data = device.ndarray(device.array(shape, np.dtype(np.int64)))
+    data = device.view(device.array(shape, np.dtype(np.int64)))
+    assert data is not None
     assert (data.Shape(), len(data.RawData())) == (shape, 8 * data.Size())
     assert data.mem.memSize == 8 * data.Size()
     device.close()

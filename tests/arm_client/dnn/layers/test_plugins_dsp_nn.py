@@ -13,9 +13,9 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 import arm_client as hb
 from arm_client.client import Board
-from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.layers import dsp_layer, layer, plugins_dsp_nn
-from arm_client.dnn.run.executor import Plan
+from arm_client.dnn.run.plan import Plan
+from hbrt.models.run.stop import Stop
 from tests.arm_client.dnn.nets import model_bytes
 
 F32, F64 = TensorProto.FLOAT, TensorProto.DOUBLE

@@ -14,11 +14,11 @@ from onnx import NodeProto, TensorProto, helper
 
 import arm_client as hb
 from arm_client.client import Board
-from arm_client.dnn.cores.stop import Stop
 from arm_client.dnn.layers import layer
 from arm_client.dnn.layers.layer import Layer
 from arm_client.dnn.layers.ndarray import NDArray
-from arm_client.dnn.run.executor import Plan
+from arm_client.dnn.run.plan import Plan
+from hbrt.models.run.stop import Stop
 from tests.arm_client.dnn.nets import good, model_bytes
 
 F32 = TensorProto.FLOAT

@@ -13,12 +13,12 @@ from onnx import ModelProto, helper, numpy_helper
 
 import arm_client as hb
 from arm_client.dnn.errors import ModelError
-from arm_client.dnn.loading import model_file
 from arm_client.dnn.loading.description_file import parse
 from arm_client.dnn.loading.model_specs import Specified, specify
-from arm_client.dnn.spec.graph_edits import graph_inputs
 from arm_client.dnn.tensors.images import encode
 from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout
+from hbrt.models.loading import model_file
+from hbrt.models.spec.graph_edits import graph_inputs
 from hbrt.status import Status
 from tests.arm_client.dnn.nets import F32, Net, ctrl, good, model_bytes
 

@@ -15,9 +15,9 @@ from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantTy
 
 import arm_client as hb
 from arm_client.dnn.capi.runtime import runtime
-from arm_client.dnn.spec.quantization import quantize
 from arm_client.dnn.spec.spec import TensorSpec
 from hbrt.dnn_types import hbDNNQuantiType
+from hbrt.models.spec.quantization import quantize
 from tests.arm_client.dnn.exact import exact
 from tests.arm_client.dnn.nets import F32, Net, ctrl, good, model_bytes
 

@@ -20,14 +20,15 @@ from arm_client.dnn.spec.properties import (
     shape_in,
     spec_of,
 )
-from arm_client.dnn.spec.quantization import as_shift
-from arm_client.dnn.spec.spec import DYNAMIC, ImageSpec, Quantization
-from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType, hbDNNTensorLayout, hbDNNTensorProperties
+from arm_client.dnn.spec.spec import ImageSpec
+from hbrt.dnn_types import hbDNNDataType, hbDNNTensorLayout, hbDNNTensorProperties
+from hbrt.models.spec.quantization import as_shift
+from hbrt.models.spec.spec import DYNAMIC, Quantization, QuantizationKind
 from hbrt.status import Status
 
 NHWC, NCHW, NONE = hbDNNTensorLayout
 T = hbDNNDataType
-SCALE = Quantization(hbDNNQuantiType.SCALE, np.array([0.5], np.float32), np.array([3], np.int32))
+SCALE = Quantization(QuantizationKind.SCALE, np.array([0.5], np.float32), np.array([3], np.int32))
 IMAGE = ImageSpec("rgb", NCHW, np.zeros(1, np.float32), np.ones(1, np.float32))
 
 
@@ -168,7 +169,7 @@ def test_images_that_cannot_be(tensor_type: hbDNNDataType, shape: list[int | str
 
 def test_the_c_structure_keeps_its_arrays_also_in_a_copy() -> None:
     rule = Quantization(
-        hbDNNQuantiType.SCALE, np.array([0.5, 0.25, 2], np.float32), np.array([200, -128, 3], np.int32), axis=1
+        QuantizationKind.SCALE, np.array([0.5, 0.25, 2], np.float32), np.array([200, -128, 3], np.int32), axis=1
     )
     first, copy = hbDNNTensorProperties(), hbDNNTensorProperties()
     fill_properties(spec_of(value(TensorProto.UINT8, [1, 3, 5, 7]), quantization=rule), first)
@@ -200,7 +201,7 @@ def test_every_field_is_written() -> None:
 
 def test_shift_in_the_c_structure() -> None:
     target = hbDNNTensorProperties()
-    rule = as_shift(Quantization(hbDNNQuantiType.SCALE, np.array([0.125], np.float32), np.zeros(1, np.int32)))
+    rule = as_shift(Quantization(QuantizationKind.SCALE, np.array([0.125], np.float32), np.zeros(1, np.int32)))
     fill_properties(spec_of(value(TensorProto.INT8, [2, 3]), quantization=rule), target)
     assert (target.quantiType, target.shift.shiftLen, target.shift.shiftData[0]) == (1, 1, 3)
     assert not target.scale.scaleData

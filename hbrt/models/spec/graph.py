@@ -11,7 +11,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from arm_client.dnn.spec.spec import DYNAMIC
+from hbrt.models.errors import incompatible
+from hbrt.models.spec.spec import DYNAMIC
 
 ONNX_DOMAINS = ("", "ai.onnx")
 _MOST_INFERENCE_BYTES = 64 << 10  # shape inference reads small tensors alone; large ones need not be copied for it
@@ -211,6 +212,28 @@ def described(entry: ValueInfoProto) -> tuple[np.dtype[Any] | None, tuple[int, .
     if not kind.HasField("shape"):
         return dtype, None
     return dtype, tuple(dim.dim_value if dim.HasField("dim_value") else DYNAMIC for dim in kind.shape.dim)
+
+
+def shape_of(value: ValueInfoProto) -> tuple[int, ...]:
+    """A graph tensor's shape, DYNAMIC where the data decides.
+
+    Raises:
+        GraphError: INCOMPATIBLE: no tensor, or one whose number of dimensions the file does not say.
+    """
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        raise incompatible(
+            f"{value.name!r} is a {(kind or 'value without a type').removesuffix('_type')}; the API carries tensors."
+        )
+    if not value.type.tensor_type.HasField("shape"):
+        raise incompatible(
+            f"The file does not say how many dimensions the tensor {value.name!r} has; give it a shape, or run "
+            f"onnx.shape_inference over the model."
+        )
+    return tuple(
+        dim.dim_value if dim.WhichOneof("value") == "dim_value" and dim.dim_value >= 0 else DYNAMIC
+        for dim in value.type.tensor_type.shape.dim
+    )
 
 
 def _domain(name: str) -> str:

@@ -6,28 +6,21 @@ Buffers of known size are made and bound once. The caller's tensors are used whe
 
 from __future__ import annotations
 
-import traceback
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arm_client.cabi.last_error import last_error, note
-from arm_client.dnn.cores.stop import Stop
-from arm_client.dnn.errors import ModelError
-from arm_client.dnn.layers.layer import Layer, TensorType, tear_down
-from arm_client.dnn.layers.ndarray import NDArray
-from arm_client.dnn.run.bound_session import BoundSession, Outputs, Values, array_of, deliver
-from arm_client.dnn.run.device import Device
-from arm_client.dnn.run.steps import BuiltLayer, BuiltSegment, LayeredPlan, StepTime, infer_shape
-from hbrt.status import Status
+from hbrt.models.errors import GraphError, Reason
+from hbrt.models.run.bound_session import BoundSession, Outputs, Values, array_of, deliver
+from hbrt.models.run.layer import Device, Layer, TensorType
+from hbrt.models.run.steps import BuiltLayer, BuiltSegment, LayeredPlan, StepTime, said
+from hbrt.models.run.stop import Stop
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray as Array
-
-    from hbrt.dnn_types import hbDNNInferCtrlParam
 
 
 class Workspace:
@@ -37,9 +30,9 @@ class Workspace:
         """Allocate what is of known size.
 
         Raises:
-            ModelError: OUT_OF_MEMORY; RUN_TASK_FAILED: a layer cannot be made.
+            GraphError: NO_MEMORY; RUN_FAILED: a layer cannot be made.
         """
-        self.device = Device()
+        self.device = plan.new_device()
         self._layers: list[Layer] = []
         try:
             self._layers += plan.layers()
@@ -60,7 +53,7 @@ class Workspace:
         feeds: dict[str, Array[Any]],
         outputs: Outputs,
         stop: Stop,
-        ctrl: hbDNNInferCtrlParam,
+        ctrl: Any,
         observer: Callable[[StepTime], None] | None,
     ) -> dict[str, Array[Any]]:
         """Run once; see ``Plan.run``."""
@@ -68,8 +61,8 @@ class Workspace:
         start = perf_counter_ns() if observer is not None else 0
         for step in self._steps:
             if stop.is_set:
-                raise ModelError(
-                    Status.HB_DNN_RUN_TASK_FAILED,
+                raise GraphError(
+                    Reason.RUN_FAILED,
                     f"The task was ended before {step.info.name} ({step.info.processor}).",
                 )
             step.run(values, outputs, stop, ctrl)
@@ -82,7 +75,7 @@ class Workspace:
     def close(self) -> None:
         """Let the layers free what they keep, then free the buffers."""
         for layer in self._layers:
-            tear_down(layer)
+            layer.tear_down()
         self._layers.clear()
         self.device.close()
 
@@ -112,7 +105,7 @@ class _SegmentRun:
         self.info = segment.info
         self._bound = BoundSession(segment.session, segment.inputs, segment.outputs, buffers)
 
-    def run(self, values: Values, outputs: Outputs, stop: Stop, _ctrl: hbDNNInferCtrlParam) -> None:
+    def run(self, values: Values, outputs: Outputs, stop: Stop, _ctrl: Any) -> None:
         """Run the session; see ``BoundSession.run``."""
         self._bound.run(values, outputs, stop)
 
@@ -125,45 +118,34 @@ class _LayerRun:
         self._node = step.node
         self._layer = layer
         self._device = device
-        self._bottom: list[Any] = [device.ndarray(buffers[name]) if name in buffers else None for name in step.inputs]
-        self._top: list[Any] = [device.ndarray(buffers[name]) if name in buffers else None for name in step.outputs]
+        self._bottom: list[Any] = [device.view(buffers[name]) if name in buffers else None for name in step.inputs]
+        self._top: list[Any] = [device.view(buffers[name]) if name in buffers else None for name in step.outputs]
+        self._types = [_type_of(buffers[name]) if name in buffers else None for name in step.inputs]
         self._open_bottom = [(at, name) for at, name in enumerate(step.inputs) if name and name not in buffers]
         self._open_top = [(at, name) for at, name in enumerate(step.outputs) if name and name not in buffers]
         self._scratch: dict[str, Array[np.uint8]] = {}
-        self._seen: dict[str, tuple[tuple[Any, ...], NDArray]] = {}
+        self._seen: dict[str, tuple[tuple[Any, ...], Any]] = {}
         self._copies: list[tuple[str, Array[Any]]] = []  # results that go to a tensor which no layer may see
 
-    def run(self, values: Values, outputs: Outputs, _stop: Stop, ctrl: hbDNNInferCtrlParam) -> None:
-        """Run Forward.
-
-        Raises:
-            ModelError: RUN_TASK_FAILED: it returns something else than 0, or raises.
-        """
+    def run(self, values: Values, outputs: Outputs, _stop: Stop, ctrl: Any) -> None:
+        """Run the layer, which raises what it fails with."""
         for at, name in self._open_bottom:
-            self._bottom[at] = self._given(name, values[name])
+            array = array_of(values[name])
+            self._bottom[at], self._types[at] = self._given(name, array), _type_of(array)
         if self._open_top:
             self._place_tops(values, outputs)
-        note(0, "")
-        try:
-            status: object = self._layer.Forward([*self._bottom], [*self._top], ctrl)  # it may edit its lists
-        except (Exception, SystemExit) as error:  # a program's own code raises anything
-            raise self._failure(f"raised {type(error).__name__}: {error}\n{traceback.format_exc()}") from error
-        if status != 0 or status is False:
-            why = " (return 0 for success)" if not isinstance(status, int) or status is False else ""
-            said = last_error()
-            raise self._failure(f"returned {status!r}{why}.{f' {said}' if said else ''}")
+        self._layer.forward([*self._bottom], [*self._top], ctrl)  # it may edit its lists
         for name, target in self._copies:
             target[...] = values[name]
             values[name] = target
 
     def _place_tops(self, values: Values, outputs: Outputs) -> None:
-        bottom = [None if view is None else TensorType(tuple(view.Shape()), view.dtype) for view in self._bottom]
-        types = infer_shape(self._layer, bottom, self._node)
+        types = self._layer.infer_shape([*self._types])
         self._copies.clear()
         for at, name in self._open_top:
             shape, dtype = types[at]
             if shape is None or min(shape, default=0) < 0:
-                raise self._failure(f"has an InferShape that gives {name!r} the shape {shape} for inputs {bottom}.")
+                raise self._failure(f"gives {name!r} the shape {shape} for inputs {self._types}.")
             target = outputs.get(name)
             if target is not None and (target.shape != tuple(shape) or target.dtype != dtype):
                 raise self._failure(
@@ -172,33 +154,30 @@ class _LayerRun:
                 )
             view = self._view(name, target) if target is not None else None
             if view is None:
-                view = self._device.ndarray(self._room(name, tuple(shape), np.dtype(dtype)))
                 if target is not None:
                     self._copies.append((name, target))
-                    target = None
-            self._top[at], values[name] = view, view.numpy() if target is None else target
+                target = self._room(name, tuple(shape), np.dtype(dtype))
+                view = self._device.view(target)
+            self._top[at], values[name] = view, target
 
-    def _given(self, name: str, value: Any) -> NDArray:
+    def _given(self, name: str, array: Array[Any]) -> Any:
         """A layer's view of an input that changes its place."""
-        array = array_of(value)
         view = self._view(name, array)
         if view is None:
             copy = self._room(name, array.shape, array.dtype)
             copy[...] = array
-            view = self._device.ndarray(copy)
+            view = self._device.view(copy)
         return view
 
-    def _view(self, name: str, array: Array[Any]) -> NDArray | None:
-        """A view of an array that lies in device memory; None for another. The last one of a value is kept."""
+    def _view(self, name: str, array: Array[Any]) -> Any:
+        """A view of an array that a layer may see; None for another. The last one of a value is kept."""
         key = (array.__array_interface__["data"][0], array.shape, array.dtype)
         seen = self._seen.get(name)
         if seen is not None and seen[0] == key:
             return seen[1]
-        at = self._device.address_of(array)
-        if at is None:
-            return None
-        view = NDArray(array, at)
-        self._seen[name] = (key, view)
+        view = self._device.view(array)
+        if view is not None:
+            self._seen[name] = (key, view)
         return view
 
     def _room(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array[Any]:
@@ -209,8 +188,12 @@ class _LayerRun:
             have = self._scratch[name] = self._device.array((max(size, 64),), np.dtype(np.uint8))
         return have[:size].view(dtype).reshape(shape)
 
-    def _failure(self, what: str) -> ModelError:
-        return ModelError(
-            Status.HB_DNN_RUN_TASK_FAILED,
-            f"The layer {self._node.op_type} (node {self._node.name!r}, {type(self._layer).__name__}) {what}",
+    def _failure(self, what: str) -> GraphError:
+        return GraphError(
+            Reason.RUN_FAILED,
+            f"The layer {said(self._node)} {what}",
         )
+
+
+def _type_of(array: Array[Any]) -> TensorType:
+    return TensorType(array.shape, array.dtype)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnxruntime as ort
 
-from arm_client.dnn.spec import nibbles
-from arm_client.dnn.spec.dtypes import NIBBLE_TYPES, onnx_type_of
+from hbrt.models.spec import nibbles
+from hbrt.models.spec.dtypes import NIBBLE_TYPES, onnx_type_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

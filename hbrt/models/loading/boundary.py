@@ -18,10 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
-from arm_client.dnn.spec.graph import bodies
-from arm_client.dnn.spec.graph_edits import rename_reads
-from arm_client.dnn.spec.spec import Quantization
-from hbrt.dnn_types import hbDNNQuantiType
+from hbrt.models.spec.graph import bodies
+from hbrt.models.spec.graph_edits import rename_reads
+from hbrt.models.spec.spec import Quantization, QuantizationKind
 
 QUANTIZE = "QuantizeLinear"
 DEQUANTIZE = "DequantizeLinear"
@@ -42,6 +41,10 @@ INTEGERS = {
 _WIDE = frozenset({TensorProto.INT16, TensorProto.UINT16, TensorProto.INT32})
 
 
+Held = tuple[int, int] | None
+"""Least and greatest zero point that an API's structures hold; None for all."""
+
+
 @dataclass(frozen=True)
 class Boundary:
     """A model whose quantised inputs and outputs are its own, and how each of them stands for real numbers.
@@ -50,7 +53,7 @@ class Boundary:
         model: The model given, untouched, or a copy without the nodes at the boundary.
         quantization: By tensor name, for the inputs and outputs that are quantised.
         removed: Names of the nodes that left the graph, or their outputs' where they have none.
-        notes: Quantisations that the API does not report, as no C structure can hold a zero point: a clause for each.
+        notes: Quantisations that the API does not report, as the API cannot hold a zero point: a clause for each.
     """
 
     model: ModelProto
@@ -71,23 +74,25 @@ class _Rule:
         """Of the integers, as numpy has it."""
         return {int(key): name for key, name in INTEGERS.items()}[self.element_type]
 
-    @property
-    def untold_zero_point(self) -> int | None:
-        """The first zero point that the 8 bits of the C structure would say wrongly; None when it can hold all.
+    def untold_zero_point(self, held: Held) -> int | None:
+        """The first zero point that an API which holds only some would say wrongly; None when it can hold all.
 
         The low 8 bits of an 8-bit type's say which it is; those of a wider type do not.
         """
+        if held is None or self.element_type not in _WIDE:
+            return None
         zero = self.quantization.zero_point
-        beyond = zero[zero != zero.astype(np.int8)]
-        return int(beyond[0]) if beyond.size and self.element_type in _WIDE else None
+        beyond = zero[(zero < held[0]) | (zero > held[1])]
+        return int(beyond[0]) if beyond.size else None
 
 
-def quantised_boundary(model: ModelProto, keep: Collection[str] = ()) -> Boundary:
+def quantised_boundary(model: ModelProto, keep: Collection[str] = (), held: Held = None) -> Boundary:
     """Make the integers at the boundary the tensors of the model.
 
     Args:
         model: A checked model; it is not changed.
         keep: Names of inputs whose numbers stay real, since something else makes them: images.
+        held: A tensor of 16 bits or more with another zero point stays one of real numbers.
 
     Returns:
         The model and the quantisation of its tensors. Names and order of inputs and outputs stay.
@@ -97,28 +102,29 @@ def quantised_boundary(model: ModelProto, keep: Collection[str] = ()) -> Boundar
     https://developer.horizon.auto/docs/J5/toolchain/1.1.77/BPUSDKAPIManual
     """
     # Which nodes go is decided on the caller's model; weights are copied only when there is something to rewrite.
-    if not _moves(model.graph, keep):
-        return Boundary(model, _told(model.graph, {}), notes=_notes(model.graph, keep))
+    if not _moves(model.graph, keep, held):
+        return Boundary(model, _told(model.graph, {}, held), notes=_notes(model.graph, keep, held))
     copy = ModelProto()
     copy.CopyFrom(model)
     graph = copy.graph
     removed: list[str] = []
     found: dict[str, Quantization] = {}
-    while moves := _moves(graph, keep):  # one at a time: a move may leave the next one's node with nothing behind it
+    # One at a time: a move may leave the next one's node with nothing behind it.
+    while moves := _moves(graph, keep, held):
         name, node, rule = moves[0]
         (_take_input if node.op_type == QUANTIZE else _take_output)(graph, name, node, rule)
         found[name] = rule.quantization
         removed.append(node.name or node.output[0])
     _drop_unused_constants(graph, removed_from=model.graph)
-    return Boundary(copy, _told(graph, found), tuple(removed), _notes(graph, keep))
+    return Boundary(copy, _told(graph, found, held), tuple(removed), _notes(graph, keep, held))
 
 
-def _moves(graph: GraphProto, keep: Collection[str]) -> list[tuple[str, NodeProto, _Rule]]:
+def _moves(graph: GraphProto, keep: Collection[str], held: Held) -> list[tuple[str, NodeProto, _Rule]]:
     """The nodes that can leave: (tensor's name, node, what it says), inputs first."""
-    return [move for move in _at_boundary(graph, keep) if move[2].untold_zero_point is None]
+    return [move for move in _at_boundary(graph, keep) if move[2].untold_zero_point(held) is None]
 
 
-def _notes(graph: GraphProto, keep: Collection[str]) -> tuple[str, ...]:
+def _notes(graph: GraphProto, keep: Collection[str], held: Held) -> tuple[str, ...]:
     """What the API does not report for its zero point alone."""
     inputs = {value.name for value in graph.input}
     notes = []
@@ -127,12 +133,12 @@ def _notes(graph: GraphProto, keep: Collection[str]) -> tuple[str, ...]:
         (_tellers(graph), "tells no quantisation"),
     ):
         for name, node, rule in found:
-            if rule.untold_zero_point is not None:
+            if held is not None and (untold := rule.untold_zero_point(held)) is not None:
                 side = "input" if name in inputs else "output"
                 notes.append(
-                    f"The {side} {name!r} {what}: the zero point {rule.untold_zero_point} of its {node.op_type} "
-                    f"({rule.type_name}) is outside -128..127, which is what hbDNNQuantiScale holds; quantise the "
-                    "model with a zero point of 0 there"
+                    f"The {side} {name!r} {what}: the zero point {untold} of its {node.op_type} "
+                    f"({rule.type_name}) is outside {held[0]}..{held[1]}, which is all that the API holds; quantise "
+                    "the model with a zero point of 0 there"
                 )
     return tuple(notes)
 
@@ -258,7 +264,7 @@ def _checked(
     elif rank is None or not -rank <= axis < rank:
         return None
     quantization = Quantization(
-        hbDNNQuantiType.SCALE, scale.reshape(-1), zero.reshape(-1), axis=axis % rank if rank else 0
+        QuantizationKind.SCALE, scale.reshape(-1), zero.reshape(-1), axis=axis % rank if rank else 0
     )
     return _Rule(quantization, element)
 
@@ -286,9 +292,9 @@ def _take_output(graph: GraphProto, name: str, node: NodeProto, rule: _Rule) -> 
     value.type.tensor_type.elem_type = rule.element_type
 
 
-def _told(graph: GraphProto, found: dict[str, Quantization]) -> dict[str, Quantization]:
+def _told(graph: GraphProto, found: dict[str, Quantization], held: Held) -> dict[str, Quantization]:
     """`found`, and what nodes that stay say of integers that the graph takes or hands out itself."""
-    reported = {name: rule.quantization for name, _, rule in _tellers(graph) if rule.untold_zero_point is None}
+    reported = {name: rule.quantization for name, _, rule in _tellers(graph) if rule.untold_zero_point(held) is None}
     return reported | found
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import onnx
 from onnx import GraphProto, ModelProto, ValueInfoProto, helper
 
-from arm_client.dnn.errors import incompatible, one_line
-from arm_client.dnn.spec.graph import bodies
-from arm_client.dnn.spec.properties import shape_of
-from arm_client.dnn.spec.spec import DYNAMIC
-from hbrt.dnn_types import hbDNNTensorLayout
+from hbrt.models.errors import incompatible, one_line
+from hbrt.models.spec.graph import bodies, shape_of
+from hbrt.models.spec.spec import DYNAMIC
 
 TO_NCHW = (0, 3, 1, 2)
 TO_NHWC = (0, 2, 3, 1)
@@ -25,7 +23,7 @@ def fix_shape(value: ValueInfoProto, shape: tuple[int, ...]) -> None:
     """Set an input's open sizes.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL when the graph has other sizes.
+        GraphError: INCOMPATIBLE when the graph has other sizes.
     """
     known = shape_of(value)
     fits = len(known) == len(shape) and all(size in {given, DYNAMIC} for size, given in zip(known, shape, strict=True))
@@ -42,7 +40,7 @@ def set_batch(model: ModelProto, batch: int) -> None:
     """Make the first size of every input and output the batch, as the compiler does for input_batch.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL when an input has another batch than 1, or the graph computes only batch 1.
+        GraphError: INCOMPATIBLE when an input has another batch than 1, or the graph computes only batch 1.
     """
     graph = model.graph
     for value in graph_inputs(graph):
@@ -83,13 +81,12 @@ def infer_missing_shapes(model: ModelProto) -> None:
             value.CopyFrom(found[value.name])
 
 
-def transpose_input(graph: GraphProto, value: ValueInfoProto, given: hbDNNTensorLayout) -> None:
-    """Let an input of four dimensions be given in another layout: a Transpose makes the one that the graph reads.
+def transpose_input(graph: GraphProto, value: ValueInfoProto, *, is_nhwc: bool) -> None:
+    """Let an input of four dimensions be given as NHWC, or as NCHW: a Transpose makes the other, which the graph reads.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL when it is an output as well.
+        GraphError: INCOMPATIBLE when it is an output as well.
     """
-    is_nhwc = given == hbDNNTensorLayout.HB_DNN_LAYOUT_NHWC
     shape = shape_of(value)
     inner = free_name(graph, f"{value.name}_as_trained")
     rename_reads(graph, value.name, inner)

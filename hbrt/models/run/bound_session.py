@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from arm_client.dnn.cores.stop import Stop
-from arm_client.dnn.run import ort_nibbles
-from arm_client.dnn.run.ort_session import check_shape, run_failed
+from hbrt.models.run import ort_nibbles
+from hbrt.models.run.ort_session import check_shape, run_failed
+from hbrt.models.run.stop import Stop
 
 if TYPE_CHECKING:
     import onnxruntime as ort
@@ -63,7 +63,7 @@ class BoundSession:
             stop: Ends it at the next node.
 
         Raises:
-            ModelError: RUN_TASK_FAILED with onnxruntime's reason.
+            GraphError: RUN_FAILED with onnxruntime's reason.
         """
         if not self._places:  # a model that hands its inputs on
             return
@@ -115,7 +115,7 @@ def deliver(name: str, target: NDArray[Any] | None, values: Values) -> NDArray[A
     """A result where it is wanted, or as an array that no later run touches.
 
     Raises:
-        ModelError: RUN_TASK_FAILED: it is not as large as the model said.
+        GraphError: RUN_FAILED: it is not as large as the model said.
     """
     value = values[name]
     made = array_of(value)

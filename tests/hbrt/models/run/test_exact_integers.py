@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from arm_client.dnn.run.exact_integers import exact_integers
-from arm_client.dnn.run.ort_session import make_session
+from hbrt.models.run.exact_integers import exact_integers
+from hbrt.models.run.ort_session import make_session
 
 TYPES = {np.dtype(np.int8): TensorProto.INT8, np.dtype(np.uint8): TensorProto.UINT8}
 SCALES = {"as": 0.01, "bs": 0.02, "ys": 4.0}

@@ -13,8 +13,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, TensorProto
 from onnx.checker import ValidationError
 from onnx.external_data_helper import load_external_data_for_model, uses_external_data
 
-from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
-from hbrt.status import Status
+from hbrt.models.errors import GraphError, Reason, incompatible, invalid, one_line
 
 MOST_BYTES = (1 << 31) - 1  # what protobuf reads
 _COMPILED = (".hbm", ".bin")
@@ -39,7 +38,7 @@ def read_file(path: Path) -> ReadModel:
     """Read and check a model file, with the external data beside it.
 
     Raises:
-        ModelError: CAN_NOT_OPEN_FILE; else as ``read_bytes``.
+        GraphError: UNREADABLE; else as ``read_bytes``.
     """
     try:
         found = path.stat()
@@ -56,8 +55,8 @@ def read_file(path: Path) -> ReadModel:
     return ReadModel(proto, path.stem, path)
 
 
-def _unreadable(path: Path, why: str) -> ModelError:
-    return ModelError(Status.HB_DNN_CAN_NOT_OPEN_FILE, f"The model file {path} cannot be read: {why}; check the path.")
+def _unreadable(path: Path, why: str) -> GraphError:
+    return GraphError(Reason.UNREADABLE, f"The model file {path} cannot be read: {why}; check the path.")
 
 
 def read_bytes(data: bytes | memoryview, label: str) -> ReadModel:
@@ -68,14 +67,14 @@ def read_bytes(data: bytes | memoryview, label: str) -> ReadModel:
         label: What to call it in a message.
 
     Raises:
-        ModelError: INVALID_MODEL for bytes that are no sound model, INCOMPATIBLE_MODEL for one that cannot be carried.
+        GraphError: INVALID for bytes that are no sound model, INCOMPATIBLE for one that cannot be carried.
     """
     proto = _parse(bytes(data), label)
     for tensor in _tensors(proto.graph, 0):
         if uses_external_data(tensor):
             raise invalid(
                 f"{label} keeps the tensor {tensor.name!r} in a file of its own; in memory there is no directory to "
-                "find it in. Load the model by hbDNNInitializeFromFiles, or save it with its data inside."
+                "find it in. Load the model from its file, or save it with its data inside."
             )
     _check(proto, label)
     return ReadModel(proto, proto.graph.name or "model", None)

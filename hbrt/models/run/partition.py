@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import onnx.inliner
 from onnx import FunctionProto, ModelProto, NodeProto, ValueInfoProto
 
-from arm_client.dnn.spec.graph import Graph, bodies, name_of, reads
+from hbrt.models.spec.graph import Graph, bodies, name_of, reads
 
 
 class CyclicGraphError(ValueError):

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from arm_client.dnn.run.partition import (
+from hbrt.models.run.partition import (
     CyclicGraphError,
     LayerStep,
     Segment,
@@ -18,7 +18,7 @@ from arm_client.dnn.run.partition import (
     partition,
     segment_model,
 )
-from arm_client.dnn.spec.graph import Graph, reads
+from hbrt.models.spec.graph import Graph, reads
 
 F32 = TensorProto.FLOAT
 

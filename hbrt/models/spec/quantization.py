@@ -8,21 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from arm_client.dnn.spec.spec import Quantization
 from hbrt import quantize as rules
-from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType
+from hbrt.models.spec.spec import Quantization, QuantizationKind
 from hbrt.nn_types import MAX_SHIFT
-
-LIMITS: dict[hbDNNDataType, tuple[int, int]] = {
-    hbDNNDataType.HB_DNN_TENSOR_TYPE_S4: (-8, 7),
-    hbDNNDataType.HB_DNN_TENSOR_TYPE_U4: (0, 15),
-    hbDNNDataType.HB_DNN_TENSOR_TYPE_S8: (-128, 127),
-    hbDNNDataType.HB_DNN_TENSOR_TYPE_U8: (0, 255),
-    hbDNNDataType.HB_DNN_TENSOR_TYPE_S16: (-(1 << 15), (1 << 15) - 1),
-    hbDNNDataType.HB_DNN_TENSOR_TYPE_U16: (0, (1 << 16) - 1),
-    hbDNNDataType.HB_DNN_TENSOR_TYPE_S32: (-(1 << 31), (1 << 31) - 1),
-}
-"""Least and greatest stored integer of each quantised type."""
 
 
 def quantize(
@@ -39,7 +27,7 @@ def quantize(
         values: Real numbers, of the tensor's valid shape.
         quantization: Of the tensor.
         dtype: Integer type of the result.
-        limits: Least and greatest result; those of `dtype` by default. For 4-bit types, see LIMITS.
+        limits: Least and greatest result; those of `dtype` by default. 4-bit types have narrower ones.
         half_away: Ties go away from zero, as C's round() does, instead of to the even neighbour.
 
     Returns:
@@ -81,7 +69,7 @@ def as_shift(quantization: Quantization) -> Quantization:
 
     The stored numbers and what they stand for do not change, only how the tensor's properties tell it.
     """
-    if quantization.kind != hbDNNQuantiType.SCALE or quantization.zero_point.any():
+    if quantization.kind != QuantizationKind.SCALE or quantization.zero_point.any():
         return quantization
     mantissa, exponent = np.frexp(quantization.scale)
     shift = 1 - exponent
@@ -89,7 +77,7 @@ def as_shift(quantization: Quantization) -> Quantization:
         return quantization
     return replace(
         quantization,
-        kind=hbDNNQuantiType.SHIFT,
+        kind=QuantizationKind.SHIFT,
         scale=np.empty(0, np.float32),
         zero_point=np.empty(0, np.int32),
         shift=shift.astype(np.uint8),
@@ -98,7 +86,7 @@ def as_shift(quantization: Quantization) -> Quantization:
 
 def scales_and_zero_points(quantization: Quantization) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
     """Scales and zero points, each (n,): of SHIFT they are 2^-shift and 0."""
-    if quantization.kind == hbDNNQuantiType.SHIFT:
+    if quantization.kind == QuantizationKind.SHIFT:
         scale = np.ldexp(np.float32(1), -quantization.shift.astype(np.int32))
         return scale.astype(np.float32), np.zeros(scale.shape, np.int32)
     return quantization.scale, quantization.zero_point

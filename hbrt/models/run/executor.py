@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
-from arm_client.dnn.cores.stop import Stop
-from arm_client.dnn.layers.layer import registry
-from arm_client.dnn.run.bound_session import BoundSession, Outputs, Values, deliver
-from arm_client.dnn.run.layered import Layered
-from arm_client.dnn.run.ort_session import make_session
-from arm_client.dnn.run.partition import op_types
-from arm_client.dnn.run.steps import Observer, StepInfo, StepTime
-from arm_client.dnn.spec.graph import Graph
-from hbrt.dnn_types import HB_DNN_INITIALIZE_INFER_CTRL_PARAM, hbDNNInferCtrlParam
+from hbrt.models.run.bound_session import BoundSession, Outputs, Values, deliver
+from hbrt.models.run.layer import Device, NoLayers, Registry
+from hbrt.models.run.layered import Layered
+from hbrt.models.run.ort_session import make_session
+from hbrt.models.run.partition import op_types
+from hbrt.models.run.steps import Observer, StepInfo, StepTime
+from hbrt.models.run.stop import Stop
+from hbrt.models.spec.graph import Graph
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,8 +28,8 @@ _REPEATING = {"Loop", "Scan", "SequenceMap"}
 class _Whole:
     """A model that no layer takes part in: one session."""
 
-    def __init__(self, proto: ModelProto, label: str) -> None:
-        self._session = make_session(proto, label)
+    def __init__(self, proto: ModelProto, label: str, threads: int | None) -> None:
+        self._session = make_session(proto, label, threads)
         made = {name for node in proto.graph.node for name in node.output}
         graph = Graph(proto)
         self._inputs = [node.name for node in self._session.get_inputs()]
@@ -49,7 +48,7 @@ class _Whole:
         feeds: dict[str, NDArray[Any]],
         outputs: Outputs,
         stop: Stop,
-        _ctrl: hbDNNInferCtrlParam,
+        _ctrl: Any,
         observer: Observer | None,
     ) -> dict[str, NDArray[Any]]:
         start = perf_counter_ns() if observer is not None else 0
@@ -90,21 +89,31 @@ class Plan:
 
     Attributes:
         observer: Called after each step of each run with its times, in the thread that runs it; None for nobody.
-        tracer: The same for all plans of this process, while it is traced.
+        tracer: The same for all plans of its class, while the process is traced.
     """
 
     tracer: Observer | None = None
 
-    def __init__(self, proto: ModelProto, label: str, notes: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        proto: ModelProto,
+        label: str,
+        *,
+        registry: Registry | None = None,
+        device: Callable[[], Device] | None = None,
+        threads: int | None = None,
+    ) -> None:
         """Prepare a checked model, which the plan keeps, to be built from again.
 
         Args:
             proto: The model.
             label: What to call it in a message.
-            notes: What was decided about it before; logged now, and listed with the plan's own.
+            registry: Which op types have a layer; none when None.
+            device: Makes memory for the values beside layers; wanted with a registry.
+            threads: Of one session, see ``session_options``.
 
         Raises:
-            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL.
+            GraphError: INVALID or INCOMPATIBLE.
         """
         self.observer: Observer | None = None
         self._proto = proto
@@ -113,11 +122,10 @@ class Plan:
         self._repeats = not _REPEATING.isdisjoint(name for _, name in self._op_types)
         self._lock = threading.Lock()
         self._building = threading.Lock()
-        self._default = hbDNNInferCtrlParam()
-        HB_DNN_INITIALIZE_INFER_CTRL_PARAM(self._default)
-        self._notes = tuple(notes)
+        self._registry: Registry = NoLayers() if registry is None else registry
+        self._device = device
+        self._threads = threads
         self._use = self._build()
-        self._announce(self._notes)
 
     @property
     def steps(self) -> list[StepInfo]:
@@ -132,15 +140,15 @@ class Plan:
 
     @property
     def notes(self) -> list[str]:
-        """What was given, and which nodes stay in onnxruntime although their type has a layer, and why."""
-        return [*self._notes, *self._use.build.notes]
+        """Which nodes stay in onnxruntime although their type has a layer, and why."""
+        return self._use.build.notes
 
     def run(
         self,
         feeds: dict[str, NDArray[Any]],
         outputs: dict[str, NDArray[Any] | None],
         stop: Stop,
-        ctrl: hbDNNInferCtrlParam | None = None,
+        ctrl: Any = None,
     ) -> dict[str, NDArray[Any]]:
         """Run once.
 
@@ -148,23 +156,23 @@ class Plan:
             feeds: Inputs by name: C-contiguous, of the graph's type and shape. They are not copied.
             outputs: C-contiguous arrays that results are written to, by name; None where a new array is wanted.
             stop: Ends the run at the next node.
-            ctrl: How the task is scheduled; layers get it.
+            ctrl: How the task is scheduled, as the API has it; layers get it.
 
         Returns:
             Result by name: the array that was given, or a new one.
 
         Raises:
-            ModelError: RUN_TASK_FAILED with the reason; INCOMPATIBLE_MODEL when layers were registered or unregistered
+            GraphError: RUN_FAILED with the reason; INCOMPATIBLE when layers were registered or unregistered
                 meanwhile and the model cannot be built any more.
         """
         use = self._enter()
         try:
-            return use.build.run(feeds, outputs, stop, ctrl if ctrl is not None else self._default, self._observers())
+            return use.build.run(feeds, outputs, stop, ctrl, self._observers())
         finally:
             self._leave(use)
 
     def _observers(self) -> Observer | None:
-        own, tracer = self.observer, Plan.tracer
+        own, tracer = self.observer, self.tracer
         if own is None or tracer is None:
             return own or tracer
 
@@ -173,6 +181,9 @@ class Plan:
             tracer(step)
 
         return both
+
+    def announce(self, notes: Sequence[str]) -> None:
+        """Called with the notes of each build; for an API that logs them."""
 
     def close(self) -> None:
         """Free what layers keep; nothing may run any more."""
@@ -187,11 +198,11 @@ class Plan:
         """Build anew when the layers of the model's op types have changed.
 
         Raises:
-            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL: what it is now cannot be built; says why.
+            GraphError: INVALID or INCOMPATIBLE: what it is now cannot be built; says why.
         """
         with self._building:
             use = self._use
-            generation, creators = registry.of_types(self._op_types)
+            generation, creators = self._registry.of_types(self._op_types)
             if creators == use.creators:
                 use.generation = generation
                 return
@@ -203,21 +214,18 @@ class Plan:
         if is_idle:
             use.build.close()
 
-    def _announce(self, notes: Sequence[str]) -> None:
-        from arm_client.dnn.environment import warn
-
-        for text in notes:
-            warn(f"{self._label}: {text}.")
-
     def _build(self) -> _Use:
-        generation, creators = registry.of_types(self._op_types)
+        generation, creators = self._registry.of_types(self._op_types)
         build: _Whole | Layered
-        build = Layered(self._proto, self._label, creators) if creators else _Whole(self._proto, self._label)
-        self._announce(build.notes)
+        if creators and self._device is not None:
+            build = Layered(self._proto, self._label, creators, self._device, self._threads)
+        else:
+            build = _Whole(self._proto, self._label, self._threads)
+        self.announce(build.notes)
         return _Use(build, generation, creators)
 
     def _enter(self) -> _Use:
-        if self._use.generation != registry.generation:
+        if self._use.generation != self._registry.generation:
             self.refresh()
         with self._lock:
             use = self._use

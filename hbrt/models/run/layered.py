@@ -4,27 +4,25 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from onnx import ModelProto, ValueInfoProto, helper
 
-from arm_client.dnn.cores.stop import Stop
-from arm_client.dnn.errors import ModelError, incompatible
-from arm_client.dnn.layers.layer import Layer, LayerCreator, TensorType, tear_down
-from arm_client.dnn.run.ort_session import make_session, output_types
-from arm_client.dnn.run.partition import LayerStep, inlined, partition, segment_model
-from arm_client.dnn.run.steps import BuiltLayer, BuiltSegment, Observer, StepInfo, call_layer, infer_shape, said
-from arm_client.dnn.run.workspace import Workspace
-from arm_client.dnn.spec.graph import Graph, NodeInfo, described
-from arm_client.dnn.spec.spec import DYNAMIC
+from hbrt.models.errors import GraphError, incompatible
+from hbrt.models.run.layer import Device, Layer, LayerCreator, TensorType
+from hbrt.models.run.ort_session import make_session, output_types
+from hbrt.models.run.partition import LayerStep, inlined, partition, segment_model
+from hbrt.models.run.steps import BuiltLayer, BuiltSegment, Observer, StepInfo, said
+from hbrt.models.run.stop import Stop
+from hbrt.models.run.workspace import Workspace
+from hbrt.models.spec.graph import Graph, NodeInfo, described
+from hbrt.models.spec.spec import DYNAMIC
 
 if TYPE_CHECKING:
     import onnxruntime as ort
     from numpy.typing import NDArray
-
-    from hbrt.dnn_types import hbDNNInferCtrlParam
 
 Creators = Mapping[tuple[str, str], LayerCreator]
 
@@ -32,18 +30,29 @@ Creators = Mapping[tuple[str, str], LayerCreator]
 class Layered:
     """Steps of a model with layers. Threads may run it at once: each has a workspace of its own."""
 
-    def __init__(self, proto: ModelProto, label: str, creators: Creators) -> None:
+    def __init__(
+        self,
+        proto: ModelProto,
+        label: str,
+        creators: Creators,
+        device: Callable[[], Device],
+        threads: int | None,
+    ) -> None:
         """Build.
 
         Args:
             proto: A checked model; is not changed.
             label: What to call it in a message.
             creators: Which (domain, op type) have layers.
+            device: Makes memory for the values beside layers.
+            threads: Of one session.
 
         Raises:
-            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL: onnxruntime or a layer refuses a part, says why.
+            GraphError: INVALID or INCOMPATIBLE: onnxruntime or a layer refuses a part, says why.
         """
+        self.new_device = device
         self._label = label
+        self._threads = threads
         self.graph = Graph(inlined(proto, lambda domain, op_type: (domain, op_type) in creators))
         self.notes: list[str] = []
         self._declined: list[tuple[str, str]] = []  # op type, and its line of the notes
@@ -73,7 +82,7 @@ class Layered:
         feeds: dict[str, NDArray[Any]],
         outputs: dict[str, NDArray[Any] | None],
         stop: Stop,
-        ctrl: hbDNNInferCtrlParam,
+        ctrl: Any,
         observer: Observer | None,
     ) -> dict[str, NDArray[Any]]:
         """As ``Plan.run``."""
@@ -91,14 +100,14 @@ class Layered:
         for workspace in idle:
             workspace.close()
         for layer in self.first_layers.values():  # of a plan that never ran
-            tear_down(layer)
+            layer.tear_down()
         self.first_layers.clear()
 
     def layers(self) -> list[Layer]:
         """Layers for a new workspace, in the order of the steps.
 
         Raises:
-            ModelError: RUN_TASK_FAILED: a creator or SetUp fails that did not at load.
+            GraphError: RUN_FAILED: a creator or SetUp fails that did not at load.
         """
         made = []
         for at, step in enumerate(self.steps):
@@ -133,25 +142,23 @@ class Layered:
             if creator is None:
                 continue
             info = self.graph.info(at)
-            layer = _create(creator, info)
-            reason = call_layer(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
-            if reason:
-                declined[node.op_type, str(reason)] += 1
+            layer = creator(info)
+            if reason := layer.decline():
+                declined[node.op_type, reason] += 1
             else:
                 chosen[at] = (creator, layer)
         for info in self.graph.nested():
             creator = creators.get((info.domain, info.op_type))
             if creator is None:
                 continue
-            layer = _create(creator, info)
-            reason = call_layer(lambda layer=layer, info=info: layer.Decline(info), info, "Decline")  # type: ignore[misc]
+            reason = creator(info).decline()
             if not reason:
                 raise incompatible(
                     f"{self._label}: the node {info.name!r} of type {info.op_type} stands in the body of an If, Loop "
-                    "or Scan, where no layer can run. Unregister the layer, or have its Decline leave such nodes "
-                    "(is_nested) to onnxruntime."
+                    "or Scan, where no layer can run. Unregister the layer, or have it decline such nodes (is_nested), "
+                    "which leaves them to onnxruntime."
                 )
-            declined[info.op_type, str(reason)] += 1
+            declined[info.op_type, reason] += 1
         totals = Counter(node.op_type for node in self.graph.nodes)
         for (op_type, reason), count in declined.items():
             note = f"{count} of {max(totals[op_type], count)} {op_type} nodes stay in onnxruntime: {reason}"
@@ -162,21 +169,21 @@ class Layered:
     def _session(self, content: ModelProto, label: str, op_types: set[str]) -> ort.InferenceSession:
         """A segment's session; its refusal tells which of the segment's nodes a layer had declined, and why."""
         try:
-            return make_session(content, label)
-        except ModelError as error:
+            return make_session(content, label, self._threads)
+        except GraphError as error:
             notes = "; ".join(note for op_type, note in self._declined if op_type in op_types)
             if not notes:
                 raise
-            raise ModelError(error.status, f"{error} Layers declined nodes of it: {notes}.") from None
+            raise GraphError(error.reason, f"{error} Layers declined nodes of it: {notes}.") from None
 
     def _add_layer(self, at: int, creator: LayerCreator, layer: Layer) -> None:
         node, info = self.graph.nodes[at], self.graph.info(at)
-        call_layer(lambda: layer.SetUp(info.attributes, info), info, "SetUp")
+        layer.set_up()
         bottom = [self._tensor_type(name, info) if name else None for name in node.input]
-        tops = infer_shape(layer, bottom, info)
+        tops = layer.infer_shape(bottom)
         if len(tops) < len(node.output):
             raise incompatible(
-                f"The layer {said(info)} has {len(node.output)} outputs, and its InferShape tells {len(tops)}."
+                f"The layer {said(info)} has {len(node.output)} outputs, and it tells the shape of {len(tops)}."
             )
         for name, top in zip(node.output, tops, strict=False):
             if name:
@@ -241,14 +248,7 @@ class Layered:
         return found
 
 
-def _create(creator: LayerCreator, node: NodeInfo) -> Layer:
-    layer: object = call_layer(creator, node, "creator")
-    if not isinstance(layer, Layer):
-        raise incompatible(f"The creator of the layer {said(node)} gave {layer!r}, which is no arm_client.dnn.Layer.")
-    return layer
-
-
 def _set_up(creator: LayerCreator, node: NodeInfo) -> Layer:
-    layer = _create(creator, node)
-    call_layer(lambda: layer.SetUp(node.attributes, node), node, "SetUp")
+    layer = creator(node)
+    layer.set_up()
     return layer

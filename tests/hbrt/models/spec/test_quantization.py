@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from arm_client.dnn.spec.quantization import LIMITS, as_shift, dequantize, quantize
-from arm_client.dnn.spec.spec import Quantization
-from hbrt.dnn_types import hbDNNDataType, hbDNNQuantiType
+from arm_client.dnn.spec.dtypes import LIMITS
+from hbrt.dnn_types import hbDNNDataType
+from hbrt.models.spec.quantization import as_shift, dequantize, quantize
+from hbrt.models.spec.spec import Quantization, QuantizationKind
 
-SCALE, SHIFT = hbDNNQuantiType.SCALE, hbDNNQuantiType.SHIFT
+SCALE, SHIFT = QuantizationKind.SCALE, QuantizationKind.SHIFT
 
 
 def rule(*scales: float, zero: tuple[int, ...] = (0,), axis: int = 0) -> Quantization:

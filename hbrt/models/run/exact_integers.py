@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from arm_client.dnn.spec.graph import Graph
-from arm_client.dnn.spec.graph_edits import free_name
+from hbrt.models.spec.graph import Graph
+from hbrt.models.spec.graph_edits import free_name
 
 _DOMAINS = frozenset({"", "ai.onnx", "com.microsoft"})
 _HALF = 128

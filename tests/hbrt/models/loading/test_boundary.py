@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from arm_client.dnn.loading.boundary import quantised_boundary
-from arm_client.dnn.spec.quantization import dequantize
-from hbrt.dnn_types import hbDNNQuantiType
+from hbrt.models.loading.boundary import quantised_boundary
+from hbrt.models.spec.quantization import dequantize
+from hbrt.models.spec.spec import QuantizationKind
 
 CONSTANTS = "<float s = {0.5}, int8 z = {3}, float t = {0.25}, uint8 u = {200}>"
 WHOLE = """
@@ -23,6 +23,8 @@ WHOLE = """
     w = QuantizeLinear(r, t, u)
     y = DequantizeLinear(w, t, u)
 """
+
+HELD = (-128, 127)  # the zero points of an API whose structures have eight bits for them
 
 
 def parse(
@@ -59,8 +61,8 @@ def test_both_ends_become_integers_and_the_given_model_stays() -> None:
     assert len(found.removed) == 2
     onnx.checker.check_model(found.model, full_check=True)
     x, y = found.quantization["x"], found.quantization["y"]
-    assert (x.kind, x.scale.tolist(), x.zero_point.tolist()) == (hbDNNQuantiType.SCALE, [0.5], [3])
-    assert (y.kind, y.scale.tolist(), y.zero_point.tolist()) == (hbDNNQuantiType.SCALE, [0.25], [200])
+    assert (x.kind, x.scale.tolist(), x.zero_point.tolist()) == (QuantizationKind.SCALE, [0.5], [3])
+    assert (y.kind, y.scale.tolist(), y.zero_point.tolist()) == (QuantizationKind.SCALE, [0.25], [200])
 
 
 def test_the_rewritten_graph_computes_what_the_original_does() -> None:
@@ -184,26 +186,28 @@ def test_a_zero_point_that_the_structure_cannot_hold_is_said() -> None:
     wide = "<float s = {0.5}, uint16 z = {32768}, float t = {0.25}, int16 u = {-129}, int16 w = {-128}>"
     body = "q = QuantizeLinear(x, s, z) d = DequantizeLinear(q, s, z) r = Relu(d) "
     kept = quantised_boundary(
-        parse(f"{body} v = QuantizeLinear(r, t, u) y = DequantizeLinear(v, t, u)", constants=wide)
+        parse(f"{body} v = QuantizeLinear(r, t, u) y = DequantizeLinear(v, t, u)", constants=wide), held=HELD
     )
     assert (kept.removed, kept.quantization) == ((), {})
-    why = "is outside -128..127, which is what hbDNNQuantiScale holds; quantise the model with a zero point of 0 there"
+    why = "is outside -128..127, which is all that the API holds; quantise the model with a zero point of 0 there"
     stays = "stays a tensor of real numbers: the zero point"
     assert kept.notes == (
         f"The input 'x' {stays} 32768 of its QuantizeLinear (uint16) {why}",
         f"The output 'y' {stays} -129 of its DequantizeLinear (int16) {why}",
     )
     half = quantised_boundary(
-        parse(f"{body} v = QuantizeLinear(r, t, w) y = DequantizeLinear(v, t, w)", constants=wide)
+        parse(f"{body} v = QuantizeLinear(r, t, w) y = DequantizeLinear(v, t, w)", constants=wide), held=HELD
     )
     assert list(half.quantization) == ["y"]
     assert [note.partition(":")[0] for note in half.notes] == ["The input 'x' stays a tensor of real numbers"]
-    own = quantised_boundary(parse("d = DequantizeLinear(x, s, z) y = Relu(d)", inputs="uint16[2,3] x", constants=wide))
+    own = quantised_boundary(
+        parse("d = DequantizeLinear(x, s, z) y = Relu(d)", inputs="uint16[2,3] x", constants=wide), held=HELD
+    )
     assert own.quantization == {}
     assert own.notes[0].startswith("The input 'x' tells no quantisation: the zero point 32768 of its DequantizeLinear")
-    assert quantised_boundary(parse(WHOLE)).notes == ()
+    assert quantised_boundary(parse(WHOLE), held=HELD).notes == ()
     picture = parse("q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)", constants=wide)
-    assert [note[:11] for note in quantised_boundary(picture, keep={"x"}).notes] == ["The output "]
+    assert [note[:11] for note in quantised_boundary(picture, keep={"x"}, held=HELD).notes] == ["The output "]
 
 
 def test_integers_that_the_file_itself_takes_are_told() -> None:
@@ -267,7 +271,8 @@ def test_a_zero_point_that_the_c_structure_would_tell_wrongly_stays_in_the_graph
     model = parse(
         WHOLE, constants=f"<float s = {{0.5}}, {kind} z = {{{zero}}}, float t = {{0.5}}, {kind} u = {{{zero}}}>"
     )
-    found = quantised_boundary(model)
+    assert sorted(quantised_boundary(model).quantization) == ["x", "y"]
+    found = quantised_boundary(model, held=HELD)
     assert sorted(found.quantization) == (["x", "y"] if is_told else [])
     if not is_told:
         assert element_types(found.model) == [TensorProto.FLOAT, TensorProto.FLOAT]

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any
 import onnxruntime as ort
 from onnx import ModelProto, TensorProto, TypeProto, ValueInfoProto, helper
 
-from arm_client.dnn.cores.stop import QUIET
-from arm_client.dnn.errors import ModelError, incompatible, invalid, one_line
-from arm_client.dnn.run.exact_integers import exact_integers
-from hbrt.status import Status
+from hbrt.models.errors import GraphError, Reason, incompatible, invalid, one_line
+from hbrt.models.run.exact_integers import exact_integers
+from hbrt.models.run.stop import QUIET
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,35 +26,32 @@ _ELEMENTS = {
 }
 
 
-def thread_count() -> int:
-    """Threads of one session: HB_MAX_THREAD_NUM, else half of the CPUs, as two BPU cores share them."""
-    text = os.environ.get("HB_MAX_THREAD_NUM", "")
-    if text.isdecimal() and int(text) > 0:
-        return int(text)
-    return max(1, len(os.sched_getaffinity(0)) // 2)
+def session_options(threads: int | None = None) -> ort.SessionOptions:
+    """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well.
 
-
-def session_options() -> ort.SessionOptions:
-    """Options of every session that a plan makes; benchmarks give them to bare onnxruntime as well."""
+    Args:
+        threads: Of one session; half of the CPUs when None, as two cores share them.
+    """
     options = ort.SessionOptions()
-    options.intra_op_num_threads = thread_count()
+    options.intra_op_num_threads = threads or max(1, len(os.sched_getaffinity(0)) // 2)
     options.inter_op_num_threads = 1
     options.log_severity_level = QUIET
     return options
 
 
-def make_session(model: ModelProto, label: str) -> ort.InferenceSession:
+def make_session(model: ModelProto, label: str, threads: int | None = None) -> ort.InferenceSession:
     """An onnxruntime session on the CPU, whose integers are exact.
 
     Args:
         model: Is not changed.
         label: What to call it in a message.
+        threads: As of ``session_options``.
 
     Raises:
-        ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL, with onnxruntime's reason; OUT_OF_MEMORY.
+        GraphError: UNKNOWN_OP, INVALID or INCOMPATIBLE, with onnxruntime's reason; NO_MEMORY.
     """
     exact, config = exact_integers(model)
-    options = session_options()
+    options = session_options(threads)
     for key, value in config.items():
         options.add_session_config_entry(key, value)
     try:
@@ -65,12 +61,9 @@ def make_session(model: ModelProto, label: str) -> ort.InferenceSession:
     except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
         text = one_line(error)
         if any(sign in text for sign in _NOT_KNOWN):
-            raise incompatible(
-                f"onnxruntime refuses {label}: {text}. If it is an op of your own, register its layer first: "
-                "hbDNNRegisterLayerCreator, or a plugin in HB_DNN_PLUGIN_PATH with HB_DNN_ENABLE_DSP=1."
-            ) from None
+            raise GraphError(Reason.UNKNOWN_OP, f"onnxruntime refuses {label}: {text}.") from None
         if _lacks_memory(text):
-            raise ModelError(Status.HB_DNN_OUT_OF_MEMORY, f"onnxruntime has no memory for {label}: {text}") from None
+            raise GraphError(Reason.NO_MEMORY, f"onnxruntime has no memory for {label}: {text}") from None
         is_unknown = type(error).__name__ == "NotImplemented" or any(
             sign in text for sign in ("opset", "IR version", "NOT_IMPLEMENTED", "kernel")
         )
@@ -78,11 +71,11 @@ def make_session(model: ModelProto, label: str) -> ort.InferenceSession:
         raise refuse(f"onnxruntime refuses {label}: {text}") from None
 
 
-def run_failed(error: Exception) -> ModelError:
-    """RUN_TASK_FAILED with onnxruntime's reason; OUT_OF_MEMORY when the host had none for a value inside the graph."""
+def run_failed(error: Exception) -> GraphError:
+    """RUN_FAILED with onnxruntime's reason; NO_MEMORY when the host had none for a value inside the graph."""
     text = one_line(error)
-    status = Status.HB_DNN_OUT_OF_MEMORY if _lacks_memory(text) else Status.HB_DNN_RUN_TASK_FAILED
-    return ModelError(status, f"onnxruntime: {text}")
+    reason = Reason.NO_MEMORY if _lacks_memory(text) else Reason.RUN_FAILED
+    return GraphError(reason, f"onnxruntime: {text}")
 
 
 def _lacks_memory(text: str) -> bool:
@@ -93,11 +86,11 @@ def check_shape(name: str, result: NDArray[Any], target: NDArray[Any]) -> None:
     """Refuse a result that is not as large as the model said.
 
     Raises:
-        ModelError: RUN_TASK_FAILED.
+        GraphError: RUN_FAILED.
     """
     if result.shape != target.shape:
-        raise ModelError(
-            Status.HB_DNN_RUN_TASK_FAILED,
+        raise GraphError(
+            Reason.RUN_FAILED,
             f"The output {name!r} has the shape {list(result.shape)}, not {list(target.shape)} as the model says.",
         )
 
@@ -106,7 +99,7 @@ def output_types(session: ort.InferenceSession) -> dict[str, ValueInfoProto]:
     """Types of a session's outputs, as onnxruntime inferred them. A scalar looks like an unknown rank: no shape.
 
     Raises:
-        ModelError: INCOMPATIBLE_MODEL: a type that cannot go from one session to another.
+        GraphError: INCOMPATIBLE: a type that cannot go from one session to another.
     """
     return {
         node.name: ValueInfoProto(name=node.name, type=_type_of(node.type, node.shape))

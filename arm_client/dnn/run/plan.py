@@ -1,0 +1,78 @@
+"""How one model is run by this API: the executor with the program's layers, their memory, and this API's errors."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from arm_client.dnn.environment import warn
+from arm_client.dnn.errors import of_graph
+from arm_client.dnn.layers.adapter import adapted
+from arm_client.dnn.run.device import Device
+from hbrt.models.errors import GraphError
+from hbrt.models.run import executor
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from onnx import ModelProto
+
+    from hbrt.dnn_types import hbDNNInferCtrlParam
+    from hbrt.models.run.stop import Stop
+
+
+class Plan(executor.Plan):
+    """A plan whose layers are those that hbDNNRegisterLayerCreator names."""
+
+    def __init__(self, proto: ModelProto, label: str, notes: Sequence[str] = ()) -> None:
+        """Prepare a checked model, which the plan keeps, to be built from again.
+
+        Args:
+            proto: The model.
+            label: What to call it in a message.
+            notes: What was decided about it before; logged now, and listed with the plan's own.
+
+        Raises:
+            ModelError: INVALID_MODEL or INCOMPATIBLE_MODEL.
+        """
+        self._given = tuple(notes)
+        self._label = label
+        try:
+            super().__init__(proto, label, registry=adapted, device=Device, threads=_threads())
+        except GraphError as error:
+            raise of_graph(error) from error
+        self.announce(self._given)
+
+    @property
+    def notes(self) -> list[str]:
+        """What was given, and which nodes stay in onnxruntime although their type has a layer, and why."""
+        return [*self._given, *super().notes]
+
+    def run(
+        self,
+        feeds: dict[str, NDArray[Any]],
+        outputs: dict[str, NDArray[Any] | None],
+        stop: Stop,
+        ctrl: hbDNNInferCtrlParam | None = None,
+    ) -> dict[str, NDArray[Any]]:
+        """As the executor's, with this API's errors.
+
+        Raises:
+            ModelError: RUN_TASK_FAILED with the reason; INCOMPATIBLE_MODEL when layers were registered or unregistered
+                meanwhile and the model cannot be built any more.
+        """
+        try:
+            return super().run(feeds, outputs, stop, ctrl)
+        except GraphError as error:
+            raise of_graph(error) from error
+
+    def announce(self, notes: Sequence[str]) -> None:
+        """Log notes."""
+        for text in notes:
+            warn(f"{self._label}: {text}.")
+
+
+def _threads() -> int | None:
+    """HB_MAX_THREAD_NUM."""
+    text = os.environ.get("HB_MAX_THREAD_NUM", "")
+    return int(text) if text.isdecimal() and int(text) > 0 else None

@@ -1,0 +1,1 @@
+"""Runs a graph: onnxruntime's sessions, and layers between them."""
