@@ -34,7 +34,7 @@ demo: $(VENV)/.installed-base
 # Tests start some thousand programs: each would compile hbrt anew where PYTHONDONTWRITEBYTECODE is set, and each pytest
 # its plugins, hypothesis among them.
 test: lint native
-	@$(BIN)/python -m compileall -q arm_client dsp_server hbrt rknn_api samples
+	@$(BIN)/python -m compileall -q arm_client dsp_server fastrpc hbrt rknn_api samples
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/python -m pytest -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS) </dev/null
 
 # The C parts and their tests on arm64, by qemu-user in a Debian root: as root, an hour on two CPUs, the first time longer.

@@ -101,7 +101,7 @@ def test_every_verb_of_a_side_is_announced(side: str) -> None:
     assert files == announced
 
 
-PACKAGES = ("hbrt", "dsp_server", "arm_client", "rknn_api")
+PACKAGES = ("hbrt", "dsp_server", "arm_client", "fastrpc", "rknn_api")
 MOST_FILES = 15
 # For a type alone: the C names are light, since they load the one and not the other.
 TYPE_ONLY = {("arm_client.session.process", "arm_client.session.session")}

@@ -8,7 +8,9 @@ import pytest
 
 HALIDE = "https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp"
 REPOSITORY = Path(__file__).resolve().parent.parent
-FILES = [file for package in ("hbrt", "dsp_server", "arm_client") for file in (REPOSITORY / package).rglob("*.py")]
+FILES = [
+    file for package in ("hbrt", "dsp_server", "arm_client", "fastrpc") for file in (REPOSITORY / package).rglob("*.py")
+]
 PAGES = [page for page in (REPOSITORY / "docs").rglob("*.md") if page.name != "sources.md"]
 ROW = re.compile(
     r"^\| (?P<name>[^|]+?) \| (?P<version>[^|]+?) \| [^|]+ \| (?:<(?P<address>[^>]+)>|[^|]+) \|$", re.MULTILINE

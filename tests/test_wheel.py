@@ -11,7 +11,7 @@ import pytest
 from tests.limits import PATIENCE_S
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-PACKAGES = ("arm_client", "dsp_server", "hbrt", "rknn_api")
+PACKAGES = ("arm_client", "dsp_server", "fastrpc", "hbrt", "rknn_api")
 
 
 def files_of(folder: Path) -> set[str]:

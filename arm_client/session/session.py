@@ -79,6 +79,7 @@ class Session:
         self.daemon = daemon
         self.users = 0
         self.futures: dict[int, int] = {}  # slot -> handle of the last task there that a future holds
+        self.companions: dict[type, object] = {}  # what other packages keep for this attachment, until it ends
         self.stands_in = ""  # a sentence on a board that this process started because none ran
         self.is_silent = False  # another process reports the findings of this one
         self.is_inline = inline is not None
@@ -183,6 +184,7 @@ class Session:
         if self._is_closed or self.link.fault == Status.HB_DSP_FORKED:
             return
         self._is_closed = True
+        self.companions.clear()
         process.known.discard(self)
         if not self.link.is_lost():
             self.link.request_ms = _DETACH_MS

@@ -1,0 +1,310 @@
+"""FastRPC's DSP side: the interfaces that an image registers, and their objects, which live in one core's process.
+
+A skeleton takes a scalar word and the bytes of each argument. ``Skeleton`` is the base of those in Python that
+``hbrt idl`` writes. A call is one task of the board; see hbrt/fastrpc/message.py.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol, cast
+
+from dsp_server import runtime
+from hbrt.ddr.layout import CLIENT_PID, TABLES_GENERATION
+from hbrt.fastrpc import marshal, scalars, uri
+from hbrt.fastrpc.aee import Aee, AeeError, on_dsp
+from hbrt.fastrpc.message import ARGUMENT, CLOSE, FASTRPC_CMD, HANDLE, HEAD, INVOKE, OPEN
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_GENERATION: Final = slice(TABLES_GENERATION, TABLES_GENERATION + 8)
+_MOST_REMEMBERED: Final = 1024
+_SIGNED: Final = struct.Struct("<i")
+_UNSIGNED: Final = struct.Struct("<I")
+
+Arguments = list[memoryview]
+
+
+class Implementation(Protocol):
+    """An open object of an interface."""
+
+    def invoke(self, word: int, arguments: Arguments) -> int:
+        """Run a method; returns what arrives at the CPU.
+
+        Args:
+            word: The scalar word.
+            arguments: Bytes of each buffer, those of inputs read-only.
+
+        Raises:
+            AeeError: the method failed.
+        """
+
+    def close(self) -> None:
+        """The last call: the handle is closed, or its program has ended."""
+
+
+class _Opened(NamedTuple):
+    """An object, and the client whose it is."""
+
+    implementation: Implementation
+    client: int
+    pid: int
+
+
+class Domain:
+    """The interfaces and objects of one core's process."""
+
+    def __init__(self) -> None:
+        self._factories: dict[str, Callable[[str], Implementation]] = {}
+        self._opened: dict[int, _Opened] = {}
+        self._last = time.monotonic_ns()  # so that a handle of this core's process before is none of this one
+        self._views: dict[bytes, Arguments] = {}
+        self._generation = b""
+
+    def register(self, symbol: str, make: Callable[[str], Implementation]) -> None:
+        """Serve an interface.
+
+        Args:
+            symbol: Its function as its URI names it, such as calc_skel_handle_invoke.
+            make: Makes an object, given the URI.
+        """
+        self._factories[symbol] = make
+        if runtime.context.registry.get(FASTRPC_CMD) is None:
+            runtime.hb_dsp_register_fn(FASTRPC_CMD, self.fastrpc)
+
+    def fastrpc(self, input: memoryview, output: memoryview, tm: object) -> int:  # noqa: ARG002 - an op's signature
+        """The op: open, invoke, close."""
+        try:
+            return self._serve(input, output)
+        except AeeError as error:
+            runtime.hb_dsp_log(runtime.HB_DSP_LOG_ERROR, "%s", error.sentence)
+            return _as_status(error.code)
+
+    def _serve(self, input: memoryview, output: memoryview) -> int:
+        try:
+            kind, word, handle, count, _ = HEAD.unpack_from(input)
+        except struct.error:
+            raise _refusal(
+                Aee.AEE_ERPC, f"Command {FASTRPC_CMD:#x} takes the message of a FastRPC call; use remote_handle64_*."
+            ) from None
+        if kind == INVOKE:
+            implementation = self._of(handle).implementation
+            given = scalars.split(word)
+            if given.total != count or len(input) < HEAD.size + count * ARGUMENT.size:
+                raise _refusal(
+                    Aee.AEE_EBADPARM, f"The scalar word {word:#x} names {given.total} arguments, and {count} came."
+                )
+            return _as_status(implementation.invoke(word, self._arguments(given, bytes(input[16:]))))
+        if kind == OPEN:
+            HANDLE.pack_into(
+                output, 0, self._open(bytes(input[HEAD.size : HEAD.size + count]).decode(errors="replace"))
+            )
+        elif kind == CLOSE:
+            opened = self._of(handle)
+            del self._opened[handle]
+            opened.implementation.close()
+        else:
+            raise _refusal(Aee.AEE_ERPC, f"{kind} is no kind of message.")
+        return 0
+
+    def _open(self, written: str) -> int:
+        symbol = uri.parse(written, uri.DEFAULT_DOMAIN).symbol
+        make = self._factories.get(symbol)
+        if make is None:
+            raise _refusal(
+                Aee.AEE_EUNABLETOLOAD,
+                f"The image has no interface {symbol}; it has {', '.join(sorted(self._factories)) or 'none'}.",
+            )
+        self._forget_ended()
+        client = runtime.context.client_id
+        made = make(written)
+        self._last += 1
+        self._opened[self._last] = _Opened(made, client, _pid_of(client))
+        return self._last
+
+    def _of(self, handle: int) -> _Opened:
+        opened = self._opened.get(handle)
+        if opened is None or opened.client != runtime.context.client_id:
+            raise _refusal(Aee.AEE_ENOSUCHHANDLE, f"There is no open handle {handle:#x} of this program on this core.")
+        return opened
+
+    def _forget_ended(self) -> None:
+        """Close what programs that have ended left open."""
+        for handle, opened in list(self._opened.items()):
+            if _pid_of(opened.client) != opened.pid:
+                del self._opened[handle]
+                with suppress(Exception):
+                    opened.implementation.close()
+
+    def _arguments(self, given: scalars.Scalars, raw: bytes) -> Arguments:
+        """The bytes of each buffer; remembered while the board's tables do not change."""
+        ddr, client = runtime.context.ddr, runtime.context.client_id
+        if ddr is None or runtime.context.watchers:
+            return _mapped(given, raw)
+        generation = ddr.map[_GENERATION]
+        if generation != self._generation or len(self._views) >= _MOST_REMEMBERED:
+            self._generation = generation
+            self._views.clear()
+        key = raw + _UNSIGNED.pack(client) + _UNSIGNED.pack(given.inputs)
+        views = self._views.get(key)
+        if views is None:
+            views = self._views[key] = _mapped(given, raw)
+        return views
+
+
+def _mapped(given: scalars.Scalars, raw: bytes) -> Arguments:
+    views = []
+    for at in range(given.buffers):
+        phy_addr, size_bytes = ARGUMENT.unpack_from(raw, HEAD.size - 16 + at * ARGUMENT.size)
+        view = runtime.map_range(phy_addr, size_bytes) if size_bytes else memoryview(bytearray())
+        if view is runtime.MAP_FAILED:
+            raise _refusal(Aee.AEE_EBADPARM, f"Argument {at} is no memory of the caller: {runtime.context.map_failure}")
+        views.append(view.toreadonly() if at < given.inputs else view)
+    return views
+
+
+def _pid_of(client: int) -> int:
+    ddr = runtime.context.ddr
+    return 0 if ddr is None else int(_UNSIGNED.unpack_from(ddr.map, ddr.layout.client(client) + CLIENT_PID)[0])
+
+
+def _as_status(code: int) -> int:
+    """A code as a task's status, a signed 32-bit integer."""
+    return int(_SIGNED.unpack(_UNSIGNED.pack(code & 0xFFFF_FFFF))[0])
+
+
+def _refusal(code: Aee, sentence: str) -> AeeError:
+    return AeeError(on_dsp(code), sentence)
+
+
+domain = Domain()
+
+
+def register_interface(symbol: str, make: Callable[[str], Implementation]) -> int:
+    """Serve an interface; in an image's ``main()``, after hb_dsp_env_init(). An image may have several.
+
+    Args:
+        symbol: Its function as its URI names it, such as calc_skel_handle_invoke.
+        make: Makes the object of an open, given the URI. It may raise AeeError.
+
+    Returns:
+        0.
+
+    Raises:
+        NoBoardError: it came before hb_dsp_env_init().
+    """
+    domain.register(symbol, make)
+    return 0
+
+
+class Skeleton:
+    """The base of a skeleton in Python: checks an invocation, and calls the method with values, texts and arrays.
+
+    A method gets its ``in`` and ``inrout`` parameters and the arrays of its ``rout`` sequences. It returns its ``rout``
+    and ``inrout`` values and its ``rout`` strings: None, one, or several as a tuple. It raises AeeError to fail.
+    """
+
+    INTERFACE: ClassVar[str]
+    METHODS: ClassVar[dict[int, marshal.Method]]
+
+    @classmethod
+    def register(cls) -> int:
+        """Serve the interface by this class: each open makes an object of it. As ``register_interface``."""
+        return register_interface(uri.symbol_of(cls.INTERFACE), lambda _: cls())
+
+    def close(self) -> None:
+        """The handle is closed, or its program has ended."""
+
+    def invoke(self, word: int, arguments: Arguments) -> int:
+        """As ``Implementation.invoke``."""
+        number = word >> 24 & 0x1F
+        if number == scalars.LONG_METHOD:
+            first = arguments[0] if word >> 16 & 0xFF and arguments else memoryview(b"")
+            number = _UNSIGNED.unpack_from(first)[0] if len(first) >= _UNSIGNED.size else number
+        method = self.METHODS.get(number)
+        if method is None:
+            raise _refusal(Aee.AEE_EUNSUPPORTED, f"{self.INTERFACE} has no method {number}.")
+        if word != method.word:
+            raise _refusal(
+                Aee.AEE_EBADPARM,
+                f"{self.INTERFACE}.{method.name} takes the scalar word {method.word:#010x}, and {word:#010x} came: "
+                "stub and skeleton are of different interfaces.",
+            )
+        try:
+            given, out, texts = _unpack(method, arguments)
+        except AeeError as error:
+            raise AeeError(on_dsp(error.code), f"{self.INTERFACE}.{method.name}: {error.sentence}") from None
+        returned = getattr(self, method.name)(*given)
+        _answer(method, out, texts, returned)
+        return 0
+
+
+def _unpack(method: marshal.Method, arguments: Arguments) -> tuple[list[Any], memoryview | None, dict[str, memoryview]]:
+    """Arguments of a method, its output block, and the buffers of its ``rout`` strings."""
+    inputs, outputs = iter(arguments[: method.inputs]), iter(arguments[method.inputs :])
+    values = iter(_values(method.input, next(inputs) if method.input.size_bytes else memoryview(b"")))
+    out = next(outputs) if method.output.size_bytes else None
+    if out is not None and len(out) < method.output.size_bytes:
+        raise AeeError(Aee.AEE_EBADPARM, f"The output block has {len(out)} of {method.output.size_bytes} bytes.")
+    if method.is_long:
+        next(values)
+    given: list[Any] = []
+    texts: dict[str, memoryview] = {}
+    for one in method.params:
+        if one.form == marshal.VALUE:
+            if one.is_in:
+                given.append(next(values))
+            continue
+        length = next(values)
+        came = next(inputs) if one.is_in else None
+        back = next(outputs) if one.is_out else None
+        if one.form == marshal.SEQUENCE:
+            given.append(_elements(one, length, came, back))
+        elif came is not None:
+            given.append(marshal.text(one, came, length))
+        elif back is not None:
+            texts[one.name] = back[:length]
+    return given, out, texts
+
+
+def _elements(param: marshal.Param, count: int, came: memoryview | None, back: memoryview | None) -> NDArray[Any]:
+    """The array of a sequence: over its output buffer, where it has one, with what came in."""
+    given = None if came is None else marshal.elements(param, came, count)
+    if back is None:
+        return cast("NDArray[Any]", given)
+    array = marshal.elements(param, back, count)
+    if given is not None:
+        array[:] = given
+    return array
+
+
+def _values(block: marshal.Block, raw: memoryview) -> list[Any]:
+    if len(raw) < block.size_bytes:
+        raise AeeError(Aee.AEE_EBADPARM, f"The input block has {len(raw)} of {block.size_bytes} bytes.")
+    return block.unpack(raw)
+
+
+def _answer(method: marshal.Method, out: memoryview | None, texts: dict[str, memoryview], returned: Any) -> None:
+    """Write what a method returned."""
+    names = [one.name for one in method.params if one.is_out and one.form != marshal.SEQUENCE]
+    results = () if not names else (returned,) if len(names) == 1 else returned
+    if not isinstance(results, tuple) or len(results) != len(names) or (not names and returned is not None):
+        raise TypeError(f"{method.name} returned {returned!r}; it returns {', '.join(names) or 'None'}.")
+    values = []
+    for name, result in zip(names, results, strict=True):
+        if name not in texts:
+            values.append(result)
+            continue
+        raw = str(result).encode() + b"\0"
+        if len(raw) > len(texts[name]):
+            raise _refusal(
+                Aee.AEE_EBUFFERTOOSMALL, f"The string {name} takes {len(raw)} bytes; {len(texts[name])} are there."
+            )
+        texts[name][: len(raw)] = raw
+    if out is not None:
+        raw = method.output.pack(values)
+        out[: len(raw)] = raw

@@ -1,0 +1,84 @@
+"""``remote_handle64_*``: the vendor's names, argument order and codes. No call raises; each returns a code."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+from arm_client.cabi.last_error import note, returning_status
+from fastrpc.runtime import Span, runtime
+from fastrpc.types import remote_arg
+from hbrt.fastrpc import scalars
+from hbrt.fastrpc.aee import Aee, AeeError
+
+Arguments: TypeAlias = "ctypes.Array[remote_arg] | Sequence[remote_arg] | None"
+
+returns_code = partial(returning_status, AeeError, lambda error, _: (error.code, error.sentence))()
+
+
+@returns_code
+def remote_handle64_open(name: str | bytes | None, handle: Any) -> None:
+    """Open an interface on a domain.
+
+    Args:
+        name: Its URI, with ``&_dom=`` and the name of a domain behind.
+        handle: Out: a remote_handle64.
+
+    Returns:
+        0; AEE_EBADPARM: nothing was given, or no known domain; AEE_ECONNREFUSED: the board has none, or does not run;
+        AEE_EUNABLETOLOAD of the DSP side: its image has no such interface.
+
+    Source: qualcomm/fastrpc, remote.h, https://github.com/qualcomm/fastrpc
+    """
+    if not name or not hasattr(handle, "value"):
+        raise AeeError(Aee.AEE_EBADPARM, f"The URI is {name!r} and the handle {handle!r}; pass both.")
+    handle.value = runtime().open(name if isinstance(name, str) else name.decode(errors="replace"))
+
+
+def remote_handle64_invoke(handle: Any, scalars: int, pra: Arguments) -> int:
+    """Run a method of an open handle; any thread may, several at once.
+
+    Args:
+        handle: Of remote_handle64_open.
+        scalars: The scalar word.
+        pra: An array of remote_arg: input buffers, then output buffers.
+
+    Returns:
+        0; what the method returned; AEE_EINVHANDLE; AEE_EBADPARM: no arguments where the word names some, or one that
+        runs past the end of registered memory; AEE_ECONNRESET: the domain has ended, and the handle is stale.
+    """
+    number = handle if type(handle) is int else getattr(handle, "value", -1)
+    try:
+        here = runtime()
+        raw = bytes(pra) if isinstance(pra, ctypes.Array) else None
+        if raw is None or not here.invoke_same(number, scalars, raw):
+            here.invoke(number, scalars, spans_of(scalars, pra), raw)
+    except AeeError as error:
+        return note(error.code, error.sentence)
+    return 0
+
+
+@returns_code
+def remote_handle64_close(handle: Any) -> None:
+    """Close a handle; also one that is stale.
+
+    Returns:
+        0; AEE_EINVHANDLE; what the interface's own close returned.
+    """
+    runtime().close(handle if type(handle) is int else getattr(handle, "value", -1))
+
+
+def spans_of(word: int, pra: Arguments) -> list[Span]:
+    """The buffers of an array of arguments.
+
+    Raises:
+        AeeError: AEE_EBADPARM: there are fewer than the word names.
+    """
+    count = scalars.split(word).total
+    if count > len(pra or ()):
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"The scalar word {word:#010x} names {count} arguments, and {len(pra or ())} came."
+        )
+    return [(pra[at].buf.pv or 0, pra[at].buf.nLen, 0) for at in range(count)] if pra is not None else []

@@ -1,0 +1,168 @@
+"""The base of stubs in Python: turns the arguments of a method into buffers, and its outputs into results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import numpy as np
+
+from arm_client.arrays import BoardArray, is_on_board
+from fastrpc.runtime import Span, runtime
+from hbrt.fastrpc import marshal, uri
+from hbrt.fastrpc.aee import Aee, AeeError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Interface:
+    """An open interface; a context manager. ``hbrt idl`` writes its subclasses.
+
+    Args:
+        domain: Name of a domain, or what is to stand behind the URI.
+        session: 0..3.
+
+    Raises:
+        AeeError: as remote_handle64_open.
+    """
+
+    INTERFACE: ClassVar[str]
+
+    def __init__(self, domain: str = "cdsp", session: int = 0) -> None:
+        if domain not in uri.DOMAINS:
+            raise AeeError(Aee.AEE_EBADPARM, f"There is no domain {domain!r}; write one of {', '.join(uri.DOMAINS)}.")
+        self._runtime = runtime()
+        self.uri = uri.of_interface(self.INTERFACE) + uri.suffix(uri.DOMAINS.index(domain), session)
+        self.handle = self._runtime.open(self.uri)
+
+    def close(self) -> None:
+        """Close the handle; again is nothing."""
+        handle, self.handle = self.handle, 0
+        if handle:
+            self._runtime.close(handle)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def call(self, method: marshal.Method, *given: Any) -> Any:
+        """Run a method.
+
+        Args:
+            method: Of the interface.
+            given: Its parameters but ``rout`` values: values, texts, arrays. For a ``rout`` sequence an array that is
+                filled, or how many elements a new one is to have; for a ``rout`` string its most bytes.
+
+        Returns:
+            ``rout`` and ``inrout`` values, ``rout`` strings and new arrays, in the declaration's order: None, one, or a
+            tuple.
+
+        Raises:
+            AeeError: the call failed.
+        """
+        sent = _Sent(method, given)
+        out = bytearray(method.output.size_bytes)
+        if method.input.size_bytes:
+            sent.inputs.insert(0, method.input.pack(sent.values))
+        if out:
+            sent.outputs.insert(0, out)
+        self._runtime.invoke(self.handle, method.word, sent.inputs + sent.outputs)
+        answered = iter(method.output.unpack(out) if out else ())
+        told = [_result(one, answered) for one in sent.results]
+        return None if not told else told[0] if len(told) == 1 else tuple(told)
+
+
+class _Sent:
+    """What the arguments of a call become: values of the block, buffers, and where its results come from."""
+
+    def __init__(self, method: marshal.Method, given: tuple[Any, ...]) -> None:
+        self.values: list[Any] = [method.number] if method.is_long else []
+        self.inputs: list[Span] = []
+        self.outputs: list[Span] = []
+        self.results: list[Any] = []
+        self._kept: list[Any] = []
+        arguments = iter(given)
+        for one in method.params:
+            if one.form == marshal.VALUE:
+                if one.is_in:
+                    self.values.append(next(arguments))
+                if one.is_out:
+                    self.results.append(_VALUE)
+            elif one.form == marshal.STRING:
+                length, span = _string(one, next(arguments))
+                self._add(one, length, span, span)
+            else:
+                self._add_array(one, next(arguments))
+
+    def _add(self, param: marshal.Param, length: int, span: Span, result: Any) -> None:
+        self.values.append(length)
+        if param.is_in:
+            self.inputs.append(span)
+        if param.is_out:
+            self.outputs.append(span)
+            if result is not None:
+                self.results.append(result)
+
+    def _add_array(self, param: marshal.Param, given: Any) -> None:
+        array = _array(param, given)
+        self._kept.append(array)
+        self._add(param, array.size, _span(array), None if array is given else array)
+
+
+_VALUE = object()
+
+
+def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
+    """Length and bytes of a string; for a ``rout`` string, room for as many bytes as were given."""
+    if param.is_out:
+        if not isinstance(given, int) or given < 1:
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass how many bytes it may have.")
+        return given, bytearray(given)
+    try:
+        raw = given.encode() + b"\0"
+    except AttributeError:
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given!r}; pass a text.") from None
+    if raw.count(0) > 1:
+        raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has a NUL inside: {given!r}.")
+    return len(raw), raw
+
+
+def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
+    """The elements of a sequence in C order; a new array for a ``rout`` sequence that has a number of elements."""
+    kind: np.dtype[Any] = np.dtype(param.kind)
+    if not param.is_out:
+        array = np.ascontiguousarray(given, kind) if not isinstance(given, np.ndarray) else given
+        if array.dtype != kind:
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} has elements of {array.dtype}; it takes {kind}.")
+        return np.ascontiguousarray(array) if not array.flags.c_contiguous else array
+    if isinstance(given, int):
+        if given < 0 or param.is_in:
+            raise AeeError(Aee.AEE_EBADPARM, f"{param.name} is {given}; pass an array, or a number of elements.")
+        return np.zeros(given, kind)
+    if (
+        not isinstance(given, np.ndarray)
+        or given.dtype != kind
+        or not given.flags.c_contiguous
+        or not given.flags.writeable
+    ):
+        what = f"an array of {given.dtype}" if isinstance(given, np.ndarray) else f"a {type(given).__name__}"
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"{param.name} is {what}; pass a writable array of {kind} in C order, which is filled."
+        )
+    return given
+
+
+def _span(array: NDArray[Any]) -> Span:
+    phy_addr = array.phy_addr if isinstance(array, BoardArray) and is_on_board(array) else 0
+    return array.__array_interface__["data"][0], array.nbytes, phy_addr
+
+
+def _result(told: Any, answered: Iterator[Any]) -> Any:
+    if told is _VALUE:
+        return next(answered)
+    if isinstance(told, bytearray):
+        return told.partition(b"\0")[0].decode(errors="replace")
+    return told

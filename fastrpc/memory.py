@@ -1,0 +1,239 @@
+"""Memory that the DSP may use without a copy: what rpcmem allocated, and what a program registered.
+
+A buffer is shared when it lies wholly inside one registered range. One that begins inside and runs past the end is
+refused; all others are copied.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+from bisect import bisect_right, insort
+from typing import TYPE_CHECKING, NamedTuple
+
+from arm_client.memory.block import Block
+from hbrt.errors import StatusError
+from hbrt.fastrpc.aee import Aee, AeeError
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.session.session import Session
+
+
+class Region(NamedTuple):
+    """A registered range.
+
+    Attributes:
+        start: Its address in this process.
+        size_bytes: How many bytes.
+        phy_addr: Its physical address.
+        fd: Of its memory; -1 for none.
+        block: The board's block.
+        is_ours: Whether rpcmem allocated it, so that its descriptor is closed with it.
+    """
+
+    start: int
+    size_bytes: int
+    phy_addr: int
+    fd: int
+    block: Block
+    is_ours: bool
+
+    @property
+    def end(self) -> int:
+        """The address behind."""
+        return self.start + self.size_bytes
+
+
+class Memory:
+    """The registered ranges of one attachment.
+
+    Args:
+        session: The process's attachment to a board.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._blocks = session.blocks
+        self.can_import = session.link.can_import
+        self.generation = 0  # grows with every change
+        self._starts: list[int] = []
+        self._regions: dict[int, Region] = {}
+        self._mapped: dict[int, tuple[int, Block]] = {}  # of fastrpc_mmap: descriptor -> bytes, block
+
+    # -- ranges
+
+    def place(self, address: int, size_bytes: int) -> int:
+        """The physical address of a buffer, 0 when it is to be copied.
+
+        Raises:
+            AeeError: AEE_EBADPARM: it runs past the end of the registered range that it begins in.
+        """
+        at = bisect_right(self._starts, address)
+        if not at:
+            return 0
+        region = self._regions[self._starts[at - 1]]
+        offset = address - region.start
+        if offset >= region.size_bytes:
+            return 0
+        if offset + size_bytes > region.size_bytes:
+            raise AeeError(
+                Aee.AEE_EBADPARM,
+                f"The buffer of {size_bytes} bytes at {address:#x} begins in registered memory of {region.size_bytes} "
+                f"bytes at {region.start:#x} and runs past its end.",
+            )
+        return region.phy_addr + offset
+
+    def regions(self) -> list[Region]:
+        """All, by their addresses."""
+        return [self._regions[start] for start in self._starts]
+
+    def at(self, address: int) -> Region | None:
+        """The range that begins there."""
+        return self._regions.get(address)
+
+    def _add(self, region: Region) -> None:
+        at = bisect_right(self._starts, region.start)
+        before = self._regions[self._starts[at - 1]] if at else None
+        if (before is not None and before.end > region.start) or (
+            at < len(self._starts) and self._starts[at] < region.end
+        ):
+            raise AeeError(
+                Aee.AEE_EALREADY,
+                f"The {region.size_bytes} bytes at {region.start:#x} overlap memory that is registered already.",
+            )
+        insort(self._starts, region.start)
+        self._regions[region.start] = region
+        self.generation += 1
+
+    def _remove(self, region: Region) -> None:
+        self._starts.remove(region.start)
+        del self._regions[region.start]
+        self.generation += 1
+
+    # -- rpcmem
+
+    def alloc(self, size_bytes: int) -> Region:
+        """Allocate cached memory and register it.
+
+        Raises:
+            AeeError: AEE_ENORPCMEMORY: there is no room, or no descriptor left; AEE_EBADPARM for a size below 1.
+        """
+        if not 0 < size_bytes < 1 << 31:
+            raise AeeError(
+                Aee.AEE_EBADPARM, f"rpcmem allocates 1 to {(1 << 31) - 1} bytes; {size_bytes} were asked for."
+            )
+        fd = -1
+        try:
+            if self.can_import:
+                fd = os.memfd_create("rpcmem", os.MFD_CLOEXEC)
+                os.ftruncate(fd, -(-size_bytes // mmap.PAGESIZE) * mmap.PAGESIZE)
+                block = self._blocks.import_(fd, size_bytes, 0)
+            else:  # on a board of another machine memory has no descriptor
+                block = self._blocks.alloc(size_bytes, is_cached=True, is_zeroed=True)
+        except (OSError, StatusError) as error:
+            if fd >= 0:
+                os.close(fd)
+            raise AeeError(Aee.AEE_ENORPCMEMORY, str(error)) from None
+        region = Region(block.address, size_bytes, block.phy_addr, fd, block, is_ours=True)
+        self._add(region)
+        return region
+
+    def free(self, address: int) -> bool:
+        """Free what ``alloc`` gave; False for any other address."""
+        region = self._regions.get(address)
+        if region is None or not region.is_ours:
+            return False
+        self._remove(region)
+        self._give_up(region.block)
+        if region.fd >= 0:
+            os.close(region.fd)
+        return True
+
+    def free_later(self, address: int) -> None:
+        """Free what ``alloc`` gave at the next request: for finalizers, which may run in the middle of one."""
+        region = self._regions.get(address)
+        if region is not None and region.is_ours:
+            self._remove(region)
+            self._blocks.free_later(region.block)
+            if region.fd >= 0:
+                os.close(region.fd)
+
+    # -- registered by the program
+
+    def register(self, address: int, size_bytes: int, fd: int) -> None:
+        """Register memory that this process has mapped of a descriptor, from the descriptor's first byte on.
+
+        Raises:
+            AeeError: AEE_EINVALIDFD: no memory of that size that can be shared; AEE_EALREADY, AEE_EBADPARM.
+        """
+        known = self._regions.get(address)
+        if known is not None and known.size_bytes == size_bytes:
+            return
+        if not address or size_bytes <= 0:
+            raise AeeError(Aee.AEE_EBADPARM, f"{size_bytes} bytes at {address:#x} cannot be registered.")
+        block = self._import(fd, size_bytes)
+        try:
+            self._add(Region(address, size_bytes, block.phy_addr, fd, block, is_ours=False))
+        except BaseException:
+            self._give_up(block)
+            raise
+
+    def deregister(self, address: int, size_bytes: int) -> None:
+        """Undo ``register``.
+
+        Raises:
+            AeeError: AEE_ENOSUCHMAP: no range of that size begins there; the vendor's library ends the program.
+        """
+        region = self._regions.get(address)
+        if region is None or region.size_bytes != size_bytes:
+            has = "nothing is" if region is None else f"{region.size_bytes} bytes are"
+            raise AeeError(
+                Aee.AEE_ENOSUCHMAP,
+                f"{size_bytes} bytes at {address:#x} cannot be deregistered: {has} registered there. The vendor's "
+                "library ends the program here.",
+            )
+        if not region.is_ours:
+            self._remove(region)
+            self._give_up(region.block)
+
+    # -- fastrpc_mmap
+
+    def map_fd(self, fd: int, size_bytes: int) -> None:
+        """Give a descriptor's memory a place on the board.
+
+        Raises:
+            AeeError: AEE_EALREADY: it has one; AEE_EINVALIDFD as ``register``.
+        """
+        if fd in self._mapped:
+            raise AeeError(Aee.AEE_EALREADY, f"File descriptor {fd} is mapped already; fastrpc_munmap it first.")
+        self._mapped[fd] = size_bytes, self._import(fd, size_bytes)
+
+    def unmap_fd(self, fd: int, size_bytes: int) -> None:
+        """Undo ``map_fd``.
+
+        Raises:
+            AeeError: AEE_ENOSUCHMAP: it is not mapped with that size.
+        """
+        mapped = self._mapped.get(fd)
+        if mapped is None or mapped[0] != size_bytes:
+            has = "is not mapped" if mapped is None else f"is mapped with {mapped[0]} bytes"
+            raise AeeError(Aee.AEE_ENOSUCHMAP, f"File descriptor {fd} {has}; {size_bytes} bytes cannot be unmapped.")
+        del self._mapped[fd]
+        self._give_up(mapped[1])
+
+    def phy_of_fd(self, fd: int) -> tuple[int, int] | None:
+        """Physical address and bytes of a mapped descriptor."""
+        mapped = self._mapped.get(fd)
+        return None if mapped is None else (mapped[1].phy_addr, mapped[0])
+
+    def _import(self, fd: int, size_bytes: int) -> Block:
+        try:
+            return self._blocks.import_(fd, size_bytes, 0)
+        except StatusError as error:
+            code = Aee.AEE_ENORPCMEMORY if error.status == Status.HB_SYS_OUT_OF_MEMORY else Aee.AEE_EINVALIDFD
+            raise AeeError(code, error.text) from None
+
+    def _give_up(self, block: Block) -> None:
+        with contextlib.suppress(StatusError):  # of a board that has gone: so has the block
+            self._blocks.give_up(block)

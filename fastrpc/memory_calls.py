@@ -1,0 +1,116 @@
+"""``rpcmem_*``, ``remote_register_buf``, ``fastrpc_mmap``: shared memory in the vendor's names. No call raises."""
+
+from __future__ import annotations
+
+from arm_client.cabi.last_error import note
+from fastrpc.calls import returns_code
+from fastrpc.runtime import runtime
+from fastrpc.types import FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP, FASTRPC_MAP_STATIC
+from hbrt.fastrpc import uri
+from hbrt.fastrpc.aee import Aee, AeeError
+
+_FLAGS = {FASTRPC_MAP_STATIC, FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP}
+
+
+def rpcmem_init() -> None:
+    """Begin to use rpcmem; nothing is to be done."""
+
+
+def rpcmem_deinit() -> None:
+    """End it; what was allocated stays until it is freed."""
+
+
+def rpcmem_alloc(heapid: int, flags: int, size: int) -> int:
+    """Allocate shared memory, which is registered at once.
+
+    Args:
+        heapid: RPCMEM_HEAP_ID_SYSTEM; ignored, as in the vendor's library for Linux.
+        flags: RPCMEM_DEFAULT_FLAGS; ignored likewise.
+        size: Bytes, 1..2^31-1.
+
+    Returns:
+        Its address, page-aligned; 0 for none, and ``last_error()`` says why.
+
+    Source: qualcomm/fastrpc, rpcmem.h, https://github.com/qualcomm/fastrpc
+    """
+    del heapid, flags
+    try:
+        return runtime().memory.alloc(size).start
+    except AeeError as error:
+        note(error.code, error.sentence)
+        return 0
+
+
+def rpcmem_free(po: int) -> None:
+    """Free what rpcmem_alloc gave; any other address is ignored."""
+    runtime().memory.free(po)
+
+
+def rpcmem_to_fd(po: int) -> int:
+    """The file descriptor of memory of rpcmem, by its first address; -1 for any other address.
+
+    Memory of a board on another machine has none.
+    """
+    region = runtime().memory.at(po)
+    return region.fd if region is not None and region.is_ours else -1
+
+
+@returns_code
+def remote_register_buf(buf: int, size: int, fd: int) -> None:
+    """Register memory that this process has mapped of a descriptor, so that arguments in it are not copied.
+
+    Args:
+        buf: Its address.
+        size: Bytes.
+        fd: The descriptor, from whose first byte on it is mapped; -1 undoes the registration.
+
+    Returns:
+        0; AEE_EINVALIDFD: no memory of that size that can be shared; AEE_EALREADY: it overlaps; AEE_ENOSUCHMAP.
+
+    Emulator: the vendor's call returns nothing, and ends the program where this one says AEE_ENOSUCHMAP.
+    """
+    memory = runtime().memory
+    if fd == -1:
+        memory.deregister(buf, size)
+    else:
+        memory.register(buf, size, fd)
+
+
+@returns_code
+def fastrpc_mmap(domain: int, fd: int, addr: int, offset: int, length: int, flags: int) -> None:
+    """Map a descriptor's memory on a domain.
+
+    Args:
+        domain: Effective domain.
+        fd: Of shared memory.
+        addr: Its address in this process; not needed here.
+        offset: 0.
+        length: Bytes.
+        flags: FASTRPC_MAP_*.
+
+    Returns:
+        0; AEE_EALREADY: it is mapped; AEE_EBADPARM: another offset or flag; AEE_EINVALIDFD; AEE_EINVALIDDOMAIN.
+    """
+    del addr
+    _check(domain)
+    if offset or flags not in _FLAGS:
+        raise AeeError(
+            Aee.AEE_EBADPARM, f"The offset is {offset} and the flags are {flags}; pass 0, and one of {sorted(_FLAGS)}."
+        )
+    runtime().memory.map_fd(fd, length)
+
+
+@returns_code
+def fastrpc_munmap(domain: int, fd: int, addr: int, length: int) -> None:
+    """Undo fastrpc_mmap, with the same length.
+
+    Returns:
+        0; AEE_ENOSUCHMAP: it is not mapped so.
+    """
+    del addr
+    _check(domain)
+    runtime().memory.unmap_fd(fd, length)
+
+
+def _check(domain: int) -> None:
+    runtime().core_mask(*uri.split_domain(domain))

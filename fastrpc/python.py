@@ -1,0 +1,51 @@
+"""Python's habits: numpy arrays in shared memory, and what calls cost."""
+
+from __future__ import annotations
+
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from arm_client.arrays import extent
+from fastrpc.counting import Statistics
+from fastrpc.runtime import Runtime, runtime
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+
+def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[Any]:
+    """New zeroed array in shared memory, as of rpcmem_alloc: a call does not copy it, nor a part of it in one piece.
+
+    It is freed when the last view of it goes.
+
+    Raises:
+        AeeError: AEE_ENORPCMEMORY.
+    """
+    dims, size_bytes = extent(shape, dtype)
+    here = runtime()
+    region = here.memory.alloc(max(size_bytes, 1))
+    exporter = region.block.hand_over()
+    region.block.is_managed = True
+    weakref.finalize(exporter, _free, weakref.ref(here), region.start).atexit = False
+    return np.ndarray(dims, dtype, buffer=memoryview(exporter).cast("B"))
+
+
+def from_array(array: ArrayLike) -> NDArray[Any]:
+    """Copy of an array in shared memory."""
+    model = np.asarray(array)
+    mine = empty(model.shape, model.dtype)
+    mine[...] = model
+    return mine
+
+
+def statistics() -> Statistics:
+    """What the calls of this process have shared and copied."""
+    return runtime().statistics()
+
+
+def _free(owner: weakref.ref[Runtime], address: int) -> None:
+    here = owner()
+    if here is not None:
+        here.memory.free_later(address)

@@ -1,0 +1,47 @@
+"""The bytes of a FastRPC task: what the CPU side writes into the input block, and the DSP side reads. Pure.
+
+Emulator: a call is one task of the board, by the command ``FASTRPC_CMD``. Its input block has a head, and for each
+argument a physical address and a size; its status is what the method returned. Little-endian throughout.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Final
+
+FASTRPC_CMD: Final = 0xFA57
+"""Command of the tasks; an image that registers an interface registers it."""
+OPEN, INVOKE, CLOSE = 1, 2, 3
+
+HEAD: Final = struct.Struct("<IIQII")
+"""Kind; scalar word; the DSP side's handle; number of arguments, or of an open the bytes of the URI behind; 0."""
+ARGUMENT: Final = struct.Struct("<QQ")
+"""Physical address and bytes of a buffer, zeros for an empty one; of a handle its value, and 0."""
+HANDLE: Final = struct.Struct("<Q")
+"""The output block of an open: the DSP side's handle."""
+MOST_URI: Final = 1024
+COPY_ALIGNMENT: Final = 128
+"""Where the copy of an argument begins, and what memory of FastRPC is best aligned to."""
+
+
+def pack_open(uri: str) -> bytes:
+    """An open."""
+    raw = uri.encode()
+    return HEAD.pack(OPEN, 0, 0, len(raw), 0) + raw
+
+
+def pack_close(handle: int) -> bytes:
+    """A close."""
+    return HEAD.pack(CLOSE, 0, handle, 0, 0)
+
+
+def pack_invoke(handle: int, word: int, arguments: list[int]) -> bytes:
+    """An invocation.
+
+    Args:
+        handle: The DSP side's.
+        word: The scalar word.
+        arguments: Two numbers for each argument, as of ``ARGUMENT``.
+    """
+    count = len(arguments) // 2
+    return HEAD.pack(INVOKE, word, handle, count, 0) + struct.pack(f"<{2 * count}Q", *arguments)

@@ -1,0 +1,230 @@
+"""remote_handle64_* and stubs in Python against a board."""
+
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fastrpc
+from arm_client.client import Board
+from fastrpc import Aee, AeeError, Interface, remote_arg, remote_handle64
+from fastrpc.runtime import runtime
+from hbrt.fastrpc import uri
+from hbrt.fastrpc.aee import DSP_ERROR
+from hbrt.fastrpc.message import FASTRPC_CMD
+from hbrt.fastrpc.scalars import make
+from tests.fastrpc.images import plain
+
+pytestmark = pytest.mark.dsp_board("images/plain.py")
+URI = uri.of_interface("calc") + "&_dom=cdsp"
+
+
+class Calc(Interface):
+    """A stub by hand."""
+
+    INTERFACE = "calc"
+
+
+def code_of(call: Callable[..., object], *given: Any) -> int:
+    with pytest.raises(AeeError) as failed:
+        call(*given)
+    assert str(failed.value)
+    return failed.value.code
+
+
+def arguments(*buffers: tuple[int, int]) -> ctypes.Array[remote_arg]:
+    array = (remote_arg * len(buffers))()
+    for one, (address, size) in zip(array, buffers, strict=True):
+        one.buf.pv, one.buf.nLen = address, size
+    return array
+
+
+def test_every_form_of_a_parameter_travels(dsp_board: Board) -> None:
+    with Calc() as calc:
+        x, w = np.arange(5, dtype=np.uint8), np.full(1000, 2, np.uint8)
+        assert list(calc.call(plain.FORWARD, x, w, 3, 2, 10)) == [(10 + 2000 + 20 + i) % 256 for i in range(3)]
+        assert calc.call(plain.COUNT) == 1
+        assert calc.call(plain.GREET, "Jürgen", 40) == "Hello, Jürgen"
+        values = np.array([1, 2, 3], np.float32)
+        assert calc.call(plain.SCALE, values, 3.0) == 4.0
+        assert list(values) == [3, 6, 9]
+        assert calc.call(plain.FAR, 21) == 42
+        assert calc.call(plain.FORWARD, x[:0], w, 0, 0, 0).size == 0  # no bytes at all
+    with Calc(session=1) as other:
+        assert other.call(plain.COUNT) == 0
+
+
+def test_shared_memory_is_not_copied_and_all_else_is_aligned(dsp_board: Board) -> None:
+    whole = fastrpc.empty(1 << 20)
+    x, w, y = whole[:100], whole[4096:70_000], whole[-256:]
+    x[:], w[:] = 1, 1
+    with Calc() as calc:
+        before = fastrpc.statistics()
+        calc.call(plain.FORWARD, x, w, y, 0, 0)
+        assert y[0] == (100 + len(w)) % 256
+        calc.call(plain.FORWARD, x, np.ones(130, np.uint8), y, 0, 0)
+        assert y[0] == 230
+        on_board = dsp_board.from_array(x)
+        calc.call(plain.FORWARD, on_board, on_board, y, 0, 0)
+        told = fastrpc.statistics()
+        assert told.calls - before.calls == 3
+        assert told.shared_buffers - before.shared_buffers == 3 + 2 + 3
+        assert told.copied_bytes - before.copied_bytes == 130 + 3 * 20
+        assert told.padding_bytes - before.padding_bytes == 126 + 3 * 108
+        assert "copied" in str(told)
+        del on_board
+
+
+def test_the_c_names(dsp_board: Board) -> None:
+    handle = remote_handle64()
+    assert fastrpc.remote_handle64_open(URI, handle) == 0
+    fastrpc.rpcmem_init()
+    memory = fastrpc.rpcmem_alloc(fastrpc.RPCMEM_HEAP_ID_SYSTEM, fastrpc.RPCMEM_DEFAULT_FLAGS, 4096)
+    fd = fastrpc.rpcmem_to_fd(memory)
+    assert os.fstat(fd).st_size == 4096
+    assert fastrpc.rpcmem_to_fd(memory + 1) == -1
+    block = (ctypes.c_uint32 * 5).from_address(memory)
+    block[:] = [4, 4, 2, 0, 0]
+    ctypes.memset(memory + 128, 1, 4)
+    given = arguments((memory, 20), (memory + 128, 4), (memory + 128, 4), (memory + 256, 2))
+    for _ in range(3):  # the second takes the short way
+        assert fastrpc.remote_handle64_invoke(handle, make(2, 3, 1), given) == 0
+        assert ctypes.string_at(memory + 256, 2) == bytes([8, 9])
+        ctypes.memset(memory + 256, 0, 2)
+    assert fastrpc.statistics().copied_bytes == 0
+    outside = ctypes.create_string_buffer(2)
+    given[3].buf.pv = ctypes.addressof(outside)
+    assert fastrpc.remote_handle64_invoke(handle, make(2, 3, 1), given) == 0
+    assert outside.raw == bytes([8, 9])
+    given[2].buf.nLen = 4096
+    assert fastrpc.remote_handle64_invoke(handle, make(2, 3, 1), given) == Aee.AEE_EBADPARM
+    assert "runs past its end" in fastrpc.last_error()
+    given[2].buf.nLen = 4
+    assert fastrpc.remote_handle64_invoke(handle, make(2, 3, 1), None) == Aee.AEE_EBADPARM
+    assert fastrpc.remote_handle64_invoke(handle, make(2, 4, 1), given) == Aee.AEE_EBADPARM
+    assert fastrpc.remote_handle64_invoke(handle, make(2, 3, 0), given) == DSP_ERROR + Aee.AEE_EBADPARM
+    assert "0x02030000 came" in fastrpc.last_error()
+    assert fastrpc.remote_handle64_invoke(handle, make(20, 0, 0), None) == DSP_ERROR + Aee.AEE_EUNSUPPORTED
+    assert fastrpc.remote_handle64_close(handle) == 0
+    for stale in (handle, -1, 12345, None):
+        assert fastrpc.remote_handle64_invoke(stale, 0, None) == Aee.AEE_EINVHANDLE
+        assert fastrpc.remote_handle64_close(stale) == Aee.AEE_EINVHANDLE
+    fastrpc.rpcmem_free(memory)
+    fastrpc.rpcmem_free(memory)
+    fastrpc.rpcmem_free(12)
+    assert fastrpc.rpcmem_alloc(25, 1, 0) == 0
+    assert fastrpc.rpcmem_alloc(25, 1, 1 << 31) == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "code"),
+    [
+        (None, Aee.AEE_EBADPARM),
+        (uri.of_interface("calc"), Aee.AEE_EBADPARM),
+        (uri.of_interface("other") + "&_dom=cdsp", DSP_ERROR + Aee.AEE_EUNABLETOLOAD),
+        (uri.of_interface("calc") + "&_dom=adsp", Aee.AEE_ECONNREFUSED),
+        (uri.of_interface("calc") + "&_dom=cdsp&_session=7", Aee.AEE_ENOSESSION),
+        (uri.of_interface("c" * 2000) + "&_dom=cdsp", Aee.AEE_EBADPARM),
+    ],
+)
+def test_an_open_that_cannot_be_is_refused(dsp_board: Board, written: str | None, code: int) -> None:
+    handle = remote_handle64(77)
+    assert fastrpc.remote_handle64_open(written, handle) == code
+    assert handle.value == 77
+    assert fastrpc.last_error()
+
+
+def test_registered_memory_of_another_library(dsp_board: Board) -> None:
+    import mmap
+
+    fd = os.memfd_create("camera")
+    os.ftruncate(fd, 8192)
+    pages = mmap.mmap(fd, 8192)
+    x = np.frombuffer(pages, np.uint8)
+    address = x.__array_interface__["data"][0]
+    try:
+        assert fastrpc.remote_register_buf(address, 8192, fd) == 0
+        x[:128] = 1
+        with Calc() as calc:
+            before = fastrpc.statistics()
+            calc.call(plain.FORWARD, x[:128], x[:128], x[4096:4097], 0, 0)
+            assert x[4096] == 0  # 256
+            assert fastrpc.statistics().shared_buffers - before.shared_buffers == 3
+        assert fastrpc.remote_register_buf(address + 4096, 4096, fd) == Aee.AEE_EALREADY
+        assert fastrpc.remote_register_buf(address, 4096, -1) == Aee.AEE_ENOSUCHMAP
+        assert fastrpc.remote_register_buf(address, 8192, -1) == 0
+        assert fastrpc.fastrpc_mmap(3, fd, address, 0, 8192, fastrpc.FASTRPC_MAP_FD) == 0
+        assert fastrpc.fastrpc_mmap(3, fd, address, 0, 8192, fastrpc.FASTRPC_MAP_FD) == Aee.AEE_EALREADY
+        assert fastrpc.fastrpc_mmap(3, fd, address, 4096, 8192, fastrpc.FASTRPC_MAP_FD) == Aee.AEE_EBADPARM
+        assert fastrpc.fastrpc_mmap(3, fd, address, 0, 8192, 5) == Aee.AEE_EBADPARM
+        assert fastrpc.fastrpc_munmap(3, fd, address, 4096) == Aee.AEE_ENOSUCHMAP
+        assert fastrpc.fastrpc_munmap(3, fd, address, 8192) == 0
+    finally:
+        os.close(fd)
+    assert fastrpc.remote_register_buf(address, 8192, fd) == Aee.AEE_EINVALIDFD
+    assert fastrpc.fastrpc_mmap(3, 9999, address, 0, 8192, fastrpc.FASTRPC_MAP_FD) == Aee.AEE_EINVALIDFD
+
+
+def test_a_method_fails_with_its_own_code_and_a_sentence(dsp_board: Board) -> None:
+    with Calc() as calc:
+        for code in (17, -5, 0x7FFF_FFFF):
+            with pytest.raises(AeeError, match=f"asked to fail with {code}") as failed:
+                calc.call(plain.FAIL, code)
+            assert failed.value.code == code
+        with pytest.raises(AeeError, match="a mistake of the method") as failed:
+            calc.call(plain.FAIL, 99)
+        assert failed.value.code == DSP_ERROR + Aee.AEE_EFAILED
+        with pytest.raises(AeeError, match="takes 9 bytes") as failed:
+            calc.call(plain.GREET, "x", 4)
+        assert failed.value.code == DSP_ERROR + Aee.AEE_EBUFFERTOOSMALL
+        for wrong in ((np.zeros(3), 1.0), ([1.0], 1.0), (np.zeros(3, np.float32), "x")):
+            assert code_of(calc.call, plain.SCALE, *wrong) == Aee.AEE_EBADPARM
+        assert calc.call(plain.FAR, 1) == 2
+    assert code_of(calc.call, plain.COUNT) == Aee.AEE_EINVHANDLE
+
+
+def test_nonsense_for_the_command_fails_alone(dsp_board: Board) -> None:
+    from arm_client.errors import HbrtError
+
+    with Calc() as calc:
+        for junk in (None, b"x", bytes(24), b"\2" + bytes(30), b"\1\0\0\0" + b"\xff" * 30, os.urandom(200)):
+            with pytest.raises(HbrtError):
+                dsp_board.call(FASTRPC_CMD, junk)
+        assert calc.call(plain.FAR, 4) == 8
+
+
+def test_a_domain_that_crashed_makes_its_handles_stale(dsp_board_factory: Any) -> None:
+    with dsp_board_factory(image=Path(__file__).parent / "images/plain.py", fresh=True) as board:
+        first, other = Calc(), Calc(session=1)
+        idle = Calc()
+        assert code_of(first.call, plain.CRASH) == Aee.AEE_ECONNRESET
+        for stale in (first, idle):
+            assert code_of(stale.call, plain.COUNT) == Aee.AEE_ECONNRESET
+        assert other.call(plain.COUNT) == 0
+        with Calc() as anew:
+            assert anew.call(plain.FAR, 3) == 6
+        for one in (first, other, idle):
+            one.close()
+            one.close()
+        assert board.live_tasks() == 0
+
+
+def test_threads_share_a_handle(dsp_board: Board) -> None:
+    wrong: list[int] = []
+    with Calc() as calc:
+
+        def call(seed: int) -> None:
+            wrong.extend(value for value in range(seed, seed + 200) if calc.call(plain.FAR, value) != 2 * value)
+
+        threads = [threading.Thread(target=call, args=(1000 * one,)) for one in range(3)]
+        for one in threads:
+            one.start()
+        for one in threads:
+            one.join()
+    assert wrong == []
+    assert runtime().statistics().calls >= 600
