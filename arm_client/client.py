@@ -350,31 +350,35 @@ def connect(board: str | None = None, *, check: str | None = None, inline: bool 
 def private_board(
     image: str | Path | None = None,
     *,
-    cores: int = 2,
+    cores: int | None = None,
     ddr_bytes: int | None = None,
     directory: Path | None = None,
     check: str | None = None,
     inline: bool = False,
+    profile: str = "",
 ) -> Iterator[Board]:
     """A board of this block's own, which the C names use meanwhile; gone at the end, with everything on it.
 
     Args:
         image: Image file; None takes the default image.
-        cores: Cores.
+        cores: DSP cores; None takes HBRT_CORES, else as many as the profile has.
         ddr_bytes: DDR; None takes HBRT_DDR.
         directory: Where; None makes a directory of its own.
         check: As for ``connect``.
         inline: As for ``connect``.
+        profile: What board is modelled, a name such as "sd865" or a file; empty takes HBRT_PROFILE.
 
     Raises:
-        BadSettingError: ``check`` has a word that is none. BoardError: it does not start, for one because the image
-            does not load; has the traceback.
+        BadSettingError: ``check`` has a word that is none, or there is no such profile. BoardError: it does not start,
+            for one because the image does not load; has the traceback.
     """
     from hbrt.board.paths import private_directory
 
     path = directory or private_directory()
     file = str(image) if image else None
-    session = sessions.start_board(path, image=file, cores=cores, ddr_bytes=ddr_bytes, check=check, is_inline=inline)
+    session = sessions.start_board(
+        path, image=file, cores=cores, ddr_bytes=ddr_bytes, check=check, is_inline=inline, profile=profile
+    )
     session.users = 1
     before = sessions.set_default(session)
     board = Board(session)

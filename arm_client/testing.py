@@ -5,8 +5,8 @@ Installed with the package (entry point ``pytest11``). Fixtures:
 ``dsp_board``
     Connected board (``arm_client.client.Board``); the C names use it meanwhile. A test that leaves memory allocated or
     tasks unreleased on it fails, as does one that wrote past a block or into freed memory. Choose the image with
-    ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False, check="memory,dma")``, its path
-    relative to the test file, or for all tests with the ini option ``dsp_image``.
+    ``@pytest.mark.dsp_board(image="my_image.py", cores=2, ddr_bytes=..., fresh=False, check="memory,dma",
+    profile="rk3588")``, its path relative to the test file, or for all tests with the ini option ``dsp_image``.
 ``dsp_board_factory``
     ``with dsp_board_factory(image=..., cores=...) as board:`` for a test that needs several, or chooses at run time.
 
@@ -38,6 +38,7 @@ class _Wanted(NamedTuple):
     image_stamp: int
     cores: int
     ddr_bytes: int
+    profile: str
     environment: tuple[tuple[str, str], ...]
 
 
@@ -82,7 +83,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker."""
     config.addinivalue_line(
         "markers",
-        "dsp_board(image=None, cores=2, ddr_bytes=None, fresh=False, check=None, inline=False): its board",
+        "dsp_board(image=None, cores=None, ddr_bytes=None, fresh=False, check=None, inline=False, profile=None): its "
+        "board",
     )
 
 
@@ -123,7 +125,7 @@ def _fixtures_use_board(item: pytest.Function) -> bool:
 
 
 _KEPT = ": an array or a buffer that something still refers to, such as a variable of a module or a class"
-_CHOICES = ("image", "cores", "ddr_bytes", "fresh", "check", "inline")
+_CHOICES = ("image", "cores", "ddr_bytes", "fresh", "check", "inline", "profile")
 _HAS_FAILED = pytest.StashKey[bool]()
 _BOARD: pytest.StashKey[Board] = pytest.StashKey()
 _READ_LOG: pytest.StashKey[Callable[[], str]] = pytest.StashKey()
@@ -177,7 +179,7 @@ def _marked(marker: pytest.Mark | None) -> dict[str, Any]:
 def dsp_board_factory(
     request: pytest.FixtureRequest,
 ) -> Callable[..., contextlib.AbstractContextManager[Board]]:
-    """Makes boards: call it with ``image``, ``cores``, ``ddr_bytes``, ``fresh``, ``check``, ``inline``.
+    """Makes boards: call it with what the marker ``dsp_board`` takes.
 
     Arrays that still exist when the statement ends go with the board and are no leak; what ``hbSysAllocMem`` gave is.
     """
@@ -193,20 +195,21 @@ def _board(
     *,
     has_failed: Callable[[], bool],
     image: str | Path | None = None,
-    cores: int = 2,
+    cores: int | None = None,
     ddr_bytes: int | None = None,
     fresh: bool = False,
     may_keep_arrays: bool = False,
     owner: object = None,
     check: str | None = None,
     inline: bool = False,
+    profile: str | None = None,
 ) -> Iterator[Board]:
     from arm_client.client import Board
     from arm_client.errors import BoardLostError
     from arm_client.session import session as sessions
     from hbrt.board.paths import BoardPaths
 
-    wanted = _wanted(None if inline else image, cores, ddr_bytes)
+    wanted = _wanted(None if inline else image, cores, ddr_bytes, profile or "")
     daemon = _pool.take(wanted, fresh=fresh)
     is_clean = has_found = False
     served = sessions.Inline(str(Path(image).absolute()) if image else None) if inline else None
@@ -286,14 +289,16 @@ def _state_name(state: State | None) -> str:
     return "gone" if state is None else state.name
 
 
-def _wanted(image: str | Path | None, cores: int, ddr_bytes: int | None) -> _Wanted:
+def _wanted(image: str | Path | None, cores: int | None, ddr_bytes: int | None, profile: str) -> _Wanted:
     from hbrt import settings
+    from hbrt.profiles.profile import active, find
 
     path = str(Path(image).absolute()) if image else None
     stamp = Path(path).stat().st_mtime_ns if path and Path(path).exists() else 0
     environment = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(("HBRT_", "HB_"))))
     size_bytes = settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes
-    return _Wanted(path, stamp, cores, size_bytes, environment)
+    served = (find(profile) if profile else active()).whole("cores.dsp.count") if cores is None else cores
+    return _Wanted(path, stamp, served, size_bytes, profile, environment)
 
 
 def _start(wanted: _Wanted) -> _Daemon:
@@ -301,7 +306,9 @@ def _start(wanted: _Wanted) -> _Daemon:
     from hbrt.board.paths import OF_A_TEST, private_directory
 
     path = private_directory(OF_A_TEST)
-    config = DaemonConfig(str(path), wanted.image, wanted.cores, wanted.ddr_bytes, is_private=True)
+    config = DaemonConfig(
+        str(path), wanted.image, wanted.cores, wanted.ddr_bytes, is_private=True, profile=wanted.profile
+    )
     return _Daemon(path, launch(config))
 
 

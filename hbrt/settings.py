@@ -41,7 +41,9 @@ TABLE: tuple[Setting, ...] = (
         "HBRT_NATIVE", "choice:auto|0|1", "auto", "the mailbox in C: use it where it was built, never, or else end"
     ),
     Setting("HBRT_IMAGE", "path", "", "image file of a private board"),
-    Setting("HBRT_CORES", "int", "2", "cores of a board that is started without --cores", 1),
+    Setting(
+        "HBRT_CORES", "int", "0", "DSP cores of a board that is started without --cores; 0 for those of its profile", 0
+    ),
     Setting(
         "HBRT_PROFILE", "path", "j5", "profile of the modelled board: a name that hbrt has, or a file of constants"
     ),

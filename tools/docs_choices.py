@@ -156,7 +156,12 @@ TASKS = (
         "a block that no public code uses; see status-codes.md",
     ),
     Choice("hbDSPGetVersion", "`MAJOR.MINOR.PATCH (hbrt VERSION emulator)`", "it says that it is an emulator"),
-    Choice("cores", f"{settings.text('HBRT_CORES')}, up to {layout.MAX_CORES}", "J5 has 2; `hbrt start --cores`"),
+    Choice("DSP cores", f"as many as the profile has, up to {layout.MAX_CORES}", "J5 has 2; `hbrt start --cores`"),
+    Choice(
+        "a board without DSP cores",
+        "a DSP task is refused with HB_DSP_INVALID_CORE, and a sentence",
+        "the chips of the RKNN API have an NPU alone; see profiles.md",
+    ),
 )
 
 DSP = (

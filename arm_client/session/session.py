@@ -387,21 +387,36 @@ def start_board(
     is_private: bool = True,
     check: str | None = None,
     is_inline: bool = False,
+    profile: str = "",
 ) -> Session:
     """Start a daemon in a directory and attach to it; ``is_inline`` makes this process its core.
 
+    Args:
+        path: Directory of the board.
+        image: Its image; None for all packaged ops.
+        cores: DSP cores; None for HBRT_CORES, else those of the profile.
+        ddr_bytes: Size of the memory; None for HBRT_DDR.
+        is_private: Whether it ends with this process.
+        check: What is watched, as of HBRT_CHECK.
+        is_inline: Whether this process is its core.
+        profile: Name or file of its profile; empty for HBRT_PROFILE.
+
     Raises:
+        BadSettingError: the profile is wrong, or has no such cores.
         BoardError: it does not start; the text is the daemon's, such as the image's traceback.
     """
+    from hbrt.profiles.profile import active, find
+
     file = str(Path(image).absolute()) if image else None
     is_scheduled = settings.is_given("HBRT_SCHEDULE")
     is_inline = is_inline or is_scheduled
     config = DaemonConfig(
         directory=str(path),
         image=None if is_inline else file,
-        cores=1 if is_inline and not is_scheduled else settings.integer("HBRT_CORES") if cores is None else cores,
+        cores=(find(profile) if profile else active()).dsp_cores(1 if is_inline and not is_scheduled else cores),
         ddr_bytes=settings.size_bytes("HBRT_DDR") if ddr_bytes is None else ddr_bytes,
         is_private=is_private,
+        profile=profile,
     )
     inline = Inline(file) if is_inline else None
     return Session(BoardPaths(path), launch(config, has_console=True), check, inline)

@@ -26,7 +26,7 @@ from hbrt.cli.options import (
 )
 from hbrt.ddr.layout import MAX_CORES
 from hbrt.errors import BoardBusyError
-from hbrt.findings.text import counted
+from hbrt.profiles.profile import active
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,8 +47,7 @@ def daemon_options(function: F) -> F:
             "--cores",
             metavar="N",
             type=click.IntRange(1, MAX_CORES),
-            default=lambda: settings.integer("HBRT_CORES", most=MAX_CORES),
-            help="DSP cores, a process each. Default: HBRT_CORES, else 2.",
+            help="DSP cores, a process each. Default: HBRT_CORES, else those of the profile.",
         ),
         click.option(
             "--ddr",
@@ -146,7 +145,7 @@ def _config(
     board: BoardPaths,
     *,
     image: Path | None,
-    cores: int,
+    cores: int | None,
     ddr: int,
     timeout: float,
     watchdog_ms: int,
@@ -156,7 +155,7 @@ def _config(
     return DaemonConfig(
         directory=str(board.path),
         image=str(image.absolute()) if image else None,
-        cores=cores,
+        cores=active().dsp_cores(cores),
         ddr_bytes=ddr,
         is_reloading=is_reloading,
         load_seconds=timeout,
@@ -183,7 +182,7 @@ def _report(config: DaemonConfig, launched: Launched, *, as_json: bool) -> None:
         return
     if launched.removed:
         click.echo(f"Removed what a daemon that died had left: {', '.join(launched.removed)}.")
-    cores = counted(config.cores, "core")
+    cores = active().cores_text(config.cores)
     ddr = settings.format_size(config.ddr_bytes)
     click.echo(f"Board {name} is running: {cores}, {ddr} of DDR, daemon process {launched.pid}.")
 

@@ -20,6 +20,7 @@ from hbrt.errors import NotRunningError, RefusedError
 from hbrt.findings.record import Finding, finding_of, merged, place_in_hex
 from hbrt.findings.sarif import sarif_of
 from hbrt.findings.text import counted, stamped_line_of
+from hbrt.profiles.profile import Cores
 from hbrt.settings import format_size
 from hbrt.status import Status
 
@@ -155,9 +156,11 @@ def _show(status: dict[str, Any]) -> None:
         f"Board {status['board']} is {status['state']}: daemon process {status['pid']}, up {uptime}, in "
         f"{status['directory']}."
     )
-    click.echo(_image_line(status["cores"]))
+    if status["cores"]:
+        click.echo(_image_line(status["cores"]))
     profile = status["profile"]
-    click.echo(f"Profile {profile['name']}, {profile['origin']}: modelled cores of {profile['clock_hz'] / 1e6:g} MHz.")
+    kinds = ", ".join(str(Cores(**one)) for one in profile["cores"])
+    click.echo(f"Profile {profile['name']}, {profile['origin']}: {kinds}.")
     if status["image_error"]:
         click.echo(f"It was changed and does not load; the last good one goes on.\n{status['image_error']}")
     click.echo(memory_line(status["memory"]))
@@ -177,7 +180,10 @@ def _show(status: dict[str, Any]) -> None:
             f"of client {longest['client']}, for {duration(longest['age_s'])}."
         )
     click.echo()
-    show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
+    if status["cores"]:
+        show_table(_CORE_COLUMNS, [_core_row(core) for core in status["cores"]])
+    else:
+        click.echo("No DSP core.")
     for core in status["cores"]:
         if core["last_crash"]:
             click.echo(f"Core {core['core']} crashed last: {core['last_crash']}")

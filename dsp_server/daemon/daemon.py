@@ -27,6 +27,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.ddr.file import Ddr
 from hbrt.ddr.layout import LayoutError
 from hbrt.errors import BoardError, WrongUseError
+from hbrt.profiles.profile import active
 from hbrt.settings import BadSettingError
 from hbrt.status import Status
 
@@ -56,7 +57,8 @@ def serve(
     paths = BoardPaths(Path(config.directory))
     # The request is checked before anything is created that would have to be removed.
     read_image(origin_of(config))
-    ddr = Ddr.create(config.ddr_bytes, config.cores, config.ddr_base)
+    base = active().whole("ddr.base") if config.ddr_base is None else config.ddr_base
+    ddr = Ddr.create(config.ddr_bytes, config.cores, base)
     loop, stop = Loop(), Stop()
     with ended_by_signals(loop, stop.ask), _lock(paths, keep_log=not config.is_private) as removed:
         if lifeline_fd >= 0:
@@ -78,7 +80,9 @@ def serve(
                 loop.watch(lifeline_fd, lambda: supervisor.end_with_starter(lifeline_fd))
             gc.freeze()
             gc.enable()
-            supervisor.journal.say(f"Board {paths.name} is running: {config.cores} cores, image {origin_of(config)}.")
+            supervisor.journal.say(
+                f"Board {paths.name} is running: {active().cores_text(config.cores)}, image {origin_of(config)}."
+            )
             on_running(removed)
             set_title("daemon", paths.name)
             supervisor.run()

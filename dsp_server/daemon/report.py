@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
+from dataclasses import asdict
 from typing import Any, NamedTuple
 
 from dsp_server.clients import Client, Clients
@@ -89,8 +90,12 @@ class Report:
             "state": self.state(),
             "pid": os.getpid(),
             "uptime_s": time.time() - self._started_at,
-            "image": str(cores[0].life.image.origin),
-            "profile": {"name": active().name, "origin": active().origin, "clock_hz": active().clock_hz},
+            "image": str(cores[0].life.image.origin) if cores else "",
+            "profile": {
+                "name": active().name,
+                "origin": active().origin,
+                "cores": [asdict(one) for one in active().cores.values()],
+            },
             "image_error": self._lifecycle.image_error,
             "healthy": health.of_board([beat for beat, _ in healths]) and not self._locks.problem,
             "claim_lock": self._locks.problem,  # why no core can claim a task, else empty
@@ -167,7 +172,7 @@ class Report:
 
     def state(self) -> str:
         """State of the board: running while a core runs, else crashed if one is, else offline."""
-        states = {core.state for core in self._lifecycle.life.cores}
+        states = {core.state for core in self._lifecycle.life.cores} or {RUNNING}
         return next(state for state in (RUNNING, CRASHED, OFFLINE) if state in states)
 
     def ops(self) -> list[dict[str, Any]]:

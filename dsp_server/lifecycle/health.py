@@ -91,7 +91,7 @@ def of_core(
 
 def of_board(cores: list[CoreHealth]) -> bool:
     """Whether every core is ``ok`` or ``busy``."""
-    return bool(cores) and all(core.word in HEALTHY for core in cores)
+    return all(core.word in HEALTHY for core in cores)
 
 
 def problem(

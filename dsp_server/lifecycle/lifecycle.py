@@ -107,6 +107,9 @@ class Lifecycle:
 
     def start_all(self, done: Done) -> None:
         """Start every core; ``done`` gets the result."""
+        if not self.cores:
+            done(Status.HB_SYS_SUCCESS, "")
+            return
         self._begin_rollout([(core.index, core.life.image) for core in self.cores], done, self.life.load_s)
 
     def restart(self, index: int, image: str | None, done: Done, load_seconds: float | None = None) -> None:

@@ -19,7 +19,7 @@ from hbrt.ddr.layout import (
 )
 from hbrt.mailbox.handle import slot_of
 from hbrt.mailbox.schedule import PRIORITY_URGENT
-from hbrt.mailbox.submission import MOST_CMD, MOST_PRIORITY, UNSERVED, number_refusal
+from hbrt.mailbox.submission import MOST_CMD, MOST_PRIORITY, number_refusal, unserved
 from hbrt.mailbox.table import REQUEST, Actor, Answer, Request, State
 from hbrt.mailbox.wake_targets import Served, is_served, ring, ring_urgently, targets
 from hbrt.protocol.relay import REQUEST_AT, SUBMIT_HEAD
@@ -97,7 +97,7 @@ class RelayDispatcher:
         # Under the lock: when cores go offline, the daemon takes it before it fails the tasks that no core can run.
         if not is_served(mm, wanted):
             self._unlock(mutex)
-            return self._refuse(raw, *UNSERVED)
+            return self._refuse(raw, *unserved(self._core_count))
         mm[at] = _READY
         for announced in wanted.announced:
             mm[announced + slot] = 1

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from dsp_server.hardware import cycles
 from dsp_server.process.event_loop import Loop, Timer
 from hbrt import settings
 from hbrt.board import private_files
 from hbrt.board.paths import BoardPaths
 from hbrt.ddr.layout import HISTORY_RECORDS
 from hbrt.errors import BoardError, RequestRefusedError
+from hbrt.profiles.profile import active
 from hbrt.status import Status
 from hbrt.trace import switch
 from hbrt.trace.kinds import Kind
@@ -171,7 +171,9 @@ class BoardTrace:
         assert self._switch is not None  # noqa: S101 - the callers have it
         self._facts_due = time.monotonic() + FACTS_SECONDS
         self._ops |= self._now_ops()
-        facts = {"board": self._paths.name, "ops": self._ops, "programs": self._programs, "clock_hz": cycles.CLOCK_HZ}
+        facts: dict[str, Any] = {"board": self._paths.name, "ops": self._ops, "programs": self._programs}
+        if "dsp" in active().cores:
+            facts["clock_hz"] = active().clock_hz
         if (known := json.dumps(facts)) == self._known:
             return
         self._known = known

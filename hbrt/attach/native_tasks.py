@@ -17,7 +17,7 @@ from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox.handle import serial_of
 from hbrt.mailbox.native import native
 from hbrt.mailbox.spin import Spinner
-from hbrt.mailbox.submission import UNSERVED
+from hbrt.mailbox.submission import unserved
 from hbrt.mailbox.table import ANSWER, ANSWER_OFFSET, CLAIM, FIRST_END, REQUEST, REQUEST_CMD_AT, State
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class NativeTasks(DirectTasks):
             answer = self._c_submit(self._client, request, 1)
             if answer == _ASK:
                 return self.refuse_unpacked(*given)
-        return answer if answer > 0 else self.refuse(*UNSERVED)
+        return answer if answer > 0 else self.refuse(*unserved(self.link.core_count))
 
     def wait(self, handle: int, timeout_ms: float) -> int:
         """As ``TaskSlots.wait``."""

@@ -22,7 +22,7 @@ from hbrt.ddr.claim_lock import ClaimLockError
 from hbrt.ddr.layout import SLOT_COUNT, SLOT_RECORD_BYTES
 from hbrt.mailbox import submission, wake_targets
 from hbrt.mailbox.handle import SERIAL_BITS, SLOT_MASK, Kind, kind_of, make
-from hbrt.mailbox.submission import UNSERVED, Refusal
+from hbrt.mailbox.submission import Refusal, unserved
 from hbrt.mailbox.table import (
     ANSWER_OFFSET,
     FIRST_END,
@@ -142,7 +142,7 @@ class TaskSlots(ABC):
                 return self.refuse(*found)
             targets = self.targets[core_mask]
         if not self._is_served(targets):
-            return self.refuse(*UNSERVED)
+            return self.refuse(*unserved(self.link.core_count))
         self._sequence = max(monotonic_ns(), self._sequence + 1)
         try:
             request = SUBMISSION.pack(self._sequence, custom_id, cmd, priority, core_mask, us, us, *blocks)

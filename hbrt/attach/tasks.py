@@ -8,7 +8,7 @@ from hbrt.attach.task_slots import TaskSlots
 from hbrt.ddr.fence import Fence
 from hbrt.ddr.layout import SLOT_RECORD_BYTES
 from hbrt.mailbox import wake_targets
-from hbrt.mailbox.submission import UNSERVED
+from hbrt.mailbox.submission import unserved
 from hbrt.mailbox.table import ORDER, PRIORITY_URGENT, State
 from hbrt.mailbox.wake_targets import Served
 
@@ -39,5 +39,5 @@ class DirectTasks(TaskSlots):
             wake_targets.ring_urgently(targets)
         elif served is Served.NEVER and self._cancel(slot):  # a core that has started meanwhile has claimed it
             self.release(handle)
-            return self.refuse(*UNSERVED)
+            return self.refuse(*unserved(self.link.core_count))
         return 0

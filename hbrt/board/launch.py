@@ -36,14 +36,15 @@ class DaemonConfig(NamedTuple):
 
     directory: str
     image: str | None = None
-    cores: int = 2
+    cores: int = 2  # DSP cores; a profile may have none
     ddr_bytes: int = 2 << 30
-    ddr_base: int = 0x8000_0000  # physical address of its first byte
+    ddr_base: int | None = None  # physical address of its first byte; None for the profile's
     is_reloading: bool = False
     is_private: bool = False  # ends with the process that started it, and removes its directory
     load_seconds: float = LOAD_SECONDS  # how long an image may take to load
     watchdog_ms: int | None = None  # time limit of ops that have no budget; 0 for none, None for HBRT_WATCHDOG_MS
     is_recovering: bool = True  # whether a core that crashed starts again by itself
+    profile: str = ""  # as of HBRT_PROFILE, which it is for the daemon; empty for this process's
 
 
 class Launched(NamedTuple):
@@ -109,7 +110,8 @@ def _spawn(config: DaemonConfig, paths: BoardPaths, *, has_console: bool) -> tup
         if console >= 0:
             places[CONSOLE_FD] = closed_by(given, console)
         actions = [(os.POSIX_SPAWN_DUP2, fd, place) for place, fd in places.items()]
-        pid = os.posix_spawn(sys.executable, argv, os.environ, file_actions=actions, setsid=True)
+        environment = {**os.environ, **({"HBRT_PROFILE": config.profile} if config.profile else {})}
+        pid = os.posix_spawn(sys.executable, argv, environment, file_actions=actions, setsid=True)
         kept.pop_all()
     return pid, ready_read, life_write
 

@@ -178,14 +178,14 @@ def plan(heap_bytes: int, core_count: int, ddr_base: int = DDR_BASE) -> Layout:
 
     Args:
         heap_bytes: DDR that programs can allocate, rounded up to whole pages.
-        core_count: 1..MAX_CORES.
+        core_count: DSP cores, 0..MAX_CORES; 0 on a chip that has none.
         ddr_base: Physical address of the first byte.
 
     Raises:
         LayoutError: the sizes are out of range.
     """
-    if not 1 <= core_count <= MAX_CORES:
-        raise LayoutError(f"A board has 1 to {MAX_CORES} cores; {core_count} were asked for.")
+    if not 0 <= core_count <= MAX_CORES:
+        raise LayoutError(f"A board has 0 to {MAX_CORES} cores; {core_count} were asked for.")
     if ddr_base % PAGE_BYTES or not 0 <= ddr_base < MOST_BASE:
         raise LayoutError(f"No DDR begins at {ddr_base:#x}: it begins at a page of {PAGE_BYTES}, below {MOST_BASE:#x}.")
     if heap_bytes < PAGE_BYTES:

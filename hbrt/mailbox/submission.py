@@ -18,10 +18,22 @@ MOST_CMD: Final = 0xFFFF
 Refusal: TypeAlias = tuple[int, str]
 """A status, and a sentence with the reason."""
 
-UNSERVED: Final[Refusal] = (
+_UNSERVED: Final[Refusal] = (
     Status.HB_DSP_NOT_RUNNING,
     "No core that may run the task is running; see 'hbrt status', then 'hbrt restart'.",
 )
+_NO_CORE: Final[Refusal] = (
+    Status.HB_DSP_INVALID_CORE,
+    (
+        "This board has no DSP core: its profile has cores for models alone, see 'hbrt status'. Start a board of a "
+        "profile with DSP cores, as with 'hbrt start --profile j5'."
+    ),
+)
+
+
+def unserved(core_count: int) -> Refusal:
+    """The refusal of a task that none of the board's cores can run now."""
+    return _UNSERVED if core_count else _NO_CORE
 
 
 def refusal(core_count: int, request: Request, of_block: Callable[[str, int, int], Refusal | None]) -> Refusal | None:
@@ -41,6 +53,8 @@ def refusal(core_count: int, request: Request, of_block: Callable[[str, int, int
 
 def number_refusal(core_count: int, request: Request) -> Refusal | None:
     """Why a task is refused for its core mask, priority, command or customId, None when it is not."""
+    if not core_count:
+        return _NO_CORE
     if not 0 <= request.core_mask < 1 << core_count:
         return (
             Status.HB_DSP_INVALID_CORE,

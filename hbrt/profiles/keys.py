@@ -1,4 +1,8 @@
-"""The constants that a profile has: what each may be, in one table. Pure."""
+"""The constants that a profile has: what each may be, in one table. Pure.
+
+A constant of a kind of cores (``Key.of``) is needed where the board has such cores, and means nothing elsewhere. Beside
+the table, a profile may have ``codes.NAME``: the numbers of the status names that its programs see.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +10,55 @@ from typing import Final, NamedTuple
 
 
 class Key(NamedTuple):
-    """What a constant may be; ``is_whole`` for numbers of things."""
+    """What a constant may be: ``is_whole`` for numbers of things, ``of`` the kind of cores that needs it or ""."""
 
     least: float
     most: float
     unit: str
     help: str
     is_whole: bool = True
+    of: str = ""
 
 
+KINDS: Final = ("dsp", "bpu", "npu")
+"""The kinds of cores, in the order in which they are shown."""
+CODES: Final = "codes."
+_CODE: Final = Key(-(1 << 31), 1 << 32, "", "number of a status")
 _MOST: Final = 1_000_000_000
 
-KEYS: Final[dict[str, Key]] = {
-    "cores.dsp.count": Key(1, 8, "cores", "DSP cores of the board"),
+_OF_ALL: Final[dict[str, Key]] = {
+    "cores.dsp.count": Key(0, 8, "cores", "DSP cores of the board"),
+    "cores.bpu.count": Key(0, 8, "cores", "BPU cores of the board"),
+    "cores.npu.count": Key(0, 8, "cores", "NPU cores of the board"),
+    "ddr.base": Key(0, (1 << 62) - 1, "", "physical address of the first byte of DDR"),
+    "priority.highest": Key(0, 255, "", "number of the highest priority of a task"),
+    "priority.lowest": Key(0, 255, "", "number of the lowest priority of a task"),
+}
+_OF_BPU: Final[dict[str, Key]] = {
+    "limits.model_tasks": Key(1, 4096, "tasks", "model tasks that a program may have in flight"),
+}
+_OF_NPU: Final[dict[str, Key]] = {
+    "cores.npu.clock_mhz": Key(1, 100_000, "MHz", "clock of an NPU core", is_whole=False),
+    "npu.functions": Key(1, 4, "", "the column of the public matrix of functions that the chip is in: P1 to P4"),
+    "npu.c2_int8": Key(0, 64, "channels", "C2 of NC1HWC2 with 8 bits an element, 0 where the chip has no such layout"),
+    "npu.c2_float16": Key(0, 64, "channels", "the same of float16"),
+    "npu.c2_int16": Key(0, 64, "channels", "the same of int16"),
+    "npu.width_align": Key(1, 64, "pixels", "what the width of an input with 1, 3 or 4 channels is rounded up to"),
+    "npu.bytes_align": Key(1, 64, "bytes", "what the size of an input that has not four dimensions is rounded up to"),
+    "npu.int8_macs": Key(1, _MOST, "MACs", "multiplications of int8 that a core does in a cycle"),
+    "npu.float16_macs": Key(1, _MOST, "MACs", "the same of float16"),
+    "npu.depthwise_macs": Key(1, _MOST, "MACs", "the same of int8 in a depthwise convolution"),
+    "npu.ddr_mb_per_s": Key(1, _MOST, "MB/s", "throughput between the NPU and the DDR"),
+    "sram.bytes": Key(0, 1 << 30, "bytes", "SRAM that the NPU may use"),
+    "sram.base": Key(0, (1 << 62) - 1, "", "physical address of its first byte"),
+}
+_OF_DSP: Final[dict[str, Key]] = {
     "cores.dsp.clock_mhz": Key(1, 100_000, "MHz", "clock of a DSP core", is_whole=False),
     "cores.dsp.rule_ns": Key(0.01, 1000, "ns", "the vendor's rule for the length of a cycle", is_whole=False),
-    "cores.bpu.count": Key(0, 8, "cores", "BPU cores of the board"),
     "tcm.banks": Key(2, 2, "banks", "banks of TCM"),
     "tcm.bank_bytes": Key(4096, 131072, "bytes", "size of a bank"),
     "tcm.usable_bytes": Key(1024, 131072, "bytes", "bytes of a bank that ops may use, unless the image says another"),
-    "vector.bits": Key(512, 512, "bits", "bits of a vector"),
+    "vector.bits": Key(512, 1024, "bits", "bits of a vector"),
     "vector.slots": Key(1, 16, "slots", "operations in an instruction"),
     "vector.memory_slots": Key(1, 16, "slots", "loads and stores in an instruction"),
     "vector.store_slots": Key(1, 16, "slots", "stores in an instruction"),
@@ -59,3 +92,17 @@ KEYS: Final[dict[str, Key]] = {
     "cpu.host_ratio": Key(0.01, 1000, "times", "how many times slower than this machine", is_whole=False),
     "estimate.instructions": Key(1, 10_000, "instructions", "for each 64 bytes of an op that charges none"),
 }
+
+KEYS: Final[dict[str, Key]] = {
+    **_OF_ALL,
+    **{
+        key: rule._replace(of=kind)
+        for kind, table in (("dsp", _OF_DSP), ("bpu", _OF_BPU), ("npu", _OF_NPU))
+        for key, rule in table.items()
+    },
+}
+
+
+def rule_of(key: str) -> Key | None:
+    """What a constant may be; None when no constant is called so."""
+    return _CODE if key.startswith(CODES) else KEYS.get(key)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from hbrt import settings
-from hbrt.profiles.keys import KEYS, Key
+from hbrt.findings.text import counted
+from hbrt.profiles.keys import CODES, KEYS, KINDS, Key, rule_of
 from hbrt.settings import BadSettingError
 
 PACKAGED: Final = Path(__file__).parent
@@ -40,8 +42,21 @@ class Constant(NamedTuple):
         return not self.source
 
 
+@dataclass(frozen=True)
+class Cores:
+    """The cores of one kind: ``dsp``, ``bpu`` or ``npu``; their clock in MHz, 0 where the profile has none."""
+
+    kind: str
+    count: int
+    clock_mhz: float
+
+    def __str__(self) -> str:
+        clock = f" of {self.clock_mhz:g} MHz" if self.clock_mhz else ""
+        return f"{counted(self.count, f'{self.kind.upper()} core')}{clock}"
+
+
 class Profile(NamedTuple):
-    """The constants of a board by their keys; ``profile[key]`` has the value."""
+    """The constants of a board by their keys."""
 
     name: str
     title: str
@@ -49,17 +64,82 @@ class Profile(NamedTuple):
     constants: Mapping[str, Constant]
 
     def number(self, key: str) -> float:
-        """The value of a constant."""
-        return self.constants[key].value
+        """The value of a constant.
+
+        Raises:
+            BadProfileError: it is one of cores that this board has not.
+        """
+        if (one := self.constants.get(key)) is None:
+            raise BadProfileError(
+                f"The profile {self.name} ({self.origin}) has no {key}: it has no {KEYS[key].of.upper()} core. Choose "
+                "one that has, such as j5, by HBRT_PROFILE or --profile."
+            )
+        return one.value
 
     def whole(self, key: str) -> int:
-        """The value of a constant that is a whole number."""
-        return int(self.constants[key].value)
+        """The value of a constant that is a whole number; raises as ``number``."""
+        return int(self.number(key))
+
+    @property
+    def cores(self) -> dict[str, Cores]:
+        """The cores of each kind that the board has."""
+        found = {}
+        for kind in KINDS:
+            if count := self.whole(f"cores.{kind}.count"):
+                clock = self.constants.get(f"cores.{kind}.clock_mhz")
+                found[kind] = Cores(kind, count, clock.value if clock else 0.0)
+        return found
+
+    @property
+    def codes(self) -> dict[str, int]:
+        """The status names that programs on the board see beside those of hbrt.status, with their numbers."""
+        return {key.removeprefix(CODES): int(one.value) for key, one in self.constants.items() if key.startswith(CODES)}
+
+    def dsp_cores(self, wanted: int | None = None) -> int:
+        """How many DSP cores a board starts with.
+
+        Args:
+            wanted: As asked for; None takes HBRT_CORES, else as many as the profile has.
+
+        Raises:
+            BadProfileError: cores are asked for, and the profile has none, or none and it has some.
+            BadSettingError: HBRT_CORES is no number of cores.
+        """
+        count = self.whole("cores.dsp.count")
+        if wanted is None:
+            wanted = settings.integer("HBRT_CORES", most=8) or count
+        if bool(wanted) != bool(count):
+            raise BadProfileError(
+                f"{counted(wanted, 'DSP core')} cannot be on a board of the profile {self.name}, which has {count}: "
+                "leave the number out, or choose another profile."
+            )
+        return wanted
+
+    def cores_text(self, dsp_cores: int) -> str:
+        """The cores of a board that has so many DSP cores: ``2 cores``, or ``3 NPU cores`` where it has none."""
+        others = (counted(one.count, f"{one.kind.upper()} core") for one in self.cores.values())
+        return counted(dsp_cores, "core") if dsp_cores else ", ".join(others) or "no core"
+
+    def board_priority(self, given: int) -> int:
+        """The priority of a task in the mailbox, where a larger one goes first: its distance from the lowest.
+
+        Raises:
+            ValueError: the profile has no such priority.
+        """
+        highest, lowest = self.whole("priority.highest"), self.whole("priority.lowest")
+        if not min(highest, lowest) <= given <= max(highest, lowest):
+            raise ValueError(f"The priority is {given}; write {lowest} (the lowest) to {highest} (the highest).")
+        return abs(given - lowest)
 
     @property
     def clock_hz(self) -> int:
-        """Clock of a DSP core."""
+        """Clock of a DSP core; raises as ``number``, as do the times below."""
         return round(self.number("cores.dsp.clock_mhz") * 1_000_000)
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a vector of a DSP core."""
+        return self.whole("vector.bits") // 8
 
     def us(self, cycles: float) -> float:
         """Microseconds of so many cycles of a DSP core."""
@@ -142,7 +222,8 @@ def load(path: Path, _depth: int = 0) -> Profile:
             raise BadProfileError(f"{path}: the profiles that are bases of one another never end.")
         base.update(load(_path(head["base"], path.parent, f"{path}: base"), _depth + 1).constants)
     base.update((key, _constant(key, given, path)) for key, given in _leaves(document, ""))
-    if missing := [key for key in KEYS if key not in base]:
+    has_kind = {kind: (one := base.get(f"cores.{kind}.count")) is not None and one.value > 0 for kind in KINDS}
+    if missing := [key for key, rule in KEYS.items() if key not in base and has_kind.get(rule.of, True)]:
         raise BadProfileError(f'{path}: {missing[0]} is missing; write it, or base = "j5" to take it from there.')
     return Profile(head.get("name", path.stem), head.get("title", ""), str(path), base)
 
@@ -168,7 +249,7 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
 
 
 def _constant(key: str, given: Any, path: Path) -> Constant:
-    if key not in KEYS:
+    if rule_of(key) is None:
         near = get_close_matches(key, KEYS, 1)
         raise BadProfileError(f"{path}: no constant is called {key}" + (f"; did you mean {near[0]}?" if near else "."))
     if not isinstance(given, dict):
@@ -198,7 +279,7 @@ def _constant(key: str, given: Any, path: Path) -> Constant:
 
 
 def _number(key: str, given: Any, origin: str, what: str) -> float:
-    rule: Key | None = KEYS.get(key)
+    rule: Key | None = rule_of(key)
     if rule is None:
         near = get_close_matches(key, KEYS, 1)
         raise BadProfileError(f"No constant is called {key!r}" + (f"; did you mean {near[0]}?" if near else "."))

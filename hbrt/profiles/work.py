@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from hbrt.profiles.profile import Profile
 
-VECTOR_BYTES: Final = 64
 MILLI: Final = 1000
 
 
@@ -44,7 +43,7 @@ NO_WORK: Final = Work()
 
 
 class Operations(NamedTuple):
-    """Operations on a vector of 512 bits, by the slot of the instruction that they take; scalar ones beside them."""
+    """Operations on a vector, by the slot of the instruction that they take; scalar ones beside them."""
 
     load: int = 0
     store: int = 0
@@ -147,7 +146,7 @@ def task_cost(charged: int, work: Work, block_bytes: int, profile: Profile, *, i
     if is_estimated:
         direct = max(0, block_bytes + work.mapped_bytes - work.dma_bytes)
         ddr += -(-direct // cycles("ddr.load_bytes")) * cycles("ddr.stall_cycles")
-        vectors = -(-(direct + work.dma_bytes) // VECTOR_BYTES)
+        vectors = -(-(direct + work.dma_bytes) // profile.vector_bytes)
         vector = round(vectors * cycles("estimate.instructions") * profile.number("vector.schedule"))
     overlap = max(0, work.dma_cycles - wait)
     return Cost(vector + scalar + ddr + wait, vector, scalar, ddr, wait, work.dma_cycles, overlap, is_estimated)

@@ -92,7 +92,7 @@ _CHANGE: dict[str, Int | Text | Raw] = {
     "mask": Raw(0, CHUNK_BYTES // 8),
     "data": Raw(0, CHUNK_BYTES),
 }
-_CORES = Raw(1, MAX_CORES)  # the activity byte of each core
+_CORES = Raw(0, MAX_CORES)  # the activity byte of each core
 PROGRAM_SAYS: Says = {
     Kind.HELLO: {"program": Text(64), "pid": Int(1, _U32)},
     Kind.REQUEST: {"request": Raw(1, MAX_REQUEST_BYTES)},

@@ -59,9 +59,9 @@ def test_yes_and_no(raw: str, monkeypatch: pytest.MonkeyPatch, *, value: bool) -
 
 BAD = (
     ("HBRT_AUTOSTART", "maybe", "HBRT_AUTOSTART is 'maybe'; write 1 or 0. It sets: start a private board when no"),
-    ("HBRT_CORES", "two", "HBRT_CORES is 'two', which is not a whole number. It sets: cores of a board"),
+    ("HBRT_CORES", "two", "HBRT_CORES is 'two', which is not a whole number. It sets: DSP cores of a board"),
     ("HBRT_CORES", "2.5", "HBRT_CORES is '2.5', which is not a whole number."),
-    ("HBRT_CORES", "0", "HBRT_CORES is 0; write 1 or more. It sets: cores of a board"),
+    ("HBRT_CORES", "-1", "HBRT_CORES is -1; write 0 or more. It sets: DSP cores of a board"),
     ("HBRT_RELAY_IDLE_S", "-1", "HBRT_RELAY_IDLE_S is -1; write 0 or more. It sets: seconds without clients"),
     ("HBRT_CACHE", "magic", "HBRT_CACHE is 'magic'; write one of coherent, strict."),
     ("HBRT_DDR", "lots", "The HBRT_DDR 'lots' is not a size; write a number with K, M, G or T, as in 512M or 2G."),

@@ -23,6 +23,7 @@ from hbrt.cli.options import check_option, json_option, timeout_option
 from hbrt.cli.tables import show_json
 from hbrt.exploration.seeds import SCHEDULE
 from hbrt.findings.text import counted
+from hbrt.profiles.profile import active
 
 RUN_SECONDS = 20.0
 _LAST_LINES = 12
@@ -123,7 +124,7 @@ def runs_memory() -> Iterator[str]:
     os.environ["HBRT_QUARANTINE"] = "0"  # so that each run gets the addresses of the one before
     config = DaemonConfig(
         directory=str(directory),
-        cores=settings.integer("HBRT_CORES"),
+        cores=active().dsp_cores(),
         ddr_bytes=settings.size_bytes("HBRT_DDR"),
         is_private=True,
     )

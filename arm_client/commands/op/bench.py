@@ -11,7 +11,6 @@ import numpy as np
 from arm_client.commands.op.sweep import Sample
 from hbrt.profiles.estimate import op_cost
 from hbrt.profiles.profile import Profile
-from hbrt.profiles.work import VECTOR_BYTES
 
 DRAWS: Final = 2000
 """Of a bootstrap."""
@@ -72,7 +71,7 @@ def roofs(profile: Profile) -> dict[str, tuple[float, float]]:
     """
     mhz, number = profile.number("cores.dsp.clock_mhz"), profile.number
     return {
-        "TCM": (mhz * VECTOR_BYTES * number("vector.memory_slots"), mhz),
+        "TCM": (mhz * profile.vector_bytes * number("vector.memory_slots"), mhz),
         "DDR by iDMA": (mhz * number("idma.bytes_per_cycle"), mhz),
         "DDR by loads": (mhz * number("ddr.load_bytes") / max(number("ddr.stall_cycles"), 1), mhz),
     }

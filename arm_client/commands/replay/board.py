@@ -12,6 +12,7 @@ from hbrt import settings
 from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths, private_directory
 from hbrt.ddr.layout import DDR_BASE, GUARD_PAGES, MAX_CORES, PAGE_BYTES, plan
+from hbrt.profiles.profile import active
 from hbrt.recording.format import BadRecordingError, Range, Recorded
 
 _LEAST_HEAP_BYTES = 16 << 20
@@ -67,7 +68,7 @@ def board_for(calls: Sequence[Recorded], image: str | None) -> Iterator[Board]:
     os.environ.update(_SETTINGS)
     base, heap_bytes = span_of(calls)
     masks = [one.call.core_mask & _ALL_CORES for one in calls]
-    cores = max(settings.integer("HBRT_CORES"), *(mask.bit_length() for mask in masks), 1)
+    cores = max(active().dsp_cores(), *(mask.bit_length() for mask in masks), 1)
     is_inline = settings.flag("HBRT_INLINE")
     file = str(Path(image).absolute()) if image else None
     directory = private_directory()

@@ -14,6 +14,7 @@ from hbrt import settings
 from hbrt.board.files import daemon_pid, lock_holder
 from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, private_directory
 from hbrt.errors import BoardError, NotRunningError
+from hbrt.profiles.profile import active
 
 RELAY_SECONDS = 5.0
 MODES = ("relay", "direct")
@@ -54,7 +55,7 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
     config = DaemonConfig(
         directory=str(directory),
         image=str(Path(image).absolute()) if image else None,
-        cores=settings.integer("HBRT_CORES"),
+        cores=active().dsp_cores(),
         ddr_bytes=settings.size_bytes("HBRT_DDR"),
         is_private=True,
     )

@@ -22,6 +22,7 @@ from hbrt.board.launch import DaemonConfig, launch
 from hbrt.board.paths import BoardPaths, private_directory
 from hbrt.control.ask import ask
 from hbrt.findings.record import KINDS
+from hbrt.profiles.profile import active
 from hbrt.samples_dir import samples_dir
 
 GROUP = "defects"
@@ -138,7 +139,7 @@ def watched_board() -> Iterator[str]:
     config = DaemonConfig(
         directory=str(directory),
         image=str(samples_dir() / GROUP / "image.py"),
-        cores=settings.integer("HBRT_CORES"),
+        cores=active().dsp_cores(),
         ddr_bytes=settings.size_bytes("HBRT_DDR"),
         is_private=True,
     )

@@ -151,6 +151,41 @@ def test_the_environment_names_the_board_and_its_size(shell: Shell) -> None:
     shell.good("stop")
 
 
+def test_a_board_of_a_chip_without_a_dsp_has_memory_and_refuses_tasks_with_a_sentence(shell: Shell) -> None:
+    refused = shell.hbrt("start", "--profile", "rk3588", "--cores", "2")
+    assert refused.returncode == 2
+    assert "2 DSP cores cannot be on a board of the profile rk3588, which has 0" in refused.stderr
+    assert shell.good("start", "--profile", "rk3588").startswith("Board default is running: 3 NPU cores, 2.0 GiB")
+    try:
+        shown = shell.good("status", "--wait-healthy")
+        assert "hbrt/profiles/rk3588.toml: 3 NPU cores of 1000 MHz.\n" in shown
+        assert shell.json("status")["profile"]["cores"] == [{"kind": "npu", "count": 3, "clock_mhz": 1000.0}]
+        assert shell.json("ops") == []
+        for mode in ("direct", "relay"):
+            for native in ("auto", "0"):
+                shell.environment |= {"HB_DSP_RPC_MODE": mode, "HBRT_NATIVE": native}
+                said = shell.python("-c", NO_DSP)
+                assert said.stdout == "0 -6000258 -6000258 0\n", said.stderr
+                assert "This board has no DSP core: its profile has cores for models alone" in said.stderr
+        assert "This board has no DSP core: its profile has none." in shell.hbrt("restart").stderr
+    finally:
+        shell.good("stop")
+
+
+NO_DSP = """
+import sys
+import arm_client as hb
+mem, ctrl, task = hb.hbSysMem(), hb.hbDSPRpcCtrlParam(), hb.hbDSPTask_t()
+hb.HB_DSP_INITIALIZE_RPC_CTRL_PARAM(ctrl)
+answers = [hb.hbSysAllocMem(mem, 4096)]
+for ctrl.dspCoreId in (0, 1):
+    answers.append(hb.hbDSPRpc(task, mem, mem, ctrl))
+print(hb.last_error(), file=sys.stderr)
+answers.append(hb.hbSysFreeMem(mem))
+print(*answers)
+"""
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -182,7 +217,7 @@ def test_wrong_usage_is_told_before_anything_is_made(shell: Shell, arguments: li
         (
             "HBRT_CORES",
             "99",
-            "HBRT_CORES is 99; write 1 to 8. It sets: cores of a board that is started without --cores.",
+            "HBRT_CORES is 99; write 0 to 8. It sets: DSP cores of a board that is started without --cores;",
         ),
         ("HBRT_WATCHDOG_MS", "-1", "HBRT_WATCHDOG_MS is -1; write 0 or more. It sets: time limit of an op without a"),
         ("HBRT_DDR", "12Q", "The HBRT_DDR '12Q' is not a size; write a number with K, M, G or T, as in 512M or 2G."),

@@ -14,11 +14,13 @@ SOURCES = Path(__file__).resolve().parents[3] / "docs" / "sources.md"
 @pytest.mark.parametrize("name", packaged())
 def test_each_constant_of_a_packaged_profile_has_a_source_or_a_range_with_a_reason(name: str) -> None:
     manuals = [
-        f"{row[1]} ({row[2]}), "
+        f"{row[1]}, " if row[2] == "-" else f"{row[1]} ({row[2]}), "
         for row in re.findall(r"^(\| ([^|]+?) \| ([^|]+?) \|)", SOURCES.read_text("utf-8"), re.MULTILINE)
     ]
-    constants = find(name).constants
-    assert constants.keys() == KEYS.keys()
+    profile = find(name)
+    constants = profile.constants
+    wanted = {key for key, rule in KEYS.items() if rule.of in {"", *profile.cores}}
+    assert wanted <= constants.keys() <= {*KEYS, *(f"codes.{code}" for code in profile.codes)}
     for key, one in constants.items():
         assert one.low <= one.value <= one.high, key
         assert one.why if one.is_assumed else one.source.startswith(tuple(manuals)), key
@@ -29,6 +31,41 @@ def test_a_cycle_of_the_j5_is_1_543_ns() -> None:
     assert profile.ns(81) == 125
     assert profile.ns(profile.clock_hz) == 1_000_000_000
     assert profile.us(648) == 1
+
+
+def test_each_chip_has_its_cores_and_its_priorities() -> None:
+    cores = {name: {kind: one.count for kind, one in find(name).cores.items()} for name in packaged()}
+    assert (cores["j5"], cores["sd865"]) == ({"dsp": 2, "bpu": 2}, {"dsp": 4})
+    assert {name: kinds["npu"] for name, kinds in cores.items() if "npu" in kinds} == {
+        **dict.fromkeys(name for name in cores if name.startswith("r")), **dict.fromkeys(
+            ("rk2118", "rk3562", "rk3566", "rk3568", "rv1103", "rv1103b", "rv1106", "rv1106b", "rv1126b"), 1
+        ), "rk3576": 2, "rk3588": 3,
+    }  # fmt: skip
+    assert str(find("rk3588").cores["npu"]) == "3 NPU cores of 1000 MHz"
+    # In the mailbox a larger priority goes first, whatever a chip's own direction is.
+    assert [find("j5").board_priority(one) for one in (0, 255)] == [0, 255]
+    assert [find("sd865").board_priority(one) for one in (255, 1)] == [0, 254]
+    assert [find("rk3588").board_priority(one) for one in (2, 1, 0)] == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"The priority is 3; write 2 \(the lowest\) to 0 \(the highest\)\."):
+        find("rk3588").board_priority(3)
+    assert (find("rv1103b").codes["RKNN_ERR_PARAM_INVALID"], find("j5").codes) == (-5, {})
+
+
+def test_a_constant_of_cores_that_a_board_has_not_is_named_with_what_to_do() -> None:
+    with pytest.raises(
+        BadProfileError, match=r"rk3588 .* has no vector\.bits: it has no DSP core\. Choose one that has"
+    ):
+        find("rk3588").whole("vector.bits")
+
+
+def test_the_number_of_dsp_cores_is_the_settings_else_the_profiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HBRT_CORES", raising=False)
+    assert [find(name).dsp_cores() for name in ("j5", "sd865", "rk3588")] == [2, 4, 0]
+    monkeypatch.setenv("HBRT_CORES", "1")
+    assert (find("j5").dsp_cores(), find("j5").dsp_cores(3)) == (1, 3)
+    for name, wanted in (("rk3588", None), ("rk3588", 2), ("j5", 0)):
+        with pytest.raises(BadProfileError, match=f"cannot be on a board of the profile {name}, which has "):
+            find(name).dsp_cores(wanted)
 
 
 def test_a_profile_takes_what_it_lacks_from_its_base(tmp_path: Path) -> None:
@@ -49,7 +86,7 @@ def test_a_profile_takes_what_it_lacks_from_its_base(tmp_path: Path) -> None:
         ("[ddr", "cannot be read: "),
         ("", 'cores.dsp.count is missing; write it, or base = "j5" to take it from there.'),
         ('base = "bad.toml"', "are bases of one another never end"),
-        ('base = "none.toml"', "base is 'none.toml', which is no file; write a file's name, or one of j5."),
+        ('base = "none.toml"', "base is 'none.toml', which is no file; write a file's name, or one of j5, rk2118, "),
         ("name = 3", "name is 3; write a text."),
         (
             "[idma]\nsetup = {value = 1, source = 'x'}",
