@@ -84,9 +84,10 @@ clean:
 $(VENV)/.installed-base: EXTRAS =
 $(VENV)/.installed-dev: EXTRAS = [dev]
 $(VENV)/.installed-bench: EXTRAS = [bench]
-$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.builder
+$(VENV)/.installed-%: pyproject.toml packages/hbrt-rknn/pyproject.toml constraints.txt | $(VENV)/.builder
 	@echo "Installing hbrt$(EXTRAS) into $(VENV) ..."
-	@{ $(PIP) install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.$(EXTRAS)'; \
+	@{ $(PIP) install --progress-bar off --constraint constraints.txt --no-build-isolation --editable '.$(EXTRAS)' \
+	     $(if $(findstring dev,$(EXTRAS)),--editable packages/hbrt-rknn); \
 	   echo $$? >$(VENV)/pip-status; } \
 	  | sed -un -e 's/^ *\(Downloading\|Using cached\) \([^ ]*\)/  \2/p' -e 's/^Installing collected packages: /  Installing /p'
 	@exit $$(cat $(VENV)/pip-status)

@@ -1,0 +1,5 @@
+"""For ops that a program brings: ``from rknn.api.custom_op import get_node_attr``."""
+
+from rknn_api.run.custom_ops import get_node_attr
+
+__all__ = ["get_node_attr"]

@@ -1,0 +1,9 @@
+"""RKNN-Toolkit-Lite2's Python API, emulated by hbrt: ``from rknnlite.api import RKNNLite``."""
+
+from rknn_api.vendors import refuse_beside
+
+refuse_beside("rknn-toolkit-lite2")
+
+from rknn_api.lite.rknn_lite import RKNNLite  # noqa: E402 - not beside the vendor's
+
+__all__ = ["RKNNLite"]

@@ -1,0 +1,58 @@
+"""What the toolkit's and the run time's objects share: return codes with sentences, and the names of the cores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hbrt.models.errors import GraphError
+from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.log import Log
+from rknn_api.platforms import CoreMask
+from rknn_api.run.runner import refused
+
+
+class Calls:
+    """An object whose calls return 0, or -1 with a sentence on standard error.
+
+    Attributes:
+        last_error: The sentence of the last call that failed.
+    """
+
+    NPU_CORE_AUTO = CoreMask.NPU_CORE_AUTO
+    NPU_CORE_0 = CoreMask.NPU_CORE_0
+    NPU_CORE_1 = CoreMask.NPU_CORE_1
+    NPU_CORE_2 = CoreMask.NPU_CORE_2
+    NPU_CORE_0_1 = CoreMask.NPU_CORE_0_1
+    NPU_CORE_0_1_2 = CoreMask.NPU_CORE_0_1_2
+    NPU_CORE_ALL = CoreMask.NPU_CORE_ALL
+
+    def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
+        """Begin.
+
+        Args:
+            verbose: Say what is done.
+            verbose_file: Where everything that is said is written too.
+
+        Raises:
+            OSError: the file cannot be written.
+        """
+        self.last_error = ""
+        self._log = Log(verbose=verbose, file=verbose_file)
+
+    def call(self, where: str, call: Callable[[], object]) -> int:
+        """Run a call: 0, or -1 with its sentence."""
+        try:
+            call()
+        except RknnError as error:
+            return self._fail(where, error)
+        except GraphError as error:
+            return self._fail(where, refused(error))
+        except OSError as error:
+            return self._fail(where, RknnError(RknnStatus.RKNN_ERR_FAIL, f"{error.filename}: {error.strerror}."))
+        return 0
+
+    def _fail(self, where: str, error: RknnError) -> int:
+        self.last_error = error.text
+        self._log.error(where, error.text)
+        return -1

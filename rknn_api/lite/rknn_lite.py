@@ -1,0 +1,117 @@
+"""``RKNNLite``: run a model file on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from rknn_api.calls import Calls
+from rknn_api.container import Container
+from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.platforms import CoreMask, platform_of
+from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.runner import Runner
+from rknn_api.version import sdk_version
+
+
+class RKNNLite(Calls):
+    """One model file, run on the chip that it was made for.
+
+    Calls return 0, or -1 with a sentence on standard error; ``inference`` returns None where it fails. ``last_error``
+    has the sentence of the last failure.
+
+    Source: RKNN Toolkit Lite2 user guide 1.5.2, https://github.com/rockchip-linux/rknn-toolkit2
+    Emulator: ``last_error``.
+    """
+
+    def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
+        """Begin; see ``Calls``. A verbose one prints each layer's cost when a model is ready."""
+        super().__init__(verbose, verbose_file)
+        self._container: Container | None = None
+        self._runner: Runner | None = None
+
+    def load_rknn(self, path: str | Path) -> int:
+        """Read a model file."""
+
+        def read() -> None:
+            self._container = Container.read(Path(path))
+
+        return self.call("load_rknn", read)
+
+    def init_runtime(self, core_mask: int = CoreMask.NPU_CORE_AUTO) -> int:
+        """Make the model ready to run.
+
+        Args:
+            core_mask: NPU cores to run on; for chips of several alone.
+        """
+
+        def make_ready() -> None:
+            if self._container is None:
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; call load_rknn first.")
+            platform = platform_of(self._container.metadata.target_platform)
+            cores = platform.cores_of(core_mask)
+            self._stop()
+            count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
+            self._runner = Runner(self._container, CustomOps(), count)
+
+        return self.call("init_runtime", make_ready)
+
+    def inference(self, inputs: Sequence[Any], data_format: str | Sequence[str] | None = None) -> list[Any] | None:
+        """Run the model once.
+
+        Args:
+            inputs: Arrays, one for each input, not normalised. Those of four dimensions are NHWC, whatever the layout
+                of the ONNX model.
+            data_format: "nhwc" or "nchw"; or a list of them.
+
+        Returns:
+            Arrays of the outputs in the layout of the ONNX model; None where it failed.
+        """
+        found: list[Any] = []
+
+        def run() -> None:
+            found.extend(self._running().run(inputs, data_format))
+
+        return found if self.call("inference", run) == 0 else None
+
+    def get_sdk_version(self) -> str | None:
+        """Versions of what runs the model; None before ``init_runtime``."""
+        return sdk_version() if self.call("get_sdk_version", self._running) == 0 else None
+
+    def list_support_target_platform(self, rknn_model: str | Path | None = None) -> dict[str, Any] | None:
+        """The chips that a model file is for.
+
+        Args:
+            rknn_model: The file; the model that was loaded when None.
+
+        Returns:
+            {"support_target_platform": [names], "filled_target_platform": [names]}; None where it cannot be read.
+        """
+        found: list[str] = []
+
+        def read() -> None:
+            container = self._container if rknn_model is None else Container.read(Path(rknn_model))
+            if container is None:
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; name a file, or call load_rknn first.")
+            found.append(container.metadata.target_platform)
+
+        if self.call("list_support_target_platform", read):
+            return None
+        return {"support_target_platform": found, "filled_target_platform": found}
+
+    def release(self) -> None:
+        """Let go of everything."""
+        self._stop()
+        self._container = None
+        self._log.close()
+
+    def _stop(self) -> None:
+        if self._runner is not None:
+            self._runner.close()
+            self._runner = None
+
+    def _running(self) -> Runner:
+        if self._runner is None:
+            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The runtime is not there; call init_runtime first.")
+        return self._runner

@@ -1,0 +1,50 @@
+"""What the Python API tells: lines ``E where: sentence`` on standard error, and in a file where one was named."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+
+class Log:
+    """Errors and warnings always; hints when it is verbose."""
+
+    def __init__(self, *, verbose: bool = False, file: str | Path | None = None) -> None:
+        """Open the file, whose former content goes.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        self.is_verbose = verbose
+        self._file = Path(file).open("w", encoding="utf-8") if file else None  # noqa: SIM115 - closed by close()
+
+    def error(self, where: str, sentence: str) -> None:
+        """A call failed."""
+        self._write("E", where, sentence)
+
+    def warning(self, where: str, sentence: str) -> None:
+        """Something else is done than was asked, or nothing."""
+        self._write("W", where, sentence)
+
+    def info(self, where: str, sentence: str) -> None:
+        """What was done."""
+        if self.is_verbose:
+            self._write("I", where, sentence)
+
+    def text(self, text: str) -> None:
+        """A table that the program asked for, on standard output."""
+        print(text, flush=True)
+        if self._file is not None:
+            print(text, file=self._file, flush=True)
+
+    def close(self) -> None:
+        """Close the file; nothing more is written to it."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _write(self, level: str, where: str, sentence: str) -> None:
+        line = f"{level} {where}: {sentence}"
+        print(line, file=sys.stderr, flush=True)
+        if self._file is not None:
+            print(line, file=self._file, flush=True)

@@ -1,0 +1,106 @@
+"""The chips that a model can be made for, and what the toolkit must know of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from enum import IntEnum
+
+from rknn_api.errors import invalid_parameter
+
+
+class CoreMask(IntEnum):
+    """On which NPU cores a model runs.
+
+    Source: RKNN SDK advanced guide, 5.3.1
+    Emulator: the numbers of NPU_CORE_ALL and above.
+    """
+
+    NPU_CORE_AUTO = 0
+    NPU_CORE_0 = 1
+    NPU_CORE_1 = 2
+    NPU_CORE_2 = 4
+    NPU_CORE_0_1 = 3
+    NPU_CORE_0_1_2 = 7
+    NPU_CORE_ALL = 0xFFFF
+
+
+@dataclass(frozen=True)
+class Platform:
+    """A chip.
+
+    Attributes:
+        name: As ``target_platform`` has it.
+        cores: NPU cores.
+        has_general_api: It has set_input_shapes, dup_context, custom ops: models of several shapes, and batches.
+        dtypes: What ``quantized_dtype`` may be.
+    """
+
+    name: str
+    cores: int = 1
+    has_general_api: bool = True
+    dtypes: tuple[str, ...] = ("w8a8",)
+
+    def cores_of(self, mask: int) -> tuple[int, ...]:
+        """The cores of a mask; (0,) for AUTO, which takes one.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: the chip has no such core, or the mask is none.
+
+        Source: RKNN SDK advanced guide, 5.3.1
+        """
+        if mask == CoreMask.NPU_CORE_AUTO:
+            return (0,)
+        if self.cores == 1:
+            raise invalid_parameter(
+                f"core_mask is {_mask_name(mask)}, and {self.name} has one NPU core; leave core_mask away."
+            )
+        if mask == CoreMask.NPU_CORE_ALL:
+            return tuple(range(self.cores))
+        if mask not in set(CoreMask):
+            names = ", ".join(one.name for one in CoreMask)
+            raise invalid_parameter(f"core_mask is {mask!r}; it is one of {names}.")
+        wanted = tuple(core for core in range(3) if mask >> core & 1)
+        if wanted[-1] >= self.cores:
+            raise invalid_parameter(
+                f"core_mask is {_mask_name(mask)}, and {self.name} has the NPU cores 0 to {self.cores - 1}."
+            )
+        return wanted
+
+
+def _mask_name(mask: int) -> str:
+    return CoreMask(mask).name if mask in set(CoreMask) else repr(mask)
+
+
+_SMALL = ("rv1103", "rv1103b", "rv1106", "rv1106b", "rk2118")
+PLATFORMS = {
+    one.name: one
+    for one in (
+        *(Platform(name, has_general_api=False) for name in _SMALL),
+        Platform("rv1126b"),
+        Platform("rk3562", dtypes=("w8a8", "w8a16")),
+        Platform("rk3566"),
+        Platform("rk3568"),
+        Platform("rk3576", cores=2),
+        Platform("rk3588", cores=3),
+    )
+}
+"""By name.
+
+Source: RKNN C API Reference 2.3.2, tables 4-1 and 4-2; RKNN-Toolkit2 API Reference 2.3.2, config,
+https://github.com/airockchip/rknn-toolkit2
+"""
+
+
+def platform_of(name: str) -> Platform:
+    """A chip by its name, in any case; "rk3588s" is an rk3588.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: no such chip; has the nearest name.
+    """
+    wanted = "rk3588" if str(name).lower() == "rk3588s" else str(name).lower()
+    if wanted not in PLATFORMS:
+        near = get_close_matches(wanted, PLATFORMS, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(PLATFORMS)}."
+        raise invalid_parameter(f"There is no platform {name!r}; {hint}")
+    return PLATFORMS[wanted]

@@ -1,0 +1,207 @@
+"""Ops that a program brings as Python classes: what such a class must have, and how a graph runs it."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from onnx import AttributeProto, NodeProto, helper
+
+from hbrt.models.errors import GraphError, Reason, one_line
+from hbrt.models.run.layer import LayerCreator, TensorType
+from rknn_api.errors import invalid_parameter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from hbrt.models.spec.graph import NodeInfo
+
+_METHODS = {"shape_infer": ["node", "in_shapes", "in_dtypes"], "compute": ["node", "inputs"]}
+
+
+def get_node_attr(node: NodeProto, name: str) -> Any:
+    """An attribute of a custom op's node.
+
+    Args:
+        node: What ``shape_infer`` and ``compute`` are given.
+        name: Of the attribute.
+
+    Returns:
+        int, float, str, lists of them, or an array; None when the node does not set it.
+
+    Source: RKNN SDK advanced guide, 5.5.3
+    """
+    found = next((attribute for attribute in node.attribute if attribute.name == name), None)
+    if found is None:
+        return None
+    value = helper.get_attribute_value(found)
+    if found.type == AttributeProto.STRING:
+        return value.decode("utf-8", "replace")
+    if found.type == AttributeProto.STRINGS:
+        return [one.decode("utf-8", "replace") for one in value]
+    if found.type == AttributeProto.TENSOR:
+        return onnx.numpy_helper.to_array(value)
+    return list(value) if isinstance(value, Iterable) else value
+
+
+class CustomOps:
+    """The ops of one model, by op type; the registry that its plan asks."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self._ops: dict[str, Any] = {}
+        self._creators: dict[str, LayerCreator] = {}
+
+    def __contains__(self, op_type: str) -> bool:
+        return op_type in self._ops
+
+    def __bool__(self) -> bool:
+        return bool(self._ops)
+
+    def __getitem__(self, op_type: str) -> Any:
+        return self._ops[op_type]
+
+    def register(self, op: Any) -> None:
+        """Take an op.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: it lacks something, and what.
+
+        Source: RKNN SDK advanced guide, 5.5.3
+        """
+        if isinstance(op, type):
+            raise invalid_parameter(
+                f"{op.__name__} is a class; register an object of it: reg_custom_op({op.__name__}())."
+            )
+        said = type(op).__name__
+        op_type = getattr(op, "op_type", None)
+        if not isinstance(op_type, str) or not op_type:
+            raise invalid_parameter(f"{said}.op_type is {op_type!r}; it is a text: the op type of the model's node.")
+        if onnx.defs.has(op_type):
+            raise invalid_parameter(
+                f"{said}.op_type is {op_type!r}, which ONNX has; take a name of your own, such as 'cst{op_type}', in "
+                "the model too."
+            )
+        if op_type in self._ops:
+            raise invalid_parameter(f"{op_type!r} is registered already, by {type(self._ops[op_type]).__name__}.")
+        for name, wanted in _METHODS.items():
+            _check_method(op, said, name, wanted)
+        self._ops[op_type] = op
+        self._creators[op_type] = lambda node: _PythonOp(op, node)
+        self.generation += 1
+
+    def of_types(self, types: Iterable[tuple[str, str]]) -> tuple[int, Mapping[tuple[str, str], LayerCreator]]:
+        """What a plan asks: the creators of those op types that have one, in any domain."""
+        return self.generation, {one: self._creators[one[1]] for one in types if one[1] in self._creators}
+
+
+def _check_method(op: Any, said: str, name: str, wanted: list[str]) -> None:
+    method = getattr(op, name, None)
+    text = f"def {name}(self, {', '.join(wanted)})"
+    if not callable(method):
+        raise invalid_parameter(f"{said} has no {name}; write: {text}.")
+    found = list(inspect.signature(method).parameters)
+    if found != wanted:
+        raise invalid_parameter(
+            f"{said}.{name} takes ({', '.join(found)}); the names of its parameters are fixed: {text}."
+        )
+
+
+def call_shape_infer(op: Any, node: NodeProto, types: Iterable[TensorType | None]) -> list[TensorType]:
+    """What an op's shape_infer says.
+
+    Raises:
+        GraphError: INCOMPATIBLE: it raises, or gives something else than lists of shapes and dtypes; says which.
+    """
+    known = [one for one in types if one is not None]
+    shapes = [list(one.shape) if one.shape is not None else None for one in known]
+    dtypes = [one.dtype for one in known]
+    where = f"{type(op).__name__}.shape_infer (node {node.name!r})"
+    try:
+        answer = op.shape_infer(node, shapes, dtypes)
+    except (Exception, SystemExit) as error:
+        raise GraphError(
+            Reason.INCOMPATIBLE, f"{where} raised {type(error).__name__} for {shapes}: {one_line(error)}."
+        ) from error
+    try:
+        out_shapes, out_dtypes = answer
+        found = [
+            TensorType(tuple(int(size) for size in shape), np.dtype(dtype))
+            for shape, dtype in zip(out_shapes, out_dtypes, strict=True)
+        ]
+    except (TypeError, ValueError):
+        found = []
+    if len(found) != len(node.output):
+        raise GraphError(
+            Reason.INCOMPATIBLE,
+            f"{where} gave {answer!r}; give (out_shapes, out_dtypes), lists with an entry for each of the "
+            f"{len(node.output)} outputs.",
+        )
+    return found
+
+
+class _PythonOp:
+    """A node that a program's class computes."""
+
+    processor = "CPU"
+
+    def __init__(self, op: Any, node: NodeInfo) -> None:
+        self._op = op
+        graph = node.graph
+        output = next((value.name for value in node.outputs if value is not None), "")
+        self._node = NodeProto() if graph is None else graph.nodes[graph.producers[output]]
+        self._is_nested = node.is_nested
+        self._where = f"{type(op).__name__}.compute (node {node.name!r})"
+
+    def decline(self) -> str:
+        """Nothing but a node inside the body of another."""
+        return "it stands in the body of an If, Loop or Scan" if self._is_nested else ""
+
+    def set_up(self) -> None:
+        """Nothing: the class reads its attributes when it is called."""
+
+    def infer_shape(self, bottom: list[TensorType | None]) -> list[TensorType]:
+        """What shape_infer says."""
+        return call_shape_infer(self._op, self._node, bottom)
+
+    def forward(self, bottom: list[Any], top: list[Any], ctrl: Any) -> None:
+        """Call compute, and check what it gives."""
+        del ctrl
+        try:
+            made = self._op.compute(self._node, [one for one in bottom if one is not None])
+        except (Exception, SystemExit) as error:
+            raise self.failure(f"raised {type(error).__name__}: {one_line(error)}") from error
+        if not isinstance(made, (list, tuple)) or len(made) != len(top):
+            raise self.failure(f"gave {type(made).__name__}; give a list with an array for each of {len(top)} outputs")
+        for array, target in zip(made, top, strict=True):
+            given = np.asarray(array)
+            if given.shape != target.shape:
+                raise self.failure(f"gave the shape {list(given.shape)}, and shape_infer said {list(target.shape)}")
+            target[...] = given
+
+    def failure(self, what: str) -> GraphError:
+        """RUN_FAILED with what it did."""
+        return GraphError(Reason.RUN_FAILED, f"{self._where} {what}.")
+
+    def tear_down(self) -> None:
+        """Nothing is kept."""
+
+
+class HostMemory:
+    """Memory of this process for the values beside a program's ops."""
+
+    is_usable = True
+
+    def array(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+        """A new array of zeros."""
+        return np.zeros(shape, dtype)
+
+    def view(self, array: NDArray[Any]) -> NDArray[Any]:
+        """The array itself."""
+        return array
+
+    def close(self) -> None:
+        """Nothing: the arrays go with whoever holds them."""

@@ -1,0 +1,103 @@
+"""What a program gives, as the graph takes it: layouts, shapes, types, images of a batch. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rknn_api.container import Metadata, TensorInfo
+from rknn_api.errors import RknnError, RknnStatus
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+LAYOUTS = ("nhwc", "nchw")
+TO_NCHW = (0, 3, 1, 2)
+TO_NHWC = (0, 2, 3, 1)
+
+Shape = tuple[int, ...]
+
+
+def layouts_of(data_format: str | Sequence[str | None] | None, count: int) -> list[str]:
+    """The layout of each input that a program gives: nhwc unless it says otherwise.
+
+    Raises:
+        RknnError: RKNN_ERR_INPUT_INVALID: it names another layout, or not as many as there are inputs.
+    """
+    given = [data_format] * count if data_format is None or isinstance(data_format, str) else list(data_format)
+    found = ["nhwc" if one is None else str(one).lower() for one in given]
+    if len(found) != count or not set(found) <= set(LAYOUTS):
+        raise _refused(
+            f"data_format is {data_format!r}; it is 'nhwc' or 'nchw', or a list with one of them for each of the "
+            f"{count} inputs."
+        )
+    return found
+
+
+def shape_sets(metadata: Metadata) -> list[tuple[Shape, ...]]:
+    """The sets of shapes that the inputs may have, in the graph's layout, with the images of a batch."""
+    sets = metadata.dynamic_input or (tuple(one.shape for one in metadata.inputs),)
+    batch = metadata.rknn_batch_size
+    return [tuple(batched(shape, batch) for shape in one) for one in sets]
+
+
+def batched(shape: Shape, batch: int) -> Shape:
+    """A shape with the images of a batch along its first dimension."""
+    return (shape[0] * batch, *shape[1:]) if shape and batch > 1 else shape
+
+
+def graph_feeds(metadata: Metadata, inputs: Sequence[Any], layouts: Sequence[str]) -> list[NDArray[Any]]:
+    """The graph's inputs, with all images of a batch.
+
+    Args:
+        metadata: Of the model.
+        inputs: Arrays as the program gives them.
+        layouts: Of each.
+
+    Returns:
+        C-contiguous arrays in the graph's layout and types.
+
+    Raises:
+        RknnError: RKNN_ERR_INPUT_INVALID: which input does not fit, and what would.
+    """
+    infos = metadata.inputs
+    if len(inputs) != len(infos):
+        raise _refused(f"{len(inputs)} inputs are given, and the model has {len(infos)}; give an array for each.")
+    sets = shape_sets(metadata)
+    arrays = [np.asarray(given) for given in inputs]
+    for at, (info, array, layout) in enumerate(zip(infos, arrays, layouts, strict=True)):
+        allowed = list(dict.fromkeys(_as_given(one[at], info, layout) for one in sets))
+        if array.shape not in allowed:
+            said = " or ".join(str(list(shape)) for shape in allowed)
+            what = f" in {layout.upper()}" if info.layout != "UNDEFINED" else ""
+            raise _refused(f"The input {info.name!r} has the shape {list(array.shape)}; it takes {said}{what}.")
+    turned = [_turned(array, info, layout) for array, info, layout in zip(arrays, infos, layouts, strict=True)]
+    if tuple(array.shape for array in turned) not in sets:
+        raise _refused(
+            f"The inputs have the shapes {[list(array.shape) for array in arrays]}, each of another set of "
+            "dynamic_input; the shapes of one set go together."
+        )
+    return [_typed(array, info) for array, info in zip(turned, infos, strict=True)]
+
+
+def _as_given(shape: Shape, info: TensorInfo, layout: str) -> Shape:
+    is_turned = info.layout == "NCHW" and layout == "nhwc"
+    return tuple(shape[at] for at in TO_NHWC) if is_turned else shape
+
+
+def _turned(array: NDArray[Any], info: TensorInfo, layout: str) -> NDArray[Any]:
+    return array.transpose(TO_NCHW) if info.layout == "NCHW" and layout == "nhwc" else array
+
+
+def _typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
+    wanted = np.dtype(info.dtype)
+    is_number = array.dtype.kind in "biuf"
+    if not is_number or (wanted.kind in "iub" and array.dtype.kind == "f"):
+        raise _refused(f"The input {info.name!r} is of {array.dtype}; the model takes {wanted}.")
+    return np.ascontiguousarray(array, wanted)
+
+
+def _refused(sentence: str) -> RknnError:
+    return RknnError(RknnStatus.RKNN_ERR_INPUT_INVALID, sentence)

@@ -1,0 +1,133 @@
+"""A model file that can be run: its plan, and the images of a batch at the same time on several cores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto
+
+from hbrt.models.errors import GraphError, Reason
+from hbrt.models.run.executor import Plan
+from hbrt.models.run.stop import Stop
+from rknn_api.container import Container
+from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.run.custom_ops import CustomOps, HostMemory
+from rknn_api.run.feeds import graph_feeds, layouts_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_CODES = {
+    Reason.NO_MEMORY: RknnStatus.RKNN_ERR_MALLOC_FAIL,
+    Reason.RUN_FAILED: RknnStatus.RKNN_ERR_FAIL,
+}
+
+
+def refused(error: GraphError) -> RknnError:
+    """What a call returns for a graph that was refused, or whose run failed."""
+    return RknnError(_CODES.get(error.reason, RknnStatus.RKNN_ERR_MODEL_INVALID), str(error))
+
+
+class GraphRunner:
+    """A graph with the program's ops, by names; for one that is given whole."""
+
+    def __init__(self, graph: ModelProto, label: str, ops: CustomOps, threads: int | None = None) -> None:
+        """Prepare it.
+
+        Args:
+            graph: Kept, to be built from again.
+            label: What a message calls it.
+            ops: The program's.
+            threads: Of one run; half of the CPUs when None.
+
+        Raises:
+            RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime or an op refuses it, and why.
+        """
+        try:
+            self._plan = Plan(graph, label, registry=ops, device=HostMemory, threads=threads)
+        except GraphError as error:
+            raise refused(error) from error
+        self._outputs = [value.name for value in graph.graph.output]
+
+    def run(self, feeds: dict[str, NDArray[Any]]) -> dict[str, NDArray[Any]]:
+        """Run once; may be called by several threads.
+
+        Raises:
+            RknnError: RKNN_ERR_FAIL: it failed, and why.
+        """
+        try:
+            return self._plan.run(feeds, dict.fromkeys(self._outputs), Stop())
+        except GraphError as error:
+            raise refused(error) from error
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        self._plan.close()
+
+
+class Runner:
+    """A model file, run as a program asks."""
+
+    def __init__(self, container: Container, ops: CustomOps, cores: int = 1) -> None:
+        """Prepare it.
+
+        Args:
+            container: The model.
+            ops: The program's.
+            cores: Images of a batch that run at the same time.
+
+        Raises:
+            RknnError: RKNN_ERR_MODEL_INVALID: it cannot be run, and why.
+        """
+        self.metadata = container.metadata
+        missing = [name for name in self.metadata.custom_ops if name not in ops]
+        if missing:
+            raise RknnError(
+                RknnStatus.RKNN_ERR_MODEL_INVALID,
+                f"The model has the custom ops {', '.join(missing)}, and nothing is registered for them.",
+            )
+        if self.metadata.remove_weight:
+            raise RknnError(
+                RknnStatus.RKNN_ERR_MODEL_INVALID,
+                "The model was exported without its weights (remove_weight); it runs beside a model that has them, by "
+                "the flag RKNN_FLAG_SHARE_WEIGHT_MEM of the C API.",
+            )
+        graph = ModelProto.FromString(bytes(container.graph))
+        self._graph = GraphRunner(graph, f"the model {self.metadata.name!r}", ops)
+        workers = min(self.metadata.rknn_batch_size, cores)
+        self._pool = ThreadPoolExecutor(workers, "rknn_batch") if workers > 1 else None
+
+    def run(self, inputs: Sequence[Any], data_format: Any = None) -> list[NDArray[Any]]:
+        """Run once.
+
+        Args:
+            inputs: Arrays, one for each input; the images of a batch one behind the other along the first dimension.
+            data_format: "nhwc", which is meant by None, or "nchw"; or a list of them.
+
+        Returns:
+            Arrays of the outputs, in the model's layout and order.
+
+        Raises:
+            RknnError: RKNN_ERR_INPUT_INVALID: an input does not fit; RKNN_ERR_FAIL: the run failed.
+        """
+        feeds = graph_feeds(self.metadata, inputs, layouts_of(data_format, len(self.metadata.inputs)))
+        batch = self.metadata.rknn_batch_size
+        if batch == 1:
+            return self._one(feeds)
+        images = [list(one) for one in zip(*(np.split(array, batch) for array in feeds), strict=True)]
+        results = list(self._pool.map(self._one, images) if self._pool is not None else map(self._one, images))
+        return [np.concatenate([np.atleast_1d(array) for array in one]) for one in zip(*results, strict=True)]
+
+    def _one(self, feeds: list[NDArray[Any]]) -> list[NDArray[Any]]:
+        named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}
+        found = self._graph.run(named)
+        return [found[info.name] for info in self.metadata.outputs]
+
+    def close(self) -> None:
+        """Let go of what it holds."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._graph.close()

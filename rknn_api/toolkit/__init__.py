@@ -1,0 +1,1 @@
+"""RKNN-Toolkit2's Python API: from an ONNX model to a model file, and its simulation."""

@@ -1,0 +1,243 @@
+"""From a model that was loaded to what is exported: normalised, quantised, described."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto, TensorProto, ValueInfoProto, helper
+
+from hbrt.models.spec.graph import Graph
+from hbrt.models.spec.graph_edits import graph_inputs
+from rknn_api.container import GRAPH, Container, Metadata, TensorInfo
+from rknn_api.errors import RknnError, invalid_model, invalid_parameter
+from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.runner import GraphRunner
+from rknn_api.toolkit.config import Config, Shapes
+from rknn_api.toolkit.dataset import Wanted, samples
+from rknn_api.toolkit.quantise import Ranges, quantised, ranges_of
+from rknn_api.toolkit.source import Normalisation, normalised, shapes_of, with_types
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WEIGHT = 64
+"""Tensors of at least so many elements are what remove_weight leaves out: smaller ones decide shapes."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model of real numbers, ready to be quantised.
+
+    Attributes:
+        model: Normalises by itself; has the types of its values.
+        inputs: What it does to each input.
+        config: How it is converted.
+        ops: The program's.
+    """
+
+    model: ModelProto
+    inputs: list[Normalisation]
+    config: Config
+    ops: CustomOps
+
+    @property
+    def sets(self) -> tuple[Shapes, ...]:
+        """Sets of shapes of the inputs, the largest first."""
+        return self.config.dynamic_input or (tuple(shapes_of(self.model)),)
+
+    def wanted(self) -> list[Wanted]:
+        """What the inputs take of a dataset: pictures and arrays of the largest set."""
+        flags = self.config.is_bgr
+        return [
+            Wanted(shape, _dtype(value), flags[at] if at < len(flags) else flags[0] if len(flags) == 1 else False)
+            for at, (value, shape) in enumerate(zip(graph_inputs(self.model.graph), self.sets[0], strict=True))
+        ]
+
+    def ranges(self, dataset: str | Path) -> dict[str, tuple[float, float]]:
+        """Range of each activation over a dataset.
+
+        Raises:
+            RknnError: the dataset cannot be read or does not fit; the model cannot be run.
+        """
+        return ranges_of(self.model, self.ops, samples(dataset, self.wanted()), self.config.quantized_algorithm)
+
+
+@dataclass(frozen=True)
+class Built:
+    """What ``build`` made.
+
+    Attributes:
+        container: What is exported.
+        graph: Its graph.
+        golden: The same model of real numbers.
+        ranges: Of the activations; empty for a model that is not quantised.
+    """
+
+    container: Container
+    graph: ModelProto
+    golden: ModelProto
+    ranges: Ranges = field(default_factory=dict)
+
+
+def prepare(model: ModelProto, config: Config, ops: CustomOps) -> Prepared:
+    """Make a model ready to be quantised.
+
+    Raises:
+        RknnError: mean and deviation do not fit it; its types cannot be inferred.
+    """
+    ready, inputs = normalised(model, config)
+    return Prepared(with_types(ready, ops), inputs, config, ops)
+
+
+def built(
+    prepared: Prepared, name: str, ranges: Ranges | None, *, batch: int = 1, exclude: Sequence[str] = ()
+) -> Built:
+    """Quantise a model and describe it.
+
+    Args:
+        prepared: The model.
+        name: Of it.
+        ranges: Of its activations; None to leave it in real numbers.
+        batch: Images that one run takes.
+        exclude: Names of nodes that stay in real numbers.
+
+    Raises:
+        RknnError: it cannot be quantised, run, or made for the platform.
+    """
+    config = prepared.config
+    graph = prepared.model if ranges is None else quantised(prepared.model, config, ranges, exclude)
+    if batch > 1:
+        _check_batch(prepared, batch)
+    outputs = _output_shapes(graph, prepared)
+    metadata = Metadata(
+        target_platform=config.platform.name,
+        inputs=tuple(
+            _input(graph, value, shape, one)
+            for value, shape, one in zip(graph_inputs(graph.graph), prepared.sets[0], prepared.inputs, strict=True)
+        ),
+        outputs=tuple(
+            _output(graph, value, shape) for value, shape in zip(graph.graph.output, outputs[0], strict=True)
+        ),
+        name=name,
+        quantized_dtype="" if ranges is None else config.quantized_dtype,
+        rknn_batch_size=batch,
+        dynamic_input=config.dynamic_input,
+        dynamic_output=tuple(outputs) if config.dynamic_input else (),
+        custom_string=config.custom_string,
+        custom_ops=tuple(sorted({node.op_type for node in graph.graph.node if node.op_type in prepared.ops})),
+        remove_weight=config.remove_weight,
+        optimization_level=config.optimization_level,
+        extra={"single_core_mode": config.single_core_mode},
+    )
+    return Built(Container(metadata, {GRAPH: graph.SerializeToString()}), graph, prepared.model, ranges or {})
+
+
+def without_weights(container: Container) -> Container:
+    """What is exported by remove_weight: tensors keep their names and sizes, and lose their elements."""
+    model = ModelProto.FromString(bytes(container.graph))
+    for tensor in model.graph.initializer:
+        if int(np.prod(tensor.dims, dtype=np.int64)) >= _WEIGHT:
+            for name in ("raw_data", "float_data", "int32_data", "int64_data"):
+                tensor.ClearField(name)
+    return replace(container, sections={**container.sections, GRAPH: model.SerializeToString()})
+
+
+def _check_batch(prepared: Prepared, batch: int) -> None:
+    config = prepared.config
+    why = ""
+    if config.dynamic_input:
+        why = "and dynamic_input is given; a model has several shapes or several images"
+    elif not config.platform.has_general_api:
+        why = f"and {config.platform.name} runs one image at a time"
+    elif any(shape[:1] != (1,) for shape in prepared.sets[0]):
+        why = f"and the inputs have the shapes {[list(shape) for shape in prepared.sets[0]]}: their first size is not 1"
+    if why:
+        raise invalid_parameter(f"rknn_batch_size is {batch}, {why}.")
+
+
+def _output_shapes(graph: ModelProto, prepared: Prepared) -> list[Shapes]:
+    """Shapes of the outputs for each set, as a run on zeros has them."""
+    runner = GraphRunner(graph, "the model", prepared.ops)
+    found = []
+    try:
+        for shapes in prepared.sets:
+            feeds = {
+                value.name: np.zeros(shape, _dtype(value))
+                for value, shape in zip(graph_inputs(graph.graph), shapes, strict=True)
+            }
+            try:
+                made = runner.run(feeds)
+            except RknnError as error:
+                if not prepared.config.dynamic_input:
+                    raise
+                raise invalid_model(
+                    f"The model cannot be run with the shapes {[list(one) for one in shapes]} of dynamic_input: it may "
+                    f"hold a constant shape. {error.text}"
+                ) from None
+            found.append(tuple(made[value.name].shape for value in graph.graph.output))
+    finally:
+        runner.close()
+    return found
+
+
+def _dtype(value: ValueInfoProto) -> np.dtype[Any]:
+    return helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+
+
+def _input(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...], one: Normalisation) -> TensorInfo:
+    info = _described(value, shape)
+    graph = Graph(model)
+    for at in graph.consumers.get(one.name, ()):
+        node = graph.nodes[at]
+        if node.op_type == "QuantizeLinear" and (rule := _rule(graph, node.input)) is not None:
+            scale, zero, stored = rule
+            info = replace(info, stored=stored, scale=scale, zero_point=zero, stored_name=node.output[0])
+            break
+    return replace(info, mean=one.mean, std=one.std)
+
+
+def _output(model: ModelProto, value: ValueInfoProto, shape: tuple[int, ...]) -> TensorInfo:
+    info = _described(value, shape)
+    graph = Graph(model)
+    at = graph.producers.get(value.name)
+    if at is None or graph.nodes[at].op_type != "DequantizeLinear":
+        return info
+    rule = _rule(graph, graph.nodes[at].input)
+    if rule is None:
+        return info
+    scale, zero, stored = rule
+    return replace(info, stored=stored, scale=scale, zero_point=zero, stored_name=graph.nodes[at].input[0])
+
+
+def _described(value: ValueInfoProto, shape: tuple[int, ...]) -> TensorInfo:
+    dtype = _dtype(value).name
+    stored = "float16" if value.type.tensor_type.elem_type == TensorProto.FLOAT else dtype
+    return TensorInfo(value.name, shape, dtype, stored, layout="NCHW" if len(shape) == 4 else "UNDEFINED")
+
+
+def _rule(graph: Graph, inputs: Iterable[str]) -> tuple[float, int, str] | None:
+    """Scale, zero point and type that a QuantizeLinear or DequantizeLinear of a whole tensor says."""
+    names = list(inputs)
+    scale = graph.constant(names[1])
+    zero = graph.constant(names[2]) if len(names) > 2 else None
+    if scale is None or scale.size != 1 or zero is None:
+        return None
+    return float(scale.reshape(())), int(zero.reshape(())), zero.dtype.name
+
+
+def sample_arrays(prepared: Prepared, inputs: Sequence[Any]) -> list[NDArray[Any]]:
+    """Arrays for the model's inputs of paths or of arrays.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: not as many as there are inputs, or one that does not fit.
+    """
+    from rknn_api.toolkit.dataset import read
+
+    wanted = prepared.wanted()
+    if len(inputs) != len(wanted):
+        raise invalid_parameter(f"{len(inputs)} inputs are given, and the model has {len(wanted)}.")
+    return [read(Path(given), one) for given, one in zip(inputs, wanted, strict=True)]

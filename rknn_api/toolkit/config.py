@@ -1,0 +1,221 @@
+"""What ``RKNN.config`` takes, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from rknn_api.errors import RknnError, invalid_parameter
+from rknn_api.platforms import Platform, platform_of
+
+Shapes = tuple[tuple[int, ...], ...]
+"""A shape for each input."""
+
+_DEFAULT_PLATFORM = "rk3566"
+_DTYPES = ("w8a8", "w8a16", "w4a16", "w4a8", "w16a16i", "w16a16i_dfp")
+_OLD_DTYPES = {"asymmetric_quantized-8": "w8a8"}  # as programs for toolkits before 2.0 have it
+_ALGORITHMS = ("normal", "mmse", "kl_divergence", "gdq")
+_RUN_HERE = {"quantized_dtype": ("w8a8", "w8a16"), "quantized_algorithm": ("normal", "kl_divergence")}
+_NO_EFFECT = {
+    "compress_weight": False,
+    "model_pruning": False,
+    "op_target": None,
+    "quantize_weight": False,
+    "remove_reshape": False,
+    "sparse_infer": False,
+    "enable_flash_attention": False,
+    "auto_hybrid_cos_thresh": 0.98,
+    "auto_hybrid_euc_thresh": None,
+}
+"""Taken, and without effect on results here: what each has by default."""
+
+
+@dataclass(frozen=True)
+class Config:
+    """How a model is converted.
+
+    Attributes:
+        platform: Chip that it is for.
+        mean_values: By input, a number a channel; none for no input.
+        std_values: Likewise.
+        is_bgr: By input: whether pictures of the dataset become BGR.
+        quantized_dtype: "w8a8" or "w8a16".
+        quantized_algorithm: "normal" (least and largest) or "kl_divergence".
+        per_channel: Weights have a scale for each output channel, else one.
+        optimization_level: 0 leaves the graph as it is; 1 to 3 fold constants and batch norms.
+        custom_string: Kept in the model file.
+        remove_weight: The model file gets no weights.
+        single_core_mode: The model takes one core.
+        dynamic_input: Sets of shapes, the largest first.
+        warnings: What is taken and has no effect, a sentence each.
+    """
+
+    platform: Platform
+    mean_values: tuple[tuple[float, ...], ...] = ()
+    std_values: tuple[tuple[float, ...], ...] = ()
+    is_bgr: tuple[bool, ...] = ()
+    quantized_dtype: str = "w8a8"
+    quantized_algorithm: str = "normal"
+    per_channel: bool = True
+    optimization_level: int = 3
+    custom_string: str = ""
+    remove_weight: bool = False
+    single_core_mode: bool = False
+    dynamic_input: tuple[Shapes, ...] = ()
+    warnings: tuple[str, ...] = field(default=(), compare=False)
+
+
+NAMES = (
+    "mean_values",
+    "std_values",
+    "quant_img_RGB2BGR",
+    "quantized_dtype",
+    "quantized_algorithm",
+    "quantized_method",
+    "float_dtype",
+    "optimization_level",
+    "target_platform",
+    "custom_string",
+    "remove_weight",
+    "single_core_mode",
+    "dynamic_input",
+    *_NO_EFFECT,
+)
+"""The parameters of ``RKNN.config``."""
+
+
+def read_config(given: Mapping[str, Any]) -> Config:
+    """Check the arguments of ``RKNN.config``.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: an argument that there is not, with the nearest one; a value that is wrong.
+
+    Source: RKNN-Toolkit2 API Reference 2.3.2, config, https://github.com/airockchip/rknn-toolkit2
+    """
+    for name in given:
+        if name not in NAMES:
+            near = get_close_matches(name, NAMES, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"it has {', '.join(NAMES)}."
+            raise invalid_parameter(f"config has no argument {name!r}; {hint}")
+    args = {name: value for name, value in given.items() if value is not None}
+    warnings = [
+        f"{name} has no effect in this emulator: results are those without it."
+        for name, default in _NO_EFFECT.items()
+        if args.get(name, default) != default
+    ]
+    if "target_platform" not in args:
+        warnings.append(f"target_platform is not given; the model is for {_DEFAULT_PLATFORM}.")
+    platform = platform_of(args.get("target_platform", _DEFAULT_PLATFORM))
+    if args.get("float_dtype", "float16") != "float16":
+        raise _wrong("float_dtype", args["float_dtype"], "it is 'float16'")
+    means = _numbers("mean_values", args.get("mean_values", ()))
+    stds = _numbers("std_values", args.get("std_values", ()))
+    if any(not number for one in stds for number in one):
+        raise _wrong("std_values", args["std_values"], "it divides, so no number of it is 0")
+    return Config(
+        platform,
+        means,
+        stds,
+        _flags(args.get("quant_img_RGB2BGR", False)),
+        _dtype(args.get("quantized_dtype", "w8a8"), platform),
+        _choice("quantized_algorithm", args.get("quantized_algorithm", "normal"), _ALGORITHMS),
+        _method(args.get("quantized_method", "channel")) == "channel",
+        _level(args.get("optimization_level", 3)),
+        _custom_string(args.get("custom_string", "")),
+        bool(args.get("remove_weight", False)),
+        bool(args.get("single_core_mode", False)),
+        _dynamic(args.get("dynamic_input", ()), platform),
+        tuple(warnings),
+    )
+
+
+def _wrong(name: str, value: object, rule: str) -> RknnError:
+    return invalid_parameter(f"config: {name} is {value!r}; {rule}.")
+
+
+def _choice(name: str, value: object, known: Sequence[str]) -> str:
+    if value not in known:
+        near = get_close_matches(str(value), known, 1)
+        raise _wrong(name, value, f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(known)}")
+    here = _RUN_HERE[name]
+    if value not in here:
+        raise _wrong(name, value, f"this emulator quantises by onnxruntime, which can {' or '.join(map(repr, here))}")
+    return str(value)
+
+
+def _dtype(value: object, platform: Platform) -> str:
+    dtype = _choice("quantized_dtype", _OLD_DTYPES.get(str(value), value), _DTYPES)
+    if dtype not in platform.dtypes:
+        raise _wrong("quantized_dtype", value, f"{platform.name} has {', '.join(map(repr, platform.dtypes))}")
+    return dtype
+
+
+def _method(value: object) -> str:
+    if isinstance(value, str) and value.startswith("group"):
+        raise _wrong("quantized_method", value, "groups are for weights of four bits, which this emulator has not")
+    if value not in {"layer", "channel"}:
+        raise _wrong("quantized_method", value, "it is 'layer' or 'channel'")
+    return str(value)
+
+
+def _level(value: object) -> int:
+    if not isinstance(value, int) or not 0 <= value <= 3:
+        raise _wrong("optimization_level", value, "it is 0 to 3")
+    return int(value)
+
+
+def _custom_string(value: object) -> str:
+    if not isinstance(value, str) or len(value.encode()) >= 1024:
+        raise _wrong("custom_string", value, "it is a text of fewer than 1024 bytes")
+    return value
+
+
+def _numbers(name: str, value: object) -> tuple[tuple[float, ...], ...]:
+    """Numbers by input and channel: [[1, 2, 3]], or [1, 2, 3] for a model of one input."""
+    rule = "it is a list with a list of numbers, one a channel, for each input"
+    if not isinstance(value, (list, tuple)):
+        raise _wrong(name, value, rule)
+    nested = [list(value)] if value and not any(isinstance(one, (list, tuple)) for one in value) else value
+    try:
+        return tuple(tuple(float(number) for number in one) if one is not None else () for one in nested)
+    except (TypeError, ValueError):
+        raise _wrong(name, value, rule) from None
+
+
+def _flags(value: object) -> tuple[bool, ...]:
+    flags = value if isinstance(value, (list, tuple)) else [value]
+    if not all(isinstance(one, bool) for one in flags):
+        raise _wrong("quant_img_RGB2BGR", value, "it is True or False, or a list with one for each input")
+    return tuple(flags)
+
+
+def _dynamic(value: Any, platform: Platform) -> tuple[Shapes, ...]:
+    """Sets of shapes, the largest first; which of two of one size is first stays as it was."""
+    rule = (
+        "it is a list of sets, and a set a list with a shape for each input, such as [[[1,3,224,224]],[[1,3,160,160]]]"
+    )
+    try:
+        sets = [tuple(tuple(int(size) for size in shape) for shape in one) for one in value]
+    except (TypeError, ValueError):
+        raise _wrong("dynamic_input", value, rule) from None
+    if not sets:
+        return ()
+    if not platform.has_general_api:
+        raise _wrong("dynamic_input", value, f"{platform.name} runs models of one shape alone")
+    counts = {tuple(len(shape) for shape in one) for one in sets}
+    if len(counts) > 1 or not sets[0] or any(size < 1 for one in sets for shape in one for size in shape):
+        raise _wrong("dynamic_input", value, f"{rule}; all sets have the same number of inputs and of dimensions")
+    return tuple(dict.fromkeys(sorted(sets, key=elements, reverse=True)))
+
+
+def elements(shapes: Shapes) -> int:
+    """Elements of all inputs together, by which the largest set is found."""
+    total = 0
+    for shape in shapes:
+        count = 1
+        for size in shape:
+            count *= size
+        total += count
+    return total

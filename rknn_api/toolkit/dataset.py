@@ -1,0 +1,124 @@
+"""The dataset that a model is calibrated with: a text file, a sample a line, a picture or an .npy file an input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rknn_api.errors import invalid_parameter
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+PICTURES = frozenset({".bmp", ".jpeg", ".jpg", ".png"})
+
+
+class Wanted(NamedTuple):
+    """What a model takes at an input.
+
+    Attributes:
+        shape: In the model's layout, which is NCHW for four dimensions.
+        dtype: Of the array to make.
+        is_bgr: Whether pictures are wanted as BGR, else as RGB.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    is_bgr: bool = False
+
+
+def lines_of(dataset: str | Path) -> list[list[Path]]:
+    """Files of each sample; a relative path is below the dataset's folder, or below the working directory.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: the dataset cannot be read, or is empty.
+
+    Source: RKNN-Toolkit2 API Reference 2.3.2, build, https://github.com/airockchip/rknn-toolkit2
+    """
+    path = Path(dataset)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise invalid_parameter(
+            f"The dataset {path} cannot be read: {getattr(error, 'strerror', None) or error}."
+        ) from None
+    lines = [[_found(name, path.parent) for name in line.split()] for line in text.splitlines() if line.strip()]
+    if not lines:
+        raise invalid_parameter(f"The dataset {path} has no line; write the path of a picture or an .npy file in each.")
+    return lines
+
+
+def samples(dataset: str | Path, wanted: Sequence[Wanted]) -> Iterator[list[NDArray[Any]]]:
+    """Arrays of each sample, one for each input, in the model's layout.
+
+    Args:
+        dataset: The text file.
+        wanted: What each input takes.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: a line or a file that does not fit, and which.
+    """
+    for number, files in enumerate(lines_of(dataset), 1):
+        if len(files) != len(wanted):
+            raise invalid_parameter(
+                f"Line {number} of the dataset {dataset} names {len(files)} files and the model has {len(wanted)} "
+                "inputs; write a file for each, with spaces between them."
+            )
+        yield [read(file, one) for file, one in zip(files, wanted, strict=True)]
+
+
+def read(file: Path, wanted: Wanted) -> NDArray[Any]:
+    """An array for an input, from a picture, which is resized, or from an .npy file, which has to fit.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: the file cannot be read, or does not fit.
+    """
+    if file.suffix.lower() == ".npy":
+        try:
+            array = np.load(file, allow_pickle=False)
+        except (OSError, ValueError) as error:
+            raise invalid_parameter(f"The file {file} cannot be read: {error}.") from None
+        return _fitted(array, wanted, file)
+    if file.suffix.lower() in PICTURES:
+        return _picture(file, wanted)
+    raise invalid_parameter(f"The file {file} is no picture ({', '.join(sorted(PICTURES))}) and no .npy file.")
+
+
+def _found(name: str, folder: Path) -> Path:
+    beside = folder / name
+    return beside if beside.exists() else Path(name)
+
+
+def _fitted(array: NDArray[Any], wanted: Wanted, file: Path) -> NDArray[Any]:
+    shape = wanted.shape
+    turned = array.transpose(0, 3, 1, 2) if array.ndim == 4 else array
+    for one in (array, turned):
+        if one.shape == shape:
+            return np.ascontiguousarray(one, wanted.dtype)
+    raise invalid_parameter(
+        f"The file {file} has the shape {list(array.shape)}, and the model's input {list(shape)}; save an array of "
+        "that shape."
+    )
+
+
+def _picture(file: Path, wanted: Wanted) -> NDArray[Any]:
+    import cv2
+
+    if len(wanted.shape) != 4 or wanted.shape[0] != 1 or wanted.shape[1] not in {1, 3}:
+        raise invalid_parameter(
+            f"The picture {file} is for an input of shape {list(wanted.shape)}; a picture has 1 or 3 channels, so save "
+            "an .npy file for it."
+        )
+    _, channels, height, width = wanted.shape
+    picture = cv2.imread(str(file), cv2.IMREAD_GRAYSCALE if channels == 1 else cv2.IMREAD_COLOR)
+    if picture is None:
+        raise invalid_parameter(f"The picture {file} cannot be read; check the path and the file.")
+    if picture.shape[:2] != (height, width):
+        picture = cv2.resize(picture, (width, height))
+    pixels = np.asarray(picture).reshape(height, width, channels)
+    if channels == 3 and not wanted.is_bgr:
+        pixels = pixels[..., ::-1]
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1)[None], wanted.dtype)

@@ -1,0 +1,152 @@
+"""Hybrid quantisation in two steps: a file between them names the layers that stay in real numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import yaml
+
+from hbrt.models.errors import GraphError, one_line
+from hbrt.models.loading.model_file import read_file
+from hbrt.models.spec.graph import Graph
+from rknn_api.errors import invalid_model, invalid_parameter
+from rknn_api.run.runner import refused
+from rknn_api.toolkit.accuracy import analyse
+from rknn_api.toolkit.build import Built, Prepared
+from rknn_api.toolkit.dataset import samples
+from rknn_api.toolkit.source import NORMALISED, Normalisation
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_LEAST_COS = 0.98
+"""A layer whose own result is further off is proposed for real numbers."""
+
+
+class Stored(NamedTuple):
+    """What the files of the first step say beside the model."""
+
+    inputs: list[Normalisation]
+    ranges: dict[str, tuple[float, float]]
+    batch: int
+    float_layers: list[str]
+
+
+def write(stem: Path, built: Built, float_layers: Iterable[str]) -> list[Path]:
+    """Write the three files beside ``stem``; returns their paths.
+
+    Raises:
+        OSError: one cannot be written.
+    """
+    model, data, cfg = (stem.with_name(f"{stem.name}{end}") for end in (".model", ".data", ".quantization.cfg"))
+    model.write_bytes(built.golden.SerializeToString())
+    metadata = built.container.metadata
+    inputs = [[list(one.mean), list(one.std), _normalised_name(built.golden, one.name)] for one in metadata.inputs]
+    stored = {"inputs": inputs, "ranges": built.ranges, "rknn_batch_size": metadata.rknn_batch_size}
+    data.write_text(json.dumps(stored), encoding="utf-8")
+    text = {
+        "custom_quantize_layers": dict.fromkeys(float_layers, "float16"),
+        "quantize_parameters": {
+            name: {"min": [low], "max": [high], "dtype": metadata.quantized_dtype}
+            for name, (low, high) in built.ranges.items()
+        },
+    }
+    cfg.write_text(yaml.safe_dump(text, sort_keys=False), encoding="utf-8")
+    return [model, data, cfg]
+
+
+def read(model: Path, data: Path, cfg: Path) -> tuple[ModelProto, Stored]:
+    """Read the three files.
+
+    Raises:
+        RknnError: one cannot be read, or names a layer that the model has not.
+    """
+    try:
+        proto = read_file(model).proto
+    except GraphError as error:
+        raise refused(error) from None
+    try:
+        stored = json.loads(data.read_text(encoding="utf-8"))
+        text = yaml.safe_load(cfg.read_text(encoding="utf-8"))
+        ranges = {name: (float(low), float(high)) for name, (low, high) in stored["ranges"].items()}
+        inputs = [Normalisation(tuple(mean), tuple(std), name) for mean, std, name in stored["inputs"]]
+        batch = int(stored["rknn_batch_size"])
+        changed = text.get("quantize_parameters") or {}
+        ranges |= {name: (float(one["min"][0]), float(one["max"][0])) for name, one in changed.items()}
+        layers = dict(text.get("custom_quantize_layers") or {})
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+        raise invalid_model(
+            f"{data} and {cfg} cannot be read: {type(error).__name__}: {one_line(error)}. Write them by "
+            "hybrid_quantization_step1."
+        ) from None
+    by_name = {name: node.name for node in proto.graph.node for name in (node.name, *node.output)}
+    for name, dtype in layers.items():
+        if name not in by_name or dtype != "float16":
+            raise invalid_parameter(
+                f"{cfg}: custom_quantize_layers has {name!r}: {dtype!r}; write the name of a node or of what it makes, "
+                "and 'float16'."
+            )
+    return proto, Stored(inputs, ranges, batch, [by_name[name] for name in layers])
+
+
+def between(model: ModelProto, pairs: Sequence[Sequence[str]]) -> list[str]:
+    """Names of the values that nodes make on the ways from one value to another, for each pair.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: a pair has no such value, or there is no way.
+    """
+    graph = Graph(model)
+    found: list[str] = []
+    for pair in pairs:
+        if len(pair) != 2 or any(name not in graph.producers and name not in graph.inputs for name in pair):
+            raise invalid_parameter(f"custom_hybrid has {list(pair)}; write [first value, last value] of the model.")
+        first, last = pair
+        after = _reached(graph, first)
+        before = [at for at in after if last in graph.nodes[at].output or _leads_to(graph, at, last)]
+        if not before:
+            raise invalid_parameter(f"custom_hybrid: there is no way from {first!r} to {last!r}.")
+        found += [graph.nodes[at].output[0] for at in before]
+    return list(dict.fromkeys(found))
+
+
+def _reached(graph: Graph, name: str) -> list[int]:
+    """Nodes that a value goes into, and the one that makes it."""
+    todo = [name]
+    found = [graph.producers[name]] if name in graph.producers else []
+    while todo:
+        for at in graph.consumers.get(todo.pop(), ()):
+            if at not in found:
+                found.append(at)
+                todo += graph.nodes[at].output
+    return sorted(found)
+
+
+def _leads_to(graph: Graph, at: int, last: str) -> bool:
+    end = graph.producers.get(last)
+    return any(end in _reached(graph, name) for name in graph.nodes[at].output)
+
+
+def proposed(prepared: Prepared, built: Built, dataset: str | Path, count: int) -> list[str]:
+    """Values of the layers whose own error is large on the first samples of a dataset.
+
+    Raises:
+        RknnError: the dataset or the model cannot be read or run.
+    """
+    found: dict[str, None] = {}
+    for arrays in islice(samples(dataset, prepared.wanted()), max(1, count)):
+        feeds = {info.name: array for info, array in zip(built.container.metadata.inputs, arrays, strict=True)}
+        layers, _, _ = analyse(built.golden, built.graph, prepared.ops, feeds)
+        found |= {one.name: None for one in layers if one.single is not None and one.single.cos < _LEAST_COS}
+    return list(found)
+
+
+def _normalised_name(model: ModelProto, name: str) -> str:
+    """What an input is called after its mean and deviation."""
+    for node in model.graph.node:
+        if node.name.startswith(NORMALISED) and node.input[0] == name:
+            name = node.output[0]
+    return name

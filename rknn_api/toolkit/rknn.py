@@ -1,0 +1,425 @@
+"""``RKNN``: convert a model, simulate it, export it, and run it on the board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rknn_api.calls import Calls
+from rknn_api.container import Container
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.platforms import CoreMask, Platform, platform_of
+from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.runner import Runner
+from rknn_api.toolkit import accuracy, hybrid
+from rknn_api.toolkit.build import Built, Prepared, built, prepare, sample_arrays, without_weights
+from rknn_api.toolkit.config import Config, read_config
+from rknn_api.toolkit.source import load, shapes_of, simplified, with_shapes
+from rknn_api.version import sdk_version
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+_CONVERT = {
+    "load_pytorch": "export it by torch.onnx.export",
+    "load_tensorflow": "convert it by tf2onnx",
+    "load_tflite": "convert it by tf2onnx (--tflite)",
+    "load_caffe": "convert it by a converter of Caffe models to ONNX",
+    "load_darknet": "convert it by a converter of Darknet models to ONNX",
+}
+
+
+class _Ready(NamedTuple):
+    """A model that init_runtime made ready."""
+
+    runner: Runner
+    container: Container
+    target: Platform | None
+    cores: tuple[int, ...]
+    perf_debug: bool
+    eval_mem: bool
+
+
+class RKNN(Calls):
+    """One model, from its conversion to its run.
+
+    Calls return 0, or -1 with a sentence on standard error; ``inference`` returns None where it fails. ``last_error``
+    has the sentence of the last failure.
+
+    Source: RKNN-Toolkit2 API Reference 2.3.2, https://github.com/airockchip/rknn-toolkit2
+    Emulator: ``last_error``; a wrong argument of ``config`` raises, since it returns nothing.
+    """
+
+    def __init__(self, verbose: bool = False, verbose_file: str | Path | None = None) -> None:  # noqa: FBT001, FBT002 - theirs
+        """Begin; see ``Calls``."""
+        super().__init__(verbose, verbose_file)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._ops = CustomOps()
+        self._config: Config | None = None
+        self._loaded: ModelProto | None = None
+        self._name = "model"
+        self._prepared: Prepared | None = None
+        self._built: Built | None = None
+        self._container: Container | None = None
+        self._exported: Path | None = None
+        self._ready: _Ready | None = None
+
+    def config(self, **arguments: Any) -> None:
+        """Say how the model is converted; before a load.
+
+        Args:
+            **arguments: mean_values, std_values: a list of numbers for each input, one a channel. quant_img_RGB2BGR,
+                quantized_dtype, quantized_algorithm, quantized_method, float_dtype, optimization_level,
+                target_platform, custom_string, remove_weight, single_core_mode, dynamic_input; others have no effect.
+
+        Raises:
+            RknnError: an argument that there is not, with the nearest one; a value that is wrong.
+        """
+        self._config = read_config(arguments)
+        for sentence in self._config.warnings:
+            self._log.warning("config", sentence)
+        if self._config.dynamic_input:
+            shapes = [list(shape) for shape in self._config.dynamic_input[0]]
+            self._log.warning(
+                "config",
+                f"dynamic_input: the largest shapes are {shapes}; the dataset, eval_perf and eval_memory are of them.",
+            )
+
+    def reg_custom_op(self, custom_op: Any) -> int:
+        """Have an object compute the nodes of an op type; between ``config`` and ``load_onnx``.
+
+        Args:
+            custom_op: Has ``op_type``, ``shape_infer(self, node, in_shapes, in_dtypes)`` and
+                ``compute(self, node, inputs)``.
+
+        Source: RKNN SDK advanced guide, 5.5.3
+        """
+
+        def register() -> None:
+            if self._config is None or self._loaded is not None:
+                raise invalid_parameter("reg_custom_op is called between config and load_onnx.")
+            self._ops.register(custom_op)
+
+        return self.call("reg_custom_op", register)
+
+    def load_onnx(
+        self,
+        model: str | Path,
+        inputs: Sequence[str] | None = None,
+        input_size_list: Sequence[Sequence[int]] | None = None,
+        input_initial_val: Sequence[Any] | None = None,
+        outputs: Sequence[str] | None = None,
+    ) -> int:
+        """Read an ONNX model.
+
+        Args:
+            model: Path of the file.
+            inputs: Values that become its inputs; its own when None.
+            input_size_list: A shape for each of them.
+            input_initial_val: An array that one of them always has; None for those that programs give.
+            outputs: Values that become its outputs; its own when None.
+        """
+
+        def read() -> None:
+            config = self._configured()
+            self._built = self._prepared = self._container = None
+            loaded = load(Path(model), inputs, input_size_list, input_initial_val, outputs, self._ops)
+            self._loaded = simplified(with_shapes(loaded, config), self._ops, config.optimization_level)
+            self._name = Path(model).stem
+            self._log.info("load_onnx", f"{model}: inputs of {[list(one) for one in shapes_of(self._loaded)]}.")
+
+        return self.call("load_onnx", read)
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        """The other loads, which say what to do instead."""
+        if name not in _CONVERT:
+            raise AttributeError(f"RKNN has no attribute {name!r}.")
+        sentence = f"This emulator loads ONNX models; {_CONVERT[name]}, and call load_onnx."
+        return lambda *_given, **_named: self._fail(name, RknnError(RknnStatus.RKNN_ERR_FAIL, sentence))
+
+    def build(
+        self,
+        do_quantization: bool = True,  # noqa: FBT001, FBT002 - theirs
+        dataset: str | Path | None = None,
+        rknn_batch_size: int | None = None,
+        auto_hybrid: bool = False,  # noqa: FBT001, FBT002 - theirs
+    ) -> int:
+        """Convert the model that was loaded.
+
+        Args:
+            do_quantization: Make it one of integers; else it stays one of real numbers.
+            dataset: Text file of samples to quantise by.
+            rknn_batch_size: Images that one run takes.
+            auto_hybrid: Not there.
+        """
+
+        def make() -> None:
+            if auto_hybrid:
+                raise invalid_parameter("auto_hybrid is not there; use hybrid_quantization_step1 and step2.")
+            prepared = self._prepare()
+            self._built = built(
+                prepared,
+                self._name,
+                self._ranges(prepared, dataset) if do_quantization else None,
+                batch=_batch(rknn_batch_size),
+            )
+            self._container = self._built.container
+
+        return self.call("build", make)
+
+    def _prepare(self) -> Prepared:
+        if self._loaded is None:
+            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; call load_onnx first.")
+        self._prepared = prepare(self._loaded, self._configured(), self._ops)
+        return self._prepared
+
+    def _ranges(self, prepared: Prepared, dataset: str | Path | None) -> dict[str, tuple[float, float]]:
+        if dataset is None:
+            raise invalid_parameter("do_quantization needs a dataset: a text file with the path of a sample a line.")
+        return prepared.ranges(dataset)
+
+    def hybrid_quantization_step1(
+        self,
+        dataset: str | Path,
+        rknn_batch_size: int | None = None,
+        proposal: bool = False,  # noqa: FBT001, FBT002 - theirs
+        proposal_dataset_size: int = 1,
+        custom_hybrid: Sequence[Sequence[str]] | None = None,
+    ) -> int:
+        """Write what ``hybrid_quantization_step2`` reads: NAME.model, NAME.data, NAME.quantization.cfg.
+
+        Args:
+            dataset: Text file of samples to quantise by.
+            rknn_batch_size: Images that one run takes.
+            proposal: Name in the file the layers that lose most, for real numbers.
+            proposal_dataset_size: Samples that this is decided by.
+            custom_hybrid: Pairs of values between which layers stay in real numbers.
+        """
+
+        def write() -> None:
+            prepared = self._prepare()
+            ranges = self._ranges(prepared, dataset)
+            one = built(prepared, self._name, ranges, batch=_batch(rknn_batch_size))
+            float_layers = hybrid.between(prepared.model, custom_hybrid or ())
+            if proposal:
+                float_layers += hybrid.proposed(prepared, one, dataset, proposal_dataset_size)
+            for path in hybrid.write(Path(self._name), one, dict.fromkeys(float_layers)):
+                self._log.info("hybrid_quantization_step1", f"Wrote {path}.")
+
+        return self.call("hybrid_quantization_step1", write)
+
+    def hybrid_quantization_step2(self, model_input: str, data_input: str, model_quantization_cfg: str) -> int:
+        """Convert with the layers in real numbers that the file names; see ``hybrid_quantization_step1``."""
+
+        def make() -> None:
+            config = self._configured()
+            model, stored = hybrid.read(Path(model_input), Path(data_input), Path(model_quantization_cfg))
+            self._loaded, self._name = model, Path(model_input).stem
+            self._prepared = Prepared(model, stored.inputs, config, self._ops)
+            self._built = built(
+                self._prepared, self._name, stored.ranges, batch=stored.batch, exclude=stored.float_layers
+            )
+            self._container = self._built.container
+
+        return self.call("hybrid_quantization_step2", make)
+
+    def export_rknn(self, export_path: str | Path) -> int:
+        """Write the model file, which is of this emulator's own kind."""
+
+        def write() -> None:
+            if self._container is None:
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built; call build first.")
+            weightless = self._container.metadata.remove_weight and self._built is not None
+            (without_weights(self._container) if weightless else self._container).write(Path(export_path))
+            self._exported = Path(export_path)
+
+        return self.call("export_rknn", write)
+
+    def load_rknn(self, path: str | Path) -> int:
+        """Read a model file, to be run on the board alone: init_runtime then takes a target."""
+
+        def read() -> None:
+            self._container = Container.read(Path(path))
+            self._built = self._prepared = None
+
+        return self.call("load_rknn", read)
+
+    def init_runtime(
+        self,
+        target: str | None = None,
+        device_id: str | None = None,
+        perf_debug: bool = False,  # noqa: FBT001, FBT002 - theirs
+        eval_mem: bool = False,  # noqa: FBT001, FBT002 - theirs
+        async_mode: bool = False,  # noqa: FBT001, FBT002 - theirs
+        core_mask: int = CoreMask.NPU_CORE_AUTO,
+        fallback_prior_device: str = "cpu",
+    ) -> int:
+        """Make the model ready to run.
+
+        Args:
+            target: Chip to run on, which is emulated; None for the simulator of the toolkit.
+            device_id: One of ``list_devices``.
+            perf_debug: Let ``eval_perf`` print each layer.
+            eval_mem: Let ``eval_memory`` be called.
+            async_mode: Not there.
+            core_mask: NPU cores to run on; for chips of several alone.
+            fallback_prior_device: "cpu"; "gpu" runs on the CPU as well.
+        """
+
+        def make_ready() -> None:
+            container = self._container
+            if container is None:
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is there; call build or load_rknn first.")
+            if target is None and self._built is None:
+                raise invalid_parameter(
+                    "A model of load_rknn runs on the board alone; call init_runtime with "
+                    f"target={container.metadata.target_platform!r}."
+                )
+            chip = _checked_target(target, device_id, container)
+            if async_mode:
+                raise invalid_parameter("async_mode is not supported; leave it away.")
+            if fallback_prior_device == "gpu":
+                self._log.warning("init_runtime", "There is no GPU: what would fall back to it runs on the CPU.")
+            elif fallback_prior_device != "cpu":
+                raise invalid_parameter(f"fallback_prior_device is {fallback_prior_device!r}; it is 'cpu' or 'gpu'.")
+            platform = chip or platform_of(container.metadata.target_platform)
+            cores = platform.cores_of(core_mask)
+            # What runs a batch takes all cores, unless the mask names some.
+            count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
+            self._stop()
+            runner = Runner(container, self._ops, count)
+            self._ready = _Ready(runner, container, chip, cores, perf_debug, eval_mem)
+
+        return self.call("init_runtime", make_ready)
+
+    def inference(
+        self,
+        inputs: Sequence[Any],
+        data_format: str | Sequence[str] | None = None,
+        inputs_pass_through: Sequence[int] | None = None,
+    ) -> list[Any] | None:
+        """Run the model once.
+
+        Args:
+            inputs: Arrays, one for each input, not normalised. Those of four dimensions are NHWC, whatever the layout
+                of the ONNX model.
+            data_format: "nhwc" or "nchw"; or a list of them.
+            inputs_pass_through: 1 for an input that is given as the model stores it, which is not there.
+
+        Returns:
+            Arrays of the outputs in the layout of the ONNX model; None where it failed.
+        """
+        found: list[Any] = []
+
+        def run() -> None:
+            if inputs_pass_through is not None and any(inputs_pass_through):
+                raise invalid_parameter("inputs_pass_through is for the C API; give real numbers or pixels here.")
+            if not isinstance(inputs, (list, tuple)):
+                raise invalid_parameter(f"inputs is {type(inputs).__name__}; give a list with an array for each input.")
+            found.extend(self._running().runner.run(inputs, data_format))
+
+        return found if self.call("inference", run) == 0 else None
+
+    def accuracy_analysis(
+        self,
+        inputs: Sequence[str],
+        output_dir: str | Path = "./snapshot",
+        target: str | None = None,
+        device_id: str | None = None,
+    ) -> int:
+        """Compare the quantised model with the one of real numbers, layer by layer.
+
+        Args:
+            inputs: Paths of a picture or an .npy file for each input.
+            output_dir: Gets error_analysis.txt, golden/ and simulator/ with what each layer made.
+            target: Chip; results are those of the simulator.
+            device_id: One of ``list_devices``.
+        """
+
+        def analyse() -> None:
+            if self._built is None or self._prepared is None:
+                raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built here; call build first.")
+            _checked_target(target, device_id, self._built.container)
+            arrays = sample_arrays(self._prepared, inputs)
+            feeds = {
+                info.name: array for info, array in zip(self._built.container.metadata.inputs, arrays, strict=True)
+            }
+            layers, golden, found = accuracy.analyse(self._built.golden, self._built.graph, self._ops, feeds)
+            text = accuracy.table(layers)
+            folder = Path(output_dir)
+            for name, values in (("golden", golden), ("simulator", found)):
+                (folder / name).mkdir(parents=True, exist_ok=True)
+                for value, array in values.items():
+                    np.save(folder / name / f"{_file_name(value)}.npy", array)
+            (folder / "error_analysis.txt").write_text(text, encoding="utf-8")
+            self._log.text(text)
+
+        return self.call("accuracy_analysis", analyse)
+
+    def list_devices(self) -> tuple[list[str], list[str]]:
+        """Boards that a program can run on: none by adb, and the emulated one."""
+        return [], ["emulator"]
+
+    def get_sdk_version(self) -> str:
+        """Versions of what runs the model."""
+        return sdk_version()
+
+    def release(self) -> None:
+        """Let go of everything; the object can be configured anew."""
+        self._stop()
+        self._log.close()
+        self._forget()
+
+    def _stop(self) -> None:
+        if self._ready is not None:
+            self._ready.runner.close()
+            self._ready = None
+
+    def _configured(self) -> Config:
+        if self._config is None:
+            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The model is not configured; call config first.")
+        return self._config
+
+    def _running(self) -> _Ready:
+        if self._ready is None:
+            raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The runtime is not there; call init_runtime first.")
+        return self._ready
+
+
+def _batch(given: int | None) -> int:
+    if given is None:
+        return 1
+    if given < 1:
+        raise invalid_parameter(f"rknn_batch_size is {given!r}; it is a number of images above 0.")
+    return given
+
+
+def _checked_target(target: str | None, device_id: str | None, container: Container) -> Platform | None:
+    """The chip to run on; None for the simulator.
+
+    Raises:
+        RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another; RKNN_ERR_PARAM_INVALID: there is none.
+    """
+    if device_id not in {None, "emulator"}:
+        raise invalid_parameter(f"There is no device {device_id!r}; list_devices names those that there are.")
+    if target is None:
+        return None
+    chip = platform_of(target)
+    made_for = container.metadata.target_platform
+    if chip.name != made_for:
+        raise RknnError(
+            RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+            f"The model is for {made_for}, and the target is {target}; build it with "
+            f"config(target_platform={target!r}).",
+        )
+    return chip
+
+
+def _file_name(value: str) -> str:
+    """A value's name as a file's."""
+    return "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in value)

@@ -1,0 +1,298 @@
+"""An ONNX model as it is given, and made ready to convert: cut, its shapes fixed, normalisation in front."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
+
+from hbrt.models.errors import GraphError, one_line
+from hbrt.models.loading.model_file import read_file
+from hbrt.models.run.layer import TensorType
+from hbrt.models.run.stop import QUIET
+from hbrt.models.spec.graph import described
+from hbrt.models.spec.graph_edits import free_name, graph_inputs, rename_reads
+from rknn_api.errors import invalid_model, invalid_parameter
+from rknn_api.run.custom_ops import CustomOps, call_shape_infer
+from rknn_api.run.runner import refused
+from rknn_api.toolkit.config import Config
+
+NORMALISED = "rknn_normalise"
+"""What the names of the nodes begin with that subtract the mean and divide by the deviation."""
+
+
+def load(
+    path: Path,
+    inputs: Sequence[str] | None,
+    input_size_list: Sequence[Sequence[int]] | None,
+    input_initial_val: Sequence[Any] | None,
+    outputs: Sequence[str] | None,
+    ops: CustomOps,
+) -> ModelProto:
+    """Read an ONNX file, and cut it.
+
+    Args:
+        path: The file.
+        inputs: Names of the values that become the inputs; the model's own when None.
+        input_size_list: A shape for each of them.
+        input_initial_val: For each of them an array that it always has, or None.
+        outputs: Names of the values that become the outputs; the model's own when None.
+        ops: The program's.
+
+    Raises:
+        RknnError: RKNN_ERR_MODEL_INVALID: the file is no sound model; RKNN_ERR_PARAM_INVALID: an argument does not fit.
+
+    Source: RKNN-Toolkit2 API Reference 2.3.2, load_onnx, https://github.com/airockchip/rknn-toolkit2
+    """
+    try:
+        model = read_file(path).proto
+    except GraphError as error:
+        raise refused(error) from None
+    model = _cut(model, inputs, outputs, ops)
+    given = graph_inputs(model.graph)
+    names = list(inputs) if inputs is not None else [value.name for value in given]
+    for what, values in (("input_size_list", input_size_list), ("input_initial_val", input_initial_val)):
+        if values is not None and len(values) != len(names):
+            raise invalid_parameter(f"{what} has {len(values)} entries, and the inputs are {', '.join(names)}.")
+    by_name = {value.name: value for value in given}
+    for name, shape in zip(names, input_size_list or (), strict=False):
+        _set_shape(by_name[name], [int(size) for size in shape])
+    for name, value in zip(names, input_initial_val or (), strict=False):
+        if value is not None:
+            dtype = helper.tensor_dtype_to_np_dtype(by_name[name].type.tensor_type.elem_type)
+            model.graph.initializer.append(numpy_helper.from_array(np.asarray(value, dtype), name))
+            model.graph.input.remove(by_name[name])
+    for at, node in enumerate(model.graph.node):
+        node.name = node.name or f"{node.op_type}_{at}"
+    return model
+
+
+def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str] | None, ops: CustomOps) -> ModelProto:
+    if inputs is None and outputs is None:
+        copy = ModelProto()
+        copy.CopyFrom(model)
+        return copy
+    graph = model.graph
+    known = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
+    begin = list(inputs) if inputs is not None else [value.name for value in graph_inputs(graph)]
+    end = list(outputs) if outputs is not None else [value.name for value in graph.output]
+    for what, names in (("inputs", begin), ("outputs", end)):
+        for name in names:
+            if name not in known:
+                raise invalid_parameter(f"{what} names {name!r}, and the model has no such value.")
+    try:
+        return onnx.utils.Extractor(with_types(model, ops)).extract_model(begin, end)
+    except Exception as error:  # noqa: BLE001 - onnx raises anything for names that do not go together
+        raise invalid_parameter(f"The model cannot be cut from {begin} to {end}: {one_line(error)}.") from None
+
+
+def _set_shape(value: ValueInfoProto, shape: Sequence[int | str]) -> None:
+    tensor = value.type.tensor_type
+    if tensor.HasField("shape") and len(tensor.shape.dim) != len(shape):
+        raise invalid_parameter(
+            f"The input {value.name!r} has {len(tensor.shape.dim)} dimensions, and the shape {list(shape)} is given."
+        )
+    tensor.shape.ClearField("dim")
+    for size in shape:
+        dim = tensor.shape.dim.add()
+        if isinstance(size, str):
+            dim.dim_param = size
+        else:
+            dim.dim_value = size
+
+
+def shapes_of(model: ModelProto) -> list[tuple[int, ...]]:
+    """Shapes of the inputs; -1 where a size is open."""
+    found = []
+    for value in graph_inputs(model.graph):
+        dims = value.type.tensor_type.shape.dim
+        found.append(tuple(dim.dim_value if dim.HasField("dim_value") else -1 for dim in dims))
+    return found
+
+
+def with_shapes(model: ModelProto, config: Config) -> ModelProto:
+    """The model whose inputs have known sizes, or those of dynamic_input: open where the sets differ.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: a size is open, or a set does not fit the model.
+    """
+    values = graph_inputs(model.graph)
+    sets = config.dynamic_input
+    if not sets:
+        for value, shape in zip(values, shapes_of(model), strict=True):
+            if min(shape, default=1) < 1:
+                raise invalid_parameter(
+                    f"The input {value.name!r} has open sizes: {list(shape)}. Give load_onnx inputs and "
+                    "input_size_list, or config dynamic_input."
+                )
+        return model
+    if len(sets[0]) != len(values):
+        names = ", ".join(value.name for value in values)
+        raise invalid_parameter(f"dynamic_input has {len(sets[0])} shapes a set, and the model's inputs are {names}.")
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for at, value in enumerate(graph_inputs(copy.graph)):
+        shapes = [one[at] for one in sets]
+        sizes = [
+            same.pop() if len(same := {shape[axis] for shape in shapes}) == 1 else f"{value.name}_{axis}"
+            for axis in range(len(shapes[0]))
+        ]
+        _set_shape(value, sizes)
+    # What the file says of other values was right for its own sizes alone.
+    copy.graph.ClearField("value_info")
+    for value in copy.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    return copy
+
+
+def simplified(model: ModelProto, ops: CustomOps, level: int) -> ModelProto:
+    """The model with constants folded, and batch norms in their convolutions, by onnxruntime.
+
+    Args:
+        model: Is not changed.
+        ops: Of a model with ops of the program's nothing is folded: onnxruntime does not know them.
+        level: 0 changes nothing.
+
+    Raises:
+        RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime refuses the model, and why.
+    """
+    if level == 0 or any(node.op_type in ops for node in model.graph.node):
+        return model
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC
+    options.log_severity_level = QUIET
+    with tempfile.TemporaryDirectory(prefix="hbrt-rknn-") as folder:
+        options.optimized_model_filepath = f"{folder}/model.onnx"
+        try:
+            ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        except Exception as error:  # noqa: BLE001 - its exceptions share no base; each is a model that it refused
+            text = one_line(error)
+            hint = ""
+            if "is not a registered function/op" in text or "No Op registered" in text:
+                hint = " An op of your own is registered by reg_custom_op, between config and load_onnx."
+            raise invalid_model(f"onnxruntime refuses the model: {text}.{hint}") from None
+        found = onnx.load(options.optimized_model_filepath)
+    return found if _same_edges(found, model) else model
+
+
+def _same_edges(one: ModelProto, other: ModelProto) -> bool:
+    """Whether two models have the same inputs and outputs: what reads nothing may lose an input."""
+    return [value.name for value in graph_inputs(one.graph)] == [value.name for value in graph_inputs(other.graph)]
+
+
+class Normalisation(NamedTuple):
+    """What is done to an input: ``mean`` is subtracted, ``std`` divided by, one a channel; ``name`` is the result."""
+
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
+    name: str
+
+
+def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Normalisation]]:
+    """The model that subtracts the mean and divides by the deviation itself.
+
+    Returns:
+        The model, and what it does to each input.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: the numbers do not fit the inputs.
+
+    Source: RKNN-Toolkit2 API Reference 2.3.2, config, https://github.com/airockchip/rknn-toolkit2
+    """
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    graph = copy.graph
+    values = graph_inputs(graph)
+    for what, given in (("mean_values", config.mean_values), ("std_values", config.std_values)):
+        if given and len(given) != len(values):
+            raise invalid_parameter(f"{what} is for {len(given)} inputs, and the model has {len(values)}.")
+    found: list[Normalisation] = []
+    new: list[NodeProto] = []
+    for at, (value, shape) in enumerate(zip(values, shapes_of(copy), strict=True)):
+        mean = config.mean_values[at] if config.mean_values else ()
+        std = config.std_values[at] if config.std_values else ()
+        name, before = value.name, len(new)
+        for what, numbers, op_type in (("mean_values", mean, "Sub"), ("std_values", std, "Div")):
+            if all(number == (op_type == "Div") for number in numbers):
+                continue
+            if len(shape) != 4 or len(numbers) not in {1, shape[1]}:
+                raise invalid_parameter(
+                    f"{what} has {len(numbers)} numbers for the input {value.name!r} of shape {list(shape)}; it has "
+                    "one a channel, for inputs of four dimensions."
+                )
+            result = free_name(graph, f"{value.name}_{op_type.lower()}")
+            constant = numpy_helper.from_array(np.array(numbers, np.float32).reshape(1, -1, 1, 1), f"{result}_by")
+            graph.initializer.append(constant)
+            new.append(helper.make_node(op_type, [name, constant.name], [result], f"{NORMALISED}_{result}"))
+            name = result
+        if len(new) > before:
+            rename_reads(graph, value.name, name)
+        found.append(Normalisation(mean, std, name))
+    nodes = [*new, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+    return copy, found
+
+
+def with_types(model: ModelProto, ops: CustomOps) -> ModelProto:
+    """The model with the type of each value that can be inferred, behind the program's ops as well.
+
+    Raises:
+        RknnError: RKNN_ERR_MODEL_INVALID: onnx or a shape_infer refuses it, and why.
+    """
+    try:
+        while True:
+            model = onnx.shape_inference.infer_shapes(model, data_prop=True)
+            graph = model.graph
+            known = {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
+            constants = {tensor.name: tensor for tensor in graph.initializer}
+            more = []
+            for node in graph.node:
+                if node.op_type not in ops or all(_is_typed(known.get(name)) for name in node.output):
+                    continue
+                types = [_type_of(name, known, constants) for name in node.input if name]
+                if all(one is not None and one.shape is not None for one in types):
+                    made = call_shape_infer(ops[node.op_type], node, types)
+                    more += [(name, one) for name, one in zip(node.output, made, strict=True)]
+            if not more:
+                return model
+            for name, one in more:
+                _declare(model, known, name, one)
+    except GraphError as error:
+        raise refused(error) from error
+    except onnx.shape_inference.InferenceError as error:
+        raise invalid_model(f"The model's shapes do not fit each other: {one_line(error)}.") from None
+
+
+def _is_typed(value: ValueInfoProto | None) -> bool:
+    return value is not None and value.type.tensor_type.HasField("shape")
+
+
+def _type_of(
+    name: str, known: Mapping[str, ValueInfoProto], constants: Mapping[str, onnx.TensorProto]
+) -> TensorType | None:
+    if name in constants:
+        tensor = constants[name]
+        return TensorType(tuple(tensor.dims), helper.tensor_dtype_to_np_dtype(tensor.data_type))
+    if name not in known:
+        return None
+    dtype, shape = described(known[name])
+    return None if dtype is None else TensorType(shape, dtype)
+
+
+def _declare(model: ModelProto, known: Mapping[str, ValueInfoProto], name: str, one: TensorType) -> None:
+    value = helper.make_tensor_value_info(
+        name,
+        helper.np_dtype_to_tensor_dtype(np.dtype(one.dtype)),
+        [size if size >= 0 else None for size in one.shape or ()],
+    )
+    if name in known:
+        known[name].CopyFrom(value)
+    else:
+        model.graph.value_info.append(value)

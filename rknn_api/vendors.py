@@ -1,0 +1,21 @@
+"""The vendor's own packages, which hbrt's never stand in for."""
+
+from __future__ import annotations
+
+from importlib.metadata import PackageNotFoundError, version
+
+
+def refuse_beside(distribution: str) -> None:
+    """Refuse to be imported where the vendor's distribution is installed.
+
+    Raises:
+        ImportError: it is installed; says what to do.
+    """
+    try:
+        found = version(distribution)
+    except PackageNotFoundError:
+        return
+    raise ImportError(
+        f"{distribution} {found} is installed here, and hbrt's packages of the same names do not stand in for it. Use "
+        f"an environment of its own for hbrt-rknn, or uninstall {distribution}."
+    )

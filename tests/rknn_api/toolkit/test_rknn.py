@@ -1,0 +1,393 @@
+"""The toolkit as programs use it: convert, simulate, export, run."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+from rknn.api import RKNN
+from rknn.api.custom_op import get_node_attr
+from rknnlite.api import RKNNLite
+
+from rknn_api.container import Container
+from rknn_api.errors import RknnError
+from tests.limits import PATIENCE_S
+from tests.rknn_api import nets
+
+F = np.float32
+
+
+@pytest.fixture
+def rknn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RKNN:
+    """An object in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    return RKNN()
+
+
+def build(rknn: RKNN, model: Path, dataset: Path | None, **how: Any) -> Path:
+    """Converts a model and exports it."""
+    batch = how.pop("rknn_batch_size", None)
+    rknn.config(**{"target_platform": "rk3588", **how})
+    assert rknn.load_onnx(model) == 0, rknn.last_error
+    assert rknn.build(do_quantization=dataset is not None, dataset=dataset, rknn_batch_size=batch) == 0, rknn.last_error
+    assert rknn.export_rknn("net.rknn") == 0, rknn.last_error
+    return Path("net.rknn").resolve()
+
+
+def test_the_digits_are_known_and_are_onnxruntimes_bit_for_bit(rknn: RKNN, tmp_path: Path) -> None:
+    images, labels = nets.digits()
+    dataset = nets.arrays(tmp_path, *images[:20].transpose(0, 3, 1, 2)[:, None])
+    path = build(rknn, nets.DIGITS, dataset, mean_values=[[0]], std_values=[[16]])
+    assert rknn.init_runtime() == 0
+    found = [rknn.inference([image[None]]) for image in images]
+    logits = np.concatenate([one[0] for one in found if one])
+    assert (logits.argmax(1) == labels).mean() > 0.97
+    bare = nets.bare(path)
+    wanted = np.concatenate([bare.run(None, {"image": image.transpose(2, 0, 1)[None]})[0] for image in images])
+    np.testing.assert_array_equal(logits, wanted)
+    info = Container.read(path).metadata.inputs[0]
+    assert (info.stored, info.zero_point, info.std) == ("int8", -128, (16.0,))
+    assert info.scale == pytest.approx(1 / 255)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"quantized_method": "layer", "quantized_algorithm": "kl_divergence"},
+        {"target_platform": "rk3562", "quantized_dtype": "w8a16"},
+        {"optimization_level": 0, "quant_img_RGB2BGR": True},
+        None,
+    ],
+)
+def test_a_small_mobilenet_is_onnxruntimes_bit_for_bit(rknn: RKNN, tmp_path: Path, how: dict[str, Any] | None) -> None:
+    dataset = nets.pictures(tmp_path) if how is not None else None
+    normal = {"mean_values": [[103.94, 116.78, 123.68]], "std_values": [[58.82, 58.82, 58.82]]}
+    path = build(rknn, nets.mobilenet(tmp_path), dataset, **normal, **(how or {}))
+    image = np.random.default_rng(5).integers(0, 256, (1, nets.SIDE, nets.SIDE, 3), np.uint8)
+    (wanted,) = nets.bare(path).run(None, {"data": image.transpose(0, 3, 1, 2).astype(F)})
+    assert rknn.init_runtime() == 0
+    lite = RKNNLite()
+    assert lite.load_rknn(path) == 0
+    assert lite.init_runtime() == 0
+    for found in (
+        rknn.inference([image]),
+        rknn.inference([image.transpose(0, 3, 1, 2)], data_format="nchw"),
+        lite.inference([image]),
+    ):
+        assert found is not None
+        np.testing.assert_array_equal(found[0], wanted)
+    ops = [node.op_type for node in nets.graph_of(path).graph.node]
+    assert ("BatchNormalization" in ops) == bool(how and how.get("optimization_level") == 0)
+    assert ("QuantizeLinear" in ops) == (how is not None)
+
+
+class cstSoftmax:  # noqa: N801 - a program's own
+    """The guide's example."""
+
+    op_type = "cstSoftmax"
+
+    def shape_infer(self, node: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+        return in_shapes.copy(), in_dtypes.copy()
+
+    def compute(self, node: Any, inputs: Any) -> Any:
+        axis = get_node_attr(node, "axis")
+        assert get_node_attr(node, "none") is None
+        power = np.exp(inputs[0] - inputs[0].max(axis=axis, keepdims=True))
+        return [power / power.sum(axis=axis, keepdims=True)]
+
+
+def custom_model(folder: Path) -> Path:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"]),
+        helper.make_node("cstSoftmax", ["c"], ["s"], domain="own", axis=-1),
+        helper.make_node("Mul", ["s", "two"], ["y"]),
+    ]
+    weights = {"w": np.random.default_rng(1).standard_normal((4, 3, 1, 1)).astype(F), "two": np.array([2], F)}
+    return nets.saved(folder, nodes, {"x": [1, 3, 4, 4]}, ["y"], weights)
+
+
+def test_an_op_of_the_programs_own_is_converted_and_run(rknn: RKNN, tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    samples = rng.standard_normal((4, 1, 3, 4, 4)).astype(F)
+    rknn.config(target_platform="rk3566")
+    assert rknn.reg_custom_op(cstSoftmax()) == 0
+    assert rknn.load_onnx(custom_model(tmp_path)) == 0, rknn.last_error
+    assert rknn.build(dataset=nets.arrays(tmp_path, *samples)) == 0, rknn.last_error
+    assert rknn.export_rknn("net.rknn") == 0
+    assert rknn.init_runtime() == 0, rknn.last_error
+    found = rknn.inference([samples[0].transpose(0, 2, 3, 1)])
+    assert found is not None
+    np.testing.assert_allclose(found[0].sum(-1), 2, rtol=0.02)
+    assert Container.read(tmp_path / "net.rknn").metadata.custom_ops == ("cstSoftmax",)
+    lite = RKNNLite()
+    assert lite.load_rknn("net.rknn") == 0
+    assert lite.init_runtime() == -1
+    assert "custom ops cstSoftmax" in lite.last_error
+
+
+def wrong(**members: Any) -> Any:
+    """An op that has something else than the guide's."""
+    return type("cstSoftmax", (cstSoftmax,), members)()
+
+
+def renamed(self: Any, node: Any, x: Any) -> Any:
+    return [x]
+
+
+@pytest.mark.parametrize(
+    ("op", "why"),
+    [
+        (cstSoftmax, "is a class; register an object of it: reg_custom_op(cstSoftmax())"),
+        (wrong(op_type=3), "op_type is 3; it is a text"),
+        (wrong(op_type="Softmax"), "which ONNX has; take a name of your own, such as 'cstSoftmax'"),
+        (wrong(compute=None), "has no compute; write: def compute(self, node, inputs)"),
+        (wrong(compute=renamed), "takes (node, x); the names of its parameters are fixed"),
+        (wrong(shape_infer=renamed), "def shape_infer(self, node, in_shapes, in_dtypes)"),
+    ],
+)
+def test_a_registration_that_fails_says_why(rknn: RKNN, op: Any, why: str) -> None:
+    rknn.config(target_platform="rk3566")
+    assert rknn.reg_custom_op(op) == -1
+    assert why in rknn.last_error
+
+
+def raising(self: Any, node: Any, inputs: Any) -> Any:
+    raise ValueError("no idea")
+
+
+def raising_infer(self: Any, node: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+    raise ValueError("no idea")
+
+
+def one_list(self: Any, node: Any, in_shapes: Any, in_dtypes: Any) -> Any:
+    return in_shapes
+
+
+def no_list(self: Any, node: Any, inputs: Any) -> Any:
+    return inputs[0][0]
+
+
+def no_batch(self: Any, node: Any, inputs: Any) -> Any:
+    return [inputs[0][0]]
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        ({"shape_infer": raising_infer}, "shape_infer (node 'cstSoftmax_1') raised ValueError"),
+        ({"shape_infer": one_list}, "give (out_shapes, out_dtypes)"),
+        ({"compute": raising}, "compute (node 'cstSoftmax_1') raised ValueError: no idea"),
+        ({"compute": no_list}, "gave ndarray; give a list"),
+        ({"compute": no_batch}, "gave the shape [4, 4, 4], and shape_infer said [1, "),
+    ],
+)
+def test_an_op_that_fails_says_where(rknn: RKNN, tmp_path: Path, members: Any, why: str) -> None:
+    rknn.config(target_platform="rk3566")
+    assert rknn.reg_custom_op(wrong(**members)) == 0
+    assert rknn.load_onnx(custom_model(tmp_path)) == 0
+    assert rknn.reg_custom_op(cstSoftmax()) == -1  # too late
+    assert rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 3, 4, 4)))) == -1
+    assert why in rknn.last_error
+
+
+def test_a_model_with_an_op_that_nobody_registered_says_what_to_do(rknn: RKNN, tmp_path: Path) -> None:
+    rknn.config(target_platform="rk3566")
+    assert rknn.load_onnx(custom_model(tmp_path)) == -1
+    assert "reg_custom_op, between config and load_onnx" in rknn.last_error
+
+
+def pooled(folder: Path, shape: list[Any]) -> Path:
+    """A model of any size: a convolution, relu, mean over the picture."""
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], pads=[1] * 4),
+        helper.make_node("Relu", ["c"], ["feature"]),
+        helper.make_node("GlobalAveragePool", ["feature"], ["y"]),
+    ]
+    weights = {"w": np.random.default_rng(7).standard_normal((5, 3, 3, 3)).astype(F)}
+    return nets.saved(folder, nodes, {"x": shape}, ["y", "feature"], weights)
+
+
+def test_a_model_of_several_shapes_takes_those_of_its_list_alone(rknn: RKNN, tmp_path: Path) -> None:
+    rng = np.random.default_rng(8)
+    model = pooled(tmp_path, [1, 3, 8, 8])
+    dataset = nets.arrays(tmp_path, *rng.standard_normal((3, 1, 3, 8, 8)))
+    sets = [[[1, 3, 4, 6]], [[1, 3, 8, 8]]]
+    path = build(rknn, model, dataset, dynamic_input=sets)
+    metadata = Container.read(path).metadata
+    assert metadata.inputs[0].shape == (1, 3, 8, 8)
+    assert metadata.dynamic_input == (((1, 3, 8, 8),), ((1, 3, 4, 6),))
+    assert metadata.dynamic_output == (((1, 5, 1, 1), (1, 5, 8, 8)), ((1, 5, 1, 1), (1, 5, 4, 6)))
+    assert rknn.init_runtime() == 0
+    bare = nets.bare(path)
+    for ((_, channels, height, width),) in sets:
+        x = rng.standard_normal((1, height, width, channels)).astype(F)
+        found = rknn.inference([x])
+        assert found is not None
+        for one, other in zip(found, bare.run(None, {"x": x.transpose(0, 3, 1, 2)}), strict=True):
+            np.testing.assert_array_equal(one, other)
+    assert rknn.inference([np.zeros((1, 6, 4, 3), F)]) is None
+    assert "it takes [1, 8, 8, 3] or [1, 4, 6, 3] in NHWC" in rknn.last_error
+
+
+def test_a_constant_shape_inside_and_wrong_sets_are_refused(rknn: RKNN, tmp_path: Path) -> None:
+    nodes = [helper.make_node("Reshape", ["x", "to"], ["y"])]
+    model = nets.saved(tmp_path, nodes, {"x": [1, 24]}, ["y"], {"to": np.array([4, 6], np.int64)})
+    rknn.config(target_platform="rk3588", dynamic_input=[[[1, 24]], [[1, 12]]])
+    assert rknn.load_onnx(model) == -1 or rknn.build(do_quantization=False) == -1
+    assert rknn.load_onnx(pooled(tmp_path, [1, 3, 8])) == -1
+    with pytest.raises(RknnError, match="same number of inputs"):
+        rknn.config(target_platform="rk3588", dynamic_input=[[[1, 3]], [[1, 3], [2, 3]]])
+    with pytest.raises(RknnError, match="rv1106 runs models of one shape"):
+        rknn.config(target_platform="rv1106", dynamic_input=[[[1, 3]]])
+
+
+def test_a_batch_is_as_many_images_one_behind_the_other(rknn: RKNN, tmp_path: Path) -> None:
+    rng = np.random.default_rng(9)
+    images = rng.standard_normal((5, 8, 8, 3)).astype(F)
+    path = build(rknn, pooled(tmp_path, [1, 3, 8, 8]), None, rknn_batch_size=5)
+    assert rknn.init_runtime(core_mask=RKNN.NPU_CORE_0_1_2) == 0
+    found = rknn.inference([images])
+    assert found is not None
+    bare = nets.bare(path)
+    for at, image in enumerate(images):
+        for one, other in zip(found, bare.run(None, {"x": image.transpose(2, 0, 1)[None]}), strict=True):
+            np.testing.assert_array_equal(one[at : at + 1], other)
+    assert rknn.inference([images[:4]]) is None
+    assert "it takes [5, 8, 8, 3]" in rknn.last_error
+
+
+def test_layers_are_compared_whole_and_alone(rknn: RKNN, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset = nets.pictures(tmp_path)
+    build(rknn, nets.mobilenet(tmp_path), dataset, mean_values=[[127] * 3], std_values=[[64] * 3])
+    assert rknn.accuracy_analysis([str(tmp_path / "picture1.png")]) == 0, rknn.last_error
+    text = Path("snapshot/error_analysis.txt").read_text()
+    assert text in capsys.readouterr().out
+    rows = [line.split() for line in text.splitlines() if line.startswith("[")]
+    assert rows[0][:4] == ["[Input]", "data", "1.00000", "0.0000"]
+    kinds = [row[0] for row in rows]
+    assert kinds.count("[ConvClip]") == 5
+    assert kinds[-1] == "[Softmax]"
+    entire, single = (np.array([float(row[at]) for row in rows[1:]]) for at in (3, 5))
+    assert (single[:-1] <= entire[:-1] * 1.2 + 1e-4).all()
+    assert single[1:-1].sum() < entire[1:-1].sum()
+    golden, simulated = (np.load(f"snapshot/{name}/prob.npy") for name in ("golden", "simulator"))
+    assert np.linalg.norm(golden - simulated) == pytest.approx(entire[-1], abs=1e-3)
+
+
+def test_layers_that_the_file_between_names_stay_in_real_numbers(rknn: RKNN, tmp_path: Path) -> None:
+    dataset = nets.pictures(tmp_path)
+    rknn.config(target_platform="rk3588", mean_values=[[127] * 3], std_values=[[64] * 3])
+    assert rknn.load_onnx(nets.mobilenet(tmp_path)) == 0
+    assert rknn.hybrid_quantization_step1(dataset, custom_hybrid=[["r2", "r3"]]) == 0, rknn.last_error
+    text = Path("net.quantization.cfg").read_text()
+    assert "custom_quantize_layers:\n  " in text
+    files = ["net.model", "net.data", "net.quantization.cfg"]
+    assert rknn.hybrid_quantization_step2(*files) == 0, rknn.last_error
+    assert rknn.export_rknn("net.rknn") == 0
+    graph = nets.graph_of(tmp_path / "net.rknn").graph
+    integers = {node.output[0] for node in graph.node if node.op_type == "DequantizeLinear"}
+    convolutions = [node.input[1] in integers for node in graph.node if node.op_type == "Conv"]
+    assert convolutions == [True, True, True, False, True]
+    assert rknn.init_runtime() == 0
+    assert rknn.inference([np.zeros((1, nets.SIDE, nets.SIDE, 3), np.uint8)]) is not None
+    Path("net.quantization.cfg").write_text("custom_quantize_layers: {none: float16}\n")
+    assert rknn.hybrid_quantization_step2(*files) == -1
+    assert "custom_quantize_layers has 'none'" in rknn.last_error
+
+
+@pytest.mark.parametrize(
+    ("given", "why"),
+    [
+        ({"mean_value": [[0]]}, "no argument 'mean_value'; did you mean 'mean_values'?"),
+        ({"target_platform": "rk3558"}, "no platform 'rk3558'; did you mean 'rk35"),
+        ({"quantized_dtype": "w8a16"}, "rk3566 has 'w8a8'"),
+        ({"quantized_dtype": "w4a16", "target_platform": "rk3576"}, "which can 'w8a8' or 'w8a16'"),
+        ({"quantized_algorithm": "mmse"}, "which can 'normal' or 'kl_divergence'"),
+        ({"quantized_method": "group32"}, "groups are for weights of four bits"),
+        ({"std_values": [[0]]}, "no number of it is 0"),
+        ({"optimization_level": 4}, "it is 0 to 3"),
+        ({"custom_string": "x" * 1024}, "fewer than 1024 bytes"),
+        ({"mean_values": 3}, "a list of numbers, one a channel"),
+    ],
+)
+def test_a_wrong_configuration_is_refused(rknn: RKNN, given: Any, why: str) -> None:
+    with pytest.raises(RknnError) as caught:
+        rknn.config(**given)
+    assert why in caught.value.text
+
+
+def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: RKNN, tmp_path: Path) -> None:
+    def refused(result: Any, why: str) -> None:
+        assert result in {None, -1}
+        assert why in rknn.last_error
+
+    refused(rknn.load_onnx(nets.DIGITS), "call config first")
+    rknn.config(target_platform="rk3576", mean_values=[[1, 2]])
+    refused(rknn.build(), "call load_onnx first")
+    refused(rknn.export_rknn("x.rknn"), "call build first")
+    refused(rknn.init_runtime(), "call build or load_rknn first")
+    refused(rknn.inference([]), "call init_runtime first")
+    refused(rknn.load_pytorch("x.pt"), "torch.onnx.export")
+    refused(rknn.load_onnx("none.onnx"), "No such file")
+    refused(rknn.load_onnx(nets.DIGITS, outputs=["none"]), "no such value")
+    assert rknn.load_onnx(nets.DIGITS, inputs=["image"], input_size_list=[[1, 1, 8, 8]], outputs=["p2"]) == 0
+    refused(rknn.build(do_quantization=False), "mean_values has 2 numbers for the input 'image'")
+    rknn.config(target_platform="rk3576")
+    refused(rknn.build(), "do_quantization needs a dataset")
+    refused(rknn.build(dataset="none.txt"), "cannot be read: No such file")
+    refused(rknn.build(dataset=nets.listed(tmp_path, ["a.npy b.npy"])), "names 2 files and the model has 1")
+    refused(rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 8, 8)))), "has the shape [1, 8, 8]")
+    refused(rknn.build(dataset=nets.arrays(tmp_path, np.full((1, 1, 8, 8), np.nan))), "which is no range")
+    refused(rknn.build(do_quantization=False, rknn_batch_size=0), "above 0")
+    assert rknn.build(do_quantization=False) == 0
+    refused(rknn.init_runtime(target="rk3588"), "The model is for rk3576, and the target is rk3588")
+    refused(rknn.init_runtime(core_mask=RKNN.NPU_CORE_2), "has the NPU cores 0 to 1")
+    refused(rknn.init_runtime(core_mask=99), "it is one of NPU_CORE_AUTO")
+    refused(rknn.init_runtime(device_id="29d5"), "no device '29d5'")
+    assert rknn.init_runtime(target="rk3576", core_mask=RKNN.NPU_CORE_ALL) == 0
+    good = np.ones((1, 8, 8, 1), np.uint8)
+    refused(rknn.inference([good, good]), "2 inputs are given, and the model has 1")
+    refused(rknn.inference([good[0]]), "has the shape [8, 8, 1]; it takes [1, 8, 8, 1] in NHWC")
+    refused(rknn.inference([good], data_format="chw"), "'nhwc' or 'nchw'")
+    refused(rknn.inference([good.astype("S1")]), "the model takes float32")
+    assert rknn.inference([good]) is not None
+    assert rknn.export_rknn("net.rknn") == 0
+    assert rknn.load_rknn("net.rknn") == 0
+    refused(rknn.init_runtime(), "target='rk3576'")
+    assert rknn.init_runtime(target="rk3576") == 0
+    rknn.release()
+    refused(rknn.inference([good]), "call init_runtime first")
+
+
+def test_a_model_without_its_weights_is_small_and_is_not_run_alone(rknn: RKNN, tmp_path: Path) -> None:
+    path = build(rknn, nets.mobilenet(tmp_path), None, remove_weight=True, custom_string="mine")
+    assert path.stat().st_size < (tmp_path / "net.onnx").stat().st_size / 2
+    lite = RKNNLite()
+    assert lite.load_rknn(path) == 0
+    assert lite.list_support_target_platform() == {
+        "support_target_platform": ["rk3588"],
+        "filled_target_platform": ["rk3588"],
+    }
+    assert lite.init_runtime() == -1
+    assert "RKNN_FLAG_SHARE_WEIGHT_MEM" in lite.last_error
+
+
+def test_the_names_refuse_to_stand_in_for_the_vendors(tmp_path: Path) -> None:
+    for name in ("rknn_toolkit2", "rknn_toolkit_lite2"):
+        folder = tmp_path / f"{name}-2.3.2.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.3.2\n")
+    for module in ("rknn.api", "rknn.utils", "rknnlite.api"):
+        answer = subprocess.run(
+            [sys.executable, "-c", f"import {module}"],
+            env={"PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        assert "2.3.2 is installed here, and hbrt's packages of the same names do not stand in" in answer.stderr
