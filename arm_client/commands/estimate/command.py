@@ -250,7 +250,7 @@ def offload(
         raise click.UsageError(str(error)) from None
     with board_of(used, image) as paths, connect(str(paths.path)) as board:
         every = sorted({*sizes, *(max(size // calls, 1) for size in sizes)})
-        samples = {one.elements: one for one in sweep(board, cmd, pack, every, dtypes, 1, CALL_SECONDS)}
+        samples = {one.elements: one for one in sweep([board], cmd, pack, every, dtypes, 1, CALL_SECONDS)[0]}
     random, choices = np.random.default_rng(0), []
     for size in sizes:
         here_us = host_us(function, (random.random(size) * 100).astype(dtypes[0]))

@@ -18,7 +18,7 @@ CONFIDENCE: Final = 0.95
 
 
 class Ratio(NamedTuple):
-    """How many times longer one takes than another: of the medians, with the ends of its confidence interval."""
+    """How many times longer one takes than another, with the ends of its confidence interval."""
 
     value: float
     low: float
@@ -42,14 +42,17 @@ class Dot(NamedTuple):
 
 
 def ratio_of(new_ns: Sequence[int], old_ns: Sequence[int], seed: int = 0) -> Ratio:
-    """The ratio of two medians, with a bootstrap's interval: both are drawn anew, with repetition, many times."""
-    random = np.random.default_rng(seed)
-    new, old = np.asarray(new_ns, float), np.asarray(old_ns, float)
-    draws = np.median(random.choice(new, (DRAWS, len(new))), axis=1) / np.median(
-        random.choice(old, (DRAWS, len(old))), axis=1
-    )
+    """The median ratio of pairs, with a bootstrap's interval: the pairs are drawn anew, with repetition, many times.
+
+    Args:
+        new_ns: Times of one.
+        old_ns: Those of the other, each measured next to that of its place in ``new_ns``.
+        seed: Of the draws.
+    """
+    pairs = np.asarray(new_ns, float) / np.maximum(np.asarray(old_ns, float), 1)
+    draws = np.median(np.random.default_rng(seed).choice(pairs, (DRAWS, len(pairs))), axis=1)
     low, high = np.quantile(draws, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Ratio(float(np.median(new) / np.median(old)), float(low), float(high))
+    return Ratio(float(np.median(pairs)), float(low), float(high))
 
 
 def dot_of(sample: Sample, profile: Profile) -> Dot:

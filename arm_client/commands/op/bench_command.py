@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -106,29 +107,32 @@ def bench(
 ) -> None:
     """Call the op of CMD with arrays of several sizes.
 
-    HOST is the median time in the op, measured on this machine; MODELLED is its time on the board. With --against the
-    ratio of the host times of both images has a 95 % interval (bootstrap); modelled times repeat exactly.
+    HOST is the median time in the op, measured on this machine; MODELLED is its time on the board. With --against both
+    images take turns, call by call; the ratio of their host times is the median of such pairs, with a 95 % interval
+    (bootstrap). Modelled times repeat exactly.
     """
     from arm_client.client import connect, private_board
     from arm_client.commands.op.bench import dot_of, plot as write_plot, ratio_of, row_of
-    from arm_client.commands.op.sweep import Sample, sweep
+    from arm_client.commands.op.sweep import sweep
     from hbrt.cli.tables import show_json
 
     pack, dtypes = how_called(params, dtype, output_dtype)
     was_named = ctx.get_parameter_source("board") is not click.core.ParameterSource.DEFAULT
 
-    def measured(of_image: Path | None) -> tuple[Any, list[Sample]]:
-        opened = private_board(of_image) if of_image else connect(str(board.path) if was_named else None)
-        with opened as connected:
-            return connected.profile, sweep(connected, cmd, pack, sizes, dtypes, repeats, timeout)
+    with ExitStack() as stack:
 
-    profile, samples = measured(image)
+        def opened(of_image: Path | None) -> Any:
+            named = str(board.path) if was_named else None
+            return stack.enter_context(private_board(of_image) if of_image else connect(named))
+
+        boards = [opened(image), *([opened(against)] if against else [])]
+        profile = boards[0].profile
+        samples, *others = sweep(boards, cmd, pack, sizes, dtypes, repeats, timeout)
     rows = [row_of(one, profile) for one in samples]
-    if against is not None:
-        for row, new, old in zip(rows, samples, measured(against)[1], strict=True):
-            ratio, other = ratio_of(new.host_ns, old.host_ns), row_of(old, profile)
-            row["host_ratio"] = {**ratio._asdict(), "verdict": ratio.verdict}
-            row["modelled_ratio"] = row["modelled_us"] / other["modelled_us"] if other["modelled_us"] else None
+    for row, new, old in zip(rows, samples, others[0], strict=True) if others else ():
+        ratio, other = ratio_of(new.host_ns, old.host_ns), row_of(old, profile)
+        row["host_ratio"] = {**ratio._asdict(), "verdict": ratio.verdict}
+        row["modelled_ratio"] = row["modelled_us"] / other["modelled_us"] if other["modelled_us"] else None
     if plot is not None:
         name = samples[0].call.name or f"command {cmd:#x}"
         try:

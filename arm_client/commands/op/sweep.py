@@ -10,7 +10,10 @@ import numpy as np
 from hbrt.profiles.estimate import Call
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from arm_client.client import Board
+    from arm_client.future import Task
 
 Params = Callable[[Any, Any], Any]
 
@@ -24,18 +27,21 @@ class Sample(NamedTuple):
 
 
 def sweep(
-    board: Board,
+    boards: Sequence[Board],
     cmd: int,
     params: Params,
     sizes: Sequence[int],
     dtypes: tuple[np.dtype[Any], np.dtype[Any]],
     repeats: int,
     timeout_s: float,
-) -> list[Sample]:
+) -> list[list[Sample]]:
     """Call an op with arrays of each size, a number of times after one that warms up.
 
+    Several boards take turns, call by call, so that a machine that becomes slower or faster meanwhile does so for all:
+    the runs of one number are neighbours. The first of them takes turns as well.
+
     Args:
-        board: Where it is registered.
+        boards: Where it is registered.
         cmd: Its command.
         params: Makes the input block of the input and the output array.
         sizes: Elements of the arrays.
@@ -43,26 +49,46 @@ def sweep(
         repeats: Calls of a size that are measured.
         timeout_s: Of a call.
 
+    Returns:
+        For each board its samples.
+
     Raises:
         HbrtError: the op failed.
     """
-    name = board.ops().get(cmd, "")
-    random, samples = np.random.default_rng(0), []
+    samples: list[list[Sample]] = [[] for _ in boards]
     for elements in sizes:
-        data = board.from_array((random.random(elements) * 100).astype(dtypes[0]))
-        output = board.empty(elements, dtypes[1])
-        block = params(data, output)
-        host_ns, call = [], None
-        for _ in range(repeats + 1):
-            task = board.submit(cmd, block, output)
-            task.result(timeout_s)
-            host_ns.append(task.duration_ns)
-            blocks = (_size_of(block), output.nbytes)
-            buffers = 2 + bool(task.work.mapped_bytes)
-            call = Call(cmd, name, task.cycles, task.work, sum(blocks), buffers)
-        assert call is not None  # noqa: S101 - there is at least the call that warms up
-        samples.append(Sample(elements, host_ns[1:], call))
+        data = (np.random.default_rng(elements).random(elements) * 100).astype(dtypes[0])
+        ops = [_Op(board, cmd, params, data, dtypes[1]) for board in boards]
+        for run in range(repeats + 1):
+            for op in ops if run % 2 else reversed(ops):
+                op.call(timeout_s)
+        for of_board, op in zip(samples, ops, strict=True):
+            of_board.append(op.sample())
     return samples
+
+
+class _Op:
+    """An op on a board, with its arrays."""
+
+    def __init__(self, board: Board, cmd: int, params: Params, data: NDArray[Any], output_dtype: np.dtype[Any]) -> None:
+        self._board, self._cmd, self._name = board, cmd, board.ops().get(cmd, "")
+        self._data, self._output = board.from_array(data), board.empty(data.size, output_dtype)
+        self._block = params(self._data, self._output)
+        self._host_ns: list[int] = []
+        self._task: Task | None = None
+
+    def call(self, timeout_s: float) -> None:
+        self._task = task = self._board.submit(self._cmd, self._block, self._output)
+        task.result(timeout_s)
+        self._host_ns.append(task.duration_ns)
+
+    def sample(self) -> Sample:
+        """All runs but the first, which warms up."""
+        task = self._task
+        assert task is not None  # noqa: S101 - there is at least the call that warms up
+        size_bytes = _size_of(self._block) + self._output.nbytes
+        call = Call(self._cmd, self._name, task.cycles, task.work, size_bytes, 2 + bool(task.work.mapped_bytes))
+        return Sample(self._data.size, self._host_ns[1:], call)
 
 
 def _size_of(block: Any) -> int:
