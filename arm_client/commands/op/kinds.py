@@ -22,7 +22,7 @@ MOST_HALO: Final = 8
 _IMPORTS = (
     "DSP_ERR", "HB_DSP_DRAM0_POOL_SIZE", "HB_DSP_DRAM1_POOL_SIZE", "HB_DSP_INVALID_ARGUMENT", "HB_DSP_LOG_WARNING",
     "HB_DSP_REGISTER_CV_ALL", "HB_DSP_REGISTER_NN_ALL", "HB_ERR_MMAP_FAILED", "MAP_FAILED", "TileManager",
-    "hb_dsp_env_init", "hb_dsp_init_global_tm", "hb_dsp_mem_map", "hb_dsp_mem_unmap", "hb_dsp_register_fn",
+    "hb_dsp_charge", "hb_dsp_env_init", "hb_dsp_init_global_tm", "hb_dsp_mem_map", "hb_dsp_mem_unmap", "hb_dsp_register_fn",
     "hb_dsp_set_log_level", "hb_dsp_start",
 )  # fmt: skip
 _FRAME_IMPORTS = ("ping_pong",)
@@ -87,6 +87,18 @@ def limits_of(dtype: str) -> tuple[int, int]:
     return (0, (1 << bits) - 1) if dtype.startswith("u") else (-1 << bits - 1, (1 << bits - 1) - 1)
 
 
+def operations_of(op: NewOp) -> dict[str, int]:
+    """What the op does on each vector, as ``hb_dsp_charge`` takes it."""
+    if op.kind == "elementwise":  # whole numbers are narrowed and clipped
+        return {"load": 1, "mul": 1, **({} if op.dtype == "float32" else {"alu": 2, "pack": 1}), "store": 1}
+    if op.kind == "rows":  # once for the largest, once for the differences
+        return {"load": 2, "alu": 2, "store": 1}
+    if op.kind == "reduce":
+        return {"load": 1, "alu": 1}
+    neighbours = (2 * op.halo + 1) ** 2
+    return {"load": neighbours, "alu": neighbours, "store": 1}
+
+
 def sections_of(kind: str) -> dict[str, str]:
     """The sections of a kind by their names."""
     raw = (TEMPLATE / "kinds" / f"{kind}.in").read_text(encoding="utf-8")
@@ -109,6 +121,9 @@ def words_of(op: NewOp) -> dict[str, str]:
         "image": f"{op.name}_image.{'so' if op.way == 'c' else 'py'}",
         "halo": str(op.halo),
         "side": str(2 * op.halo + 1),
+        "bits": str(bits_of(op.dtype)),
+        "operations": ", ".join(f"{name}={count}" for name, count in operations_of(op).items()),
+        "c_operations": ", ".join(f".{name} = {count}" for name, count in operations_of(op).items()),
         **_words_of_type(op.dtype),
     }
     sections = {name: Template(text).substitute(words) for name, text in sections_of(op.kind).items()}
