@@ -36,6 +36,7 @@ THREAD = "\1"  # begins a text that names a thread: its id, a space, its name
 RECORD = struct.Struct("<QQQQQIHHIIQ")  # start, end, a, b, c, thread, kind, unit, text, d, number from 1
 _MARGIN = 64  # oldest records of a full ring that a reader leaves out
 _MOST = (1 << 64) - 1
+_MOST_MAPPED = 1 << 23  # bytes of a file that a reader has in its memory
 
 
 class RingError(ValueError):
@@ -191,15 +192,14 @@ class Recorded:
     def events(self) -> Iterator[Event]:
         """The events in the order in which they were noted, which is that of their ends in each thread."""
         rows = self._rows(_event_type())
-        for at in self.order(rows["number"]):
+        for at in self._released(self.order(self._column(_event_type(), "number"))):
             *found, text, d, _ = rows[at].item()
             yield Event._make((*found, self.texts[text] if text < len(self.texts) else "", d))
 
     def first_ns(self) -> int:
         """When the earliest of the events began; 0 for none."""
-        rows = self._rows(_event_type())
-        places = self.order(rows["number"])
-        return int(rows["start_ns"][places].min()) if len(places) else 0
+        places = self.order(self._column(_event_type(), "number"))
+        return int(self._column(_event_type(), "start_ns")[places].min()) if len(places) else 0
 
     def count_lost(self) -> int:
         """Of records that begin with their number, how many had no place any more."""
@@ -208,7 +208,7 @@ class Recorded:
 
     def raw(self) -> Iterator[bytes]:
         """The records as bytes, each of which begins with its number, in order."""
-        for at in self.order(self._numbers()):
+        for at in self._released(self.order(self._numbers())):
             start = TEXTS_AT + TEXTS_BYTES + int(at) * self.record_bytes
             yield self._map[start : start + self.record_bytes]
 
@@ -225,16 +225,39 @@ class Recorded:
         self.lost = newest - len(places)
         return places
 
+    def _released(self, places: NDArray[np.int64]) -> Iterator[int]:
+        """Places one by one."""
+        step = self._step
+        for first in range(0, len(places), step):
+            self._release()
+            yield from places[first : first + step].tolist()
+
+    def _column(self, dtype: np.dtype[np.void], name: str) -> NDArray[np.uint64]:
+        """A copy of one field of all records."""
+        import numpy as np
+
+        rows, step = self._rows(dtype)[name], self._step
+        found = np.empty(len(rows), np.uint64)
+        for first in range(0, len(rows), step):
+            found[first : first + step] = rows[first : first + step]
+            self._release()
+        return found
+
+    @property
+    def _step(self) -> int:
+        """How many records are read before the pages of the file that hold them leave this process's memory."""
+        return max(1, _MOST_MAPPED // max(int(self.record_bytes), 1))
+
+    def _release(self) -> None:
+        self._map.madvise(mmap.MADV_DONTNEED)
+
     lost = 0
     """Events that had no place any more, once they have been read."""
 
     def _numbers(self) -> NDArray[np.uint64]:
         import numpy as np
 
-        numbers: NDArray[np.uint64] = self._rows(np.dtype([("number", "<u8"), ("rest", f"V{self.record_bytes - 8}")]))[
-            "number"
-        ]
-        return numbers
+        return self._column(np.dtype([("number", "<u8"), ("rest", f"V{self.record_bytes - 8}")]), "number")
 
     def _rows(self, dtype: np.dtype[np.void]) -> NDArray[np.void]:
         import numpy as np

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import os
 import struct
 from collections.abc import Iterator
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 ROLE = "tasks"
 _NUMBER = struct.Struct("<Q")
 _OF_DAEMON = 16384  # tasks that the daemon itself has failed, at the most
+_MOST_MAPPED = 32768  # tasks of a file that the daemon has in its memory
 _MARGIN = 64  # records of a history that its writer may replace while they are copied
 
 
@@ -78,6 +80,7 @@ class _TaskRing:
 
     def _copy(self, count: int) -> None:
         """Copy records that lie side by side, into places that may not."""
+        before = self._count
         mm, at, file, size = self._map, self._at(self._next), self._file, HISTORY_RECORD_BYTES
         raw = bytearray(mm[at : at + count * size])
         is_whole = self._number_at(self._next) == self._next  # else the core has begun to replace them meanwhile
@@ -91,6 +94,8 @@ class _TaskRing:
             self._count += len(part) // size
             del raw[: len(part)]
         self._next += count
+        if self._count // _MOST_MAPPED != before // _MOST_MAPPED:
+            file.map.madvise(mmap.MADV_DONTNEED)  # the file keeps them; this process's memory does not
 
     def _at(self, number: int) -> int:
         return self._source + number % HISTORY_RECORDS * HISTORY_RECORD_BYTES

@@ -22,8 +22,8 @@ MOST_HALO: Final = 8
 _IMPORTS = (
     "DSP_ERR", "HB_DSP_DRAM0_POOL_SIZE", "HB_DSP_DRAM1_POOL_SIZE", "HB_DSP_INVALID_ARGUMENT", "HB_DSP_LOG_WARNING",
     "HB_DSP_REGISTER_CV_ALL", "HB_DSP_REGISTER_NN_ALL", "HB_ERR_MMAP_FAILED", "MAP_FAILED", "TileManager",
-    "hb_dsp_charge", "hb_dsp_env_init", "hb_dsp_init_global_tm", "hb_dsp_mem_map", "hb_dsp_mem_unmap", "hb_dsp_register_fn",
-    "hb_dsp_set_log_level", "hb_dsp_start",
+    "hb_dsp_charge", "hb_dsp_env_init", "hb_dsp_init_global_tm", "hb_dsp_mem_map", "hb_dsp_mem_unmap",
+    "hb_dsp_register_fn", "hb_dsp_set_log_level", "hb_dsp_start",
 )  # fmt: skip
 _FRAME_IMPORTS = ("ping_pong",)
 _HALO_IMPORTS = (
