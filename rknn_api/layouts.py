@@ -1,0 +1,166 @@
+"""How tensors lie in memory on each chip: NC1HWC2, strides, alignment, and which edits of an attribute are permitted.
+
+Pure, but that ``rules_of`` reads a chip's profile.
+
+Source: RKNN SDK advanced guide (chapter 5), 5.1 and 5.2; RKNN C API Reference (2.3.2), zero-copy attributes,
+https://github.com/airockchip/rknn-toolkit2
+Emulator: the lanes of C2 that hold no channel are zeros, where a board leaves anything; widths are aligned in pixels.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from hbrt.profiles.profile import find
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+PICTURE_CHANNELS = frozenset({1, 3, 4})
+"""An input with so many channels is NHWC to the NPU, with rows of w_stride pixels."""
+
+_ROUND_PIXELS, _ROUND_BYTES = 4, 1024  # of a native tensor, as published logs of the RK3588 have it
+
+INPUT_EDITS = {
+    "bool": ("bool",),
+    "int8": ("int8", "uint8", "float32"),
+    "float16": ("uint8", "float16", "float32"),
+    "int16": ("int16",),
+    "int32": ("int32",),
+    "int64": ("int64",),
+}
+"""By the type of a model's input, the types that a program may feed it with by the zero-copy API."""
+
+OUTPUT_EDITS = {
+    "bool": ("bool",),
+    "int8": ("int8", "float32", "float16"),
+    "float16": ("float16", "float32"),
+    "int16": ("int16",),
+    "int32": ("int32",),
+    "int64": ("int64",),
+}
+"""By the type of a model's output, the types that a program may ask for."""
+
+OUTPUT_LAYOUTS = {
+    "NC1HWC2": ("NC1HWC2", "NCHW"),
+    "NCHW": ("NCHW",),
+    "NHWC": ("NHWC",),
+    "UNDEFINED": ("UNDEFINED",),
+}
+"""By the layout of an output that a query gave, those that a program may ask for."""
+
+
+class Rules(NamedTuple):
+    """What a chip wants: C2 by type (0 where it has no such layout), and what sizes are rounded up to."""
+
+    c2: dict[str, int]
+    width_align: int
+    bytes_align: int
+
+
+@cache
+def rules_of(platform: str) -> Rules:
+    """The rules of a chip, such as "rk3588".
+
+    Raises:
+        BadProfileError: there is no profile of that name, or it has no NPU.
+    """
+    profile = find(platform)
+    c2 = {kind: profile.whole(f"npu.c2_{kind}") for kind in ("int8", "float16", "int16")}
+    return Rules({**c2, "uint8": c2["int8"]}, profile.whole("npu.width_align"), profile.whole("npu.bytes_align"))
+
+
+def native_shape(shape: Sequence[int], c2: int, element_bytes: int = 0) -> tuple[int, int, int, int, int]:
+    """NC1HWC2 of a shape in NCHW.
+
+    Args:
+        shape: N, C, H, W.
+        c2: Innermost channels.
+        element_bytes: Of the type, to have C1 as large as a chip may report it, which rounds planes up to 4 pixels and
+            tensors to 1024 bytes; 0 for the least C1.
+    """
+    n, c, h, w = shape
+    c1 = -(-c // c2)
+    if element_bytes:
+        size = rounded_bytes(c1 * c2 * element_bytes * rounded_bytes(h * w, _ROUND_PIXELS), _ROUND_BYTES)
+        c1 = size // (h * w * c2 * element_bytes)
+    return n, c1, h, w, c2
+
+
+def native_offset(n: int, c: int, h: int, w: int, native: Sequence[int]) -> int:
+    """Where an element lies in NC1HWC2, in elements from the tensor's start."""
+    _, c1, height, width, c2 = native
+    return (((n * c1 + c // c2) * height + h) * width + w) * c2 + c % c2
+
+
+def to_native(array: NDArray[Any], native: Sequence[int]) -> NDArray[Any]:
+    """NCHW to NC1HWC2, any number of images; what holds no channel is zero.
+
+    Args:
+        array: N, C, H, W.
+        native: As ``native_shape`` has it, or with a larger C1.
+    """
+    n, c, h, w = array.shape
+    _, c1, _, _, c2 = native
+    padded = np.zeros((n, c1 * c2, h, w), array.dtype)
+    padded[:, :c] = array
+    return np.ascontiguousarray(padded.reshape(n, c1, c2, h, w).transpose(0, 1, 3, 4, 2))
+
+
+def from_native(array: NDArray[Any], channels: int) -> NDArray[Any]:
+    """NC1HWC2 to NCHW, any number of images; what holds no channel is dropped."""
+    n, c1, h, w, c2 = array.shape
+    return np.ascontiguousarray(array.transpose(0, 1, 4, 2, 3).reshape(n, c1 * c2, h, w)[:, :channels])
+
+
+def stride_of(width: int, channels: int, align: int) -> int:
+    """Pixels that a row of an NHWC input takes: its width, rounded up for a picture."""
+    return -(-width // align) * align if channels in PICTURE_CHANNELS else width
+
+
+def strided_bytes(shape: Sequence[int], w_stride: int, h_stride: int, element_bytes: int) -> int:
+    """Bytes of an NHWC tensor with its rows, and images, as far apart as the strides say; 0 is as the shape."""
+    n, h, w, c = shape
+    return n * (h_stride or h) * (w_stride or w) * c * element_bytes
+
+
+def with_strides(array: NDArray[Any], w_stride: int, h_stride: int = 0) -> NDArray[Any]:
+    """An NHWC tensor with padded rows and images, zeros between: one dimension."""
+    n, h, w, c = array.shape
+    wide = np.zeros((n, h_stride or h, w_stride or w, c), array.dtype)
+    wide[:, :h, :w] = array
+    return wide.reshape(-1)
+
+
+def without_strides(data: NDArray[Any], shape: Sequence[int], w_stride: int, h_stride: int = 0) -> NDArray[Any]:
+    """The NHWC tensor in memory with padded rows and images.
+
+    Args:
+        data: One dimension, the elements with what lies between.
+        shape: N, H, W, C without it.
+        w_stride: Pixels from row to row, 0 for the width.
+        h_stride: Rows from image to image, 0 for the height.
+
+    Returns:
+        A view.
+    """
+    n, h, w, c = shape
+    wide = (n, h_stride or h, w_stride or w, c)
+    return data[: prod(wide)].reshape(wide)[:, :h, :w]
+
+
+def rounded_bytes(size_bytes: int, align: int) -> int:
+    """Bytes of an input that has not four dimensions, as the NPU wants them."""
+    return -(-size_bytes // align) * align
+
+
+def nhwc_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    """N, C, H, W as N, H, W, C."""
+    n, c, h, w = shape
+    return n, h, w, c
