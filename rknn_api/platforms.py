@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import IntEnum
+from functools import cache
 
+from hbrt.profiles.profile import Profile, find
 from rknn_api.errors import invalid_parameter
 
 
@@ -31,15 +33,26 @@ class Platform:
 
     Attributes:
         name: As ``target_platform`` has it.
-        cores: NPU cores.
-        has_general_api: It has set_input_shapes, dup_context, custom ops: models of several shapes, and batches.
-        dtypes: What ``quantized_dtype`` may be.
+        profile: Its constants.
     """
 
     name: str
-    cores: int = 1
-    has_general_api: bool = True
-    dtypes: tuple[str, ...] = ("w8a8",)
+    profile: Profile
+
+    @property
+    def cores(self) -> int:
+        """NPU cores."""
+        return self.profile.whole("cores.npu.count")
+
+    @property
+    def has_general_api(self) -> bool:
+        """It has set_input_shapes, dup_context, custom ops: models of several shapes, and batches."""
+        return self.profile.whole("npu.functions") <= 2
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """What ``quantized_dtype`` may be, of what this emulator can."""
+        return ("w8a8", "w8a16") if self.name == "rk3562" else ("w8a8",)
 
     def cores_of(self, mask: int) -> tuple[int, ...]:
         """The cores of a mask; (0,) for AUTO, which takes one.
@@ -72,26 +85,17 @@ def _mask_name(mask: int) -> str:
     return CoreMask(mask).name if mask in set(CoreMask) else repr(mask)
 
 
-_SMALL = ("rv1103", "rv1103b", "rv1106", "rv1106b", "rk2118")
-PLATFORMS = {
-    one.name: one
-    for one in (
-        *(Platform(name, has_general_api=False) for name in _SMALL),
-        Platform("rv1126b"),
-        Platform("rk3562", dtypes=("w8a8", "w8a16")),
-        Platform("rk3566"),
-        Platform("rk3568"),
-        Platform("rk3576", cores=2),
-        Platform("rk3588", cores=3),
-    )
-}
-"""By name.
+PLATFORMS = (
+    *("rv1103", "rv1103b", "rv1106", "rv1106b", "rv1126b"),
+    *("rk2118", "rk3562", "rk3566", "rk3568", "rk3576", "rk3588"),
+)
+"""Names of the chips; each has a profile.
 
-Source: RKNN C API Reference 2.3.2, tables 4-1 and 4-2; RKNN-Toolkit2 API Reference 2.3.2, config,
-https://github.com/airockchip/rknn-toolkit2
+Source: RKNN-Toolkit2 API Reference 2.3.2, config, https://github.com/airockchip/rknn-toolkit2
 """
 
 
+@cache
 def platform_of(name: str) -> Platform:
     """A chip by its name, in any case; "rk3588s" is an rk3588.
 
@@ -103,4 +107,4 @@ def platform_of(name: str) -> Platform:
         near = get_close_matches(wanted, PLATFORMS, 1)
         hint = f"did you mean {near[0]!r}?" if near else f"it is one of {', '.join(PLATFORMS)}."
         raise invalid_parameter(f"There is no platform {name!r}; {hint}")
-    return PLATFORMS[wanted]
+    return Platform(wanted, find(wanted))

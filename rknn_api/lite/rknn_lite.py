@@ -9,6 +9,7 @@ from typing import Any
 from rknn_api.calls import Calls
 from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.perf.report import layers_text
 from rknn_api.platforms import CoreMask, platform_of
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import Runner
@@ -54,6 +55,8 @@ class RKNNLite(Calls):
             self._stop()
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
             self._runner = Runner(self._container, CustomOps(), count)
+            if self._log.is_verbose:
+                self._log.text(layers_text(self._container, CustomOps(), platform, cores))
 
         return self.call("init_runtime", make_ready)
 

@@ -84,7 +84,7 @@ def analyse(
     Source: RKNN-Toolkit2 API Reference 2.3.2, accuracy_analysis, https://github.com/airockchip/rknn-toolkit2
     """
     named = activations(golden)
-    kept = _kept(quantised)
+    kept = kept_values(quantised)
     pairs = {name: kept[name] for name in named if name in kept}
     wanted = dict(feeds) | values_of(golden, ops, feeds, named)
     made = values_of(quantised, ops, feeds, list(dict.fromkeys(pairs.values())))
@@ -97,21 +97,21 @@ def analyse(
         if node is not None and node.name.startswith(NORMALISED):
             continue
         single = error_between(alone[name], wanted[name]) if name in alone else None
-        layers.append(LayerError(_fused(by_value, name, pairs), name, error_between(found[name], wanted[name]), single))
+        layers.append(LayerError(fused(by_value, name, pairs), name, error_between(found[name], wanted[name]), single))
     return layers, {name: wanted[name] for name in named}, found
 
 
-def _fused(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> str:
+def fused(makers: Mapping[str, NodeProto], name: str, kept: Mapping[str, str]) -> str:
     """The op types that make a value, with those before them whose results the quantised model does not keep."""
     node = makers.get(name)
     if node is None:
         return "Input"
     before = node.input[0] if node.input else ""
     is_fused = before in makers and before not in kept and not makers[before].name.startswith(NORMALISED)
-    return (_fused(makers, before, kept) if is_fused else "") + node.op_type
+    return (fused(makers, before, kept) if is_fused else "") + node.op_type
 
 
-def _kept(model: ModelProto) -> dict[str, str]:
+def kept_values(model: ModelProto) -> dict[str, str]:
     """Where each value of the golden model is in the quantised one: dequantised, where it is quantised."""
     graph = model.graph
     found = {name: name for node in graph.node for name in node.output}

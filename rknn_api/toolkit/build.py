@@ -16,6 +16,7 @@ from rknn_api.container import GRAPH, Container, Metadata, TensorInfo
 from rknn_api.errors import RknnError, invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
+from rknn_api.toolkit.accuracy import fused, kept_values
 from rknn_api.toolkit.config import Config, Shapes
 from rknn_api.toolkit.dataset import Wanted, samples
 from rknn_api.toolkit.quantise import Ranges, quantised, ranges_of
@@ -131,9 +132,24 @@ def built(
         custom_ops=tuple(sorted({node.op_type for node in graph.graph.node if node.op_type in prepared.ops})),
         remove_weight=config.remove_weight,
         optimization_level=config.optimization_level,
-        extra={"single_core_mode": config.single_core_mode},
+        extra={"single_core_mode": config.single_core_mode, "fused": _fused(prepared.model, graph)},
     )
     return Built(Container(metadata, {GRAPH: graph.SerializeToString()}), graph, prepared.model, ranges or {})
+
+
+def _fused(golden: ModelProto, graph: ModelProto) -> dict[str, str]:
+    """Op types of the layers that the quantiser merged others into, by the name of what their nodes make."""
+    makers = {name: node for node in golden.graph.node for name in node.output}
+    kept = kept_values(graph)
+    # A node of the quantised graph makes a golden value under its name, or, of an output of the model, under another.
+    stored = {node.output[0]: node.input[0] for node in graph.graph.node if node.op_type == "QuantizeLinear"}
+    made = {
+        name: stored.get(node.input[0], name) if node.op_type == "DequantizeLinear" else name
+        for node in graph.graph.node
+        for name in node.output
+    }
+    labels = {name: fused(makers, name, kept) for name in makers if name in kept}
+    return {made.get(name, name): label for name, label in labels.items() if label != makers[name].op_type}
 
 
 def without_weights(container: Container) -> Container:

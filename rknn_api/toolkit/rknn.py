@@ -11,6 +11,7 @@ import numpy as np
 from rknn_api.calls import Calls
 from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.perf.report import layers_text, measured_text, memory_report
 from rknn_api.platforms import CoreMask, Platform, platform_of
 from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import Runner
@@ -37,7 +38,8 @@ class _Ready(NamedTuple):
 
     runner: Runner
     container: Container
-    target: Platform | None
+    platform: Platform
+    is_board: bool
     cores: tuple[int, ...]
     perf_debug: bool
     eval_mem: bool
@@ -293,7 +295,7 @@ class RKNN(Calls):
             count = platform.cores if core_mask == CoreMask.NPU_CORE_AUTO else len(cores)
             self._stop()
             runner = Runner(container, self._ops, count)
-            self._ready = _Ready(runner, container, chip, cores, perf_debug, eval_mem)
+            self._ready = _Ready(runner, container, platform, chip is not None, cores, perf_debug, eval_mem)
 
         return self.call("init_runtime", make_ready)
 
@@ -324,6 +326,56 @@ class RKNN(Calls):
             found.extend(self._running().runner.run(inputs, data_format))
 
         return found if self.call("inference", run) == 0 else None
+
+    def eval_perf(self, is_print: bool = True, fix_freq: bool = True) -> str | None:  # noqa: FBT001, FBT002 - theirs
+        """Say what the model would cost on the chip, which is modelled, and what it takes here, which is measured.
+
+        Args:
+            is_print: Print it.
+            fix_freq: No effect: there is no clock to fix.
+
+        Returns:
+            The text: with perf_debug a table of the layers; None where it failed.
+        """
+        del fix_freq
+        found: list[str] = []
+
+        def evaluate() -> None:
+            ready = self._on_board("eval_perf")
+            text = layers_text(ready.container, self._ops, ready.platform, ready.cores)
+            if not ready.perf_debug:  # the totals alone
+                text = "\n".join(line for line in text.splitlines() if line.startswith("Total "))
+            found.append(f"{text}\n\n{measured_text(ready.runner)}")
+
+        if self.call("eval_perf", evaluate):
+            return None
+        if is_print:
+            self._log.text(found[0])
+        return found[0]
+
+    def eval_memory(self, is_print: bool = True) -> dict[str, int] | None:  # noqa: FBT001, FBT002 - theirs
+        """Say what memory the model would take on the chip, which is modelled.
+
+        Args:
+            is_print: Print it.
+
+        Returns:
+            Bytes: weight_memory, internal_memory, other_memory, total_memory; None where it failed.
+        """
+        found: dict[str, int] = {}
+
+        def evaluate() -> None:
+            ready = self._on_board("eval_memory")
+            if not ready.eval_mem:
+                raise invalid_parameter("eval_memory needs init_runtime(eval_mem=True).")
+            found.update(memory_report(ready.container, self._ops, ready.platform).as_dict())
+
+        if self.call("eval_memory", evaluate):
+            return None
+        if is_print:
+            lines = [f"{name}: {size / (1 << 20):.2f} MiB ({size} bytes)" for name, size in found.items()]
+            self._log.text("\n".join(["Memory on the chip, modelled:", *lines]))
+        return found
 
     def accuracy_analysis(
         self,
@@ -384,6 +436,12 @@ class RKNN(Calls):
         if self._config is None:
             raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The model is not configured; call config first.")
         return self._config
+
+    def _on_board(self, call: str) -> _Ready:
+        ready = self._running()
+        if not ready.is_board:
+            raise invalid_parameter(f"{call} is of a board; call init_runtime with target={ready.platform.name!r}.")
+        return ready
 
     def _running(self) -> _Ready:
         if self._ready is None:

@@ -363,6 +363,34 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: RKNN, tmp_pat
     refused(rknn.inference([good]), "call init_runtime first")
 
 
+def test_cost_and_memory_are_said_to_be_modelled_and_time_to_be_measured(
+    rknn: RKNN, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = build(rknn, nets.mobilenet(tmp_path), nets.pictures(tmp_path))
+    assert rknn.init_runtime() == 0
+    assert rknn.eval_perf() is None
+    assert "call init_runtime with target='rk3588'" in rknn.last_error
+    assert rknn.init_runtime(target="rk3588", perf_debug=True, core_mask=RKNN.NPU_CORE_0_1) == 0
+    text = rknn.eval_perf()
+    assert text
+    assert text in capsys.readouterr().out
+    table, measured = text.rsplit("\n\n", 1)
+    assert measured.startswith("Measured on this machine")
+    rows = [line.split() for line in table.splitlines() if line[:1].isdigit()]
+    kinds = ["InputOperator", *["ConvClip"] * 5, "GlobalAveragePool", "Flatten", "Gemm", "Softmax", "OutputOperator"]
+    assert [row[1] for row in rows] == kinds
+    assert {row[3] for row in rows if row[1] in {"Softmax", "OutputOperator"}} == {"CPU"}
+    assert rknn.eval_memory() is None
+    assert rknn.init_runtime(target="rk3588", eval_mem=True) == 0
+    sizes = rknn.eval_memory(is_print=False)
+    assert sizes
+    assert sizes["total_memory"] == sum(size for name, size in sizes.items() if name != "total_memory")
+    assert "ConvClip" not in (rknn.eval_perf() or "ConvClip")
+    lite = RKNNLite(verbose=True)
+    assert lite.load_rknn(path) == lite.init_runtime(core_mask=RKNNLite.NPU_CORE_0_1) == 0
+    assert table in capsys.readouterr().out
+
+
 def test_a_model_without_its_weights_is_small_and_is_not_run_alone(rknn: RKNN, tmp_path: Path) -> None:
     path = build(rknn, nets.mobilenet(tmp_path), None, remove_weight=True, custom_string="mine")
     assert path.stat().st_size < (tmp_path / "net.onnx").stat().st_size / 2

@@ -1,0 +1,1 @@
+"""What a model would cost on the chip: modelled cycles, bytes and memory of each layer. No number here is measured."""

@@ -1,0 +1,157 @@
+"""Modelled cost of a layer: cycles, bytes, and how cores share it. Pure; every number is modelled, none measured.
+
+The rules are what published logs of layers agree with; where they say nothing, the docstring says that it is a choice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil, prod
+from typing import NamedTuple
+
+from hbrt.profiles.profile import Profile
+from rknn_api.perf.layers import Layer, Shape
+
+_MULTICORE = ("Conv", "Add", "Concat", "Relu", "Clip", "ThresholdedRelu", "PRelu", "LeakyRelu")
+_LEAST_MACS = 1 << 16
+"""A layer of fewer multiplications stays on one core; the emulator's choice."""
+_MOST_USAGE = 99.0
+
+
+@dataclass(frozen=True)
+class Chip:
+    """What the rules need of a chip.
+
+    Attributes:
+        clock_mhz: Of an NPU core.
+        int8_macs: Multiplications of int8 that a core does in a cycle.
+        float16_macs: Of float16.
+        depthwise_macs: Of int8 in a convolution with a group a channel.
+        ddr_mb_per_s: Throughput of the DDR.
+        c2: Channels of a group of NC1HWC2, by bytes of an element.
+    """
+
+    clock_mhz: float
+    int8_macs: int
+    float16_macs: int
+    depthwise_macs: int
+    ddr_mb_per_s: float
+    c2: tuple[int, int]
+
+    @classmethod
+    def of(cls, profile: Profile) -> Chip:
+        """A profile's."""
+        return cls(
+            profile.number("cores.npu.clock_mhz"),
+            profile.whole("npu.int8_macs"),
+            profile.whole("npu.float16_macs"),
+            profile.whole("npu.depthwise_macs"),
+            profile.number("npu.ddr_mb_per_s"),
+            (profile.whole("npu.c2_int8") or 8, profile.whole("npu.c2_float16") or 4),
+        )
+
+
+class Cost(NamedTuple):
+    """Modelled cost of a layer.
+
+    Attributes:
+        ddr_cycles: Cycles that the DDR takes for what is read and written.
+        npu_cycles: Cycles of the multiplications, on one core.
+        time_us: The larger of them in time, on the cores that share the layer.
+        mac_usage: Percent of the multipliers' cycles that are used; 0 for a layer without multiplications.
+        rw_bytes: Bytes read: inputs, weights and biases.
+        shares: Part of each core; all 0 for a layer on the CPU.
+    """
+
+    ddr_cycles: int
+    npu_cycles: int
+    time_us: float
+    mac_usage: float
+    rw_bytes: int
+    shares: tuple[float, ...]
+
+    @property
+    def total_cycles(self) -> int:
+        """The larger number of cycles."""
+        return max(self.ddr_cycles, self.npu_cycles)
+
+    @property
+    def improvement(self) -> float:
+        """Part of the time that sharing the layer may save."""
+        return 1 - max(self.shares) if any(self.shares) else 0.0
+
+
+def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 1) -> Cost:
+    """What a layer costs.
+
+    Args:
+        layer: The layer.
+        chip: The chip.
+        cores: Those that the model runs on.
+        count: Cores of the chip.
+
+    Source: RKNN SDK advanced guide, 5.3.2
+    Emulator: the numbers of cycles, which follow published logs; the time is their bound from below.
+    """
+    if layer.target == "CPU":
+        first = float(layer.op_type == "InputOperator")  # as the guide's table has it
+        read = sum(map(prod, layer.inputs)) * layer.element_bytes
+        return Cost(0, 0, 0.0, 0.0, read, (first, *(0.0,) * (count - 1)))
+    read = sum(native_bytes(shape, layer, chip) for shape in layer.inputs)
+    # Weights have 8 bits, and 16 in a model of real numbers; a bias has 8 bytes a channel there, and 4 here.
+    is_float = layer.dtype == "FLOAT16"
+    weights = sum(prod(shape) for shape in layer.weights[:1]) * (2 if is_float else 1)
+    biases = layer.output[1] * (4 if is_float else 8) if layer.macs and len(layer.output) > 1 else 0
+    moved = read + weights + biases
+    written = native_bytes(layer.output, layer, chip)
+    ddr = round((moved + written) * chip.clock_mhz / chip.ddr_mb_per_s)
+    npu = _npu_cycles(layer, chip)
+    shares = shares_of(layer, chip, cores, count, npu)
+    time_us = max(ddr, ceil(npu * max(shares))) / chip.clock_mhz
+    rate = chip.int8_macs if layer.dtype == "INT8" else chip.float16_macs
+    usage = 100 * layer.macs / rate / (time_us * chip.clock_mhz) if layer.macs and time_us else 0.0
+    return Cost(ddr, npu, time_us, min(usage, _MOST_USAGE), moved, shares)
+
+
+def native_bytes(shape: Shape, layer: Layer, chip: Chip) -> int:
+    """Bytes of a tensor as the NPU holds it: four dimensions are padded to groups of channels."""
+    if len(shape) != 4:
+        return prod(shape) * layer.element_bytes
+    c2 = chip.c2[0 if layer.element_bytes == 1 else 1]
+    return shape[0] * ceil(shape[1] / c2) * c2 * shape[2] * shape[3] * layer.element_bytes
+
+
+def _npu_cycles(layer: Layer, chip: Chip) -> int:
+    if layer.is_depthwise:
+        rate = (
+            chip.depthwise_macs if layer.dtype == "INT8" else chip.depthwise_macs * chip.float16_macs / chip.int8_macs
+        )
+    else:
+        rate = chip.int8_macs if layer.dtype == "INT8" else chip.float16_macs
+    # A convolution by point of 64 channels takes twice its cycles in the logs.
+    is_slow = len(layer.weights[:1]) == 1 and layer.weights[0][1:] == (64, 1, 1)
+    return ceil(layer.macs / rate * (2 if is_slow else 1))
+
+
+def shares_of(layer: Layer, chip: Chip, cores: Sequence[int], count: int, npu_cycles: int) -> tuple[float, ...]:
+    """Part of each core of a layer: by rows of the result, or by groups of its channels where rows are few.
+
+    Source: RKNN SDK advanced guide, 5.3.2
+    Emulator: how a layer is cut, and from what size on.
+    """
+    shares = [0.0] * count
+    is_shared = layer.op_type.startswith(_MULTICORE) and len(layer.output) == 4
+    rows = layer.output[2] if is_shared else 0
+    groups = ceil(layer.output[1] / chip.c2[0]) if is_shared else 0
+    units = rows if rows >= len(cores) else groups
+    work = layer.macs if npu_cycles else prod(layer.output)
+    if len(cores) == 1 or units < len(cores) or work < _LEAST_MACS:
+        shares[cores[0]] = 1.0
+        return tuple(shares)
+    done = 0
+    for at, core in enumerate(cores, 1):
+        end = units * at // len(cores)  # the later cores get what is left over
+        shares[core] = (end - done) / units
+        done = end
+    return tuple(shares)

@@ -1,0 +1,165 @@
+"""The layers of a graph as an NPU runs them: operators with what they read, multiply and write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, numpy_helper
+
+from hbrt.models.spec.graph_edits import graph_inputs
+from rknn_api.container import Metadata
+from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.runner import GraphRunner
+from rknn_api.toolkit.quantise import with_outputs
+from rknn_api.toolkit.source import NORMALISED
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+Shape = tuple[int, ...]
+
+_PAIR = frozenset({"QuantizeLinear", "DequantizeLinear"})
+_ON_CPU = frozenset({"Softmax", "LogSoftmax"})
+"""Run on the CPU in published logs."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer.
+
+    Attributes:
+        op_type: Such as "Conv"; with the operators that the quantiser merged into it, such as "ConvRelu".
+        name: Of the node.
+        dtype: "INT8", "INT16", "FLOAT16" or another type of numpy.
+        target: "NPU" or "CPU".
+        inputs: Shapes of what it reads, without weights.
+        output: Shape of what it writes.
+        weights: Shapes of its weights and biases, the weights first.
+        macs: Multiplications.
+        is_depthwise: A convolution with a group a channel.
+    """
+
+    op_type: str
+    name: str
+    dtype: str
+    target: str
+    inputs: tuple[Shape, ...]
+    output: Shape
+    weights: tuple[Shape, ...] = ()
+    macs: int = 0
+    is_depthwise: bool = False
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element of what it reads and writes."""
+        return np.dtype(self.dtype.lower()).itemsize
+
+
+def layers_of(model: ModelProto, metadata: Metadata, ops: CustomOps) -> list[Layer]:
+    """The layers, InputOperator first and OutputOperator last; QuantizeLinear and DequantizeLinear are none.
+
+    Args:
+        model: The graph of a model file.
+        metadata: Of the file.
+        ops: The program's, which run on the CPU.
+
+    Raises:
+        RknnError: it cannot be run, which is how shapes are found.
+    """
+    view = _View(model, _values(model, metadata, ops))
+    stored = {"int8": "INT8", "int16": "INT16"}.get(metadata.inputs[0].stored, "FLOAT16")
+    if not metadata.quantized_dtype:
+        stored = "FLOAT16"
+    fused: Mapping[str, str] = metadata.extra.get("fused", {})
+    layers = [_edge("InputOperator", one.name, stored, one.shape) for one in metadata.inputs]
+    for node in view.operators():
+        inputs = [view.shapes[name] for name in node.input if name and not view.is_weight(name)]
+        weights = tuple(view.shapes[name] for name in node.input if name and view.is_weight(name))
+        output = view.shapes[node.output[0]]
+        macs, is_depthwise = _macs(node, inputs, weights, output)
+        is_quantised = any(view.is_integer(name) for name in (*node.input, *node.output))
+        is_on_cpu = node.op_type in ops or node.op_type in _ON_CPU
+        layers.append(
+            Layer(
+                fused.get(node.output[0], node.op_type),
+                node.name or node.output[0],
+                stored if is_quantised else "FLOAT16",
+                "CPU" if is_on_cpu else "NPU",
+                tuple(inputs),
+                output,
+                weights,
+                macs,
+                is_depthwise,
+            )
+        )
+    return [*layers, *(_edge("OutputOperator", one.name, "FLOAT16", one.shape) for one in metadata.outputs)]
+
+
+def _edge(op_type: str, name: str, dtype: str, shape: Shape) -> Layer:
+    return Layer(op_type, name, dtype, "CPU", (shape,), shape)
+
+
+def _values(model: ModelProto, metadata: Metadata, ops: CustomOps) -> dict[str, NDArray[Any]]:
+    """Every value of the graph, of a run on zeros."""
+    held = {tensor.name for tensor in model.graph.initializer}
+    computed = [node for node in model.graph.node if not held.issuperset(node.input)]  # not a weight, dequantised
+    names = [name for node in computed for name in node.output if name]
+    feeds = {one.name: np.zeros(one.shape, one.dtype) for one in metadata.inputs}
+    runner = GraphRunner(with_outputs(model, names), "the model", ops)
+    try:
+        return {**feeds, **runner.run({value.name: feeds[value.name] for value in graph_inputs(model.graph)})}
+    finally:
+        runner.close()
+
+
+class _View:
+    """A graph without the pairs of QuantizeLinear and DequantizeLinear."""
+
+    def __init__(self, model: ModelProto, values: Mapping[str, NDArray[Any]]) -> None:
+        self._nodes = list(model.graph.node)
+        self._constants = {tensor.name for tensor in model.graph.initializer}
+        self.shapes: dict[str, Shape] = {tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer}
+        self._integers = {
+            name for node in self._nodes if node.op_type in _PAIR for name in (node.input[0], node.output[0])
+        }
+        for node in self._nodes:
+            if node.op_type == "Constant" and node.attribute[0].name == "value":
+                self.shapes[node.output[0]] = numpy_helper.to_array(node.attribute[0].t).shape
+                self._constants.add(node.output[0])
+            if node.op_type == "DequantizeLinear" and node.input[0] in self._constants:
+                self._constants.add(node.output[0])
+                self.shapes[node.output[0]] = self.shapes[node.input[0]]
+        self.shapes |= {name: array.shape for name, array in values.items()}
+
+    def operators(self) -> Iterator[NodeProto]:
+        """The nodes that compute."""
+        for node in self._nodes:
+            if node.op_type not in _PAIR | {"Constant"} and not node.name.startswith(NORMALISED):
+                yield node
+
+    def is_weight(self, name: str) -> bool:
+        """Whether the file holds a value."""
+        return name in self._constants
+
+    def is_integer(self, name: str) -> bool:
+        """Whether a value is quantised or dequantised beside its reader."""
+        return name in self._integers and name not in self._constants
+
+
+def _macs(node: NodeProto, inputs: list[Shape], weights: tuple[Shape, ...], output: Shape) -> tuple[int, bool]:
+    """Multiplications of a node, and whether it is a convolution with a group a channel."""
+    if node.op_type == "Conv" and weights:
+        kernel = weights[0]
+        group = next((attribute.i for attribute in node.attribute if attribute.name == "group"), 1)
+        return prod(output) * prod(kernel[1:]), group > 1 and kernel[1] == 1
+    if node.op_type == "ConvTranspose" and weights and inputs:
+        return prod(inputs[0]) * prod(weights[0][1:]), False
+    if node.op_type in {"Gemm", "MatMul"}:
+        first, *_ = (*inputs, *weights)
+        is_turned = node.op_type == "Gemm" and any(one.name == "transA" and one.i for one in node.attribute)
+        return prod(output) * (first[0] if is_turned else first[-1]), False
+    return 0, False

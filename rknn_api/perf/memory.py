@@ -1,0 +1,63 @@
+"""Memory that a model would take on the chip, modelled. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import ModelProto, helper
+
+from rknn_api.perf.cost import Chip, native_bytes
+from rknn_api.perf.layers import Layer
+
+_ROUND = 1024  # an NPU tensor's size in published logs
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes: of weights; of values inside, those that live at the same time; of inputs and outputs."""
+
+    weight: int
+    internal: int
+    other: int
+
+    def as_dict(self) -> dict[str, int]:
+        """As ``eval_memory`` returns it."""
+        return {
+            "weight_memory": self.weight,
+            "internal_memory": self.internal,
+            "other_memory": self.other,
+            "total_memory": self.weight + self.internal + self.other,
+        }
+
+
+def memory_of(model: ModelProto, layers: Sequence[Layer], chip: Chip) -> Memory:
+    """What a model takes.
+
+    Emulator: values inside are those that one layer reads and writes together, at their largest.
+    """
+    weight = sum(
+        helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize * _count(tensor.dims)
+        for tensor in model.graph.initializer
+    )
+    inside = [layer for layer in layers if layer.target == "NPU"]
+    internal = max(
+        (
+            sum(_rounded(native_bytes(shape, layer, chip)) for shape in (*layer.inputs, layer.output))
+            for layer in inside
+        ),
+        default=0,
+    )
+    edges = [layer for layer in layers if layer.op_type in {"InputOperator", "OutputOperator"}]
+    return Memory(weight, internal, sum(_rounded(native_bytes(one.output, one, chip)) for one in edges))
+
+
+def _count(dims: Sequence[int]) -> int:
+    found = 1
+    for size in dims:
+        found *= size
+    return found
+
+
+def _rounded(size: int) -> int:
+    return -(-size // _ROUND) * _ROUND

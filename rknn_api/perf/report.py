@@ -1,0 +1,63 @@
+"""eval_perf and eval_memory of a model file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from time import perf_counter_ns
+
+import numpy as np
+from onnx import ModelProto
+
+from rknn_api.container import Container
+from rknn_api.perf.cost import Chip, cost_of
+from rknn_api.perf.layers import Layer, layers_of
+from rknn_api.perf.memory import Memory, memory_of
+from rknn_api.perf.table import layer_table
+from rknn_api.platforms import Platform
+from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.feeds import shape_sets
+from rknn_api.run.runner import Runner
+
+_RUNS = 10
+
+
+def layers_text(container: Container, ops: CustomOps, platform: Platform, cores: Sequence[int]) -> str:
+    """The table of layers, modelled.
+
+    Raises:
+        RknnError: the model cannot be run.
+    """
+    layers, chip = _layers(container, ops), Chip.of(platform.profile)
+    taken = tuple(cores)[:1] if container.metadata.extra.get("single_core_mode") else tuple(cores)
+    return layer_table(layers, [cost_of(one, chip, taken, platform.cores) for one in layers])
+
+
+def measured_text(runner: Runner) -> str:
+    """How long a run takes on this machine.
+
+    Raises:
+        RknnError: it failed.
+    """
+    shapes = shape_sets(runner.metadata)[0]
+    inputs = [np.zeros(shape, info.dtype) for shape, info in zip(shapes, runner.metadata.inputs, strict=True)]
+    times = []
+    for _ in range(_RUNS):
+        start = perf_counter_ns()
+        runner.run(inputs, "nchw")
+        times.append((perf_counter_ns() - start) / 1000)
+    return f"Measured on this machine, by onnxruntime, which says nothing of the chip: {median(times):.0f} us a run."
+
+
+def memory_report(container: Container, ops: CustomOps, platform: Platform) -> Memory:
+    """Memory of a model, modelled.
+
+    Raises:
+        RknnError: the model cannot be run.
+    """
+    model = ModelProto.FromString(bytes(container.graph))
+    return memory_of(model, _layers(container, ops), Chip.of(platform.profile))
+
+
+def _layers(container: Container, ops: CustomOps) -> list[Layer]:
+    return layers_of(ModelProto.FromString(bytes(container.graph)), container.metadata, ops)
