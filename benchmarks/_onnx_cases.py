@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import tempfile
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -32,7 +33,10 @@ TYPES = frozenset(
     }
 )
 """What hbDNNDataType has, and booleans, as U8."""
+RKNN_TYPES = TYPES - {TensorProto.UINT4, TensorProto.UINT64, TensorProto.DOUBLE}
+"""What rknn_tensor_type has, and numpy."""
 MOST_DIMENSIONS = 8
+MOST_RKNN_DIMENSIONS = 16
 _MOST_WEIGHTS = 1 << 24
 
 Run = Callable[[list[Any]], Sequence[Any]]
@@ -58,7 +62,7 @@ class Case:
     rtol: float
     atol: float
 
-    def not_carried(self) -> str:
+    def not_carried(self, types: Collection[int] = TYPES, most_dimensions: int = MOST_DIMENSIONS) -> str:
         """Why the API cannot carry one of the tensors; empty when it can."""
         constants = {tensor.name for tensor in self.model.graph.initializer}
         for value in (*self.model.graph.input, *self.model.graph.output):
@@ -67,10 +71,10 @@ class Case:
                 continue
             if kind != "tensor_type":
                 return (kind or "no type").removesuffix("_type")
-            if value.type.tensor_type.elem_type not in TYPES:
+            if value.type.tensor_type.elem_type not in types:
                 return str(TensorProto.DataType.Name(value.type.tensor_type.elem_type)).lower()
-            if len(value.type.tensor_type.shape.dim) > MOST_DIMENSIONS:
-                return f"more than {MOST_DIMENSIONS} dimensions"
+            if len(value.type.tensor_type.shape.dim) > most_dimensions:
+                return f"more than {most_dimensions} dimensions"
         return ""
 
     def check(self, run: Run) -> None:
@@ -120,6 +124,33 @@ def on_board(model: ModelProto) -> Run:
             found = loaded(inputs)
         is_bool = [value.type.tensor_type.elem_type == TensorProto.BOOL for value in model.graph.output]
         return [array.astype(np.bool_) if flag else array for array, flag in zip(found, is_bool, strict=True)]
+
+    return run
+
+
+def by_rknn(model: ModelProto) -> Run:
+    """The same model by the toolkit's Python names, in real numbers; for one run after the other."""
+
+    def run(inputs: list[Any]) -> Sequence[Any]:
+        from rknn.api import RKNN
+
+        given = [np.asarray(one) for one in inputs]
+        constants = {tensor.name for tensor in model.graph.initializer}
+        names = [value.name for value in model.graph.input if value.name not in constants]
+        toolkit = RKNN()
+        toolkit.config(target_platform="rk3588")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model.onnx"
+            path.write_bytes(model.SerializeToString())
+            sizes = [list(array.shape) for array in given]
+            status = toolkit.load_onnx(path, inputs=names, input_size_list=sizes)
+        status = status or toolkit.build(do_quantization=False) or toolkit.init_runtime()
+        found = None if status else toolkit.inference(given, data_format="nchw")
+        sentence = toolkit.last_error
+        toolkit.release()
+        if found is None:
+            raise RuntimeError(sentence)
+        return found
 
     return run
 

@@ -1,8 +1,9 @@
-"""The ONNX project's backend cases through hbDNN and through bare onnxruntime, on this machine, in one go.
+"""The ONNX project's backend cases through an API and through bare onnxruntime, on this machine, in one go.
 
-    python -m benchmarks.onnx_backend [--kind node] [--only SUBSTRING] [--markdown]
+    python -m benchmarks.onnx_backend [--api rknn] [--kind node] [--only SUBSTRING] [--markdown]
 
-``hbDNN`` is hbDNNInitializeFromDDR, tensors of hbSysAllocMem and hbDNNInfer; both sides have the same session options
+``hbDNN`` is hbDNNInitializeFromDDR, tensors of hbSysAllocMem and hbDNNInfer; ``rknn`` is load_onnx, build without
+quantisation and inference of the toolkit's Python names, on the simulator. Both sides have the same session options
 and are compared by the ONNX project's own rules. The nets of the kind "light" have weights of one value a tensor, and
 so outputs of one value on any input: they are compared with onnxruntime, bit by bit, with random weights and inputs
 too.
@@ -13,20 +14,52 @@ from __future__ import annotations
 import platform
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import click
 import numpy as np
 import onnx
 import onnxruntime as ort
+from onnx import ModelProto
 
 from benchmarks._measure import table
-from benchmarks._onnx_cases import KINDS, Case, bare, cases, on_board, random_inputs, with_random_weights
+from benchmarks._onnx_cases import (
+    KINDS,
+    MOST_DIMENSIONS,
+    MOST_RKNN_DIMENSIONS,
+    RKNN_TYPES,
+    TYPES,
+    Case,
+    Run,
+    bare,
+    by_rknn,
+    cases,
+    on_board,
+    random_inputs,
+    with_random_weights,
+)
 
 RANDOM_INPUTS = 2
 LEAST_DISTINCT = 100
 MOST_SHOWN = 150
+
+
+class Api(NamedTuple):
+    """An API that the cases are run by: how, and what it can carry."""
+
+    name: str
+    run: Callable[[ModelProto], Run]
+    types: frozenset[int]
+    most_dimensions: int
+    type_name: str
+
+
+APIS = {
+    "hbdnn": Api("hbDNN", on_board, TYPES, MOST_DIMENSIONS, "hbDNNDataType"),
+    "rknn": Api("rknn", by_rknn, RKNN_TYPES, MOST_RKNN_DIMENSIONS, "rknn_tensor_type"),
+}
 
 
 @dataclass
@@ -38,7 +71,7 @@ class Tally:
     board: int = 0
     bare: int = 0
     bare_all: int = 0
-    behind: int = 0  # onnxruntime passes, hbDNN does not
+    behind: int = 0  # onnxruntime passes, the API does not
     not_carried: Counter[str] = field(default_factory=Counter)
     differs: list[str] = field(default_factory=list)
 
@@ -54,35 +87,35 @@ class Tally:
         self.differs += other.differs
 
 
-def judge(case: Case, tally: Tally) -> None:
+def judge(case: Case, tally: Tally, api: Api) -> None:
     """Run one case both ways."""
     tally.total += 1
     bare_why = _why(lambda: case.check(bare(case.model)))
     tally.bare_all += not bare_why
-    reason = case.not_carried()
+    reason = case.not_carried(api.types, api.most_dimensions)
     if reason:
         tally.not_carried[reason] += 1
         return
     tally.carried += 1
-    board_why = _why(lambda: case.check(on_board(case.model)))
+    board_why = _why(lambda: case.check(api.run(case.model)))
     if not board_why and case.kind == "light":
-        board_why = _why(lambda: compare_on_random(case))
+        board_why = _why(lambda: compare_on_random(case, api))
     tally.bare += not bare_why
     tally.board += not board_why
     if bool(bare_why) != bool(board_why):
-        side, why = ("hbDNN fails", board_why) if board_why else ("onnxruntime alone fails", bare_why)
+        side, why = (f"{api.name} fails", board_why) if board_why else ("onnxruntime alone fails", bare_why)
         tally.differs.append(f"{case.name}: {side}: {why}")
         tally.behind += bool(board_why)
 
 
-def compare_on_random(case: Case) -> None:
-    """Hold hbDNN to bare onnxruntime bit by bit, with random weights and inputs.
+def compare_on_random(case: Case, api: Api) -> None:
+    """Hold an API to bare onnxruntime bit by bit, with random weights and inputs.
 
     Raises:
         AssertionError: they differ, or the outputs tell nothing apart.
     """
     model = with_random_weights(case.model, seed=1)
-    one, other = bare(model), on_board(model)
+    one, other = bare(model), api.run(model)
     for seed in range(RANDOM_INPUTS):
         inputs = random_inputs(model, seed)
         wanted, found = one(inputs), other(inputs)
@@ -101,19 +134,19 @@ def _why(run: object) -> str:
     return ""
 
 
-def run(kinds: Sequence[str], only: str) -> dict[str, Tally]:
+def run(kinds: Sequence[str], only: str, api: Api) -> dict[str, Tally]:
     """Run the cases of the kinds whose names have ``only`` in them."""
     tallies = {}
     for kind in kinds:
         tally = Tally()
         for case in cases([kind]):
             if only in case.name:
-                judge(case, tally)
+                judge(case, tally, api)
         tallies[kind] = tally
     return tallies
 
 
-def report(tallies: dict[str, Tally], *, markdown: bool) -> str:
+def report(tallies: dict[str, Tally], api: Api, *, markdown: bool) -> str:
     """The tables, what differs, and the last line."""
     whole = Tally()
     for tally in tallies.values():
@@ -122,31 +155,40 @@ def report(tallies: dict[str, Tally], *, markdown: bool) -> str:
         [kind, *(str(number) for number in (one.total, one.carried, one.board, one.bare, one.bare_all))]
         for kind, one in (*tallies.items(), ("all", whole))
     ]
-    head = ["kind", "cases", "carried by the API", "hbDNN passes", "onnxruntime passes", "onnxruntime passes, of all"]
+    head = [
+        "kind",
+        "cases",
+        "carried by the API",
+        f"{api.name} passes",
+        "onnxruntime passes",
+        "onnxruntime passes, of all",
+    ]
     reasons = [[reason, str(count)] for reason, count in whole.not_carried.most_common()]
     parts = [
         f"onnx {onnx.__version__}, onnxruntime {ort.__version__}, Python {platform.python_version()}.",
         table(head, rows, markdown=markdown),
-        "Cases with an input or output that hbDNNDataType cannot carry, by the first such tensor:",
+        f"Cases with an input or output that {api.type_name} cannot carry, by the first such tensor:",
         table(["type", "cases"], reasons, markdown=markdown),
     ]
-    parts.append(f"Cases that onnxruntime passes and hbDNN does not: {whole.behind}.")
+    parts.append(f"Cases that onnxruntime passes and {api.name} does not: {whole.behind}.")
     if whole.differs:
         parts.append("What differs:\n\n" + "\n".join(f"- {line}" for line in whole.differs))
     else:
-        parts.append("Nothing differs: hbDNN passes each case that onnxruntime passes, and no other.")
-    parts.append(f"hbDNN {whole.board}, onnxruntime {whole.bare}, cases {whole.carried}")
+        parts.append(f"Nothing differs: {api.name} passes each case that onnxruntime passes, and no other.")
+    parts.append(f"{api.name} {whole.board}, onnxruntime {whole.bare}, cases {whole.carried}")
     return "\n\n".join(parts)
 
 
 @click.command()
+@click.option("--api", "api_name", type=click.Choice([*APIS]), default="hbdnn", help="What runs the cases.")
 @click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="Only these; all when not given.")
 @click.option("--only", default="", help="Only cases with this in their names.")
 @click.option("--markdown", is_flag=True, help="Print the tables as Markdown.")
-def main(*, kinds: tuple[str, ...], only: str, markdown: bool) -> None:
-    """Run the ONNX project's backend cases through hbDNN and through bare onnxruntime."""
-    tallies = run(kinds or KINDS, only)
-    print(report(tallies, markdown=markdown))
+def main(*, api_name: str, kinds: tuple[str, ...], only: str, markdown: bool) -> None:
+    """Run the ONNX project's backend cases through an API and through bare onnxruntime."""
+    api = APIS[api_name]
+    tallies = run(kinds or KINDS, only, api)
+    print(report(tallies, api, markdown=markdown))
     sys.exit(any(tally.behind for tally in tallies.values()))
 
 

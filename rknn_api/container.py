@@ -41,7 +41,8 @@ class TensorInfo:
 
     Attributes:
         name: As in the graph.
-        shape: As in the graph; the largest of ``Metadata.dynamic_input`` for a model of several shapes.
+        shape: As in the graph; the largest of ``Metadata.dynamic_input`` for a model of several shapes; -1 where only
+            the data decides the size of an output.
         dtype: Of the graph's own tensor, as numpy names it: what the program gives or gets unless it says otherwise.
         stored: Of the tensor inside: "int8" or "int16" when it is quantised, "float16" for other real numbers, or
             ``dtype``.

@@ -94,9 +94,11 @@ def _turned(array: NDArray[Any], info: TensorInfo, layout: str) -> NDArray[Any]:
 def _typed(array: NDArray[Any], info: TensorInfo) -> NDArray[Any]:
     wanted = np.dtype(info.dtype)
     is_number = array.dtype.kind in "biuf"
+    if array.dtype == wanted:
+        return np.ascontiguousarray(array).reshape(array.shape)  # a scalar stays one
     if not is_number or (wanted.kind in "iub" and array.dtype.kind == "f"):
         raise _refused(f"The input {info.name!r} is of {array.dtype}; the model takes {wanted}.")
-    return np.ascontiguousarray(array, wanted)
+    return np.ascontiguousarray(array, wanted).reshape(array.shape)
 
 
 def _refused(sentence: str) -> RknnError:

@@ -20,7 +20,7 @@ from rknn_api.toolkit.accuracy import fused, kept_values
 from rknn_api.toolkit.config import Config, Shapes
 from rknn_api.toolkit.dataset import Wanted, samples
 from rknn_api.toolkit.quantise import Ranges, quantised, ranges_of
-from rknn_api.toolkit.source import Normalisation, normalised, shapes_of, with_types
+from rknn_api.toolkit.source import Normalisation, normalised, shape_of, shapes_of, with_types
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -176,7 +176,11 @@ def _check_batch(prepared: Prepared, batch: int) -> None:
 
 
 def _output_shapes(graph: ModelProto, prepared: Prepared) -> list[Shapes]:
-    """Shapes of the outputs for each set, as a run on zeros has them."""
+    """Shapes of the outputs for each set: as inferred, or as a run on zeros has them; -1 where the data decides."""
+    is_dynamic = bool(prepared.config.dynamic_input)
+    inferred = tuple(shape_of(value) for value in prepared.model.graph.output)
+    if not is_dynamic and all(min(shape, default=0) >= 0 for shape in inferred):
+        return [inferred]
     runner = GraphRunner(graph, "the model", prepared.ops)
     found = []
     try:
@@ -185,16 +189,15 @@ def _output_shapes(graph: ModelProto, prepared: Prepared) -> list[Shapes]:
                 value.name: np.zeros(shape, _dtype(value))
                 for value, shape in zip(graph_inputs(graph.graph), shapes, strict=True)
             }
-            try:
-                made = runner.run(feeds)
-            except RknnError as error:
-                if not prepared.config.dynamic_input:
-                    raise
-                raise invalid_model(
-                    f"The model cannot be run with the shapes {[list(one) for one in shapes]} of dynamic_input: it may "
-                    f"hold a constant shape. {error.text}"
-                ) from None
+            made = runner.run(feeds)
             found.append(tuple(made[value.name].shape for value in graph.graph.output))
+    except RknnError as error:
+        if not is_dynamic:
+            return [inferred]
+        raise invalid_model(
+            f"The model cannot be run with the shapes of dynamic_input, {prepared.sets}: it may hold a constant shape. "
+            f"{error.text}"
+        ) from None
     finally:
         runner.close()
     return found

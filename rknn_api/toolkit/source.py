@@ -16,7 +16,7 @@ from hbrt.models.errors import GraphError, one_line
 from hbrt.models.loading.model_file import read_file
 from hbrt.models.run.layer import TensorType
 from hbrt.models.run.stop import QUIET
-from hbrt.models.spec.graph import described
+from hbrt.models.spec.graph import bodies, described
 from hbrt.models.spec.graph_edits import free_name, graph_inputs, rename_reads
 from rknn_api.errors import invalid_model, invalid_parameter
 from rknn_api.run.custom_ops import CustomOps, call_shape_infer
@@ -107,13 +107,17 @@ def _set_shape(value: ValueInfoProto, shape: Sequence[int | str]) -> None:
             dim.dim_value = size
 
 
+def shape_of(value: ValueInfoProto) -> tuple[int, ...]:
+    """Shape of a value; -1 where a size is open, and (-1,) when nothing is known."""
+    tensor = value.type.tensor_type
+    if not tensor.HasField("shape"):
+        return (-1,)
+    return tuple(dim.dim_value if dim.HasField("dim_value") else -1 for dim in tensor.shape.dim)
+
+
 def shapes_of(model: ModelProto) -> list[tuple[int, ...]]:
     """Shapes of the inputs; -1 where a size is open."""
-    found = []
-    for value in graph_inputs(model.graph):
-        dims = value.type.tensor_type.shape.dim
-        found.append(tuple(dim.dim_value if dim.HasField("dim_value") else -1 for dim in dims))
-    return found
+    return [shape_of(value) for value in graph_inputs(model.graph)]
 
 
 def with_shapes(model: ModelProto, config: Config) -> ModelProto:
@@ -126,7 +130,7 @@ def with_shapes(model: ModelProto, config: Config) -> ModelProto:
     sets = config.dynamic_input
     if not sets:
         for value, shape in zip(values, shapes_of(model), strict=True):
-            if min(shape, default=1) < 1:
+            if min(shape, default=0) < 0:
                 raise invalid_parameter(
                     f"The input {value.name!r} has open sizes: {list(shape)}. Give load_onnx inputs and "
                     "input_size_list, or config dynamic_input."
@@ -156,13 +160,14 @@ def simplified(model: ModelProto, ops: CustomOps, level: int) -> ModelProto:
 
     Args:
         model: Is not changed.
-        ops: Of a model with ops of the program's nothing is folded: onnxruntime does not know them.
+        ops: Of a model with ops of the program's nothing is folded, as onnxruntime does not know them; and of one with
+            control flow, which onnxruntime 1.31 may write so that it cannot read it.
         level: 0 changes nothing.
 
     Raises:
         RknnError: RKNN_ERR_MODEL_INVALID: onnxruntime refuses the model, and why.
     """
-    if level == 0 or any(node.op_type in ops for node in model.graph.node):
+    if level == 0 or any(node.op_type in ops or any(bodies(node)) for node in model.graph.node):
         return model
     options = ort.SessionOptions()
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_BASIC

@@ -1,4 +1,4 @@
-"""Cases of the ONNX project's backend suite through hbDNN; benchmarks/onnx_backend.py runs all of them."""
+"""Cases of the ONNX project's backend suite through hbDNN and RKNN; benchmarks/onnx_backend.py runs all of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,22 @@ from benchmarks._onnx_cases import Case, cases, node_cases, on_board
 FAMILIES = ("add", "conv", "gather", "if_", "loop", "lstm", "gemm", "nonzero", "reshape", "softmax", "topk", "where")
 
 
-def behind(found: Sequence[Case]) -> tuple[list[str], onnx_backend.Tally]:
-    """Cases that bare onnxruntime passes and hbDNN does not; and the counts."""
+HBDNN, RKNN = onnx_backend.APIS["hbdnn"], onnx_backend.APIS["rknn"]
+
+
+def behind(found: Sequence[Case], api: onnx_backend.Api = HBDNN) -> tuple[list[str], onnx_backend.Tally]:
+    """Cases that bare onnxruntime passes and an API does not; and the counts."""
     tally = onnx_backend.Tally()
     for case in found:
-        onnx_backend.judge(case, tally)
-    return [line for line in tally.differs if "hbDNN fails" in line], tally
+        onnx_backend.judge(case, tally, api)
+    return [line for line in tally.differs if f"{api.name} fails" in line], tally
+
+
+def test_a_slice_of_the_node_cases_by_rknn() -> None:
+    missing, tally = behind(list(node_cases(FAMILIES)), RKNN)
+    assert missing == []
+    assert tally.bare > 40
+    assert tally.board >= tally.bare
 
 
 def test_a_slice_of_the_node_cases(dsp_board: Board) -> None:
@@ -38,4 +48,4 @@ def test_the_small_kinds_whole(dsp_board: Board, kind: str) -> None:
 def test_a_net_gives_onnxruntimes_numbers_with_random_weights_and_input(dsp_board: Board) -> None:
     net = next(case for case in cases(["light"]) if case.name == "test_shufflenet")
     net.check(on_board(net.model))
-    onnx_backend.compare_on_random(net)
+    onnx_backend.compare_on_random(net, HBDNN)
