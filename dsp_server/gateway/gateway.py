@@ -203,7 +203,7 @@ class Gateway:
             if not self._is_full(identity, RemoteClient, most, f"serves {most} programs, which is the most; end some."):
                 program, pid = fields
                 self._admit(identity, frame, f"{program}:{pid}", RemoteClient)
-        elif kind in {Kind.LOOK, Kind.LOG}:
+        elif kind in {Kind.LOOK, Kind.LOG, Kind.TRACE}:
             most = MOST_OBSERVERS
             if not self._is_full(identity, Observer, most, f"answers {most} observers, which is the most; try again."):
                 self._admit(identity, frame, "look", Observer)

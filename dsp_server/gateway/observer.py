@@ -1,4 +1,4 @@
-"""Answers an observer of another machine: status, ops, memory, log.
+"""Answers an observer of another machine: status, ops, memory, log, trace.
 
 An observer has no lease and changes nothing. It has a thread of its own, so a daemon that hangs delays no other
 connection.
@@ -9,7 +9,10 @@ from __future__ import annotations
 import contextlib
 import queue
 import secrets
+import time
+import zlib
 from collections.abc import Callable
+from pathlib import Path
 
 from dsp_server.gateway.handler import ConnectionHandler, bounded_reply
 from dsp_server.gateway.send_queue import SendQueue
@@ -18,7 +21,7 @@ from hbrt.board.paths import BoardPaths
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError
 from hbrt.protocol.control import ControlReply, MalformedMessageError, decode_request
-from hbrt.protocol.remote import LOOKS, MAX_LOG_BYTES, PROGRAM_SAYS, Kind, decode, encode
+from hbrt.protocol.remote import LOOKS, MAX_LOG_BYTES, PROGRAM_SAYS, TRACE_BYTES, Kind, decode, encode
 from hbrt.status import Status
 
 DAEMON_SECONDS = 5.0  # for the daemon's answer: less than the observer waits for the gateway's
@@ -36,6 +39,7 @@ class Observer(ConnectionHandler):
     ) -> None:
         super().__init__(identity, name, paths, send_queue, log)
         self._inbox: queue.Queue[bytes] = queue.Queue(MOST_UNREAD)
+        self._trace: dict[str, Path] = {}  # the files that this observer may read, by name
         self._ticket = 0  # number of the last answer; the next question repeats it, which shows that it was read
 
     def put(self, frame: bytes) -> bool:
@@ -66,11 +70,17 @@ class Observer(ConnectionHandler):
         kind, fields = decode(raw, PROGRAM_SAYS)
         if kind == Kind.BYE:
             return False
-        if kind not in {Kind.LOOK, Kind.LOG}:
+        if kind not in {Kind.LOOK, Kind.LOG, Kind.TRACE}:
             raise MalformedMessageError(f"{Kind(kind).name} needs a connection that began with HELLO.")
         if fields[0] != self._ticket:
             raise MalformedMessageError(f"{Kind(kind).name} does not show the number of the last REPLY: read it first.")
-        reply = self._ask(fields[1]) if kind == Kind.LOOK else self._read_log(*fields[1:])
+        match kind:
+            case Kind.LOOK:
+                reply = self._ask(fields[1])
+            case Kind.LOG:
+                reply = self._read_log(*fields[1:])
+            case _:
+                reply = self._read_trace(*fields[1:])
         self._ticket = 1 + secrets.randbits(63)
         self._send(encode(Kind.REPLY, self._ticket, bounded_reply(reply)))
         return True
@@ -94,3 +104,22 @@ class Observer(ConnectionHandler):
             return ControlReply(0, int(Status.HB_DSP_NOT_RUNNING), why)
         data = {"log": str(self._paths.log), "raw": part.raw, "next": part.end, "left_out": part.is_cut}
         return ControlReply(0, 0, "", data)
+
+    def _read_trace(self, file: str, at: int) -> ControlReply:
+        """The names of the files of the trace, or a part of one; and the time here."""
+        try:
+            if not file:
+                found = ask(self._paths, "trace", DAEMON_SECONDS, do="flush", events=0)
+                self._trace = {path.name: path for path in Path(found["directory"]).iterdir() if path.is_file()}
+                sizes = {name: path.stat().st_size for name, path in self._trace.items()}
+                data = {"files": sizes, "is_on": found["was_on"]}
+            else:
+                with self._trace[file].open("rb") as source:
+                    source.seek(at)
+                    data = {"raw": zlib.compress(source.read(TRACE_BYTES), 1)}
+        except BoardError as error:
+            return ControlReply(0, int(getattr(error, "status", Status.HB_DSP_NOT_RUNNING)), str(error))
+        except (OSError, KeyError):
+            why = f"The trace of board {self._paths.name} cannot be read: it has ended, or another one has begun."
+            return ControlReply(0, int(Status.HB_DSP_NOT_RUNNING), why)
+        return ControlReply(0, 0, "", {**data, "now_ns": time.monotonic_ns()})

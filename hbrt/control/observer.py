@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import itertools
+import time
+import zlib
+from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from hbrt.board.paths import RemoteBoard
 from hbrt.control.daemon import REQUEST_SECONDS
 from hbrt.errors import RefusedError
 from hbrt.protocol.control import ControlReply, ControlRequest, MalformedMessageError, decode_reply, encode_request
-from hbrt.protocol.remote import Kind, encode
+from hbrt.protocol.remote import TRACE_BYTES, Kind, encode
 from hbrt.remote.connection import RelayConnection
 from hbrt.status import Status
 
@@ -28,6 +31,20 @@ class LogPart(NamedTuple):
     raw: bytes
     end: int
     is_cut: bool
+
+
+class FetchedTrace(NamedTuple):
+    """What is known of a trace whose files were fetched.
+
+    Args:
+        is_on: Whether the board is traced; else the files have the history of its tasks alone.
+        ahead_ns: How far CLOCK_MONOTONIC of the board's machine is ahead of this one's.
+        error_ns: How far off that may be: half of the shortest round trip.
+    """
+
+    is_on: bool
+    ahead_ns: int
+    error_ns: int
 
 
 class Observer:
@@ -67,6 +84,38 @@ class Observer:
         except (KeyError, TypeError, ValueError):
             raise RefusedError(
                 Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is no piece of a log."
+            ) from None
+
+    def fetch_trace(self, directory: Path) -> FetchedTrace:
+        """Copy the files of the board's trace into a directory of this machine.
+
+        Raises:
+            RefusedError: as ``request``. OSError: they cannot be written.
+        """
+        ways: list[tuple[int, int]] = []  # of each round trip its time, and the distance of the clocks
+
+        def part(file: str, at: int) -> Any:
+            asked_ns = time.monotonic_ns()
+            data = self._ask(encode(Kind.TRACE, self._ticket, file, at), REQUEST_SECONDS, "trace")
+            took_ns = time.monotonic_ns() - asked_ns
+            ways.append((took_ns, data["now_ns"] - asked_ns - took_ns // 2))
+            return data
+
+        try:
+            listing = part("", 0)
+            for name, size in listing["files"].items():
+                with (directory / Path(name).name).open("xb") as file:
+                    for at in range(0, size, TRACE_BYTES):
+                        raw = zlib.decompressobj().decompress(part(name, at)["raw"], TRACE_BYTES)
+                        if raw.strip(b"\0"):  # the rest stays a hole
+                            file.seek(at)
+                            file.write(raw)
+                    file.truncate(size)
+            took_ns, ahead_ns = min(ways)
+            return FetchedTrace(bool(listing["is_on"]), ahead_ns, took_ns // 2)
+        except (KeyError, TypeError, ValueError, AttributeError, zlib.error):
+            raise RefusedError(
+                Status.HB_DSP_RELAY_LOST, f"What the relay at {self._board.name} says is no part of a trace."
             ) from None
 
     def close(self) -> None:

@@ -8,8 +8,9 @@ Rules
 Talk
     HELLO is answered by WELCOME or REFUSED. REQUEST (a control request of ``hbrt.protocol.control``), PULL and CHECK
     are answered by one REPLY with their id, CANCEL, ASK and DROP by one STATE, CLOCK by NOW.
-    LOOK and LOG take the place of HELLO on a connection that looks and does nothing else: each is answered by one
-    REPLY, whose number the next one shows (0 the first).
+    LOOK, LOG and TRACE take the place of HELLO on a connection that looks and does nothing else: each is answered by
+    one REPLY, whose number the next one shows (0 the first). TRACE asks for the names of the files that hold the trace
+    of the board, and then for each part of each file.
     PUSH and DATA carry changed bytes, up and down, numbered; TAKEN and ACK say up to which number they were taken in. A
     REPLY of more than SMALL_REPLY_BYTES is numbered among DATA. A sender never has more than WINDOW_BYTES, nor
     WINDOW_FRAMES, of them without an ACK, so that nobody holds more. PUSH counts from 1; the numbers of DATA and REPLY
@@ -30,10 +31,11 @@ from hbrt.profiles.work import WORK
 from hbrt.protocol.control import MAX_REQUEST_BYTES, Int, Text
 from hbrt.protocol.frames import Protocol, Raw, Says
 
-VERSION = 2
+VERSION = 3
 MAX_REPLY_BYTES = 1 << 20
 SMALL_REPLY_BYTES = 1024  # need no ACK
 MAX_LOG_BYTES = MAX_REPLY_BYTES - 8192
+TRACE_BYTES = 1 << 19  # of a file of a trace, before they are compressed
 CHUNK_BYTES = 1 << 20  # the most that one Change (hbrt.remote.shadow) covers
 MAX_FRAME_BYTES = CHUNK_BYTES + CHUNK_BYTES // 8 + 4096
 WINDOW_BYTES = 8 << 20
@@ -58,7 +60,7 @@ FORWARDED = LOOKS | {"alloc", "free", "register", "unregister", "found", "leave"
 
 
 class Kind(IntEnum):
-    """Kinds of frames: up to LOG a program's, from WELCOME on the relay's."""
+    """Kinds of frames: up to TRACE a program's, from WELCOME on the relay's."""
 
     HELLO = 1
     REQUEST = 2
@@ -74,6 +76,7 @@ class Kind(IntEnum):
     BYE = 12
     LOOK = 13
     LOG = 14
+    TRACE = 15
     WELCOME = 32
     REFUSED = 33
     REPLY = 34
@@ -108,6 +111,7 @@ PROGRAM_SAYS: Says = {
     Kind.BYE: {},
     Kind.LOOK: {"ticket": _NUMBER, "request": Raw(1, MAX_REQUEST_BYTES)},
     Kind.LOG: {"ticket": _NUMBER, "lines": Int(0, (1 << 31) - 1), "since": Int(-1, (1 << 63) - 1)},
+    Kind.TRACE: {"ticket": _NUMBER, "file": Text(255), "at": Int(0, (1 << 63) - 1)},
 }
 RELAY_SAYS: Says = {
     Kind.WELCOME: {

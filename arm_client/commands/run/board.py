@@ -71,6 +71,11 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
             os.close(relay)
 
 
+def board_to_trace(board: BoardRef) -> BoardRef | None:
+    """A board that runs, here or elsewhere; None when each program has a private one."""
+    return board if isinstance(board, RemoteBoard) else running_here(board)
+
+
 def running_here(board: BoardRef) -> BoardPaths | None:
     """A board that runs, and that programs here share; None when each has a private one, or it is elsewhere."""
     if isinstance(board, RemoteBoard) or settings.flag("HBRT_INLINE") or daemon_pid(board) is None:

@@ -10,14 +10,14 @@ from typing import Any
 
 import click
 
-from arm_client.commands.run.board import INLINE, MODES, mode_of, running_board, running_here
+from arm_client.commands.run.board import INLINE, MODES, board_to_trace, mode_of, running_board, running_here
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watched_board
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import record_into, recorded, run_by_seed
 from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
-from arm_client.tracing.run import traced_run
+from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import any_board_option, check_option, dma_order_option, json_option, timeout_option
@@ -145,7 +145,7 @@ def command(
         _list(samples, as_json=as_json)
         return
     files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
-    with recorded(), traced_run(trace, running_here(board)):
+    with recorded(), traced_run(trace, board_to_trace(board)):
         code = _run_samples(
             group,
             samples,

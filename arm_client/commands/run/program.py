@@ -11,10 +11,10 @@ from pathlib import Path
 
 import click
 
-from arm_client.commands.run.board import running_here
+from arm_client.commands.run.board import board_to_trace
 from arm_client.commands.run.record import recorded
+from arm_client.commands.run.traced import traced_run
 from arm_client.session.exit_report import has_failed
-from arm_client.tracing.run import traced_run
 from hbrt import settings
 from hbrt.board.forked import end_with
 from hbrt.board.paths import BoardRef, board_ref
@@ -83,7 +83,7 @@ def run_program(
     if image is not None:
         os.environ["HBRT_IMAGE"] = str(image.absolute())
     command = [sys.executable, program] if program.endswith(".py") else [str(Path(program).absolute())]
-    with recorded() as findings, traced_run(trace, running_here(board or board_ref())):
+    with recorded() as findings, traced_run(trace, board_to_trace(board or board_ref())):
         try:
             code = _served([*command, *arguments], output=sys.stderr.fileno() if as_json else None)
         except OSError as error:

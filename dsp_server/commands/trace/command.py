@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import click
@@ -12,13 +13,12 @@ from hbrt.board.files import daemon_pid
 from hbrt.board.paths import BoardPaths, BoardRef
 from hbrt.cli.options import any_board_option, board_option
 from hbrt.control.ask import ask
+from hbrt.control.observer import Observer
 from hbrt.findings.text import counted
-from hbrt.trace.from_rows import recording_of_rows
 from hbrt.trace.ring import SUFFIX
-from hbrt.trace.save import check_name, save as save_trace, save_recording
+from hbrt.trace.save import check_name, save as save_trace
 from hbrt.trace.timeline import Written
 
-MOST_TASKS = 4096 * 8
 _CORES_SECONDS = 2.0
 
 
@@ -73,12 +73,15 @@ def save(board: BoardRef, file: Path, directory: Path | None) -> None:
     """Write what the trace of a board has kept into FILE, also while it goes on, and after the board was killed.
 
     The ending of FILE is its format: .pftrace or .perfetto-trace is Perfetto's own, .json is Chrome's. A board that was
-    not traced, or is on another machine, has its newest tasks.
+    not traced has its newest tasks. Of a board of another machine the files of the trace are fetched.
     """
     check_name(file)
     if directory is None and not isinstance(board, BoardPaths):
-        rows: list[dict[str, Any]] = ask(board, "tasks", last=MOST_TASKS)
-        _show(file, save_recording(recording_of_rows(board.name, rows), 0, file))
+        with TemporaryDirectory(prefix="hbrt-trace-") as fetched, Observer(board) as observer:
+            found = observer.fetch_trace(Path(fetched))
+            _show(file, save_trace(Path(fetched), file))
+        if not found.is_on:
+            click.echo(f"Board {board.name} is not traced; 'hbrt trace on' on its machine has it keep more than tasks.")
         return
     if directory is None and isinstance(board, BoardPaths):
         directory = board.trace

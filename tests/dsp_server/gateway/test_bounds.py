@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+import zlib
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -182,6 +183,22 @@ def test_who_looks_changes_nothing(crowded: Crowded, verb: str) -> None:
         reply = decode_reply(raw)
         assert (reply.id, reply.status) == (9, Status.HB_DSP_PERMISSION)
         assert reply.text == f"{verb} is not for an observer on another machine; call it on the board's own."
+
+
+def test_who_fetches_a_trace_gets_its_files_alone(crowded: Crowded) -> None:
+    with RawPeer(crowded.relay.address) as peer:
+        peer.say(encode(Kind.TRACE, 0, "", 0))
+        _, (ticket, raw) = peer.hear()
+        files = decode_reply(raw).data["files"]
+        assert files
+        assert all(name.endswith((".ring", ".json")) for name in files)
+        for name in ("../log", str(crowded.board.path / "log"), "nothing.ring"):
+            peer.say(encode(Kind.TRACE, ticket, name, 0))
+            _, (ticket, raw) = peer.hear()
+            assert decode_reply(raw).status == Status.HB_DSP_NOT_RUNNING
+        peer.say(encode(Kind.TRACE, ticket, min(files), 1 << 40))
+        _, (_, raw) = peer.hear()
+        assert zlib.decompress(decode_reply(raw).data["raw"]) == b""
 
 
 @pytest.mark.parametrize("frame", [encode(Kind.BYE), encode(Kind.HELLO, "x", 1), encode(Kind.LOOK, 1, b"\xc1")])

@@ -35,6 +35,7 @@ from hbrt.protocol.remote import (
     RELAY_SAYS,
     TASK_END,
     TASK_REQUEST,
+    VERSION,
     WINDOW_BYTES,
     Kind,
     decode,
@@ -118,7 +119,7 @@ def task(number: int, phy: int = 0, size: int = 0) -> bytes:
 NONSENSE = {
     "no msgpack": b"\xc1\xc1",
     "nothing": b"",
-    "another version": encode(Kind.BYE).replace(b"\x02", b"\x07", 1),
+    "another version": encode(Kind.BYE).replace(bytes([VERSION]), b"\x07", 1),
     "a relay's word": encode(Kind.GONE, 0, ""),
     "a wrong field": encode(Kind.PULL, 1, 2, "3"),
 }

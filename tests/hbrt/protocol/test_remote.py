@@ -48,7 +48,7 @@ def test_the_largest_change_fits_a_frame() -> None:
         (bytes(MAX_FRAME_BYTES + 1), "the limit is"),
         (msgpack.packb(7), "is not a list"),
         (msgpack.packb([VERSION]), "is not a list"),
-        (msgpack.packb([VERSION + 1, 12]), "remote protocol version 3"),
+        (msgpack.packb([VERSION + 1, 12]), f"remote protocol version {VERSION + 1}"),
         (msgpack.packb([True, 12]), "remote protocol version True"),
         (msgpack.packb([VERSION, 99]), "The kind 99"),
         (msgpack.packb([VERSION, "BYE"]), "The kind 'BYE'"),

@@ -17,8 +17,8 @@ import pytest
 from hbrt.errors import WrongUseError
 from hbrt.mailbox.history import EndedTask
 from hbrt.mailbox.table import Answer, Request, State
-from hbrt.trace.from_rows import recording_of_rows
 from hbrt.trace.kinds import Kind
+from hbrt.trace.merge import merged, on_clock
 from hbrt.trace.ring import Event
 from hbrt.trace.save import save_recording
 from hbrt.trace.timeline import MODELLED, Recording, Source
@@ -232,24 +232,38 @@ def test_chromes_json_has_the_same(tmp_path: Path) -> None:
     assert places <= named
 
 
-def test_rows_of_another_machine_make_a_timeline(tmp_path: Path) -> None:
-    row = {
-        "cmd": 0x400, "name": "softmax", "state": "done", "result": 0, "core": 0, "priority": 3, "custom_id": 0,
-        "pid": 77, "program": "p.py", "input_phy": 0x8000, "input_bytes": 64, "output_phy": 0, "output_bytes": 0,
-        "submitted_ns": 1000, "claimed_ns": 2000, "started_ns": 3000, "ended_ns": 8000, "modelled_cycles": 81,
-    }  # fmt: skip
-    file = tmp_path / "t.pftrace"
-    save_recording(recording_of_rows("tcp://h:1", [row, {**row, "core": 1, "pid": 78}]), 0, file)
-    assert {one.track for one in read(file).slices if one.name == "softmax"} >= {
-        "board tcp://h:1 / core 0",
-        "board tcp://h:1 / core 1",
-    }
+def test_a_board_of_another_machine_is_shown_on_the_clock_of_its_program(tmp_path: Path) -> None:
+    ahead, begun = 5_000_000, 10_000  # of its clock; what ended before is not of this run
+    tasks = [task(at + ahead, at + 2000 + ahead, at + 7000 + ahead, 81, claim=at + 1000 + ahead) for at in (1, 20_000)]
+    core = source(
+        "core 0",
+        event(Kind.COPY, 22_500 + ahead, 23_000 + ahead, 10, 40, 4096),
+        event(Kind.RUN, 21_990 + ahead, 27_010 + ahead, 20_000 + ahead, 0, 81),
+    )
+    programs = {77: "gateway"}
+    theirs = Recording("tcp://h:1", [lambda: iter(tasks)], [core], {0x400: "softmax"}, programs, lost=1)
+    program = source("program", event(Kind.SUBMIT, 19_000, 19_500, a=19_000, b=0x400, unit=1))
+    mine = Recording("", [], [program], {}, {77: "p.py"})
+    both = merged(mine, on_clock(theirs, ahead, begun))
+    save_recording(both, UNIX_NS, tmp_path / "t.pftrace")
+    trace = read(tmp_path / "t.pftrace")
+    [op] = trace.of("board tcp://h:1 / core 0", "softmax")
+    [copy] = trace.of("board tcp://h:1 / core 0 DMA, copy 0")
+    [submit] = trace.of("p.py / MainThread", "submit softmax")
+    assert [(one.start_ns, one.end_ns) for one in (submit, op, copy)] == [
+        (19_000, 19_500),
+        (22_000, 27_000),
+        (22_500, 23_000),
+    ]
+    [modelled] = [one for one in trace.of("core 0 DMA", "copy") if MODELLED in one.track]
+    assert modelled.end_ns > modelled.start_ns
+    assert [one.name for one in trace.slices if one.track.startswith("gateway")] == ["submit softmax"]
 
 
 @pytest.mark.parametrize("name", ["t", "t.txt", "t.pftrace.gz"])
 def test_an_ending_that_is_no_format_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(WrongUseError, match=r"\.pftrace, \.perfetto-trace"):
-        save_recording(recording_of_rows("b", []), 0, tmp_path / name)
+        save_recording(Recording("b", (), (), {}, {}), 0, tmp_path / name)
     assert not list(tmp_path.iterdir())
 
 

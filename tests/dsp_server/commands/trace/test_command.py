@@ -148,6 +148,9 @@ def test_hops_over_a_relay_and_over_tcp_are_in_the_trace(shell: Shell, calls: Pa
         shell.environment |= {"HBRT_BOARD": gateway.address}
         ran = shell.hbrt("run", "--trace", tmp_path / "program.pftrace", calls, 2)
         assert ran.returncode == 0, ran
+        assert "are as of this machine's clock, to " in ran.stderr
+        said = shell.good("trace", "save", tmp_path / "fetched.pftrace")
+        assert "6 tasks" in said
         del shell.environment["HBRT_BOARD"]
         shell.good("trace", "save", tmp_path / "board.pftrace")
     trace, program = read(tmp_path / "board.pftrace"), read(tmp_path / "program.pftrace")
@@ -157,7 +160,12 @@ def test_hops_over_a_relay_and_over_tcp_are_in_the_trace(shell: Shell, calls: Pa
     assert [len(flows & {one.flows for one in hops}) for hops in (relayed, submitted)] == [2, 2]
     moved = [one.facts["bytes"] for one in trace.slices if one.name in {"from the program", "to the program"}]
     assert sum(moved) > 2 * 240_000  # two rows of results; pages of zeros are not sent
-    assert len(program.of("calls.py / MainThread", "submit 0x400")) == 2  # the board's own part is on its machine
+    submits = program.of("calls.py / MainThread", "submit softmax")
+    ops = sorted((op for core in "01" for op in program.of(f"core {core}", "softmax")), key=lambda op: op.start_ns)
+    assert len(submits) == len(ops) == 2  # those of this run, each behind its submission
+    assert all(submit.start_ns < op.start_ns for submit, op in zip(submits, ops, strict=True))
+    names = {core: f"board default / core {core} DMA, copy 0" for core in "01"}
+    assert any(program.of(name, "copy") for name in names.values())
     assert program.of("calls.py / MainThread", "to the gateway")
     shell.good("stop")
 

@@ -11,23 +11,25 @@ from pathlib import Path
 
 import click
 
-from hbrt.board.paths import BoardPaths
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.control.ask import ask
 from hbrt.errors import BoardError, StatusError, WrongUseError
 from hbrt.findings.text import counted
 from hbrt.trace.ring import SUFFIX
-from hbrt.trace.save import check_name, save
+from hbrt.trace.save import check_name, recording_of, save, save_recording
+from hbrt.trace.timeline import Written
 
 _DAEMON_SECONDS = 2.0
 
 
 @contextmanager
-def traced_run(file: Path | None, board: BoardPaths | None) -> Iterator[None]:
+def traced_run(file: Path | None, board: BoardRef | None) -> Iterator[None]:
     """Trace what runs inside, and write it into a file afterwards; nothing for no file.
 
     Args:
         file: Which; its ending is the format.
-        board: A board that runs, and is used; None for private ones.
+        board: A board that runs, and is used; None for private ones. Of one on another machine the file has what its
+            own trace says of the run, too.
 
     Raises:
         WrongUseError: the file cannot be written, or its ending is no format; nothing has run then.
@@ -36,7 +38,7 @@ def traced_run(file: Path | None, board: BoardPaths | None) -> Iterator[None]:
         yield
         return
     check_name(file)
-    if board is not None:
+    if isinstance(board, BoardPaths):
         was_on = ask(board, "trace", do="on", events=0)["was_on"]
         try:
             yield
@@ -47,6 +49,7 @@ def traced_run(file: Path | None, board: BoardPaths | None) -> Iterator[None]:
         return
     with tempfile.TemporaryDirectory(prefix="hbrt-trace-") as directory:
         before, os.environ["HBRT_TRACE"] = os.environ.get("HBRT_TRACE"), directory
+        begun_ns = time.monotonic_ns()
         try:
             yield
         finally:
@@ -54,15 +57,46 @@ def traced_run(file: Path | None, board: BoardPaths | None) -> Iterator[None]:
                 del os.environ["HBRT_TRACE"]
             else:
                 os.environ["HBRT_TRACE"] = before
-            _await_daemons(Path(directory))
-            _save(Path(directory), file)
+            if isinstance(board, RemoteBoard):
+                _save_with(board, begun_ns, Path(directory), file)
+            else:
+                _await_daemons(Path(directory))
+                _save(Path(directory), file)
 
 
 def _save(directory: Path, file: Path) -> None:
     if not any(directory.glob(f"*{SUFFIX}")):
         click.echo(f"{file} is not written: no board was used.", err=True)
         return
-    written = save(directory, file)
+    _tell(file, save(directory, file))
+
+
+def _save_with(board: RemoteBoard, begun_ns: int, directory: Path, file: Path) -> None:
+    """Save the trace of the program together with that of its board, which is on another machine."""
+    from hbrt.control.observer import Observer
+    from hbrt.trace.merge import merged, on_clock
+
+    with tempfile.TemporaryDirectory(prefix="hbrt-trace-") as fetched:
+        try:
+            with Observer(board) as observer:
+                found = observer.fetch_trace(Path(fetched))
+            theirs, _ = recording_of(Path(fetched))
+        except (BoardError, WrongUseError, OSError) as error:
+            click.echo(f"{file} has nothing of the board's own: {error}", err=True)
+            _save(directory, file)
+            return
+        theirs = on_clock(theirs, found.ahead_ns, begun_ns)
+        unix_offset_ns = time.time_ns() - time.monotonic_ns()
+        if any(directory.glob(f"*{SUFFIX}")):
+            mine, _ = recording_of(directory)
+            theirs = merged(mine, theirs)
+        _tell(file, save_recording(theirs, unix_offset_ns, file))
+    more = "" if found.is_on else " It is not traced itself ('hbrt trace on' there): the file has its tasks alone."
+    error_us = found.error_ns / 1000
+    click.echo(f"Times of board {board.name} are as of this machine's clock, to {error_us:.0f} us.{more}", err=True)
+
+
+def _tell(file: Path, written: Written) -> None:
     click.echo(f"Wrote {file}: {counted(written.tasks, 'task')}, {counted(written.events, 'event')}.", err=True)
 
 
