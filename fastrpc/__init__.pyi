@@ -29,7 +29,11 @@ from fastrpc.python import (
     from_array as from_array,
     statistics as statistics,
 )
-from fastrpc.types import (
+from hbrt.fastrpc.aee import (
+    Aee as Aee,
+    AeeError as AeeError,
+)
+from hbrt.fastrpc.types import (
     FASTRPC_MAP_FD as FASTRPC_MAP_FD,
     FASTRPC_MAP_FD_DELAYED as FASTRPC_MAP_FD_DELAYED,
     FASTRPC_MAP_FD_NOMAP as FASTRPC_MAP_FD_NOMAP,
@@ -41,8 +45,4 @@ from fastrpc.types import (
     remote_buf as remote_buf,
     remote_dma_handle as remote_dma_handle,
     remote_handle64 as remote_handle64,
-)
-from hbrt.fastrpc.aee import (
-    Aee as Aee,
-    AeeError as AeeError,
 )

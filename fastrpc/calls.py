@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from arm_client.cabi.last_error import note, returning_status
 from fastrpc.runtime import Span, runtime
-from fastrpc.types import remote_arg
 from hbrt.fastrpc import scalars
 from hbrt.fastrpc.aee import Aee, AeeError
+from hbrt.fastrpc.types import remote_arg
 
 Arguments: TypeAlias = "ctypes.Array[remote_arg] | Sequence[remote_arg] | None"
 

@@ -117,7 +117,7 @@ class Memory:
         """Allocate cached memory and register it.
 
         Raises:
-            AeeError: AEE_ENORPCMEMORY: there is no room, or no descriptor left; AEE_EBADPARM for a size below 1.
+            AeeError: AEE_ENOMEMORY: there is no room, or no descriptor left; AEE_EBADPARM for a size below 1.
         """
         if not 0 < size_bytes < 1 << 31:
             raise AeeError(
@@ -134,7 +134,7 @@ class Memory:
         except (OSError, StatusError) as error:
             if fd >= 0:
                 os.close(fd)
-            raise AeeError(Aee.AEE_ENORPCMEMORY, str(error)) from None
+            raise AeeError(Aee.AEE_ENOMEMORY, str(error)) from None
         region = Region(block.address, size_bytes, block.phy_addr, fd, block, is_ours=True)
         self._add(region)
         return region
@@ -231,7 +231,7 @@ class Memory:
         try:
             return self._blocks.import_(fd, size_bytes, 0)
         except StatusError as error:
-            code = Aee.AEE_ENORPCMEMORY if error.status == Status.HB_SYS_OUT_OF_MEMORY else Aee.AEE_EINVALIDFD
+            code = Aee.AEE_ENOMEMORY if error.status == Status.HB_SYS_OUT_OF_MEMORY else Aee.AEE_EINVALIDFD
             raise AeeError(code, error.text) from None
 
     def _give_up(self, block: Block) -> None:

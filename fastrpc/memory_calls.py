@@ -5,9 +5,9 @@ from __future__ import annotations
 from arm_client.cabi.last_error import note
 from fastrpc.calls import returns_code
 from fastrpc.runtime import runtime
-from fastrpc.types import FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP, FASTRPC_MAP_STATIC
 from hbrt.fastrpc import uri
 from hbrt.fastrpc.aee import Aee, AeeError
+from hbrt.fastrpc.types import FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP, FASTRPC_MAP_STATIC
 
 _FLAGS = {FASTRPC_MAP_STATIC, FASTRPC_MAP_FD, FASTRPC_MAP_FD_DELAYED, FASTRPC_MAP_FD_NOMAP}
 

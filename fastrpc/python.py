@@ -21,7 +21,7 @@ def empty(shape: int | tuple[int, ...], dtype: DTypeLike = np.uint8) -> NDArray[
     It is freed when the last view of it goes.
 
     Raises:
-        AeeError: AEE_ENORPCMEMORY.
+        AeeError: AEE_ENOMEMORY.
     """
     dims, size_bytes = extent(shape, dtype)
     here = runtime()

@@ -20,7 +20,7 @@ from fastrpc.memory import Memory
 from hbrt.board.forked import notice
 from hbrt.errors import StatusError
 from hbrt.fastrpc import message, scalars, uri
-from hbrt.fastrpc.aee import Aee, AeeError, name_of, of_status, on_dsp
+from hbrt.fastrpc.aee import Aee, AeeError, of_status, on_dsp
 from hbrt.fastrpc.message import ARGUMENT, COPY_ALIGNMENT, FASTRPC_CMD, HANDLE, HEAD, MOST_URI
 from hbrt.status import Status
 from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
@@ -45,7 +45,7 @@ _CODES: Final = {
     int(Status.HB_DSP_RUN_TASK_FAILED): on_dsp(Aee.AEE_EFAILED),
     int(Status.HB_DSP_OUT_OF_TCM): on_dsp(Aee.AEE_ENOMEMORY),
     int(Status.HB_DSP_TASK_NUM_EXCEED_LIMIT): Aee.AEE_EOUTOFHANDLES,
-    int(Status.HB_SYS_OUT_OF_MEMORY): Aee.AEE_ENORPCMEMORY,
+    int(Status.HB_SYS_OUT_OF_MEMORY): Aee.AEE_ENOMEMORY,
 }
 _STATUSES: Final = frozenset(int(one) for one in Status)
 
@@ -408,7 +408,7 @@ class Runtime:
         if status in _STATUSES:
             return AeeError(Aee.AEE_ERPC, text)
         _, _, said = text.partition("It had said:\n")
-        return AeeError(code, said or f"The method returned {name_of(code)}.")
+        return AeeError(code, said)
 
     # -- messages
 
@@ -416,7 +416,7 @@ class Runtime:
         """A buffer for a message.
 
         Raises:
-            AeeError: AEE_ENORPCMEMORY.
+            AeeError: AEE_ENOMEMORY.
         """
         for _ in range(len(self._spare)):
             try:
@@ -430,7 +430,7 @@ class Runtime:
         try:
             return Buffer(self.session, max(_LEAST_BUFFER, 1 << (size_bytes - 1).bit_length()), is_cached=False)
         except (HbrtError, StatusError) as error:
-            code = Aee.AEE_ECONNRESET if self.session.link.fault else Aee.AEE_ENORPCMEMORY
+            code = Aee.AEE_ECONNRESET if self.session.link.fault else Aee.AEE_ENOMEMORY
             raise AeeError(code, str(error)) from None
 
     def _free_messages(self) -> None:

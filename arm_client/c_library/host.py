@@ -14,6 +14,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any, cast
 
@@ -24,6 +25,7 @@ from arm_client.cabi import arguments, call_site
 from arm_client.cabi.last_error import last_error, note
 from arm_client.session.process import process
 from hbrt.ddr.faults import instruction
+from hbrt.fastrpc import aee
 from hbrt.status import Status, name_of
 from hbrt.types import hbDSPRpcCtrlParam, hbDSPTask_t, hbSysMem
 
@@ -61,6 +63,8 @@ class _Host(ctypes.Structure):
         ("answer", ctypes.PYFUNCTYPE(None, ctypes.c_int64)),
     )
 
+
+_NOT_CODES = frozenset({"hbrt_rpcmem_alloc", "hbrt_rpcmem_to_fd"})  # they return an address, a descriptor
 
 _kept: list[Any] = []  # objects whose addresses C has
 _texts: dict[str, ctypes.c_char_p] = {}
@@ -184,7 +188,14 @@ def _function(name: str) -> Callable[..., Any]:
         from arm_client.c_library.layers import register
 
         return register
+    if is_fastrpc(name):  # by name: that package stands on this one
+        return cast("Callable[..., Any]", getattr(import_module("fastrpc.c_names"), name))
     return cast("Callable[..., Any]", getattr(arm_client, name))
+
+
+def is_fastrpc(name: str) -> bool:
+    """Whether a C name is one of FastRPC's, or of what its library calls."""
+    return name.startswith(("remote_", "hbrt_rpcmem", "hbrt_fastrpc", "hbrt_register_buf"))
 
 
 def _going_on(host: _Host, call: Callable[..., int]) -> Callable[..., int]:
@@ -258,7 +269,9 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
 
 def _report(name: str, status: int) -> None:
     """Print the reason for a refusal, once a line of the program: C gets a number alone. An op's value needs none."""
-    status_name = name_of(status)
+    if name in _NOT_CODES:
+        return
+    status_name = aee.name_of(status) if is_fastrpc(name) else name_of(status)
     # The models' log has its own sentences, and threads that still call at the end of the process need none.
     if name.startswith(("hbDNN", "hbrt_register_layer")) or status_name == str(status) or _ending:
         return

@@ -9,14 +9,16 @@ from typing import Any
 import hbrt.dnn_types
 import hbrt.types
 from arm_client.c_library.structures import hbrtLayer
+from hbrt.fastrpc.types import remote_arg
 
 _NUMBERS = {
     "int32_t": ctypes.c_int32,
     "uint32_t": ctypes.c_uint32,
     "int64_t": ctypes.c_int64,
     "uint64_t": ctypes.c_uint64,
+    "remote_handle64": ctypes.c_uint64,
 }
-_STRUCTURES = {**vars(hbrt.types), **vars(hbrt.dnn_types), "hbrtLayer": hbrtLayer}
+_STRUCTURES = {**vars(hbrt.types), **vars(hbrt.dnn_types), "hbrtLayer": hbrtLayer, "remote_arg": remote_arg}
 _PARAMETER = re.compile(r"(?P<const>const )?(?P<base>\w+)(?P<stars>[ *]*) ?\b(?P<name>\w+)")
 
 

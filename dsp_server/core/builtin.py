@@ -19,7 +19,7 @@ from hbrt.types import HB_DSP_RPC_CMD_BUTT, HB_DSP_RPC_CMD_PING
 
 _PACKAGED = "dsp_server.ops."
 # Of the frames of an exception those above the op.
-_CALLERS = tuple(str(Path(__file__).parents[1] / name) for name in ("core", "detectors", "c_images"))
+_CALLERS = tuple(str(Path(__file__).parents[1] / name) for name in ("core", "detectors", "c_images", "fastrpc.py"))
 _LISTING_HEADER = struct.Struct("<II")
 _LISTING_RECORD = struct.Struct("<II56s")
 

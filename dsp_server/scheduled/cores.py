@@ -30,7 +30,7 @@ PROGRAM = "program"
 _MOST_END_US = 500_000
 """So long a program that detaches waits for its ops; one that hangs is left where it is."""
 _LIBRARIES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
-_PACKAGES = [str(Path(__file__).parents[2] / name) for name in ("arm_client", "dsp_server", "hbrt")]
+_PACKAGES = [str(Path(__file__).parents[2] / name) for name in ("arm_client", "dsp_server", "fastrpc", "hbrt")]
 _OURS = tuple(f"{Path(folder).resolve()}/" for folder in (*_PACKAGES, *_LIBRARIES))
 
 

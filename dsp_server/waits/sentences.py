@@ -36,7 +36,7 @@ _LIBRARIES = tuple(
     for place in (
         *(_OURS / name for name in ("core", "detectors", "hardware", "lifecycle", "process")),
         _OURS / "runtime.py",
-        *(_OURS.parent / name for name in ("arm_client", "hbrt")),
+        *(_OURS.parent / name for name in ("arm_client", "fastrpc", "hbrt")),
         *(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")),
     )
 )

@@ -77,6 +77,7 @@ VERBS: dict[str, Verb] = {
         "arm_client.commands.estimate.command:command", "Estimate what a program, or a command, takes on the board."
     ),
     "cc": Verb("hbrt.cc.command:command", "Compile an ARM program, or an image, in C or C++."),
+    "idl": Verb("hbrt.idl.command:command", "Write the stub and the skeleton of a FastRPC interface, in Python and C."),
     "version": Verb("dsp_server.commands.version:command", "Print the versions of the emulator and what it emulates."),
     "doctor": Verb("dsp_server.commands.doctor.command:command", "Check the installation and what dead boards left."),
     "completion": Verb("hbrt.cli.completion:command", "Print what makes a shell complete hbrt's verbs and options."),

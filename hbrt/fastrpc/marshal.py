@@ -64,10 +64,12 @@ class Block:
 
     def __init__(self, kinds: Iterable[type[Any]]) -> None:
         self.kinds = list(kinds)
+        self.offsets: list[int] = []
         form, at = "<", 0
         for kind in self.kinds:
             gap = -at % ctypes.alignment(kind)
             form += "x" * gap + _code(kind)
+            self.offsets.append(at + gap)
             at += gap + ctypes.sizeof(kind)
         self._struct = struct.Struct(form)
         self.size_bytes = at

@@ -46,4 +46,4 @@ def image_flags(sources: Sequence[str], *, is_program: bool = False) -> tuple[tu
     casts = _CASTS_IN_CPP if any(map(is_cpp, sources)) else _CASTS_IN_C
     kind = () if is_program else ("-shared",)
     link = (*kind, *_LINK, str(path), f"-Wl,-rpath,{path.parent}", "-lm")
-    return (*_COMPILE, *casts, f"-I{include_dir('dsp')}"), link
+    return (*_COMPILE, *casts, f"-I{include_dir('dsp')}", f"-I{include_dir('fastrpc')}"), link

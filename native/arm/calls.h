@@ -79,4 +79,17 @@
   CALL(int32_t, hbrt_register_fd, HB_SYS_NOT_RUNNING, (hbSysMem * mem, int32_t fd, uint64_t offset, uint32_t size),      \
        (mem, fd, offset, size))                                                                                      \
   CALL(int32_t, hbDNNUnregisterLayerCreator, HB_SYS_NOT_RUNNING, (const char *layerType), (layerType))               \
-  CALL(const char *, hbrt_last_error, "", (void), ())
+  CALL(const char *, hbrt_last_error, "", (void), ())          \
+  CALL(int32_t, remote_handle64_open, AEE_ECONNREFUSED, (const char *name, remote_handle64 *ph), (name, ph))             \
+  CALL(int32_t, remote_handle64_invoke, AEE_ECONNREFUSED, (remote_handle64 h, uint32_t dwScalars, remote_arg * pra),     \
+       (h, dwScalars, pra))                                                                                          \
+  CALL(int32_t, remote_handle64_close, AEE_ECONNREFUSED, (remote_handle64 h), (h))                                   \
+  CALL(uint64_t, hbrt_rpcmem_alloc, 0, (int32_t size), (size))                                                       \
+  CALL(int32_t, hbrt_rpcmem_free, 0, (uint64_t address), (address))                                                  \
+  CALL(int32_t, hbrt_rpcmem_to_fd, -1, (uint64_t address), (address))                                                \
+  CALL(int32_t, hbrt_register_buf, 0, (uint64_t address, int32_t size, int32_t fd), (address, size, fd))             \
+  CALL(int32_t, hbrt_fastrpc_mmap, AEE_ECONNREFUSED,                                                                 \
+       (int32_t domain, int32_t fd, int32_t offset, uint64_t length, int32_t flags),                                 \
+       (domain, fd, offset, length, flags))                                                                          \
+  CALL(int32_t, hbrt_fastrpc_munmap, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, uint64_t length),                \
+       (domain, fd, length))

@@ -1,0 +1,1 @@
+"""``hbrt idl``: reads an interface in FastRPC's IDL, and writes its stub and skeleton in Python and C."""

@@ -1,0 +1,37 @@
+/* Shared memory of FastRPC: an argument that lies in it is not copied.
+ *
+ * Source: qualcomm/fastrpc, rpcmem.h, for names and values, https://github.com/qualcomm/fastrpc
+ */
+#ifndef HBRT_FASTRPC_RPCMEM_H
+#define HBRT_FASTRPC_RPCMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define RPCMEM_HEAP_ID_SECURE 9
+#define RPCMEM_HEAP_ID_CONTIG 22
+#define RPCMEM_HEAP_ID_SYSTEM 25
+#define RPCMEM_DEFAULT_HEAP RPCMEM_HEAP_ID_SYSTEM
+#define RPCMEM_FLAG_UNCACHED 0
+#define RPCMEM_FLAG_CACHED 1
+#define RPCMEM_DEFAULT_FLAGS RPCMEM_FLAG_CACHED
+#define RPCMEM_TRY_MAP_STATIC 0x04000000
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+void rpcmem_init(void);
+void rpcmem_deinit(void);
+/* Page-aligned memory, registered at once; NULL for none. Heap and flags are ignored, as by the library for Linux. */
+void *rpcmem_alloc(int heapid, uint32_t flags, int size);
+/* Free it; any other address is ignored. */
+void rpcmem_free(void *po);
+/* Its file descriptor, by its first address; -1 for any other. */
+int rpcmem_to_fd(void *po);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
