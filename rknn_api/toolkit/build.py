@@ -35,12 +35,14 @@ class Prepared:
 
     Attributes:
         model: Normalises by itself; has the types of its values.
+        plain: The same without the types that were inferred, which onnxruntime does not always agree with.
         inputs: What it does to each input.
         config: How it is converted.
         ops: The program's.
     """
 
     model: ModelProto
+    plain: ModelProto
     inputs: list[Normalisation]
     config: Config
     ops: CustomOps
@@ -91,7 +93,7 @@ def prepare(model: ModelProto, config: Config, ops: CustomOps) -> Prepared:
         RknnError: mean and deviation do not fit it; its types cannot be inferred.
     """
     ready, inputs = normalised(model, config)
-    return Prepared(with_types(ready, ops), inputs, config, ops)
+    return Prepared(with_types(ready, ops), ready, inputs, config, ops)
 
 
 def built(
@@ -110,7 +112,7 @@ def built(
         RknnError: it cannot be quantised, run, or made for the platform.
     """
     config = prepared.config
-    graph = prepared.model if ranges is None else quantised(prepared.model, config, ranges, exclude)
+    graph = prepared.plain if ranges is None else quantised(prepared.model, config, ranges, exclude)
     if batch > 1:
         _check_batch(prepared, batch)
     outputs = _output_shapes(graph, prepared)

@@ -222,7 +222,7 @@ class RKNN(Calls):
             config = self._configured()
             model, stored = hybrid.read(Path(model_input), Path(data_input), Path(model_quantization_cfg))
             self._loaded, self._name = model, Path(model_input).stem
-            self._prepared = Prepared(model, stored.inputs, config, self._ops)
+            self._prepared = Prepared(model, model, stored.inputs, config, self._ops)
             self._built = built(
                 self._prepared, self._name, stored.ranges, batch=stored.batch, exclude=stored.float_layers
             )

@@ -74,14 +74,15 @@ def load(
 
 
 def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str] | None, ops: CustomOps) -> ModelProto:
-    if inputs is None and outputs is None:
+    graph = model.graph
+    own = [value.name for value in graph_inputs(graph)], [value.name for value in graph.output]
+    begin = own[0] if inputs is None else list(inputs)
+    end = own[1] if outputs is None else list(outputs)
+    if (begin, end) == own:
         copy = ModelProto()
         copy.CopyFrom(model)
         return copy
-    graph = model.graph
     known = {name for node in graph.node for name in node.output} | {value.name for value in graph.input}
-    begin = list(inputs) if inputs is not None else [value.name for value in graph_inputs(graph)]
-    end = list(outputs) if outputs is not None else [value.name for value in graph.output]
     for what, names in (("inputs", begin), ("outputs", end)):
         for name in names:
             if name not in known:
