@@ -39,6 +39,7 @@ def corrected() -> None:
 def long_and_urgent(core: int) -> None:
     """A long task on core 0, which is mask 1; then an urgent one."""
     (begun,) = blocks(64)
+    begun.view()[0] = 0  # a block has what was in it before
     long = submit(HOLD, priority=1, core=1, output=begun)
     while not begun.view()[0]:
         time.sleep(0.001)

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,8 +14,8 @@ import click
 
 from arm_client.commands.estimate.what_if import as_toml
 from hbrt import settings
-from hbrt.board.launch import DaemonConfig, launch
-from hbrt.board.paths import BoardPaths, BoardRef, private_directory
+from hbrt.board.paths import BoardPaths, BoardRef
+from hbrt.board.private import private_daemon
 from hbrt.control.ask import ask
 from hbrt.profiles.estimate import Call, calls_of
 from hbrt.profiles.profile import Profile, from_rows
@@ -82,29 +82,16 @@ def board_of(profile: Profile, image: Path | None) -> Iterator[BoardPaths]:
         DidNotStartError: it does not start.
     """
     before = os.environ.get("HBRT_PROFILE")
-    directory = private_directory()
-    with os.fdopen(os.memfd_create("profile"), "w", encoding="utf-8") as file:  # nothing is left when this is killed
-        file.write(as_toml(profile))
+    with ExitStack() as board, os.fdopen(os.memfd_create("profile"), "w", encoding="utf-8") as file:
+        file.write(as_toml(profile))  # into memory: nothing is left when this process is killed
         file.flush()
         os.environ["HBRT_PROFILE"] = f"/proc/{os.getpid()}/fd/{file.fileno()}"
         try:
-            named = str(image.absolute()) if image else settings.text("HBRT_IMAGE")
-            daemon = launch(
-                DaemonConfig(
-                    directory=str(directory),
-                    image=str(Path(named).absolute()) if named else None,
-                    cores=profile.whole("cores.dsp.count"),
-                    ddr_bytes=settings.size_bytes("HBRT_DDR"),
-                    is_private=True,
-                )
-            )
+            daemon = private_daemon(image or settings.text("HBRT_IMAGE"), cores=profile.whole("cores.dsp.count"))
+            paths = board.enter_context(daemon)
         finally:
             if before is None:
                 del os.environ["HBRT_PROFILE"]
             else:
                 os.environ["HBRT_PROFILE"] = before
-        try:
-            yield BoardPaths(directory)
-        finally:
-            os.close(daemon.lifeline)
-            os.waitpid(daemon.pid, 0)
+        yield paths

@@ -16,14 +16,12 @@ import click
 from arm_client.commands.explore.search import Run, Runner, runs_of, shrink
 from arm_client.commands.run.program import RunCommand, failing
 from hbrt import settings
-from hbrt.board.launch import DaemonConfig, launch
-from hbrt.board.paths import private_directory
+from hbrt.board.private import private_daemon
 from hbrt.cli.exits import Exit
 from hbrt.cli.options import check_option, json_option, timeout_option
 from hbrt.cli.tables import show_json
 from hbrt.exploration.seeds import SCHEDULE
 from hbrt.findings.text import counted
-from hbrt.profiles.profile import active
 
 RUN_SECONDS = 20.0
 _LAST_LINES = 12
@@ -120,20 +118,9 @@ def command(
 @contextmanager
 def runs_memory() -> Iterator[str]:
     """A board whose memory the runs use one after another; its cores have nothing to do."""
-    directory = private_directory()
     os.environ["HBRT_QUARANTINE"] = "0"  # so that each run gets the addresses of the one before
-    config = DaemonConfig(
-        directory=str(directory),
-        cores=active().dsp_cores(),
-        ddr_bytes=settings.size_bytes("HBRT_DDR"),
-        is_private=True,
-    )
-    daemon = launch(config)
-    try:
-        yield str(directory)
-    finally:
-        os.close(daemon.lifeline)
-        os.waitpid(daemon.pid, 0)
+    with private_daemon() as board:
+        yield str(board.path)
 
 
 def _document(seed: int, run: Run, shortest: Run) -> dict[str, Any]:

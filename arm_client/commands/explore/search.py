@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import IO, NamedTuple, Self, cast
+from typing import NamedTuple, Self
 
-from hbrt.errors import BoardError
+from arm_client.commands.run.forks import Forks
 from hbrt.exploration.schedule import Preemption, shrunk, text_of
 from hbrt.exploration.seeds import SCHEDULE, settings_of, simpler
 
+TIMED_OUT = 124
+_LOADED = ("numpy", "arm_client.client", "arm_client.transport.scheduled_tasks", "dsp_server.scheduled.cores")
+"""By name: this package does not import that of the cores."""
 LOG, BOARD = "HBRT_SCHEDULE_LOG", "HBRT_SCHEDULE_BOARD"
 _FINDING = re.compile(r"^hbrt: \w+: ([a-z-]+): ", re.MULTILINE)
 _ERROR = re.compile(r"^([A-Za-z_.]+(?:Error|Exception|Exit|Interrupt)\b)", re.MULTILINE)
@@ -71,24 +70,16 @@ class Runner:
 
     def __init__(self, program: str, arguments: Sequence[str], seconds: float, folder: Path, board: str) -> None:
         self._board = board
-        self._program, self._arguments, self._seconds, self._folder = program, list(arguments), seconds, folder
+        self._program, self._arguments, self._seconds, self._folder = program, arguments, seconds, folder
+        self._forks = Forks(*_LOADED)
         self.runs = 0
 
     def __enter__(self) -> Self:
-        # One thread of a library for arithmetic: the same bytes each time, and forks that work.
-        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
-        self._server = subprocess.Popen(
-            [sys.executable, "-m", "arm_client.commands.explore.server"],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-            env=environment,
-        )
+        self._forks.__enter__()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self._server.kill()
-        self._server.communicate()
+    def __exit__(self, *raised: object) -> None:
+        self._forks.__exit__(*raised)
 
     def run(self, settings: Mapping[str, str]) -> Run:
         """Run it once.
@@ -97,26 +88,13 @@ class Runner:
             BoardError: the process that forks for the runs has ended.
         """
         self.runs += 1
-        log, output = self._folder / "log", self._folder / "output"
+        log = self._folder / "log"
         log.unlink(missing_ok=True)
-        job = {
-            "program": self._program,
-            "arguments": self._arguments,
-            "seconds": self._seconds,
-            "output": str(output),
-            "settings": {**settings, LOG: str(log), BOARD: self._board},
-        }
-        questions, answers = cast("IO[str]", self._server.stdin), cast("IO[str]", self._server.stdout)
-        try:
-            print(json.dumps(job), file=questions, flush=True)
-            answer = answers.readline()
-        except BrokenPipeError:
-            answer = ""
-        if not answer:
-            raise BoardError("The process that runs the program for hbrt explore has ended; run it again.")
+        ended = self._forks.run(
+            self._program, self._arguments, {**settings, LOG: str(log), BOARD: self._board}, self._seconds
+        )
         steps, count, digest = _read_log(log)
-        text = output.read_text(encoding="utf-8", errors="replace")
-        return Run(settings, json.loads(answer)["code"], text, steps, count, digest)
+        return Run(settings, TIMED_OUT if ended.has_timed_out else ended.code, ended.output, steps, count, digest)
 
 
 def _read_log(file: Path) -> tuple[tuple[Step, ...], int, str]:

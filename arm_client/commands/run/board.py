@@ -6,15 +6,13 @@ import os
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import click
 
 from hbrt import settings
 from hbrt.board.files import daemon_pid, lock_holder
-from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard, private_directory
+from hbrt.board.paths import BoardPaths, BoardRef, RemoteBoard
 from hbrt.errors import BoardError, NotRunningError
-from hbrt.profiles.profile import active
 
 RELAY_SECONDS = 5.0
 MODES = ("relay", "direct")
@@ -48,24 +46,16 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
         from hbrt.control.daemon import why_not_running
 
         raise NotRunningError(why_not_running(board))
-    from hbrt.board.launch import DaemonConfig, launch
+    from hbrt.board.private import private_daemon
 
-    directory = private_directory()
-    image = settings.text("HBRT_IMAGE")
-    config = DaemonConfig(
-        directory=str(directory),
-        image=str(Path(image).absolute()) if image else None,
-        cores=active().dsp_cores(),
-        ddr_bytes=settings.size_bytes("HBRT_DDR"),
-        is_private=True,
-    )
-    daemon = launch(config)
+    relay = None
     try:
-        yield str(directory), True
+        with private_daemon(settings.text("HBRT_IMAGE")) as private:
+            try:
+                yield str(private.path), True
+            finally:
+                relay = _relay_of(private)
     finally:
-        relay = _relay_of(BoardPaths(directory))
-        os.close(daemon.lifeline)
-        os.waitpid(daemon.pid, 0)
         if relay is not None:  # it ends with its board, a little later
             select.select([relay], [], [], RELAY_SECONDS)
             os.close(relay)

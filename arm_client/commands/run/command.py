@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from arm_client.commands.run.board import INLINE, MODES, board_to_trace, mode_of, running_board, running_here
-from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watched_board
+from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watching
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
@@ -236,8 +236,8 @@ def _run_defects(names: tuple[str, ...], timeout: float, *, as_json: bool) -> Ex
     if "help" in names:
         show_table((Column("DEFECT"), Column("MISTAKE")), [(one.name, one.about) for one in known.values()])
         return Exit.GOOD
-    with watched_board() as directory:
-        verdicts = [judge(known[name], directory, timeout) for name in names or known]
+    with watching() as (board, forks):
+        verdicts = [judge(known[name], board, forks, timeout) for name in names or known]
     good = [one for one in verdicts if one.is_good]
     if as_json:
         show_json(

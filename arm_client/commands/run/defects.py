@@ -16,17 +16,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from arm_client.commands.run.child import run_module
-from hbrt import settings
-from hbrt.board.launch import DaemonConfig, launch
-from hbrt.board.paths import BoardPaths, private_directory
+from arm_client.commands.run.forks import Forks
+from hbrt.board.paths import BoardPaths
+from hbrt.board.private import private_daemon
 from hbrt.control.ask import ask
 from hbrt.findings.record import KINDS
-from hbrt.profiles.profile import active
 from hbrt.samples_dir import samples_dir
 
 GROUP = "defects"
 _SHARED = ("calls", "image")
+_LOADED = ("numpy", "arm_client.client", "arm_client.sample", "arm_client.strict.checker", "hbrt.attach.native_tasks")
 _POLL_SECONDS = 0.01
 
 
@@ -85,15 +84,16 @@ def all_defects() -> dict[str, Defect]:
     return {file.stem: _read(file) for file in files if file.stem not in _SHARED}
 
 
-def judge(defect: Defect, directory: str, timeout_s: float) -> Verdict:
+def judge(defect: Defect, board: BoardPaths, forks: Forks, timeout_s: float) -> Verdict:
     """Run both functions of a program on a board, each in a process of its own.
 
     Args:
         defect: The program.
-        directory: Of the board.
+        board: Where; see ``watching``.
+        forks: Runs it.
         timeout_s: For each; a function that takes longer is killed, and its mistake counts as not named.
     """
-    wrong, twin = (_run(defect, function, directory, timeout_s) for function in ("wrong", "corrected"))
+    wrong, twin = (_run(defect, function, board, forks, timeout_s) for function in ("wrong", "corrected"))
     return Verdict(defect, naming(defect, wrong), spoiling(twin))
 
 
@@ -132,23 +132,11 @@ def kinds_of(defect: Defect) -> list[str]:
 
 
 @contextmanager
-def watched_board() -> Iterator[str]:
-    """A board that watches everything and serves the ops of the defects; yields its directory."""
-    directory = private_directory()
+def watching() -> Iterator[tuple[BoardPaths, Forks]]:
+    """A board that watches everything and serves the ops of the defects, and the process that runs them on it."""
     os.environ["HBRT_CHECK"] = "all,advice"  # the daemon's and the programs'
-    config = DaemonConfig(
-        directory=str(directory),
-        image=str(samples_dir() / GROUP / "image.py"),
-        cores=active().dsp_cores(),
-        ddr_bytes=settings.size_bytes("HBRT_DDR"),
-        is_private=True,
-    )
-    daemon = launch(config)
-    try:
-        yield str(directory)
-    finally:
-        os.close(daemon.lifeline)
-        os.waitpid(daemon.pid, 0)
+    with private_daemon(samples_dir() / GROUP / "image.py") as board, Forks(*_LOADED) as forks:
+        yield board, forks
 
 
 def _read(file: Path) -> Defect:
@@ -167,11 +155,10 @@ def _read(file: Path) -> Defect:
     return Defect(file.stem, file, about, named, values.get("SAYS", ""))
 
 
-def _run(defect: Defect, function: str, directory: str, timeout_s: float) -> Run:
-    board = BoardPaths(Path(directory))
+def _run(defect: Defect, function: str, board: BoardPaths, forks: Forks, timeout_s: float) -> Run:
     ask(board, "forget")
-    environment = {**os.environ, "HBRT_BOARD": directory, "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": "direct"}
-    ended = run_module("defect", [str(defect.file), function], environment, timeout_s)
+    environment = {"HBRT_BOARD": str(board.path), "HBRT_AUTOSTART": "0", "HB_DSP_RPC_MODE": "direct"}
+    ended = forks.run(str(defect.file), (), environment, timeout_s, function)
     status = ask(board, "status")
     until = time.monotonic() + timeout_s
     while status["clients"] and time.monotonic() < until:  # its leaks are found when its lease has closed

@@ -13,6 +13,7 @@ from arm_client.commands.explore.command import runs_memory
 from arm_client.commands.explore.search import Runner, runs_of
 from hbrt.exploration.seeds import SCHEDULE
 from tests.conftest import Shell
+from tests.limits import PATIENCE_S
 from tools.docs_tables import REPOSITORY
 
 RACES = REPOSITORY / "samples/races"
@@ -46,7 +47,7 @@ def tried(memory: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Calla
     monkeypatch.setenv("HBRT_IMAGE", str(RACES / "image.py"))
     monkeypatch.setenv("HBRT_CHECK", "fail")
 
-    return lambda program, seconds=60.0: Runner(str(program), (), seconds, tmp_path, memory)
+    return lambda program, seconds=PATIENCE_S: Runner(str(program), (), seconds, tmp_path, memory)
 
 
 def test_there_are_ten_races() -> None:
@@ -72,13 +73,13 @@ def test_a_right_program_passes_in_every_order(tried: Callable[..., Runner], tmp
 
 
 def test_a_run_that_hangs_or_dies_is_told(tried: Callable[..., Runner], tmp_path: Path) -> None:
-    for more, code in (
-        ("while True: pass", 124),
-        ("import os; os.kill(os.getpid(), 9)", -9),
-        ("raise SystemExit(5)", 5),
+    for more, code, seconds in (
+        ("while True: pass", 124, 1.0),
+        ("import os; os.kill(os.getpid(), 9)", -9, PATIENCE_S),
+        ("raise SystemExit(5)", 5, PATIENCE_S),
     ):
         (tmp_path / "bad.py").write_text(GOOD.format(more=more))
-        with tried(tmp_path / "bad.py", 5.0) as runner:
+        with tried(tmp_path / "bad.py", seconds) as runner:
             assert runner.run({SCHEDULE: "default"}).code == code
 
 

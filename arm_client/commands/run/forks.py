@@ -1,0 +1,148 @@
+"""Runs programs one after another, each in a fork of one process, which has loaded what every run needs.
+
+``Forks`` starts that process by ``python -m``. A job is a line of JSON on its standard input, the outcome a line on its
+standard output.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import runpy
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any, Self, cast
+
+from arm_client.commands.run.child import Ended
+from hbrt.errors import BoardError
+
+
+class Forks:
+    """The process, from the side that has programs run; a context manager.
+
+    Args:
+        *loaded: Modules that it loads, by name. What else a program imports, each run loads for itself.
+    """
+
+    def __init__(self, *loaded: str) -> None:
+        self._loaded = loaded
+
+    def __enter__(self) -> Self:
+        self._folder = tempfile.TemporaryDirectory(prefix="hbrt-forks-")
+        # One thread of a library for arithmetic: the same bytes each time, and forks that work.
+        environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+        self._server = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__, *self._loaded],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=environment,
+        )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.kill()
+        self._server.communicate()
+        self._folder.cleanup()
+
+    def run(
+        self, program: str, arguments: Sequence[str], settings: Mapping[str, str], seconds: float, function: str = ""
+    ) -> Ended:
+        """Run a program once.
+
+        Args:
+            program: A Python file, or an executable file.
+            arguments: Its arguments.
+            settings: Environment variables, beside those of the time when the process started.
+            seconds: How long it may take; it is killed then.
+            function: Of a Python file, what is called; empty for the file as a program.
+
+        Raises:
+            BoardError: the process that forks has ended.
+        """
+        output = Path(self._folder.name, "output")
+        output.unlink(missing_ok=True)  # what an earlier run left behind goes on writing into its own
+        job = {
+            "program": program,
+            "arguments": list(arguments),
+            "settings": dict(settings),
+            "seconds": seconds,
+            "output": str(output),
+            "function": function,
+        }
+        questions, answers = cast("IO[str]", self._server.stdin), cast("IO[str]", self._server.stdout)
+        try:
+            print(json.dumps(job), file=questions, flush=True)
+            answer = answers.readline()
+        except BrokenPipeError:
+            answer = ""
+        if not answer:
+            raise BoardError("The process that forks for each run of a program has ended; start the command again.")
+        code, has_timed_out = json.loads(answer)
+        return Ended(code, has_timed_out, output.read_text(encoding="utf-8", errors="replace"))
+
+
+def _serve(loaded: Sequence[str]) -> dict[str, Any] | None:
+    """Fork for each job; returns the job in the fork, None at the end of the input."""
+    for name in loaded:
+        importlib.import_module(name)
+    gc.collect()
+    gc.freeze()  # a run would else look through, and so copy, all that was loaded: half of what a short one takes
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
+    for line in sys.stdin:
+        job: dict[str, Any] = json.loads(line)
+        pid = os.fork()
+        if not pid:
+            return job
+        print(json.dumps(_end_of(pid, job["seconds"], Path(job["output"]))))
+    return None
+
+
+def _end_of(pid: int, seconds: float, output: Path) -> tuple[int, bool]:
+    """Exit code of a run, negative for a signal, and whether it took too long and was killed."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        is_over = bool(select.select([pidfd], [], [], seconds)[0])
+        if not is_over:
+            signal.pidfd_send_signal(pidfd, signal.SIGKILL)
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    finally:
+        os.close(pidfd)
+    output.touch()  # it may have ended before it could
+    return code, not is_over
+
+
+def _be(job: dict[str, Any]) -> None:
+    """Become the program of a job, up to its first line of Python; one that is no Python runs from here."""
+    os.environ.update(job["settings"])
+    null = os.open(os.devnull, os.O_RDONLY)
+    output = os.open(job["output"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    for fd, source in ((0, null), (1, output), (2, output)):
+        os.dup2(source, fd)
+    os.close(null)
+    os.close(output)
+    path = os.path.abspath(job["program"])  # noqa: PTH100 - as python does
+    if not path.endswith(".py"):
+        os.execv(path, [job["program"], *job["arguments"]])  # noqa: S606 - the user's
+    sys.stdin, sys.stdout, sys.stderr = (
+        os.fdopen(fd, mode, closefd=False) for fd, mode in ((0, "r"), (1, "w"), (2, "w"))
+    )
+    sys.argv = [job["program"], *job["arguments"]]
+    sys.path.insert(0, os.path.dirname(path))  # noqa: PTH120
+
+
+if __name__ == "__main__":
+    mine = _serve(sys.argv[1:])
+    if mine is not None:
+        _be(mine)
+        if mine["function"]:
+            runpy.run_path(mine["program"])[mine["function"]]()
+        else:
+            runpy.run_path(mine["program"], run_name="__main__")

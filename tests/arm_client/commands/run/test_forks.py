@@ -1,0 +1,58 @@
+"""Programs in forks of one process: each has its own output and end, whatever another left running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from arm_client.commands.run.forks import Forks
+from hbrt.errors import BoardError
+from tests.limits import PATIENCE_S
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with Forks("json") as made:
+        yield made
+
+
+def test_a_program_and_a_function_run_as_python_would_have_them(forks: Forks, tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("WORD = 'beside'\n")
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import os, sys, beside\n"
+        "def told():\n    print('told', file=sys.stderr)\n    raise SystemExit(3)\n"
+        "if __name__ == '__main__':\n    print(sys.argv[1:], beside.WORD, os.environ['HERE'], 'json' in sys.modules)\n"
+    )
+    assert forks.run(str(program), ["a"], {"HERE": "1"}, PATIENCE_S) == (0, False, "['a'] beside 1 True\n")
+    assert forks.run(str(program), [], {}, PATIENCE_S, "told") == (3, False, "told\n")
+
+
+def test_one_that_hangs_is_killed_and_what_it_left_says_nothing_in_the_next(forks: Forks, tmp_path: Path) -> None:
+    left, program = tmp_path / "left.py", tmp_path / "program.py"
+    left.write_text(
+        "import os, time\nif os.fork():\n    time.sleep(1000)\n"
+        "while not os.path.exists('go'):\n    time.sleep(0.001)\n"
+        "print('from the run before', flush=True)\nopen('gone', 'w').close()\n".replace("'go", f"'{tmp_path}/go")
+    )
+    program.write_text(
+        "import time, os\nopen('go', 'w').close()\nwhile not os.path.exists('gone'):\n    time.sleep(0.001)\n".replace(
+            "'go", f"'{tmp_path}/go"
+        )
+    )
+    code, has_timed_out, _ = forks.run(str(left), [], {}, 1.0)
+    assert (code, has_timed_out) == (-9, True)
+    assert forks.run(str(program), [], {}, PATIENCE_S) == (0, False, "")
+
+
+def test_a_killed_process_is_a_sentence(tmp_path: Path) -> None:
+    others = set(psutil.Process().children())
+    with Forks() as forks:
+        (server,) = set(psutil.Process().children()) - others
+        server.kill()
+        server.wait()
+        with pytest.raises(BoardError, match="has ended; start the command again"):
+            forks.run(str(tmp_path / "any.py"), [], {}, PATIENCE_S)
