@@ -18,6 +18,7 @@ RUN = (
     "custom-ops.md",
     "debugging.md",
     "cycles.md",
+    "profiles.md",
     "recording.md",
     "explore.md",
     "time.md",
