@@ -1,1 +1,8 @@
-"""RKNN on hbrt's board: model files, the toolkit and the run time behind the packages ``rknn`` and ``rknnlite``."""
+"""RKNN on hbrt's board: the run time's C names, and the toolkit behind the packages ``rknn`` and ``rknnlite``.
+
+``__init__.pyi`` lists the names.
+"""
+
+from hbrt.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from hbrt.errors import StatusError
+
+if TYPE_CHECKING:
+
+    def __getattr__(name: str) -> RknnStatus: ...
 
 
 class RknnStatus(IntEnum):
@@ -29,6 +34,10 @@ class RknnStatus(IntEnum):
     RKNN_ERR_INCOMPATILE_OPTIMIZATION_LEVEL_VERSION = -12
     RKNN_ERR_TARGET_PLATFORM_UNMATCH = -13
     RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE = -14
+
+
+# The flat names of C: the same objects as the members.
+globals().update(RknnStatus.__members__)
 
 
 class RknnError(StatusError):

@@ -221,10 +221,13 @@ class Session:
             self.daemon = None
 
 
-def default() -> Session:
+def default(profile: str = "") -> Session:
     """The process's default session; attaches on first use, or anew when the board was restarted.
 
     A fork's child attaches anew to the board of its parent, a private one too: never to another.
+
+    Args:
+        profile: As of ``attached``.
 
     Raises:
         BoardError: no board runs and none may be started, or it does not start.
@@ -235,18 +238,21 @@ def default() -> Session:
         return session
     with process.lock:
         if process.default is None or not process.default.is_usable:
-            process.default = _attach(_inherited_board())
+            process.default = _attach(_inherited_board(), profile=profile)
         return process.default
 
 
-def attached() -> Session:
+def attached(profile: str = "") -> Session:
     """The session of the C names; attaches, or starts a private board, when there is none.
+
+    Args:
+        profile: Of a private board, where HBRT_PROFILE says nothing; empty for the usual one.
 
     Raises:
         RequestRefusedError: HB_DSP_NOT_RUNNING and why: no board runs and none may be started, or it does not start.
     """
     try:
-        return default()
+        return default(profile)
     except (BoardError, settings.BadSettingError) as error:
         if isinstance(error, settings.BadSettingError | DidNotStartError):  # who ignores statuses would go on
             from arm_client.cabi.say import warn_once
@@ -322,7 +328,7 @@ def set_default(session: Session | None) -> Session | None:
         return before
 
 
-def _attach(board: str | None, check: str | None = None, *, is_inline: bool = False) -> Session:
+def _attach(board: str | None, check: str | None = None, *, is_inline: bool = False, profile: str = "") -> Session:
     paths = board_ref(board)
     session = process.sessions.get(paths.path)
     if session is not None and session.is_usable:
@@ -338,7 +344,7 @@ def _attach(board: str | None, check: str | None = None, *, is_inline: bool = Fa
             raise
         session = None
     if session is None:  # outside the handler: an error of the private board has another cause
-        session = _private(check)
+        session = _private(check, profile=profile)
         session.stands_in = _whose_board_it_is(paths)
         if not settings.is_default("HBRT_BOARD"):
             _say_whose_board_it_is(paths, session.link.paths)
@@ -370,12 +376,15 @@ def _whose_board_it_is(wanted: BoardRef) -> str:
     )
 
 
-def _private(check: str | None, *, is_inline: bool = False) -> Session:
+def _private(check: str | None, *, is_inline: bool = False, profile: str = "") -> Session:
     """A private board of this process, which ends with it, or the one that runs of a schedule share."""
     image = settings.text("HBRT_IMAGE")
     if settings.is_given("HBRT_SCHEDULE") and (directory := settings.text("HBRT_SCHEDULE_BOARD")):
         return Session(BoardPaths(Path(directory)), check=check, inline=Inline(image or None))
-    return start_board(private_directory(), image=image or None, is_private=True, check=check, is_inline=is_inline)
+    wanted = "" if settings.is_given("HBRT_PROFILE") else profile
+    return start_board(
+        private_directory(), image=image or None, is_private=True, check=check, is_inline=is_inline, profile=wanted
+    )
 
 
 def start_board(

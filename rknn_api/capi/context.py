@@ -1,0 +1,429 @@
+"""A context: which of the two APIs its program uses, its inputs and outputs, and a run. Every misuse is a sentence.
+
+Emulator: what stands in the wrong order answers RKNN_ERR_FAIL; the reference names no code for it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from enum import Enum
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+
+from arm_client.cabi.arguments import bytes_of
+from rknn_api import layouts, types
+from rknn_api.capi.attributes import Side, View, dims_in, layout_of
+from rknn_api.capi.feeding import Form, from_graph, size_of, to_graph
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.types import RknnFlag, rknn_input, rknn_output, rknn_tensor_attr, rknn_tensor_mem
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from rknn_api.capi.memory import Held, Memory
+    from rknn_api.capi.model import Model
+
+_LAYOUTS: Final = {int(one): one.name.removeprefix("RKNN_TENSOR_") for one in types.rknn_tensor_format}
+_OUTSIDE: Final = RknnFlag.RKNN_FLAG_MEM_ALLOC_OUTSIDE
+_INTERNAL: Final = RknnFlag.RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE
+
+
+class Way(Enum):
+    """The API that a context's program uses."""
+
+    GENERAL = "the general API (rknn_inputs_set, rknn_outputs_get)"
+    ZERO_COPY = "the zero-copy API (rknn_set_io_mem)"
+
+
+class Bound(NamedTuple):
+    """Memory that rknn_set_io_mem gave a tensor."""
+
+    mem: rknn_tensor_mem
+    held: Held
+    form: Form
+
+
+class Context:
+    """One context.
+
+    Args:
+        model: Its model, which it uses until it is closed.
+        memory: Of the board.
+        flags: Of rknn_init.
+        cores: How many NPU cores the board has.
+    """
+
+    def __init__(self, model: Model, memory: Memory, flags: int, cores: int) -> None:
+        self.model, self.memory, self.flags = model, memory, flags
+        self.lock = threading.RLock()
+        self.set: int | None = None if model.sets else 0
+        self.run_us: int | None = None
+        self.workers = min(cores, 3)
+        self.mask = 0  # rknn_core_mask
+        self.sram_bytes = 0
+        self.kept: list[Any] = []  # what a query's answer points to
+        self._way: Way | None = None
+        self._feeds: dict[int, NDArray[Any]] = {}
+        self._results: list[NDArray[Any]] | None = None
+        self._given: dict[int, Any] = {}  # buffers of rknn_outputs_get, by address
+        self._bound: dict[tuple[bool, int], Bound] = {}
+        self._outside: dict[str, rknn_tensor_mem] = {}
+        model.users += 1
+
+    # -- shapes
+
+    @property
+    def shape_set(self) -> int:
+        """The present set of shapes, or the largest before one was chosen."""
+        return self.set or 0
+
+    def sides(self, *, is_input: bool) -> list[Side]:
+        """The inputs or outputs at the present shapes."""
+        return self.model.sides(self.shape_set, is_input=is_input)
+
+    def side(self, index: int, *, is_input: bool) -> Side:
+        """One of them.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: there is no such index.
+        """
+        sides, what = self.sides(is_input=is_input), "input" if is_input else "output"
+        if not 0 <= index < len(sides):
+            raise invalid_parameter(f"index is {index}; the model has the {what}s 0 to {len(sides) - 1}.")
+        return sides[index]
+
+    def choose_shapes(self, attrs: Sequence[rknn_tensor_attr]) -> None:
+        """Switch to a set of shapes; inputs and memory must be given anew.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: the model has no such set, or an attribute names no input.
+        """
+        count = len(self.model.metadata.inputs)
+        if len(attrs) != count:
+            raise invalid_parameter(f"n_inputs is {len(attrs)}; the model has {count} inputs, and takes all at once.")
+        wanted: dict[int, tuple[int, ...]] = {}
+        for attr in attrs:
+            side = self.side(attr.index, is_input=True)
+            layout = _layout(attr.fmt, "fmt")
+            want = "NHWC" if side.is_picture else "UNDEFINED"
+            if layout != want:
+                raise invalid_parameter(f"fmt of the input {side.info.name!r} is {layout}; it is {want} here.")
+            wanted[attr.index] = attr.shape
+        found = [
+            at
+            for at in range(max(1, self.model.sets))
+            if all(
+                wanted.get(index) == dims_in(side, "NHWC" if side.is_picture else "UNDEFINED", 0)
+                for index, side in enumerate(self.model.sides(at, is_input=True))
+            )
+        ]
+        if not found:
+            raise invalid_parameter(
+                f"The shapes are {[list(one) for _, one in sorted(wanted.items())]}; the model has the "
+                f"{self.model.sets or 1} that RKNN_QUERY_INPUT_DYNAMIC_RANGE lists, each for all inputs at once."
+            )
+        self.set = found[0]
+        self._feeds, self._results = {}, None
+        self._unbind()
+
+    # -- the general API
+
+    def set_inputs(self, inputs: Sequence[rknn_input]) -> None:
+        """Copy and convert inputs.
+
+        Raises:
+            RknnError: RKNN_ERR_INPUT_INVALID: an input does not fit. RKNN_ERR_FAIL: the context uses the other API.
+        """
+        self._takes(Way.GENERAL)
+        feeds = {}
+        for given in inputs:
+            sides = self.sides(is_input=True)
+            if not 0 <= given.index < len(sides):
+                raise _bad_input(f"index is {given.index}; the model has the inputs 0 to {len(sides) - 1}.")
+            feeds[given.index] = self._fed(sides[given.index], given)
+        self._feeds |= feeds
+
+    def _fed(self, side: Side, given: rknn_input) -> NDArray[Any]:
+        name = side.info.name
+        if given.pass_through:
+            layout = layout_of(side, View.NATIVE, self.model.rules)
+            stride = (
+                layouts.stride_of(side.nchw[3], side.nchw[1], self.model.rules.width_align) if layout == "NHWC" else 0
+            )
+            form = Form(side.info.stored, layout, stride, 0, is_stored=True, c2=self._c2(side))
+            if given.size != size_of(side, form):
+                form = form._replace(w_stride=0)
+        else:
+            dtype = types.DTYPE_OF.get(given.type)
+            layout = _LAYOUTS.get(given.fmt, "")
+            allowed = ("NHWC", "NCHW") if side.is_picture else ("UNDEFINED", "NHWC", "NCHW")
+            if dtype is None or layout not in allowed:
+                raise _bad_input(
+                    f"The input {name!r} has type {given.type} and fmt {given.fmt}; give a type of RKNN_TENSOR_* with "
+                    f"whole bytes, and {' or '.join(f'RKNN_TENSOR_{one}' for one in allowed)}."
+                )
+            if np.dtype(dtype).kind == "f" and np.dtype(side.info.dtype).kind in "iub":
+                raise _bad_input(f"The input {name!r} is of {dtype}; the model takes {side.info.dtype}.")
+            form = Form(dtype, layout if side.is_picture else "UNDEFINED")
+        wanted = size_of(side, form)
+        if given.size != wanted:
+            raise _bad_input(
+                f"The input {name!r} has {given.size} bytes; {form.dtype} {form.layout} of "
+                f"{list(dims_in(side, form.layout, form.c2))} has {wanted}."
+            )
+        if not given.buf:
+            raise _bad_input(f"buf of the input {name!r} is NULL.")
+        return to_graph(bytes_of(given.buf, wanted), side, form)
+
+    def get_outputs(self, outputs: Sequence[rknn_output]) -> None:
+        """Convert and copy outputs.
+
+        Raises:
+            RknnError: RKNN_ERR_OUTPUT_INVALID: an output does not fit. RKNN_ERR_FAIL: nothing was run, or the context
+                uses the other API.
+        """
+        self._takes(Way.GENERAL)
+        if self._results is None:
+            raise _out_of_order("There is no output: call rknn_run after rknn_inputs_set.")
+        sides, made = self.sides(is_input=False), []
+        for wanted in outputs:
+            if not 0 <= wanted.index < len(sides):
+                raise _bad_output(f"index is {wanted.index}; the model has the outputs 0 to {len(sides) - 1}.")
+            side = sides[wanted.index]
+            form = Form("float32" if wanted.want_float else side.info.stored, side.info.layout)
+            array = from_graph(self._results[wanted.index], side, form)
+            if wanted.is_prealloc and (not wanted.buf or wanted.size < array.nbytes):
+                raise _bad_output(
+                    f"The output {side.info.name!r} has {array.nbytes} bytes, and the buffer at {wanted.buf or 0:#x} "
+                    f"has {wanted.size}; give one of that size, or is_prealloc = 0."
+                )
+            made.append((wanted, array))
+        for wanted, array in made:
+            if wanted.is_prealloc:
+                ctypes.memmove(wanted.buf or 0, array.ctypes.data, array.nbytes)
+            else:
+                self._given[array.ctypes.data] = array
+                wanted.buf = array.ctypes.data
+            wanted.size = array.nbytes
+
+    def release_outputs(self, outputs: Sequence[rknn_output]) -> None:
+        """Free what get_outputs allocated.
+
+        Raises:
+            RknnError: RKNN_ERR_OUTPUT_INVALID: a buffer was not allocated by it, or was released before.
+        """
+        for output in outputs:
+            if output.is_prealloc:
+                continue
+            if self._given.pop(output.buf or 0, None) is None:
+                raise _bad_output(
+                    f"The buffer at {output.buf or 0:#x} is none that rknn_outputs_get allocated, or was released."
+                )
+            output.buf = None
+
+    # -- the zero-copy API
+
+    def bind(self, mem: rknn_tensor_mem, attr: rknn_tensor_attr) -> None:
+        """Have a tensor lie in memory of the board.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: the attribute is of no tensor, or is edited in a way that is not
+                permitted, or the memory is too small. RKNN_ERR_FAIL: the context uses the other API.
+        """
+        held = self.memory.of(mem)
+        is_input, index = self._named(attr)
+        side = self.side(index, is_input=is_input)
+        form = self._form(side, attr)
+        wanted = size_of(side, form)
+        if held.size < wanted:
+            raise invalid_parameter(
+                f"The memory at {held.phy_addr:#x} has {held.size} bytes, and {side.info.name!r} takes {wanted}: "
+                "allocate size_with_stride, or size where the type was changed."
+            )
+        self._takes(Way.ZERO_COPY)
+        self.memory.use(mem, 1)
+        if (before := self._bound.pop((is_input, index), None)) is not None:
+            self.memory.use(before.mem, -1)
+        self._bound[is_input, index] = Bound(mem, held, form)
+
+    def _named(self, attr: rknn_tensor_attr) -> tuple[bool, int]:
+        """Whether an attribute is an input's, and its index: by name, as both kinds count from 0."""
+        for is_input in (True, False):
+            for index, side in enumerate(self.sides(is_input=is_input)):
+                if attr.index == index and attr.name == side.info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1]:
+                    return is_input, index
+        raise invalid_parameter(
+            f"The attribute has index {attr.index} and name {attr.name.decode(errors='replace')!r}, which is no tensor "
+            "of the model: take it from rknn_query."
+        )
+
+    def _form(self, side: Side, attr: rknn_tensor_attr) -> Form:
+        name, dtype = side.info.name, types.DTYPE_OF.get(attr.type, "")
+        layout = _layout(attr.fmt, f"fmt of {name!r}")
+        edits = (layouts.INPUT_EDITS if side.is_input else layouts.OUTPUT_EDITS).get(
+            side.info.stored, (side.info.stored,)
+        )
+        if dtype not in edits:
+            raise invalid_parameter(
+                f"The type of {name!r} is {dtype or attr.type}; the model's is {side.info.stored}, which may be "
+                f"{' or '.join(edits)} here."
+            )
+        views = (View.PLAIN, View.NATIVE, View.NATIVE_NHWC, View.CURRENT)
+        told = {layout_of(side, view, self.model.rules) for view in views}
+        permitted = told if side.is_input else {one for had in told for one in layouts.OUTPUT_LAYOUTS[had]}
+        if side.is_input and side.is_picture:
+            permitted |= {"NHWC"}
+        if layout not in permitted:
+            raise invalid_parameter(
+                f"fmt of {name!r} is {layout}; it may be {' or '.join(sorted(permitted))} on this chip."
+            )
+        is_nhwc = side.is_input and layout == "NHWC"
+        is_stored = bool(attr.pass_through) or (side.is_input and layout == "NC1HWC2")
+        c2 = self._c2(side)
+        form = Form(
+            dtype, layout, attr.w_stride if is_nhwc else 0, attr.h_stride if is_nhwc else 0, is_stored=is_stored, c2=c2
+        )
+        dims = dims_in(side, layout, c2)
+        if is_nhwc and (0 < form.w_stride < dims[2] or 0 < form.h_stride < dims[1]):
+            raise invalid_parameter(
+                f"{name!r} has w_stride {form.w_stride} and h_stride {form.h_stride}, less than its {dims[2]} columns "
+                f"and {dims[1]} rows."
+            )
+        dense = int(np.prod(dims)) * np.dtype(dtype).itemsize
+        if attr.size != dense:
+            raise invalid_parameter(
+                f"size of {name!r} is {attr.size}; {list(dims)} of {dtype} has {dense} bytes: change it with the type."
+            )
+        return form
+
+    def _c2(self, side: Side) -> int:
+        return self.model.rules.c2.get(side.info.stored, 0)
+
+    def set_outside(self, what: str, mem: rknn_tensor_mem, needed: int) -> None:
+        """Take weight or internal memory of the program's.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: it is too small. RKNN_ERR_FAIL: rknn_init was not told, or it has run.
+        """
+        held = self.memory.of(mem)
+        flags = (_OUTSIDE | _INTERNAL) if what == "internal" else _OUTSIDE
+        if not self.flags & flags:
+            raise _out_of_order(
+                f"The context has {what} memory of its own: give rknn_init RKNN_FLAG_MEM_ALLOC_OUTSIDE"
+                f"{' or RKNN_FLAG_INTERNAL_ALLOC_OUTSIDE' if what == 'internal' else ''}."
+            )
+        if self.run_us is not None:
+            raise _out_of_order(f"The context has run: set its {what} memory before the first rknn_run.")
+        if held.size < needed:
+            raise invalid_parameter(
+                f"The {what} memory has {held.size} bytes; RKNN_QUERY_MEM_SIZE says that {needed} are needed."
+            )
+        self.memory.use(mem, 1)
+        if (before := self._outside.pop(what, None)) is not None:
+            self.memory.use(before, -1)
+        self._outside[what] = mem
+
+    # -- a run
+
+    def run(self) -> None:
+        """Run once, with what was set.
+
+        Raises:
+            RknnError: RKNN_ERR_FAIL: something was not set, or the run failed.
+        """
+        self._check_ready()
+        inputs = self.sides(is_input=True)
+        if self._way is Way.ZERO_COPY:
+            feeds = [self._read(side, self._bound[True, index]) for index, side in enumerate(inputs)]
+        else:
+            feeds = [self._feeds[index] for index in range(len(inputs))]
+        start = perf_counter_ns()
+        results = self.model.run(feeds, self.workers)
+        self.run_us = max(1, (perf_counter_ns() - start) // 1000)
+        self._results = results
+        if self._way is Way.ZERO_COPY:
+            for index, (side, result) in enumerate(zip(self.sides(is_input=False), results, strict=True)):
+                self._write(side, result, self._bound[False, index])
+
+    def _check_ready(self) -> None:
+        if self.flags & RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY:
+            raise _out_of_order(
+                "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it."
+            )
+        if self.set is None:
+            raise _out_of_order("The model has several shapes: call rknn_set_input_shapes before the first rknn_run.")
+        if self.flags & (_OUTSIDE | _INTERNAL) and "internal" not in self._outside and self.model.internal_bytes:
+            raise _out_of_order(
+                "The internal memory is the program's, by a flag of rknn_init: call rknn_set_internal_mem."
+            )
+        if self.flags & _OUTSIDE and "weight" not in self._outside and self.model.weight_bytes:
+            raise _out_of_order(
+                "The weights are the program's, by RKNN_FLAG_MEM_ALLOC_OUTSIDE: call rknn_set_weight_mem."
+            )
+        for is_input in (True, False):
+            for index, side in enumerate(self.sides(is_input=is_input)):
+                if self._way is Way.ZERO_COPY and (is_input, index) not in self._bound:
+                    raise _out_of_order(f"{side.info.name!r} has no memory: call rknn_set_io_mem for each tensor.")
+                if self._way is not Way.ZERO_COPY and is_input and index not in self._feeds:
+                    raise _out_of_order(f"The input {side.info.name!r} was not set: call rknn_inputs_set for it.")
+
+    def _read(self, side: Side, bound: Bound) -> NDArray[Any]:
+        if not self.flags & RknnFlag.RKNN_FLAG_DISABLE_FLUSH_INPUT_MEM_CACHE:
+            self.memory.sync(bound.mem, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE)
+        return to_graph(bound.held.device(), side, bound.form)
+
+    def _write(self, side: Side, result: NDArray[Any], bound: Bound) -> None:
+        made = from_graph(result, side, bound.form)
+        bound.held.device()[: made.nbytes] = made.reshape(-1).view(np.uint8).data
+        if not self.flags & RknnFlag.RKNN_FLAG_DISABLE_FLUSH_OUTPUT_MEM_CACHE:
+            self.memory.sync(bound.mem, types.rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE)
+
+    def close(self) -> None:
+        """Let go of the model and of the program's memory."""
+        self._unbind()
+        for mem in self._outside.values():
+            self.memory.use(mem, -1)
+        self._outside.clear()
+        self._given.clear()
+        self.model.users -= 1
+        if not self.model.users:
+            self.model.close()
+
+    def _unbind(self) -> None:
+        for bound in self._bound.values():
+            self.memory.use(bound.mem, -1)
+        self._bound.clear()
+
+    def _takes(self, way: Way) -> None:
+        before = self._way or way
+        if before is not way:
+            raise _out_of_order(
+                f"The context uses {before.value}; {way.value} cannot be mixed with it: make "
+                "another context by rknn_init or rknn_dup_context."
+            )
+        self._way = way
+
+
+def _layout(number: int, what: str) -> str:
+    if number not in _LAYOUTS:
+        raise invalid_parameter(
+            f"{what} is {number}; it is one of RKNN_TENSOR_{', RKNN_TENSOR_'.join(_LAYOUTS.values())}."
+        )
+    return _LAYOUTS[number]
+
+
+def _out_of_order(sentence: str) -> RknnError:
+    return RknnError(RknnStatus.RKNN_ERR_FAIL, sentence)
+
+
+def _bad_input(sentence: str) -> RknnError:
+    return RknnError(RknnStatus.RKNN_ERR_INPUT_INVALID, sentence)
+
+
+def _bad_output(sentence: str) -> RknnError:
+    return RknnError(RknnStatus.RKNN_ERR_OUTPUT_INVALID, sentence)

@@ -1,0 +1,621 @@
+"""``rknn_*``: the run time in the names, argument order and codes of its C API. No call raises; each returns a code.
+
+What a C program passes by address is an object here that a call fills: ``rknn_init(ctx, model, len(model), 0, None)``
+with ``ctx = rknn_context()``. Buffers are addresses, as ``array.ctypes.data``.
+
+Source: RKNN C API Reference (2.3.2), functions, https://github.com/airockchip/rknn-toolkit2
+Emulator: arrays are lists, tuples or ctypes arrays; a sentence on standard error says why a call was refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Any, Final, ParamSpec, TypeVar
+
+from arm_client.cabi.arguments import bytes_of, deref, integer
+from arm_client.cabi.last_error import note
+from hbrt.errors import RequestRefusedError
+from hbrt.models.errors import GraphError
+from hbrt.status import Status
+from rknn_api import types
+from rknn_api.capi import attributes
+from rknn_api.capi.attributes import View
+from rknn_api.capi.context import Context
+from rknn_api.capi.groups import has_query
+from rknn_api.capi.model import Model
+from rknn_api.capi.runtime import Runtime, existing, runtime
+from rknn_api.container import Container
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.log import Log
+from rknn_api.run.runner import refused
+from rknn_api.types import (
+    RknnFlag,
+    rknn_context,
+    rknn_core_mask,
+    rknn_custom_string,
+    rknn_init_extend,
+    rknn_input,
+    rknn_input_output_num,
+    rknn_input_range,
+    rknn_mem_size,
+    rknn_output,
+    rknn_perf_detail,
+    rknn_perf_run,
+    rknn_query_cmd,
+    rknn_sdk_version,
+    rknn_tensor_attr,
+    rknn_tensor_mem,
+)
+from rknn_api.version import sdk_version
+
+_P = ParamSpec("_P")
+_S = TypeVar("_S", bound="ctypes.Structure | ctypes.c_uint64")
+_log: Final = Log()
+_Q: Final = rknn_query_cmd
+_OF_BOARD: Final = {
+    int(Status.HB_SYS_OUT_OF_MEMORY): RknnStatus.RKNN_ERR_MALLOC_FAIL,
+    int(Status.HB_SYS_INVALID_ARGUMENT): RknnStatus.RKNN_ERR_PARAM_INVALID,
+    int(Status.HB_SYS_REGISTER_MEM_FAILED): RknnStatus.RKNN_ERR_PARAM_INVALID,
+}
+_KNOWN_FLAGS: Final = sum(RknnFlag)
+_VIEWS: Final = {
+    _Q.RKNN_QUERY_INPUT_ATTR: (True, View.PLAIN),
+    _Q.RKNN_QUERY_OUTPUT_ATTR: (False, View.PLAIN),
+    _Q.RKNN_QUERY_NATIVE_INPUT_ATTR: (True, View.NATIVE),
+    _Q.RKNN_QUERY_NATIVE_OUTPUT_ATTR: (False, View.NATIVE),
+    _Q.RKNN_QUERY_NATIVE_NHWC_INPUT_ATTR: (True, View.NATIVE_NHWC),
+    _Q.RKNN_QUERY_NATIVE_NHWC_OUTPUT_ATTR: (False, View.NATIVE_NHWC),
+    _Q.RKNN_QUERY_CURRENT_INPUT_ATTR: (True, View.CURRENT),
+    _Q.RKNN_QUERY_CURRENT_OUTPUT_ATTR: (False, View.CURRENT),
+    _Q.RKNN_QUERY_CURRENT_NATIVE_INPUT_ATTR: (True, View.NATIVE),
+    _Q.RKNN_QUERY_CURRENT_NATIVE_OUTPUT_ATTR: (False, View.NATIVE),
+}
+_CURRENT: Final = frozenset(one for one in _VIEWS if "CURRENT" in one.name)
+
+
+def _failed(call: str, error: Exception) -> int:
+    if isinstance(error, RequestRefusedError):
+        status: int = _OF_BOARD.get(error.status, RknnStatus.RKNN_ERR_DEVICE_UNAVAILABLE)
+        sentence = error.text
+    elif isinstance(error, GraphError):
+        status, sentence = refused(error).status, str(error)
+    else:
+        assert isinstance(error, RknnError)  # noqa: S101 - what is caught
+        status, sentence = error.status, error.text
+    _log.error(call, sentence)
+    return note(status, sentence)
+
+
+def _returns_code(call: Callable[_P, None]) -> Callable[_P, int]:
+    @wraps(call)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> int:
+        try:
+            call(*args, **kwargs)
+        except (RknnError, RequestRefusedError, GraphError) as error:
+            return _failed(call.__name__, error)
+        return int(RknnStatus.RKNN_SUCC)
+
+    return wrapped
+
+
+def _returns_memory(call: Callable[_P, rknn_tensor_mem]) -> Callable[_P, rknn_tensor_mem | None]:
+    @wraps(call)
+    def wrapped(*args: _P.args, **kwargs: _P.kwargs) -> rknn_tensor_mem | None:
+        try:
+            return call(*args, **kwargs)
+        except (RknnError, RequestRefusedError) as error:
+            _failed(call.__name__, error)
+            return None
+
+    return wrapped
+
+
+# -- contexts
+
+
+@_returns_code
+def rknn_init(context: Any, model: Any, size: int, flag: int, extend: Any = None) -> None:
+    """Load a model and make a context.
+
+    Args:
+        context: Out: a rknn_context.
+        model: The model's bytes, or their address; with size 0 the path of its file.
+        size: Bytes of the model, 0 for a path.
+        flag: RKNN_FLAG_*, added.
+        extend: rknn_init_extend, or None.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID, RKNN_ERR_MODEL_INVALID, RKNN_ERR_TARGET_PLATFORM_UNMATCH: the model is for another
+        chip; RKNN_ERR_DEVICE_UNAVAILABLE: no board runs that has an NPU.
+
+    Emulator: priorities, fences, GPU, nice values and shared SRAM have no effect.
+    """
+    target = _structure("context", context, rknn_context)
+    flags, given = _number("flag", flag), None if extend is None else _structure("extend", extend, rknn_init_extend)
+    if flags & ~_KNOWN_FLAGS:
+        raise invalid_parameter(f"flag is {flags:#x}; {flags & ~_KNOWN_FLAGS:#x} of it is no flag of rknn_init.")
+    container, label = _container(model, _number("size", size), flags, given)
+    here = runtime(container.metadata.target_platform)
+    here.check_platform(container.metadata.target_platform)
+    owner = None
+    if flags & RknnFlag.RKNN_FLAG_SHARE_WEIGHT_MEM:
+        if container.metadata.dynamic_input:
+            raise invalid_parameter("A model of several shapes cannot share its weights (RKNN_FLAG_SHARE_WEIGHT_MEM).")
+        owner = here.context(given.ctx if given is not None else 0).model
+    is_run = not flags & RknnFlag.RKNN_FLAG_COLLECT_MODEL_INFO_ONLY
+    loaded = Model(container, label, is_run=is_run, weights_of=owner)
+    made = Context(loaded, here.memory, flags, here.cores)
+    if flags & RknnFlag.RKNN_FLAG_ENABLE_SRAM:
+        made.sram_bytes = min(here.sram_bytes - here.sram_used, made.model.internal_bytes)
+    target.value = here.add(made)
+
+
+def _container(model: Any, size: int, flags: int, extend: rknn_init_extend | None) -> tuple[Container, str]:
+    if model is None:
+        raise invalid_parameter("model is NULL; give the model's bytes, or a path with size 0.")
+    if size < 0:
+        raise invalid_parameter(f"size is {size}; it is the model's bytes, or 0 for a path.")
+    if not size:
+        path = Path(model.decode() if isinstance(model, bytes) else str(model))
+        return Container.read(path), f"the model {path.name}"
+    try:
+        data: Any = bytes_of(model, size)
+    except (TypeError, ValueError, BufferError) as error:
+        raise invalid_parameter(f"model is {type(model).__name__}: {error}.") from None
+    if len(data) < size:
+        raise invalid_parameter(f"size is {size}, and model has {len(data)} bytes.")
+    data = data[:size]
+    if flags & RknnFlag.RKNN_FLAG_MODEL_BUFFER_ZERO_COPY and extend is not None and extend.real_model_size:
+        start = extend.real_model_offset
+        data = data[start : start + extend.real_model_size] if start >= 0 else b""
+    return Container.from_bytes(data if isinstance(model, bytes) else bytes(data)), "the model"
+
+
+@_returns_code
+def rknn_dup_context(context_in: Any, context_out: Any) -> None:
+    """Make a context that shares the model of another: for another thread.
+
+    Returns:
+        0; RKNN_ERR_CTX_INVALID; RKNN_ERR_PARAM_INVALID for a model of several shapes.
+    """
+    here, source = _found("rknn_dup_context", context_in)
+    target = _structure("context_out", context_out, rknn_context)
+    if source.model.sets:
+        raise invalid_parameter("A model of several shapes cannot be duplicated: call rknn_init again.")
+    target.value = here.add(Context(source.model, here.memory, source.flags, here.cores))
+
+
+@_returns_code
+def rknn_destroy(context: Any) -> None:
+    """End a context; memory that the program made stays until rknn_destroy_mem.
+
+    Returns:
+        0; RKNN_ERR_CTX_INVALID.
+    """
+    handle = _handle(context)
+    gone = existing(handle).drop(handle)
+    with gone.lock:
+        gone.close()
+
+
+@_returns_code
+def rknn_set_core_mask(context: Any, core_mask: int) -> None:
+    """Choose the NPU cores of a context: those with a bit, AUTO for an idle one, ALL.
+
+    Returns:
+        0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: there is no such core.
+    """
+    here, found = _found("rknn_set_core_mask", context)
+    mask = _number("core_mask", core_mask)
+    cores = here.cores if mask == rknn_core_mask.RKNN_NPU_CORE_ALL else mask.bit_length()
+    known = mask in set(rknn_core_mask) and mask != rknn_core_mask.RKNN_NPU_CORE_UNDEFINED
+    if not known or cores > here.cores:
+        raise invalid_parameter(
+            f"core_mask is {mask:#x}; {here.chip} has the cores 0 to {here.cores - 1}: write RKNN_NPU_CORE_AUTO, _0, "
+            "_1 and so on, their sums, or RKNN_NPU_CORE_ALL."
+        )
+    found.mask = mask
+
+
+@_returns_code
+def rknn_set_batch_core_num(context: Any, core_num: int) -> None:
+    """Choose how many cores run the images of a batch.
+
+    Returns:
+        0; RKNN_ERR_TARGET_PLATFORM_UNMATCH on a chip with one core; RKNN_ERR_PARAM_INVALID: it has not so many.
+    """
+    here, found = _found("rknn_set_batch_core_num", context)
+    number = _number("core_num", core_num)
+    if not 1 <= number <= here.cores:
+        raise invalid_parameter(f"core_num is {number}; {here.chip} has 1 to {here.cores} cores.")
+    found.workers = number
+
+
+# -- queries
+
+
+@_returns_code
+def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
+    """Tell of a model or a run.
+
+    Args:
+        context: The context.
+        cmd: RKNN_QUERY_*.
+        info: Out: the structure of the command; of rknn_tensor_attr and rknn_input_range the caller sets ``index``.
+        size: ``ctypes.sizeof`` the structure.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: no such command or index, or a structure of another size;
+        RKNN_ERR_TARGET_PLATFORM_UNMATCH: the chip has no such query; RKNN_ERR_FAIL: nothing was run yet, or no shapes
+        were chosen.
+    """
+    here, found = _found("rknn_query", context)
+    number = _number("cmd", cmd)
+    if number not in set(_Q) or number == _Q.RKNN_QUERY_CMD_MAX:
+        raise invalid_parameter(f"cmd is {number}; write one of RKNN_QUERY_*, 0 to {_Q.RKNN_QUERY_CMD_MAX - 1}.")
+    command = _Q(number)
+    if not has_query(here.column, command):
+        raise RknnError(
+            RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH, f"{here.chip} has no {command.name}: see the table by chip."
+        )
+    kind = _INFOS.get(command, rknn_tensor_attr)
+    wanted = ctypes.sizeof(kind)
+    if _number("size", size) < wanted:
+        raise invalid_parameter(f"size is {size}; {command.name} fills a {kind.__name__}, which has {wanted} bytes.")
+    target = _structure("info", info, kind)
+    with found.lock:
+        if isinstance(target, rknn_tensor_attr):
+            if command in _CURRENT and (found.set is None or not found.model.sets):
+                raise RknnError(
+                    RknnStatus.RKNN_ERR_FAIL, f"{command.name} tells of shapes that rknn_set_input_shapes has chosen."
+                )
+            is_input, view = _VIEWS[command]
+            attributes.fill(target, found.side(target.index, is_input=is_input), view, found.model.rules)
+        else:
+            _ANSWERS[command](here, found, target)
+
+
+def _in_out_num(_here: Runtime, found: Context, info: Any) -> None:
+    info.n_input, info.n_output = len(found.model.metadata.inputs), len(found.model.metadata.outputs)
+
+
+def _perf_detail(_here: Runtime, found: Context, info: Any) -> None:
+    if not found.flags & RknnFlag.RKNN_FLAG_COLLECT_PERF_MASK:
+        raise RknnError(
+            RknnStatus.RKNN_ERR_FAIL, "Give rknn_init RKNN_FLAG_COLLECT_PERF_MASK for RKNN_QUERY_PERF_DETAIL."
+        )
+    text = f"Total time, measured on this machine: {_run_us(found)} us\n".encode()
+    kept = ctypes.create_string_buffer(text)
+    found.kept[:] = [kept]
+    info.perf_data, info.data_len = ctypes.addressof(kept), len(text)
+
+
+def _perf_run(_here: Runtime, found: Context, info: Any) -> None:
+    info.run_duration = _run_us(found)
+
+
+def _run_us(found: Context) -> int:
+    if found.run_us is None:
+        raise RknnError(RknnStatus.RKNN_ERR_FAIL, "The context has not run yet: call rknn_run first.")
+    return found.run_us
+
+
+def _sdk_version(_here: Runtime, _found: Context, info: Any) -> None:
+    info.api_version, info.drv_version = f"2.3.2, {sdk_version()}".encode(), b"0.9.8 (emulator)"
+
+
+def _mem_size(here: Runtime, found: Context, info: Any) -> None:
+    info.total_weight_size, info.total_internal_size = found.model.weight_bytes, found.model.internal_bytes
+    info.total_dma_allocated_size = found.model.weight_bytes + found.model.internal_bytes
+    info.total_sram_size, info.free_sram_size = here.sram_bytes, here.sram_bytes - here.sram_used
+
+
+def _custom_string(_here: Runtime, found: Context, info: Any) -> None:
+    info.string = found.model.metadata.custom_string.encode()[: ctypes.sizeof(rknn_custom_string) - 1]
+
+
+def _device_mem(_here: Runtime, found: Context, info: Any) -> None:
+    info.virt_addr, info.phys_addr, info.fd, info.size = None, 0, -1, found.model.weight_bytes
+
+
+def _range(_here: Runtime, found: Context, info: Any) -> None:
+    model = found.model
+    if not model.sets:
+        raise invalid_parameter("The model has one set of shapes: it was converted without dynamic_input.")
+    index = info.index
+    found.side(index, is_input=True)
+    sides = [model.sides(at, is_input=True)[index] for at in range(model.sets)]
+    layout = "NHWC" if sides[0].is_picture else "UNDEFINED"
+    shapes = [attributes.dims_in(side, layout, 0) for side in sides][: types.RKNN_MAX_DYNAMIC_SHAPE_NUM]
+    info.shape_number, info.n_dims = len(shapes), len(shapes[0])
+    info.fmt = types.rknn_tensor_format[f"RKNN_TENSOR_{layout}"]
+    info.name = sides[0].info.name.encode()[: types.RKNN_MAX_NAME_LEN - 1]
+    for row, shape in zip(info.dyn_range, shapes, strict=False):
+        row[: len(shape)] = shape
+
+
+_INFOS: Final[dict[rknn_query_cmd, type[ctypes.Structure]]] = {
+    _Q.RKNN_QUERY_IN_OUT_NUM: rknn_input_output_num,
+    _Q.RKNN_QUERY_PERF_DETAIL: rknn_perf_detail,
+    _Q.RKNN_QUERY_PERF_RUN: rknn_perf_run,
+    _Q.RKNN_QUERY_SDK_VERSION: rknn_sdk_version,
+    _Q.RKNN_QUERY_MEM_SIZE: rknn_mem_size,
+    _Q.RKNN_QUERY_CUSTOM_STRING: rknn_custom_string,
+    _Q.RKNN_QUERY_DEVICE_MEM_INFO: rknn_tensor_mem,
+    _Q.RKNN_QUERY_INPUT_DYNAMIC_RANGE: rknn_input_range,
+}
+_ANSWERS: Final[dict[rknn_query_cmd, Callable[[Runtime, Context, Any], None]]] = {
+    _Q.RKNN_QUERY_IN_OUT_NUM: _in_out_num,
+    _Q.RKNN_QUERY_PERF_DETAIL: _perf_detail,
+    _Q.RKNN_QUERY_PERF_RUN: _perf_run,
+    _Q.RKNN_QUERY_SDK_VERSION: _sdk_version,
+    _Q.RKNN_QUERY_MEM_SIZE: _mem_size,
+    _Q.RKNN_QUERY_CUSTOM_STRING: _custom_string,
+    _Q.RKNN_QUERY_DEVICE_MEM_INFO: _device_mem,
+    _Q.RKNN_QUERY_INPUT_DYNAMIC_RANGE: _range,
+}
+
+
+# -- runs
+
+
+@_returns_code
+def rknn_inputs_set(context: Any, n_inputs: int, inputs: Any) -> None:
+    """Copy and convert inputs; the general API.
+
+    Args:
+        context: The context.
+        n_inputs: How many.
+        inputs: rknn_input each: numbers of ``type`` in ``fmt``, or with pass_through the model's own.
+
+    Returns:
+        0; RKNN_ERR_INPUT_INVALID: an index, type, layout or size does not fit; RKNN_ERR_FAIL: the context uses the
+        zero-copy API.
+    """
+    _, found = _found("rknn_inputs_set", context)
+    given = _array("inputs", inputs, n_inputs, rknn_input)
+    with found.lock:
+        found.set_inputs(given)
+
+
+@_returns_code
+def rknn_run(context: Any, extend: Any = None) -> None:
+    """Run once, and return when the outputs are there.
+
+    Returns:
+        0; RKNN_ERR_FAIL: an input, memory or shapes were not set, or the run failed.
+    """
+    del extend
+    _, found = _found("rknn_run", context)
+    with found.lock:
+        found.run()
+
+
+@_returns_code
+def rknn_wait(context: Any, extend: Any = None) -> None:
+    """No chip has it.
+
+    Returns:
+        RKNN_ERR_TARGET_PLATFORM_UNMATCH.
+    """
+    del extend
+    _found("rknn_wait", context)
+
+
+@_returns_code
+def rknn_outputs_get(context: Any, n_outputs: int, outputs: Any, extend: Any = None) -> None:
+    """Convert and copy outputs; the general API.
+
+    Args:
+        context: The context.
+        n_outputs: How many.
+        outputs: rknn_output each: want_float 1 for float32, 0 for the stored type; is_prealloc 1 for a buffer of the
+            program's of at least ``size`` bytes. Out: buf, size.
+        extend: None.
+
+    Returns:
+        0; RKNN_ERR_OUTPUT_INVALID: an index or a buffer does not fit; RKNN_ERR_FAIL: nothing was run.
+    """
+    del extend
+    _, found = _found("rknn_outputs_get", context)
+    given = _array("outputs", outputs, n_outputs, rknn_output)
+    with found.lock:
+        found.get_outputs(given)
+
+
+@_returns_code
+def rknn_outputs_release(context: Any, n_outputs: int, outputs: Any) -> None:
+    """Free what rknn_outputs_get allocated.
+
+    Returns:
+        0; RKNN_ERR_OUTPUT_INVALID: it allocated no such buffer, or it was released before.
+    """
+    _, found = _found("rknn_outputs_release", context)
+    given = _array("outputs", outputs, n_outputs, rknn_output)
+    with found.lock:
+        found.release_outputs(given)
+
+
+@_returns_code
+def rknn_set_input_shapes(context: Any, n_inputs: int, attr: Any) -> None:
+    """Choose the shapes of a model of several; then inputs or memory are set anew.
+
+    Args:
+        context: The context.
+        n_inputs: All inputs.
+        attr: rknn_tensor_attr each: index, dims, n_dims, fmt (NHWC of four dimensions, else UNDEFINED).
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: the model was not converted for these shapes.
+    """
+    _, found = _found("rknn_set_input_shapes", context)
+    given = _array("attr", attr, n_inputs, rknn_tensor_attr)
+    with found.lock:
+        found.choose_shapes(given)
+
+
+@_returns_code
+def rknn_set_input_shape(context: Any, attr: Any) -> None:
+    """Superseded by rknn_set_input_shapes.
+
+    Returns:
+        RKNN_ERR_FAIL.
+    """
+    del attr
+    _found("rknn_set_input_shape", context)
+    raise RknnError(RknnStatus.RKNN_ERR_FAIL, "rknn_set_input_shape is no longer there: call rknn_set_input_shapes.")
+
+
+# -- memory
+
+
+@_returns_memory
+def rknn_create_mem(context: Any, size: int) -> rknn_tensor_mem:
+    """Cacheable memory of the board; None when there is none."""
+    here, _ = _found("rknn_create_mem", context)
+    return here.memory.create(_number("size", size))
+
+
+@_returns_memory
+def rknn_create_mem2(context: Any, size: int, alloc_flags: int) -> rknn_tensor_mem:
+    """Memory of the board by flags: RKNN_FLAG_MEMORY_*; with RKNN_MEM_FLAG_ALLOC_NO_CONTEXT the context may be 0."""
+    flags = _number("alloc_flags", alloc_flags)
+    if flags & RknnFlag.RKNN_MEM_FLAG_ALLOC_NO_CONTEXT and not _handle_or_none(context):
+        return runtime().memory.create(_number("size", size), flags)
+    here, _ = _found("rknn_create_mem2", context)
+    return here.memory.create(_number("size", size), flags)
+
+
+@_returns_memory
+def rknn_create_mem_from_fd(context: Any, fd: int, virt_addr: Any, size: int, offset: int) -> rknn_tensor_mem:
+    """Memory of another library by its file descriptor: a memfd or shared memory; the offset begins at a page."""
+    del virt_addr  # the board maps the memory itself
+    here, _ = _found("rknn_create_mem_from_fd", context)
+    return here.memory.from_fd(_number("fd", fd), _number("size", size), _number("offset", offset))
+
+
+@_returns_memory
+def rknn_create_mem_from_phys(context: Any, phys_addr: int, virt_addr: Any, size: int) -> rknn_tensor_mem:
+    """Memory that has a physical address on the board."""
+    del virt_addr
+    here, _ = _found("rknn_create_mem_from_phys", context)
+    return here.memory.from_phys(_number("phys_addr", phys_addr), _number("size", size))
+
+
+@_returns_code
+def rknn_destroy_mem(context: Any, mem: Any) -> None:
+    """Free memory, or let go of what was wrapped, which stays the program's.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: it was destroyed before, or a context uses it.
+    """
+    handle = _handle_or_none(context)
+    existing(handle or 0).memory.destroy(_structure("mem", mem, rknn_tensor_mem))
+
+
+@_returns_code
+def rknn_mem_sync(context: Any, mem: Any, mode: int) -> None:
+    """Move bytes between the CPU's cache and memory: before the NPU reads, after it wrote.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: no such direction.
+    """
+    here = existing(_handle_or_none(context) or 0)
+    if not _handle_or_none(context) and here.column not in {1, 2}:
+        raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"rknn_mem_sync needs a context on {here.chip}.")
+    here.memory.sync(_structure("mem", mem, rknn_tensor_mem), _number("mode", mode))
+
+
+@_returns_code
+def rknn_set_io_mem(context: Any, mem: Any, attr: Any) -> None:
+    """Have an input or output lie in memory of the board; the zero-copy API.
+
+    Args:
+        context: The context.
+        mem: Memory, of the attribute's size_with_stride at the least.
+        attr: As a query of the native kind gave it, with permitted edits of type, fmt, pass_through, h_stride.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: a size, type or layout does not fit; RKNN_ERR_FAIL: the context uses the general API.
+    """
+    _, found = _found("rknn_set_io_mem", context)
+    memory, described = _structure("mem", mem, rknn_tensor_mem), _structure("attr", attr, rknn_tensor_attr)
+    with found.lock:
+        found.bind(memory, described)
+
+
+@_returns_code
+def rknn_set_weight_mem(context: Any, mem: Any) -> None:
+    """Give the memory of the weights; with RKNN_FLAG_MEM_ALLOC_OUTSIDE, before the first run.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: it is too small; RKNN_ERR_FAIL: another flag, or too late.
+    """
+    _, found = _found("rknn_set_weight_mem", context)
+    with found.lock:
+        found.set_outside("weight", _structure("mem", mem, rknn_tensor_mem), found.model.weight_bytes)
+
+
+@_returns_code
+def rknn_set_internal_mem(context: Any, mem: Any) -> None:
+    """Give the memory of internal tensors; with the flags for it, before the first run.
+
+    Returns:
+        0; RKNN_ERR_PARAM_INVALID: it is too small; RKNN_ERR_FAIL: another flag, or too late.
+    """
+    _, found = _found("rknn_set_internal_mem", context)
+    with found.lock:
+        found.set_outside("internal", _structure("mem", mem, rknn_tensor_mem), found.model.internal_bytes)
+
+
+# -- arguments
+
+
+def _found(call: str, context: Any) -> tuple[Runtime, Context]:
+    handle = _handle(context)
+    here = existing(handle)
+    found = here.context(handle)
+    here.check_function(call)
+    return here, found
+
+
+def _handle(context: Any) -> int:
+    if not (handle := _handle_or_none(context)):
+        raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, "The context is 0: rknn_init has not filled it.")
+    return handle
+
+
+def _handle_or_none(context: Any) -> int | None:
+    found = deref(context, rknn_context)  # type: ignore[type-var]  # a number, where other handles are pointers
+    return integer(context if found is None else found.value)
+
+
+def _structure(name: str, given: Any, kind: type[_S]) -> _S:
+    found: _S | None = deref(given, kind)  # type: ignore[type-var]  # the handle is a number, not a pointer
+    if found is None:
+        raise invalid_parameter(
+            f"{name} is {type(given).__name__ if given is not None else 'NULL'}; pass a {kind.__name__}."
+        )
+    return found
+
+
+def _number(name: str, given: Any) -> int:
+    if (found := integer(given)) is None:
+        raise invalid_parameter(f"{name} is {given!r}; pass a whole number.")
+    return found
+
+
+def _array(name: str, given: Any, count: Any, kind: type[_S]) -> list[_S]:
+    number = _number(f"the number of {name}", count)
+    try:
+        elements = [given] if isinstance(given, kind) else list(given)[: max(0, number)]
+    except TypeError:
+        first = _structure(name, given, kind)
+        pointer = ctypes.cast(ctypes.byref(first), ctypes.POINTER(kind))
+        elements = [pointer[at] for at in range(max(0, number))]
+    if number < 1 or len(elements) < number:
+        raise invalid_parameter(f"{name} has {len(elements)}, and the number of them is {number}.")
+    return [_structure(name, one, kind) for one in elements]

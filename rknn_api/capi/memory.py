@@ -1,0 +1,169 @@
+"""Memory of the board as rknn_tensor_mem: made, wrapped, synchronised, destroyed; what uses it holds it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections import Counter
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from hbrt.errors import RequestRefusedError
+from hbrt.types import HB_SYS_MEM_CACHE_CLEAN, HB_SYS_MEM_CACHE_INVALIDATE
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.types import rknn_mem_alloc_flags, rknn_mem_sync_mode, rknn_tensor_mem, rknn_tensor_mem_flags
+
+if TYPE_CHECKING:
+    from arm_client.memory.block import Block
+    from arm_client.session.session import Session
+
+_PAGE: Final = 4096
+_MOST: Final = (1 << 32) - 1
+
+
+class Held:
+    """The block behind a rknn_tensor_mem."""
+
+    def __init__(self, block: Block, offset: int, size: int, way: rknn_tensor_mem_flags) -> None:
+        self.block, self.offset, self.size, self.way = block, offset, size, way
+
+    @property
+    def phy_addr(self) -> int:
+        """Physical address of its first byte."""
+        return self.block.phy_addr + self.offset
+
+    def device(self) -> memoryview:
+        """The bytes as the NPU sees them."""
+        return self.block.base[self.offset : self.offset + self.size]
+
+
+class Memory:
+    """The memory of a process's contexts on one board, by the number in ``priv_data``."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self._held: dict[int, Held] = {}
+        self._next = 1
+        self._users: Counter[int] = Counter()
+
+    def create(self, size: int, flags: int = 0) -> rknn_tensor_mem:
+        """New memory; cacheable unless the flags say otherwise.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID for a size or flags that cannot be. RequestRefusedError: the board's own.
+        """
+        known = sum(rknn_mem_alloc_flags) | 0x20000
+        if flags & ~known or flags & 3 == 3:
+            raise invalid_parameter(
+                f"The allocation flags are {flags:#x}; write RKNN_FLAG_MEMORY_CACHEABLE or "
+                "RKNN_FLAG_MEMORY_NON_CACHEABLE, and RKNN_FLAG_MEMORY_TRY_ALLOC_SRAM if you like."
+            )
+        _check_size(size)
+        is_cached = not flags & rknn_mem_alloc_flags.RKNN_FLAG_MEMORY_NON_CACHEABLE
+        block = self.session.blocks.alloc(size, is_cached=is_cached)
+        return self._filled(Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE), -1)
+
+    def from_fd(self, fd: int, size: int, offset: int) -> rknn_tensor_mem:
+        """Memory behind a file descriptor, which stays the program's.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: no such file, or a range that is not in it or does not begin at a page.
+        """
+        _check_size(size)
+        if offset < 0 or offset % _PAGE:
+            raise invalid_parameter(f"The offset is {offset}; memory begins at a page, a multiple of {_PAGE}.")
+        try:
+            os.fstat(fd)
+        except OSError as error:
+            raise invalid_parameter(f"The file descriptor is {fd}: {error.strerror}.") from None
+        block = self.session.blocks.import_(fd, size, offset)
+        held = Held(block, 0, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_FD)
+        mem = self._filled(held, fd)
+        mem.offset = 0
+        return mem
+
+    def from_phys(self, phys: int, size: int) -> rknn_tensor_mem:
+        """Memory that has a physical address on the board: of another rknn_tensor_mem, process or API.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: it lies in no live block.
+        """
+        _check_size(size)
+        try:
+            block, offset = self.session.blocks.register(phys, size)
+        except RequestRefusedError as error:
+            raise invalid_parameter(f"The physical address is {phys:#x}, of {size} bytes: {error.text}") from None
+        return self._filled(Held(block, offset, size, rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_FROM_PHYS), -1)
+
+    def destroy(self, mem: rknn_tensor_mem) -> None:
+        """Free memory, or let go of what was wrapped.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: it is none, was destroyed before, or a context uses it.
+        """
+        held = self.of(mem)
+        number = int(mem.priv_data or 0)
+        if users := self._users[number]:
+            raise invalid_parameter(
+                f"The memory at {held.phy_addr:#x} is used by {users} tensor{'s' if users > 1 else ''} of a context: "
+                "call rknn_destroy first, or set other memory."
+            )
+        del self._held[number]
+        mem.backing = mem.virt_addr = mem.priv_data = None
+        self._let_go(held)
+
+    def of(self, mem: rknn_tensor_mem) -> Held:
+        """The block behind memory.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: it is none, or was destroyed.
+        """
+        held = self._held.get(int(mem.priv_data or 0))
+        if held is None:
+            raise invalid_parameter(
+                "The rknn_tensor_mem holds no memory: it was destroyed, or no rknn_create_mem function filled it."
+            )
+        return held
+
+    def use(self, mem: rknn_tensor_mem, by: int) -> None:
+        """Note one user more (``by`` 1), or less (-1), without which it cannot be destroyed."""
+        self._users[int(mem.priv_data or 0)] += by
+
+    def sync(self, mem: rknn_tensor_mem, mode: int) -> None:
+        """Write the CPU's cache back, or read the device's bytes again, or both.
+
+        Raises:
+            RknnError: RKNN_ERR_PARAM_INVALID: no such direction.
+        """
+        held = self.of(mem)
+        if mode not in set(rknn_mem_sync_mode):
+            raise invalid_parameter(
+                f"The mode is {mode}; write RKNN_MEMORY_SYNC_TO_DEVICE (1), RKNN_MEMORY_SYNC_FROM_DEVICE (2) or "
+                "RKNN_MEMORY_SYNC_BIDIRECTIONAL (3)."
+            )
+        if mode & rknn_mem_sync_mode.RKNN_MEMORY_SYNC_TO_DEVICE:
+            self.session.blocks.flush(held.phy_addr, held.size, HB_SYS_MEM_CACHE_CLEAN)
+        if mode & rknn_mem_sync_mode.RKNN_MEMORY_SYNC_FROM_DEVICE:
+            self.session.blocks.flush(held.phy_addr, held.size, HB_SYS_MEM_CACHE_INVALIDATE)
+
+    def _filled(self, held: Held, fd: int) -> rknn_tensor_mem:
+        view = held.block.view[held.offset : held.offset + held.size]
+        mem = rknn_tensor_mem()
+        mem.virt_addr = ctypes.addressof(ctypes.c_char.from_buffer(view))
+        mem.phys_addr, mem.fd, mem.size, mem.flags = held.phy_addr, fd, held.size, int(held.way)
+        mem.priv_data, mem.backing = self._next, view
+        self._held[self._next] = held
+        self._next += 1
+        return mem
+
+    def _let_go(self, held: Held) -> None:
+        with suppress(RequestRefusedError):  # the board has gone, and the memory with it
+            if held.way is rknn_tensor_mem_flags.RKNN_TENSOR_MEMORY_FLAGS_ALLOC_INSIDE:
+                self.session.blocks.free(held.block.phy_addr)
+            else:
+                self.session.blocks.unregister(held.block.phy_addr)
+
+
+def _check_size(size: int) -> None:
+    if not 0 < size <= _MOST:
+        raise RknnError(RknnStatus.RKNN_ERR_PARAM_INVALID, f"The size is {size}; memory has 1 to {_MOST} bytes.")

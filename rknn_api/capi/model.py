@@ -1,0 +1,147 @@
+"""A loaded model, which the contexts of rknn_dup_context share: its graph, tensors by set of shapes, sizes, runs."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from onnx import ModelProto
+
+from rknn_api import planning
+from rknn_api.capi.attributes import Side
+from rknn_api.container import GRAPH, Container
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
+from rknn_api.layouts import rules_of
+from rknn_api.run.custom_ops import CustomOps
+from rknn_api.run.feeds import batched
+from rknn_api.run.runner import GraphRunner
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+_DATA = ("raw_data", "float_data", "int32_data", "int64_data", "double_data", "uint64_data")
+
+
+class Model:
+    """A model file that runs.
+
+    Attributes:
+        metadata: Its description.
+        proto: Its graph.
+        rules: Layouts of its chip.
+    """
+
+    def __init__(
+        self, container: Container, label: str, *, is_run: bool = True, weights_of: Model | None = None
+    ) -> None:
+        """Prepare it.
+
+        Args:
+            container: The file.
+            label: What a message calls it.
+            is_run: Whether it is to be run, not asked about alone.
+            weights_of: The model whose weights it borrows.
+
+        Raises:
+            RknnError: RKNN_ERR_MODEL_INVALID: it cannot be run, and why.
+        """
+        if is_run and container.metadata.remove_weight:
+            container = _with_weights(container, weights_of)
+        self.metadata = container.metadata
+        self.rules = rules_of(self.metadata.target_platform)
+        self.proto: ModelProto = ModelProto.FromString(bytes(container.graph))
+        self._runner = GraphRunner(self.proto, label, CustomOps()) if is_run else None
+        self._pool = ThreadPoolExecutor(3, "rknn_batch") if is_run and self.metadata.rknn_batch_size > 1 else None
+        self.users = 0
+
+    @property
+    def sets(self) -> int:
+        """How many sets of shapes it has: 0 for a model of one."""
+        return len(self.metadata.dynamic_input)
+
+    def sides(self, at: int, *, is_input: bool) -> list[Side]:
+        """The inputs or outputs at a set of shapes; the largest is the first."""
+        meta = self.metadata
+        infos = meta.inputs if is_input else meta.outputs
+        dynamic = meta.dynamic_input if is_input else meta.dynamic_output
+        shapes = dynamic[at] if dynamic else tuple(one.shape for one in infos)
+        return [
+            Side(info, batched(tuple(shape), meta.rknn_batch_size), is_input)
+            for info, shape in zip(infos, shapes, strict=True)
+        ]
+
+    @cached_property
+    def weight_bytes(self) -> int:
+        """Bytes of its weights."""
+        return planning.weight_bytes(self.proto)
+
+    @cached_property
+    def internal_bytes(self) -> int:
+        """Bytes of its internal tensors."""
+        return planning.arena_bytes(planning.place(planning.internal_tensors(self.proto)))
+
+    def run(self, feeds: Sequence[NDArray[Any]], workers: int) -> list[NDArray[Any]]:
+        """Run once; several threads may.
+
+        Args:
+            feeds: The inputs in the graph's layout, with all images of a batch.
+            workers: Images of a batch that run at the same time.
+
+        Raises:
+            RknnError: RKNN_ERR_FAIL: it failed, and why.
+        """
+        batch = self.metadata.rknn_batch_size
+        if batch == 1:
+            return self._one(feeds)
+        images = [list(one) for one in zip(*(np.split(array, batch) for array in feeds), strict=True)]
+        if self._pool is None or workers == 1:
+            results = [self._one(image) for image in images]
+        else:
+            results = []
+            for start in range(0, batch, workers):
+                results += self._pool.map(self._one, images[start : start + workers])
+        return [np.concatenate([np.atleast_1d(array) for array in one]) for one in zip(*results, strict=True)]
+
+    def _one(self, feeds: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
+        if self._runner is None:
+            raise RknnError(
+                RknnStatus.RKNN_ERR_FAIL,
+                "The context was made by RKNN_FLAG_COLLECT_MODEL_INFO_ONLY: it tells of the model and does not run it.",
+            )
+        named = {info.name: array for info, array in zip(self.metadata.inputs, feeds, strict=True)}
+        found = self._runner.run(named)
+        return [found[info.name] for info in self.metadata.outputs]
+
+    def close(self) -> None:
+        """Let go of it, when no context has it any more."""
+        if self._pool is not None:
+            self._pool.shutdown()
+        if self._runner is not None:
+            self._runner.close()
+
+
+def _with_weights(container: Container, owner: Model | None) -> Container:
+    if owner is None:
+        raise RknnError(
+            RknnStatus.RKNN_ERR_MODEL_INVALID,
+            "The model was exported without its weights (remove_weight): give RKNN_FLAG_SHARE_WEIGHT_MEM, and in "
+            "extend.ctx the context of a model that has them.",
+        )
+    known = {one.name: one for one in owner.proto.graph.initializer}
+    proto = ModelProto.FromString(bytes(container.graph))
+    for tensor in proto.graph.initializer:
+        if any(len(getattr(tensor, name)) for name in _DATA) or not int(np.prod(tensor.dims, dtype=np.int64)):
+            continue
+        found = known.get(tensor.name)
+        if found is None or found.dims != tensor.dims or found.data_type != tensor.data_type:
+            raise invalid_parameter(
+                f"The context in extend.ctx has no weight {tensor.name!r} of {list(tensor.dims)}: it has another model."
+            )
+        tensor.CopyFrom(found)
+    metadata = replace(container.metadata, remove_weight=False)
+    return Container(metadata, {**container.sections, GRAPH: proto.SerializeToString()})

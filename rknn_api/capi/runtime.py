@@ -1,0 +1,136 @@
+"""What the C names of a process share: its attachment to a board, the board's chip, memory and contexts by handle."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Final, cast
+
+from arm_client.session.process import process
+from arm_client.session.session import attached
+from hbrt.board.forked import notice
+from hbrt.profiles.profile import packaged
+from rknn_api.capi.groups import has_function
+from rknn_api.capi.memory import Memory
+from rknn_api.errors import RknnError, RknnStatus
+
+if TYPE_CHECKING:
+    from arm_client.session.session import Session
+    from rknn_api.capi.context import Context
+
+_CHOSEN: Final = "rk3588"  # of a private board that a program wants before any model
+_ALIKE: Final = ({"rk3566", "rk3568"},)
+_FIRST_HANDLE: Final = 0x1001
+
+
+class Runtime:
+    """The run time on one attachment."""
+
+    def __init__(self, session: Session) -> None:
+        profile = session.profile
+        if "npu" not in profile.cores:
+            raise RknnError(
+                RknnStatus.RKNN_ERR_DEVICE_UNAVAILABLE,
+                f"Board {session.link.paths.name} has the profile {profile.name}, and no NPU: start one that has, as "
+                "by 'hbrt start --profile rk3588', or set HBRT_PROFILE.",
+            )
+        self.session = session
+        self.chip = profile.name
+        self.cores = profile.cores["npu"].count
+        self.column = profile.whole("npu.functions")
+        self.sram_bytes = profile.whole("sram.bytes")
+        self.memory = Memory(session)
+        self._contexts: dict[int, Context] = {}
+        self._next = _FIRST_HANDLE
+
+    def check_function(self, name: str) -> None:
+        """Refuse what the chip has not.
+
+        Raises:
+            RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH.
+        """
+        if not has_function(self.column, name):
+            raise RknnError(
+                RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+                f"{self.chip} has no {name}: the table of functions by chip leaves it out.",
+            )
+
+    def check_platform(self, target: str) -> None:
+        """Refuse a model for another chip.
+
+        Raises:
+            RknnError: RKNN_ERR_TARGET_PLATFORM_UNMATCH.
+        """
+        is_own = self.chip not in packaged()  # a profile of the user's own: its name is no chip's
+        if is_own or target == self.chip or any({target, self.chip} <= one for one in _ALIKE):
+            return
+        raise RknnError(
+            RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH,
+            f"The model is for {target}, and board {self.session.link.paths.name} is an {self.chip}: convert it with "
+            f"target_platform={self.chip!r}, or start a board by 'hbrt start --profile {target}'.",
+        )
+
+    def add(self, context: Context) -> int:
+        """A new context's handle."""
+        handle = self._next
+        self._next += 1
+        self._contexts[handle] = context
+        return handle
+
+    def context(self, handle: int) -> Context:
+        """The context of a handle.
+
+        Raises:
+            RknnError: RKNN_ERR_CTX_INVALID: there is none, or it was destroyed.
+        """
+        if (found := self._contexts.get(handle)) is None:
+            was = "was destroyed" if _FIRST_HANDLE <= handle < self._next else "is none of rknn_init"
+            raise RknnError(RknnStatus.RKNN_ERR_CTX_INVALID, f"The context {handle:#x} {was}.")
+        return found
+
+    def drop(self, handle: int) -> Context:
+        """Forget a context; raises as ``context``."""
+        found = self.context(handle)
+        del self._contexts[handle]
+        return found
+
+    @property
+    def sram_used(self) -> int:
+        """Bytes of SRAM that contexts have."""
+        return sum(one.sram_bytes for one in self._contexts.values())
+
+
+_lock = threading.Lock()
+
+
+def runtime(target: str = "") -> Runtime:
+    """The run time of this process's default attachment; attaches to a board, or starts a private one.
+
+    Args:
+        target: Chip of the model that is to run, which a private board gets where HBRT_PROFILE names none.
+
+    Raises:
+        RknnError: RKNN_ERR_DEVICE_UNAVAILABLE: the board has no NPU. RequestRefusedError: there is no board.
+    """
+    with _lock:
+        session = attached(target or _CHOSEN)
+        found = session.companions.get(Runtime)
+        if found is None:
+            found = session.companions[Runtime] = Runtime(session)
+        return cast("Runtime", found)
+
+
+def existing(handle: int) -> Runtime:
+    """The run time that a handle is of.
+
+    Raises:
+        RknnError: RKNN_ERR_CTX_INVALID: no rknn_init has succeeded, or the board has gone since, or this is a fork.
+    """
+    notice()
+    session = process.default
+    found = None if session is None or session.link.fault else session.companions.get(Runtime)
+    if found is None:
+        raise RknnError(
+            RknnStatus.RKNN_ERR_CTX_INVALID,
+            f"The context {handle:#x} is none: rknn_init made none in this process, or its board has gone.",
+        )
+    return cast("Runtime", found)

@@ -1,0 +1,109 @@
+"""What a model needs of memory: bytes of its weights, and where its internal tensors lie. Pure.
+
+Source: RKNN SDK advanced guide (chapter 5), 5.7
+Emulator: placement is first fit by lifetime; tensors are rounded up to 1024 bytes, as published logs have it.
+"""
+
+from __future__ import annotations
+
+from math import prod
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from onnx import helper, shape_inference
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from onnx import ModelProto
+
+ROUND_BYTES: Final = 1024
+_WEIGHT_ALIGN: Final = 64
+
+
+class Lifetime(NamedTuple):
+    """A tensor between two layers: its bytes, and the first and the last layer that use it."""
+
+    name: str
+    size_bytes: int
+    first: int
+    last: int
+
+
+class Placed(NamedTuple):
+    """A tensor with its place in the arena, bytes from its start."""
+
+    tensor: Lifetime
+    start: int
+
+    @property
+    def end(self) -> int:
+        """Behind its last byte."""
+        return self.start + self.tensor.size_bytes
+
+
+def rounded(size: int, step: int = ROUND_BYTES) -> int:
+    """A size rounded up."""
+    return -(-size // step) * step
+
+
+def place(tensors: Iterable[Lifetime]) -> list[Placed]:
+    """Place tensors in one arena so that none that live at the same time overlap: the lowest gap that fits."""
+    placed: list[Placed] = []
+    for tensor in sorted(tensors, key=lambda one: (one.first, -one.size_bytes)):
+        taken = sorted(
+            (other.start, other.end)
+            for other in placed
+            if other.tensor.first <= tensor.last and tensor.first <= other.tensor.last
+        )
+        at = 0
+        for start, end in taken:
+            if start - at >= tensor.size_bytes:
+                break
+            at = max(at, end)
+        placed.append(Placed(tensor, at))
+    return placed
+
+
+def arena_bytes(placed: Sequence[Placed]) -> int:
+    """Size of the arena."""
+    return max((one.end for one in placed), default=0)
+
+
+def weight_bytes(model: ModelProto) -> int:
+    """Bytes of a model's constants."""
+    return sum(
+        rounded(prod(one.dims) * np.dtype(helper.tensor_dtype_to_np_dtype(one.data_type)).itemsize, _WEIGHT_ALIGN)
+        for one in model.graph.initializer
+    )
+
+
+def internal_tensors(model: ModelProto) -> list[Lifetime]:
+    """The tensors between the layers of a model whose shapes are known; inputs and outputs are the program's.
+
+    Of a quantised model they are the stored ones: a layer quantises and dequantises inside.
+    """
+    graph = shape_inference.infer_shapes(model).graph
+    edges = {value.name for value in (*graph.input, *graph.output)}
+    same = {node.output[0]: node.input[0] for node in graph.node if node.op_type == "DequantizeLinear"}
+    users: dict[str, set[str]] = {}
+    for node in graph.node:
+        for name in node.input:
+            users.setdefault(name, set()).add(node.op_type)
+    same |= {
+        node.input[0]: node.output[0]
+        for node in graph.node
+        if node.op_type == "QuantizeLinear" and users[node.input[0]] == {"QuantizeLinear"}
+    }
+    uses: dict[str, list[int]] = {}
+    for at, node in enumerate(graph.node):
+        for name in (*node.input, *node.output):
+            uses.setdefault(same.get(name, name), []).append(at)
+    found = []
+    for value in graph.value_info:
+        kind = value.type.tensor_type
+        dims = [dim.dim_value for dim in kind.shape.dim]
+        if value.name not in {*edges, *same} and value.name in uses and kind.elem_type and all(dims):
+            size = prod(dims) * np.dtype(helper.tensor_dtype_to_np_dtype(kind.elem_type)).itemsize
+            found.append(Lifetime(value.name, rounded(size), uses[value.name][0], uses[value.name][-1]))
+    return found
