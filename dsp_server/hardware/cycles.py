@@ -63,6 +63,7 @@ COSTS_IN_C: Final = (
     _PROFILE.whole("scalar.cycles"),
     PRINTF_CYCLES,
     PRINTF_BYTE_CYCLES,
+    VECTOR_BITS,
 )
 """``struct hbrt_cycles_model`` of native/include/dsp/hbrt/cycles.h."""
 

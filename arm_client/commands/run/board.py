@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -16,13 +17,17 @@ from hbrt.errors import BoardError, NotRunningError
 
 RELAY_SECONDS = 5.0
 MODES = ("relay", "direct")
+_PROFILES = {"asr": "sd865"}
+"""Of groups whose samples follow another board than the default one."""
 INLINE = "inline"
 """The mode under HBRT_INLINE: each program is the core of a board of its own."""
 
 
 @contextmanager
-def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, bool]]:
-    """Directory of a board that runs while the samples run, and whether it is private.
+def running_board(board: BoardRef, group: str, *, must_run: bool) -> Iterator[tuple[str, bool]]:
+    """Directory of a board that runs while the samples of a group run, and whether it is private.
+
+    A private board has the image of HBRT_IMAGE, else the one that the group needs.
 
     Raises:
         BoardError: it does not run, cannot be reached, or does not start. BadSettingError: a setting is wrong.
@@ -48,9 +53,14 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
         raise NotRunningError(why_not_running(board))
     from hbrt.board.private import private_daemon
 
+    if group in _PROFILES and not os.environ.get("HBRT_PROFILE"):
+        os.environ["HBRT_PROFILE"] = _PROFILES[group]  # for the daemon and the samples
     relay = None
     try:
-        with private_daemon(settings.text("HBRT_IMAGE")) as private:
+        with (
+            tempfile.TemporaryDirectory(prefix="hbrt-") as built,
+            private_daemon(settings.text("HBRT_IMAGE") or image_of(group, Path(built))) as private,
+        ):
             try:
                 yield str(private.path), True
             finally:
@@ -59,6 +69,15 @@ def running_board(board: BoardRef, *, must_run: bool) -> Iterator[tuple[str, boo
         if relay is not None:  # it ends with its board, a little later
             select.select([relay], [], [], RELAY_SECONDS)
             os.close(relay)
+
+
+def image_of(group: str, directory: Path) -> str:
+    """The image that the samples of a group need, compiled into a directory; "" for the packaged one."""
+    if group != "asr":
+        return ""
+    from arm_client.asr.image import build_image
+
+    return str(build_image(directory))
 
 
 def board_to_trace(board: BoardRef) -> BoardRef | None:

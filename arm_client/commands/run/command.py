@@ -35,7 +35,7 @@ _COLUMNS = (
     Column("MODELLED", is_number=True),
     Column("RESULT"),
 )
-_OF_SAMPLES = ("output", "picture", "points", "model", "image")
+_OF_SAMPLES = ("output", "picture", "points", "recording", "model", "image")
 _CORES = {0: "any", 1: "0", 2: "1"}
 
 
@@ -60,6 +60,7 @@ _CORES = {0: "any", 1: "0", 2: "1"}
     "--points",
     help="Point cloud for the sample that is named: float32 records, 5 numbers for centerpoint, 4 for pointpillars.",
 )
+@file_option("--wav", "recording", help="Recording of digits for the asr sample words: 8000 Hz, 16 bits, one channel.")
 @file_option("--model", help="ONNX model for the dnn samples that take one, with its description beside it.")
 @file_option(
     "--image",
@@ -106,6 +107,7 @@ def command(
     output: Path | None,
     picture: Path | None,
     points: Path | None,
+    recording: Path | None,
     model: Path | None,
     image: Path | None,
     mode: str | None,
@@ -144,7 +146,13 @@ def command(
     if "help" in names:
         _list(samples, as_json=as_json)
         return
-    files = {"points_file": points, "input_file": picture, "model_file": model, "image_file": image}
+    files = {
+        "points_file": points,
+        "input_file": picture,
+        "wav_file": recording,
+        "model_file": model,
+        "image_file": image,
+    }
     with recorded(), traced_run(trace, board_to_trace(board)):
         code = _run_samples(
             group,
@@ -196,7 +204,7 @@ def _run_samples(
     output = output or default_output(samples)
     options = options_of(samples, files, output, were_named=were_named)
     mode = mode_of(board, mode)
-    with running_board(board, must_run=must_run) as (directory, is_private):
+    with running_board(board, group, must_run=must_run) as (directory, is_private):
         if output is not None:
             prepare_output(output)
         outcomes = [

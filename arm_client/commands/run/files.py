@@ -17,6 +17,7 @@ _Command = TypeVar("_Command", bound="Callable[..., Any] | click.Command")
 _FILES = {
     "points_file": ("--points", "point-cloud"),
     "input_file": ("--input", "picture"),
+    "wav_file": ("--wav", "speech"),
     "model_file": ("--model", "model"),
     "image_file": ("--image", "model"),
 }

@@ -4,6 +4,8 @@ Each sample has a process of its own, so that a crash fails that sample alone. I
 values of its calls and the comparison of its result go to the descriptor, as JSON. OPTIONS is a JSON object: arguments
 of ``main()`` by name; those that ``main()`` does not have are ignored.
 
+What a program with ``REPORTS = True`` prints is shown, as that of a program with models is.
+
 A core loads an op's libraries at the op's first call. So a program of few calls runs twice, and more often while it is
 slow, since each run may use a core that has not loaded them. The time of the fastest run counts.
 """
@@ -56,9 +58,13 @@ def _run(file: Path, options: dict[str, Any], calls: Calls) -> dict[str, Any]:
     known = inspect.signature(run).parameters
     given = {name: value for name, value in options.items() if name in known}
     result = run(**given)
-    answer = {"ran_models": calls.has_models, **calls.document()}
+    answer = {"has_report": names.get("REPORTS", calls.has_models), **calls.document()}
     runs = 1
-    while calls.count <= FEW_CALLS and (runs < LEAST_RUNS or (runs < MOST_RUNS and _is_slow(answer))):
+    while (
+        not names.get("REPORTS")
+        and calls.count <= FEW_CALLS
+        and (runs < LEAST_RUNS or (runs < MOST_RUNS and _is_slow(answer)))
+    ):
         calls.restart()
         with redirect_stdout(StringIO()):
             result = run(**given)

@@ -74,5 +74,5 @@ def test_a_program_in_c_without_a_core_has_the_constants_of_j5() -> None:
         *(J5.whole(f"vector.{kind}") for kind in kinds),
         round(1000 * J5.number("vector.schedule")),
         *map(J5.whole, ("vector.gather_cycles", "vector.divide_cycles", "scalar.cycles")),
-        *map(J5.whole, ("scalar.printf_cycles", "scalar.printf_byte_cycles")),
+        *map(J5.whole, ("scalar.printf_cycles", "scalar.printf_byte_cycles", "vector.bits")),
     ]

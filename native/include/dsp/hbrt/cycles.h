@@ -35,7 +35,7 @@ enum hbrt_cycles_class {
  * scarcest slot takes. */
 struct hbrt_cycles_model {
   uint64_t slots, memory_slots, store_slots, alu_slots, mul_slots, pack_slots, select_slots, reduce_slots, schedule_milli,
-      gather, divide, scalar, print, printed;
+      gather, divide, scalar, print, printed, vector_bits;
 };
 
 struct hbrt_cycles {
@@ -53,7 +53,7 @@ extern __thread struct hbrt_cycles hbrt_cycles_now HBRT_CYCLES_SHARED;
 extern struct hbrt_cycles_model hbrt_cycles_model __attribute__((visibility("default")));
 #ifdef HBRT_CYCLES_DEFINE
 __thread struct hbrt_cycles hbrt_cycles_now HBRT_CYCLES_SHARED;
-struct hbrt_cycles_model hbrt_cycles_model = {5, 2, 1, 2, 1, 1, 1, 1, 1500, 16, 8, 1, 20000, 200}; /* j5 */
+struct hbrt_cycles_model hbrt_cycles_model = {5, 2, 1, 2, 1, 1, 1, 1, 1500, 16, 8, 1, 20000, 200, 512}; /* j5 */
 #endif
 #define HBRT_CYCLES_ADD(class_, count_) ((void)(hbrt_cycles_now.count[HBRT_CYCLES_##class_] += (count_)))
 #define HBRT_CYCLES_COUNT(class_) ((void)++hbrt_cycles_now.count[HBRT_CYCLES_##class_])
@@ -119,7 +119,8 @@ struct hb_dsp_operations {
   uint32_t load, store, alu, mul, pack, select, reduce, gather, divide, move, scalar;
 };
 
-/* Charge a loop in plain C, which counts nothing by itself: what it does on each vector of 512 bits.
+/* Charge a loop in plain C, which counts nothing by itself: what it does on each vector, of
+ * 512 bits or what the board's profile says.
  *
  *     hb_dsp_charge(count, 32, (struct hb_dsp_operations){.load = 1, .alu = 2, .store = 1});
  *
@@ -127,7 +128,12 @@ struct hb_dsp_operations {
  * #define hb_dsp_charge(...).
  */
 static inline void hb_dsp_charge(uint64_t elements, uint32_t bits, struct hb_dsp_operations on_each) {
-  const uint64_t vectors = (elements * bits + 511) / 512;
+#ifdef HBRT_NO_CYCLES
+  const uint64_t width = 512;
+#else
+  const uint64_t width = hbrt_cycles_model.vector_bits;
+#endif
+  const uint64_t vectors = (elements * bits + width - 1) / width;
   HBRT_CYCLES_ADD(LOAD, vectors * on_each.load);
   HBRT_CYCLES_ADD(STORE, vectors * on_each.store);
   HBRT_CYCLES_ADD(ALU, vectors * on_each.alu);

@@ -1,0 +1,82 @@
+"""A speech recogniser of digits, whose acoustic model runs on the DSP: from samples to words, and each step between."""
+
+from __future__ import annotations
+
+from arm_client.asr.decoding import decode, word_error_rate, word_errors
+from arm_client.asr.device import DeviceNetwork, Pass, Per
+from arm_client.asr.features import BANDS, filter_banks, rows_of
+from arm_client.asr.image import build_image
+from arm_client.asr.network import (
+    Kind,
+    Network,
+    forward,
+    forward_uint8,
+    load_network,
+    quantised_weights,
+    random_network,
+    ranges_of,
+    walk,
+)
+from arm_client.asr.offload import CallCost, break_even, call_cost, saved
+from arm_client.asr.plots import draw
+from arm_client.asr.recogniser import Recogniser, Where, features_of, held_out, shares
+from arm_client.asr.report import Clock, Figure, show_figures
+from arm_client.asr.speech import (
+    PHONE_NAMES,
+    RATE,
+    TEST_VOICES,
+    TRAINING_VOICES,
+    WORDS,
+    read_wav,
+    say,
+    utterances,
+    voice_of,
+    write_wav,
+)
+from hbrt.quantize.matrix import quantise
+
+__all__ = [
+    "BANDS",
+    "PHONE_NAMES",
+    "RATE",
+    "TEST_VOICES",
+    "TRAINING_VOICES",
+    "WORDS",
+    "CallCost",
+    "Clock",
+    "DeviceNetwork",
+    "Figure",
+    "Kind",
+    "Network",
+    "Pass",
+    "Per",
+    "Recogniser",
+    "Where",
+    "break_even",
+    "build_image",
+    "call_cost",
+    "decode",
+    "draw",
+    "features_of",
+    "filter_banks",
+    "forward",
+    "forward_uint8",
+    "held_out",
+    "load_network",
+    "quantise",
+    "quantised_weights",
+    "random_network",
+    "ranges_of",
+    "read_wav",
+    "rows_of",
+    "saved",
+    "say",
+    "shares",
+    "show_figures",
+    "utterances",
+    "voice_of",
+    "walk",
+    "word_error_rate",
+    "word_errors",
+    "write_wav",
+]

@@ -1,0 +1,94 @@
+"""From scores of sounds to words: a hidden Markov model of digits in any order, and the word error rate. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arm_client.asr.speech import PHONE_NAMES, PRONUNCIATIONS, WORDS
+
+STATES: Final = 3
+"""States of a sound: it lasts as many frames at the least."""
+WORD_COST: Final = 6.0
+"""What a further word costs, as a logarithm."""
+STAY: Final = float(np.log(0.7))
+MOVE: Final = float(np.log(0.3))
+
+
+class Graph(NamedTuple):
+    """States of all words, one word behind the other; the last one is silence.
+
+    Attributes:
+        sounds: (states,) index of the sound that each state scores.
+        firsts: (words,) the state in which each begins.
+        lasts: (words,) the state in which each ends.
+    """
+
+    sounds: NDArray[np.int64]
+    firsts: NDArray[np.int64]
+    lasts: NDArray[np.int64]
+
+
+@cache
+def graph() -> Graph:
+    """The digits, and silence."""
+    words = [*(PRONUNCIATIONS[word] for word in WORDS), ("sil",)]
+    sounds = [[PHONE_NAMES.index(name) for name in names for _ in range(STATES)] for names in words]
+    lasts = np.cumsum([len(states) for states in sounds]) - 1
+    return Graph(np.concatenate(sounds), np.concatenate([[0], lasts[:-1] + 1]), lasts)
+
+
+def decode(scores: NDArray[np.floating]) -> tuple[str, ...]:
+    """The most likely words (Viterbi).
+
+    Args:
+        scores: (frames, sounds) logarithms of likelihoods, up to a number of each frame.
+    """
+    states = graph()
+    count, silence = len(states.sounds), len(WORDS)
+    costs = np.full(len(states.firsts), WORD_COST)
+    costs[silence] = 0
+    emitted = np.asarray(scores, np.float64)[:, states.sounds]
+    best = np.full(count, -np.inf)
+    best[states.firsts] = -costs
+    best += emitted[0]
+    came_from = np.empty((len(emitted), count), np.int32)
+    itself = np.arange(count)
+    for frame in range(1, len(emitted)):
+        moved = np.concatenate([[-np.inf], best[:-1]])
+        source = itself - 1
+        end = states.lasts[np.argmax(best[states.lasts])]
+        moved[states.firsts], source[states.firsts] = best[end] - costs, end
+        moved += MOVE
+        stays = best + STAY >= moved
+        came_from[frame] = np.where(stays, itself, source)
+        best = np.where(stays, best + STAY, moved) + emitted[frame]
+    state = int(states.lasts[np.argmax(best[states.lasts])])
+    found = []
+    for frame in range(len(emitted) - 1, -1, -1):
+        before = int(came_from[frame, state]) if frame else -1
+        if before != state and (before != state - 1 or state in states.firsts):
+            word = int(np.searchsorted(states.firsts, state, "right")) - 1
+            if word != silence:
+                found.append(WORDS[word])
+        state = before
+    return tuple(reversed(found))
+
+
+def word_errors(said: Sequence[str], heard: Sequence[str]) -> int:
+    """Words that were taken for others, added and left out, the fewest that explain ``heard`` (edit distance)."""
+    row = list(range(len(heard) + 1))
+    for count, word in enumerate(said, 1):
+        before, row[0] = row[0], count
+        for at, other in enumerate(heard, 1):
+            before, row[at] = row[at], min(before + (word != other), row[at] + 1, row[at - 1] + 1)
+    return row[-1]
+
+
+def word_error_rate(said: Sequence[Sequence[str]], heard: Sequence[Sequence[str]]) -> float:
+    """Errors in all utterances for each word that was said."""
+    return sum(map(word_errors, said, heard)) / sum(map(len, said))

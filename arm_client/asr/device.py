@@ -1,0 +1,325 @@
+"""The acoustic model on the DSP: its weights and tensors in device memory, and the calls of a forward pass.
+
+The image is samples/dsp/tdnnf_image.c. What a call does is a range of the network's operations, so that one image
+serves a pass in one call, in a call a layer and in a call an operation.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import groupby
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from arm_client.asr.network import INPUT, TENSORS, Floats, Kind, Network, Step, quantised_weights
+from arm_client.errors import CallerError
+from hbrt.quantize import matrix as qm
+from hbrt.quantize.matrix import BLOCK_COLUMNS, Matrix
+from hbrt.status import Status
+
+if TYPE_CHECKING:
+    from arm_client.arrays import BoardArray
+    from arm_client.client import Board
+    from arm_client.future import Task
+
+CMD_UINT8: Final = 0x1200
+CMD_FLOAT: Final = 0x1201
+ALIGN: Final = 128
+VECTOR_UNITS: Final = 2
+"""Vector units of the account's DSP: its four threads take columns of each product, and share the units."""
+MOST_FRAMES: Final = 1000
+"""Of a forward pass: ten seconds."""
+
+
+class Per(StrEnum):
+    """What one call does."""
+
+    FORWARD = "forward"
+    LAYER = "layer"
+    OPERATION = "operation"
+
+
+class TensorHead(ctypes.Structure):
+    """A tensor of the block of tensors, as the op knows it."""
+
+    _fields_ = (
+        ("scale", ctypes.c_double),
+        ("zero_point", ctypes.c_uint32),
+        ("rows", ctypes.c_uint32),
+        ("columns", ctypes.c_uint32),
+        ("offset", ctypes.c_uint32),
+    )
+    scale: float
+    zero_point: int
+    rows: int
+    columns: int
+    offset: int
+
+
+class StepRecord(ctypes.Structure):
+    """An operation in the block of operations."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint32) for name in ("kind", "source", "target", "other", "stride", "terms", "columns")),
+        ("zero_point", ctypes.c_uint32),
+        ("scale", ctypes.c_double),
+        ("weights", ctypes.c_uint64),
+    )
+
+
+class ForwardParam(ctypes.Structure):
+    """The op's input block; addresses are physical."""
+
+    _fields_ = (
+        *((name, ctypes.c_uint64) for name in ("steps", "weights", "tensors")),
+        *((name, ctypes.c_uint32) for name in ("weights_bytes", "tensors_bytes", "first", "count")),
+        *((name, ctypes.c_uint32) for name in ("sums", "denominator", "is_exact", "output_bytes")),
+    )
+    first: int
+    count: int
+    output_bytes: int
+
+
+class OutputHead(ctypes.Structure):
+    """What the op's output block begins with."""
+
+    _fields_ = (("tensor", TensorHead), ("least_multiplier", ctypes.c_uint32), ("maps", ctypes.c_uint32))
+    tensor: TensorHead
+    least_multiplier: int
+    maps: int
+
+
+class Pass(NamedTuple):
+    """A forward pass.
+
+    Attributes:
+        scores: (frames, outputs) float32.
+        stored: The same as the DSP has it; None in float.
+        least_multiplier: The smallest L1 of its requantisations.
+        maps: Ranges of DDR that its calls mapped.
+        tasks: Its calls.
+    """
+
+    scores: Floats
+    stored: Matrix | None
+    least_multiplier: int
+    maps: int
+    tasks: list[Task]
+
+
+class Modelled(NamedTuple):
+    """Milliseconds of calls on the board: their own, and those of what the DSP computes."""
+
+    calls: float
+    operations: float
+
+    @property
+    def share(self) -> float:
+        """The share of the calls."""
+        return self.calls / (self.calls + self.operations)
+
+
+class DeviceNetwork:
+    """A network in device memory, for one pass at a time."""
+
+    def __init__(
+        self,
+        board: Board,
+        network: Network,
+        *,
+        is_float: bool = False,
+        is_one_block: bool = True,
+        most_frames: int = MOST_FRAMES,
+        denominator: int = qm.MOST_L,
+        is_exact: bool = False,
+    ) -> None:
+        """Put a network into device memory; nothing is allocated afterwards.
+
+        Args:
+            board: Whose image has the op.
+            network: Trained.
+            is_float: Whether it computes in float32, else in uint8.
+            is_one_block: Whether all weights lie in one block, found by offsets, else each in a block of its own.
+            most_frames: Of a pass.
+            denominator: L of requantisation.
+            is_exact: Whether scales follow the multiplier that was cut.
+
+        Raises:
+            CallerError: the board's image has no such op. OutOfMemoryError: no room.
+        """
+        self._cmd = CMD_FLOAT if is_float else CMD_UINT8
+        if self._cmd not in board.ops():
+            raise CallerError(
+                Status.HB_DSP_UNKNOWN_COMMAND,
+                f"No op of board {board.path.name} does a forward pass (command {self._cmd:#x}): build its image by "
+                "'hbrt cc --dsp -o tdnnf.so samples/dsp/tdnnf_image.c', then 'hbrt restart --image tdnnf.so'.",
+            )
+        self.board, self.network, self.is_float = board, network, is_float
+        self.steps = network.steps()
+        self.most_rows = most_frames + 2 * network.context
+        parts = _packed(network, is_float=is_float)
+        offsets = _offsets([len(part) for _, part in parts.values()])
+        self.weights_bytes = offsets[-1]
+        self._blocks: list[BoardArray] = []
+        places: dict[str, int] = {}
+        if is_one_block:
+            block = board.empty(self.weights_bytes, np.uint8)
+            for (name, (_, part)), at in zip(parts.items(), offsets, strict=False):
+                block[at : at + len(part)] = part
+                places[name] = at
+            self._blocks.append(block)
+        else:
+            for name, (_, part) in parts.items():
+                self._blocks.append(board.from_array(part))
+                places[name] = self._blocks[-1].phy_addr
+        records = (StepRecord * len(self.steps))(*(_record(step, network, parts, places) for step in self.steps))
+        self._steps = board.from_array(np.frombuffer(bytes(records), np.uint8))
+        size, widest = (
+            (4 if is_float else 1),
+            max(network.weights[step.weights].shape[1] for step in self.steps if step.weights),
+        )
+        first = ALIGN + TENSORS * widest * self.most_rows * size
+        self._tensors = board.empty(first + 4 * widest * self.most_rows, np.uint8)
+        self._heads = (TensorHead * TENSORS).from_buffer(self._tensors.data)
+        for index, head in enumerate(self._heads):
+            head.offset = ALIGN + index * widest * self.most_rows * size
+        self._output = board.empty(ctypes.sizeof(OutputHead) + widest * most_frames * size, np.uint8)
+        self._param = ForwardParam(
+            steps=self._steps.phy_addr,
+            weights=self._blocks[0].phy_addr if is_one_block else 0,
+            tensors=self._tensors.phy_addr,
+            weights_bytes=self.weights_bytes,
+            tensors_bytes=self._tensors.nbytes,
+            sums=first,
+            denominator=denominator,
+            is_exact=is_exact,
+        )
+
+    @property
+    def buffers(self) -> int:
+        """Blocks of a call in one: parameters, operations, tensors, output, and those of the weights."""
+        return 4 + len(self._blocks)
+
+    def modelled(self, *passes: Pass) -> Modelled:
+        """What passes take on the board by its profile; the operations over both vector units."""
+        profile, tasks = self.board.profile, [task for one in passes for task in one.tasks]
+        call_us = profile.number("rpc.call_us") + self.buffers * profile.number("rpc.buffer_us")
+        op_us = sum(profile.us(task.cost.cycles) for task in tasks)
+        return Modelled(len(tasks) * call_us / 1000, op_us / VECTOR_UNITS / 1000)
+
+    def __call__(self, rows: Floats, per: Per = Per.FORWARD) -> Pass:
+        """A forward pass.
+
+        Args:
+            rows: (frames + 2 context, 128) features.
+            per: What one call does.
+
+        Raises:
+            CallerError: more frames than there is room for. OpFailedError: an operation failed; says which.
+        """
+        self._take(rows)
+        tasks, maps, least, head = [], 0, 1 << 31, OutputHead()
+        for first, count in self._calls(per):
+            is_last = first + count == len(self.steps)
+            self._param.first, self._param.count = first, count
+            self._param.output_bytes = self._output.nbytes if is_last else ctypes.sizeof(OutputHead)
+            task = self.board.submit(self._cmd, self._param, self._output)
+            task.result()
+            head = OutputHead.from_buffer_copy(self._output.data)
+            tasks.append(task)
+            maps += head.maps
+            least = min(least, head.least_multiplier)
+        shape = (head.tensor.rows, head.tensor.columns)
+        data = self._output[ctypes.sizeof(OutputHead) :]
+        if self.is_float:
+            return Pass(np.array(data.view(np.float32)[: shape[0] * shape[1]].reshape(shape)), None, 0, maps, tasks)
+        values = np.array(data[: shape[0] * shape[1]].reshape(shape))
+        stored = Matrix(values, head.tensor.scale, head.tensor.zero_point)
+        return Pass(stored.real(), stored, least, maps, tasks)
+
+    def _take(self, rows: Floats) -> None:
+        if len(rows) > self.most_rows:
+            raise CallerError(
+                Status.HB_DSP_INVALID_ARGUMENT,
+                f"{len(rows)} rows of features are more than the {self.most_rows} that were allocated; cut the "
+                "recording, or allocate with more most_frames.",
+            )
+        head = self._heads[INPUT]
+        head.rows, head.columns = rows.shape
+        if self.is_float:
+            head.scale, head.zero_point, values = 1.0, 0, rows.view(np.uint8)
+        else:
+            stored = qm.quantise(rows)
+            head.scale, head.zero_point, values = stored.scale, stored.zero_point, stored.values
+        self._tensors[head.offset : head.offset + values.size] = values.reshape(-1)
+
+    def _calls(self, per: Per) -> Iterator[tuple[int, int]]:
+        if per is Per.FORWARD:
+            yield 0, len(self.steps)
+        elif per is Per.OPERATION:
+            yield from ((at, 1) for at in range(len(self.steps)))
+        else:
+            first = 0
+            for _, layer in groupby(self.steps, lambda step: step.layer):
+                count = len(list(layer))
+                yield first, count
+                first += count
+
+
+def _packed(network: Network, *, is_float: bool) -> dict[str, tuple[Matrix | None, NDArray[np.uint8]]]:
+    """The weights as the op takes them: matrices as panels of 32 columns, of uint8 with their sums."""
+    found: dict[str, tuple[Matrix | None, NDArray[np.uint8]]] = {}
+    if is_float:
+        for name, values in network.weights.items():
+            found[name] = None, np.ascontiguousarray(_panels(values)).view(np.uint8).reshape(-1)
+        return found
+    for name, stored in quantised_weights(network).items():
+        if len(stored.values) == 1:
+            found[name] = stored, stored.values.reshape(-1)
+            continue
+        panels = _panels(stored.values)
+        sums = panels.sum(1, dtype=np.int32)
+        whole = [
+            np.concatenate([panel.reshape(-1), row.view(np.uint8)]) for panel, row in zip(panels, sums, strict=True)
+        ]
+        found[name] = stored, np.concatenate(whole)
+    return found
+
+
+def _panels(values: NDArray[np.generic]) -> NDArray[np.generic]:
+    """(panels, rows, 32) of (rows, columns)."""
+    return values.reshape(len(values), -1, BLOCK_COLUMNS).transpose(1, 0, 2)
+
+
+def _offsets(sizes: list[int]) -> list[int]:
+    """Where parts begin that lie one behind the other, each at a multiple of 128; the last is the size of all."""
+    return [0, *(int(one) for one in np.cumsum([-(-size // ALIGN) * ALIGN for size in sizes]))]
+
+
+def _record(
+    step: Step,
+    network: Network,
+    parts: dict[str, tuple[Matrix | None, NDArray[np.uint8]]],
+    places: dict[str, int],
+) -> StepRecord:
+    fields = {
+        "kind": step.kind,
+        "source": step.source,
+        "target": step.target,
+        "other": step.other,
+        "stride": step.stride,
+    }
+    if step.kind is Kind.ADD_SCALED:
+        return StepRecord(**fields, scale=step.factor)
+    if not step.weights:
+        return StepRecord(**fields)
+    terms, columns = network.weights[step.weights].shape
+    stored = parts[step.weights][0]
+    scale, zero = (1.0, 0) if stored is None else (stored.scale, stored.zero_point)
+    return StepRecord(
+        **fields, terms=terms, columns=columns, zero_point=zero, scale=scale, weights=places[step.weights]
+    )

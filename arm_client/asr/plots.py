@@ -1,0 +1,51 @@
+"""Plots of experiments, where matplotlib is installed (extra ``estimate``)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def draw(
+    directory: str,
+    name: str,
+    title: str,
+    x: str,
+    y: str,
+    *,
+    lines: Mapping[str, tuple[Sequence[float], Sequence[float]]] | None = None,
+    bars: Mapping[str, Mapping[str, float]] | None = None,
+) -> None:
+    """Draw NAME.png into a directory, lines or stacked bars; nothing without a directory or without matplotlib.
+
+    Args:
+        directory: Where; "" for no plot.
+        name: Of the file, without its ending.
+        title: Above the plot.
+        x: Label of the axis.
+        y: Label of the axis.
+        lines: Of each line, its points' x and y, by its label.
+        bars: Of each bar, by its label, the parts that lie one on the other, by theirs.
+    """
+    if not directory:
+        return
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        print(f"No {name}.png: matplotlib is not installed (hbrt's extra 'estimate').")  # noqa: T201 - a sample's output
+        return
+    figure = Figure(figsize=(7, 4), layout="constrained")
+    axes = figure.subplots()
+    for label, (across, up) in (lines or {}).items():
+        axes.plot(across, up, marker="o", label=label)
+    floor = dict.fromkeys(bars or {}, 0.0)
+    for part in dict.fromkeys(part for parts in (bars or {}).values() for part in parts):
+        heights = [parts.get(part, 0.0) for parts in (bars or {}).values()]
+        axes.bar(list(floor), heights, bottom=list(floor.values()), label=part)
+        floor = {label: low + height for (label, low), height in zip(floor.items(), heights, strict=True)}
+    axes.set(title=title, xlabel=x, ylabel=y)
+    axes.grid(alpha=0.3)
+    axes.legend()
+    file = Path(directory) / f"{name}.png"
+    figure.savefig(file, dpi=110)
+    print(f"Wrote {file}")  # noqa: T201 - as above

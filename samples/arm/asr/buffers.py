@@ -1,0 +1,59 @@
+"""The weights in a buffer each against all in one buffer with offsets: the same result, other costs of a call."""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from arm_client.asr import (
+    CallCost,
+    Clock,
+    DeviceNetwork,
+    Figure,
+    call_cost,
+    features_of,
+    held_out,
+    load_network,
+    show_figures,
+)
+from arm_client.client import connect
+
+REPORTS = True
+PUBLISHED = "11.62 times"
+GUESSES = (64, 100, 200)  # buffers that the account may have had
+
+
+def main() -> Any:
+    """Returns the ratio of a call with all buffers to one with one, as the board's profile models it."""
+    network = load_network()
+    with connect() as board:
+        one, many = (DeviceNetwork(board, network, is_one_block=is_one) for is_one in (True, False))
+        rows = features_of(network, held_out(1)[0])
+        passes = {device.buffers: [device(rows) for _ in range(9)] for device in (one, many)}
+        profile = board.profile
+    first, others = (passes[device.buffers][0] for device in (one, many))
+    if not np.array_equal(first.scores, others.scores):
+        sys.exit("The two ways differ.")
+    weights = many.buffers - one.buffers + 1
+    cost = CallCost(profile.number("rpc.call_us") / 1000, profile.number("rpc.buffer_us") / 1000)
+    here = {
+        count: min(sum(task.latency_ns for task in one.tasks) / 1e6 for one in some) for count, some in passes.items()
+    }
+    ratio = cost.of(many.buffers) / cost.of(one.buffers)
+    figures = [
+        Figure("buffers of weights", "not public", f"{weights} or 1", Clock.COUNTED),
+        Figure("ranges that a forward pass maps", "", f"{others.maps} or {first.maps}", Clock.COUNTED),
+        Figure("a forward pass", "", f"{here[many.buffers]:.2f} or {here[one.buffers]:.2f} ms", Clock.MEASURED),
+        Figure("a call", "-, 1.8 ms", f"{cost.of(many.buffers):.1f} or {cost.of(one.buffers):.1f} ms", Clock.MODELLED),
+        Figure("one buffer makes a call faster by", PUBLISHED, f"{ratio:.2f} times", Clock.MODELLED),
+    ]
+    for guess in GUESSES:
+        fitted = call_cost(guess)
+        text = f"{fitted.base:.2f} ms and {fitted.buffer:.3f} ms a buffer"
+        figures.append(Figure(f"  what {guess} buffers would make of the published", PUBLISHED, text, Clock.MODELLED))
+    show_figures(figures, "Both give the same bytes. Offsets cost nothing, buffers do.")
+    return ratio
+
+
+if __name__ == "__main__":
+    main()

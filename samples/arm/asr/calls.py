@@ -1,0 +1,55 @@
+"""One call a forward pass, a call a layer, a call an operation: the same bytes, and what the calls cost.
+
+python calls.py [DIRECTORY] draws calls.png into DIRECTORY.
+"""
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from arm_client.asr import Clock, DeviceNetwork, Figure, Per, draw, features_of, held_out, load_network, show_figures
+from arm_client.client import connect
+
+REPORTS = True
+
+
+def main(output_dir: str = "") -> Any:
+    """Returns, by what a call does: how many calls, and the modelled milliseconds of calls and of the operations."""
+    network = load_network()
+    with connect() as board:
+        device = DeviceNetwork(board, network)
+        rows = features_of(network, held_out(1)[0])
+        found: dict[str, dict[str, float]] = {}
+        figures, scores = [], []
+        for per in Per:
+            passes = [device(rows, per) for _ in range(5)]
+            here_ms = min(sum(task.latency_ns - task.duration_ns for task in one.tasks) / 1e6 for one in passes)
+            first = passes[0]
+            scores.append(first.scores)
+            modelled = device.modelled(first)
+            found[per.value] = {"count": len(first.tasks), **modelled._asdict(), "share": modelled.share}
+            article = "an" if per is Per.OPERATION else "a"
+            figures += [
+                Figure(f"a call {article} {per}: calls", "", str(len(first.tasks)), Clock.COUNTED),
+                Figure("  their own time", "0.5 to 2 ms each", f"{modelled.calls:.1f} ms", Clock.MODELLED),
+                Figure("  the same here", "", f"{here_ms:.2f} ms", Clock.MEASURED),
+                Figure("  share of the forward pass", "30 %", f"{modelled.share:.0%}", Clock.MODELLED),
+            ]
+    is_same = all(np.array_equal(scores[0], one) for one in scores[1:])
+    show_figures(figures, "All three give the same bytes." if is_same else "The results DIFFER.")
+    draw(
+        output_dir,
+        "calls",
+        "A forward pass by what one call does (modelled)",
+        "",
+        "ms",
+        bars={name: {part: one[part] for part in ("operations", "calls")} for name, one in found.items()},
+    )
+    if not is_same:
+        sys.exit("The three ways differ.")
+    return found
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,352 @@
+/* An image with the forward pass of a TDNN-F: in uint8 throughout at 0x1200, in float at 0x1201.
+ *
+ *     hbrt cc --dsp -o tdnnf.so tdnnf_image.c
+ *     hbrt start --image tdnnf.so
+ *
+ * A call does some operations of the network, from one to all: what it does not finish, the next call goes on with, since
+ * tensors stay in a block of DDR. Rows and panels of weights come into TCM by iDMA: while a panel of 32 columns is used,
+ * the next one arrives. The hardware threads of a DSP take the panels in four parts; here they come one after the other.
+ */
+#include <xtensa/xos.h>
+
+#include "cv/core.h"
+#include "hb_dsp.h"
+#include "nn/core.h"
+#include "tdnnf.h"
+
+#define UINT8 0x1200
+#define FLOAT 0x1201
+#define ROWS_BYTES KB(64)
+#define PANEL_BYTES KB(48)
+#define SUM_DENOMINATOR 256
+#define TENSORS 4
+
+#define ERROR_STEP (-1001)   /* an operation does not fit its tensors */
+#define ERROR_LOST (-1002)   /* with this L the numbers would be lost */
+#define ERROR_OUTPUT (-1003) /* the output block is too small */
+
+enum kind { PRODUCT, ADD_ROW, RELU, MULTIPLY_ROW, ADD_SCALED };
+
+struct step {
+  uint32_t kind, source, target, other, stride;
+  uint32_t terms, columns; /* of the weights */
+  uint32_t zero_point;
+  double scale;     /* of the weights, or the factor of ADD_SCALED */
+  uint64_t weights; /* offset in the block of weights, or the physical address of a block of their own */
+};
+
+struct param {
+  uint64_t steps, weights, tensors; /* physical addresses; weights is 0 where each step has its own */
+  uint32_t weights_bytes, tensors_bytes;
+  uint32_t first, count;      /* operations of this call, of all in the block */
+  uint32_t sums;              /* offset of the int32 in the block of tensors */
+  uint32_t denominator, is_exact;
+  uint32_t output_bytes;      /* of the output block: its head, and the values when there is room for them */
+};
+
+struct head {
+  struct tensor tensor;
+  uint32_t least_multiplier, maps;
+};
+
+/* What the operations of one call share. */
+struct call {
+  const struct param *param;
+  uint8_t *tensors;
+  int32_t *sums;
+  xvTileManager *tm;
+  uint32_t maps;
+};
+
+uint8_t HB_ALIGN64 dram0_pool[HB_DSP_DRAM0_POOL_SIZE] _HB_LOCAL_DRAM0_;
+uint8_t HB_ALIGN64 dram1_pool[HB_DSP_DRAM1_POOL_SIZE] _HB_LOCAL_DRAM1_;
+
+static void await(int handle) {
+  while (idma_desc_done(handle) != 1) {
+  }
+}
+
+static uint8_t *values_of(const struct call *call, const struct tensor *tensor) { return call->tensors + tensor->offset; }
+
+/* Bring rows of a tensor into TCM, each beside the one `stride` rows below it. */
+static int bring_rows(const uint8_t *source, uint8_t *tile, uint32_t row_bytes, uint32_t rows, uint32_t stride) {
+  const uint32_t width = stride ? 2 * row_bytes : row_bytes;
+  int first, second;
+  first = idma_copy_2d_desc(tile, source, row_bytes, DESC_NOTIFY_W_INT, rows, row_bytes, width);
+  if (first < 0) return first;
+  await(first);
+  if (!stride) return 0;
+  second = idma_copy_2d_desc(tile + row_bytes, source + stride * row_bytes, row_bytes, DESC_NOTIFY_W_INT, rows, row_bytes,
+                             width);
+  if (second < 0) return second;
+  await(second);
+  return 0;
+}
+
+FOR_EACH_CPU void row_sums(const uint8_t *rows, uint32_t terms, uint32_t count, uint32_t *sums) {
+  for (uint32_t row = 0; row < count; row++, rows += terms) {
+    uint32_t sum = 0;
+    for (uint32_t i = 0; i < terms; i++) sum += rows[i];
+    sums[row] = sum;
+  }
+}
+
+FOR_EACH_CPU void float_block(const float *a, uint32_t terms, const float *w, float sums[BLOCK_ROWS][BLOCK_COLUMNS]) {
+  memset(sums, 0, sizeof(float[BLOCK_ROWS][BLOCK_COLUMNS]));
+  for (uint32_t term = 0; term < terms; term++, w += BLOCK_COLUMNS)
+    for (uint32_t row = 0; row < BLOCK_ROWS; row++)
+      for (uint32_t column = 0; column < BLOCK_COLUMNS; column++) sums[row][column] += a[row * terms + term] * w[column];
+}
+
+/* The product of `rows` rows in TCM with one panel of weights, into columns of the result. */
+static void panel_uint8(const struct tensor *x, const struct step *step, const uint8_t *rows, const uint32_t *sums_of_rows,
+                        uint32_t count, const uint8_t *panel, int32_t *out) {
+  const uint32_t terms = step->terms, zeros = terms * x->zero_point * step->zero_point;
+  const int32_t *of_columns = (const int32_t *)(panel + terms * BLOCK_COLUMNS);
+  uint32_t sums[BLOCK_ROWS][BLOCK_COLUMNS];
+  for (uint32_t row = 0; row < count; row += BLOCK_ROWS) {
+    block_of_sums(rows + row * terms, terms, panel, terms, sums); /* the tile has room for rows behind the last one */
+    for (uint32_t r = 0; r < XT_MIN(BLOCK_ROWS, count - row); r++) {
+      const uint32_t less = sums_of_rows[row + r] * step->zero_point - zeros;
+      for (uint32_t c = 0; c < BLOCK_COLUMNS; c++)
+        out[(row + r) * step->columns + c] =
+            (int32_t)(sums[r][c] - less - x->zero_point * (uint32_t)of_columns[c]);
+    }
+  }
+  const uint64_t products = (uint64_t)((count + BLOCK_ROWS - 1) / BLOCK_ROWS * BLOCK_ROWS) * terms * BLOCK_COLUMNS;
+  hb_dsp_charge(products, 8, (struct hb_dsp_operations){.mul = 1}); /* four products a lane of 32 bits: 64 a vector */
+  hb_dsp_charge(products / BLOCK_ROWS, 8, (struct hb_dsp_operations){.load = 1});
+  hb_dsp_charge((uint64_t)count * BLOCK_COLUMNS, 32, (struct hb_dsp_operations){.alu = 2, .store = 1});
+}
+
+static void panel_float(const struct step *step, const float *rows, uint32_t count, const float *panel, float *out) {
+  float sums[BLOCK_ROWS][BLOCK_COLUMNS];
+  for (uint32_t row = 0; row < count; row += BLOCK_ROWS) {
+    float_block(rows + row * step->terms, step->terms, panel, sums);
+    for (uint32_t r = 0; r < XT_MIN(BLOCK_ROWS, count - row); r++)
+      memcpy(out + (row + r) * step->columns, sums[r], sizeof sums[r]);
+  }
+  const uint64_t products = (uint64_t)count * step->terms * BLOCK_COLUMNS;
+  hb_dsp_charge(products, 32, (struct hb_dsp_operations){.mul = 1});
+  hb_dsp_charge(products / BLOCK_ROWS, 32, (struct hb_dsp_operations){.load = 1});
+}
+
+/* PRODUCT: into the sums, or as float into the target. Weights are panels of 32 columns: terms rows of 32, then, of
+ * uint8, the 32 sums of the columns. */
+static int product(const struct call *call, const struct step *step, const struct tensor *x, const uint8_t *weights,
+                   int is_float, void *out) {
+  const uint32_t size = is_float ? sizeof(float) : 1, row_bytes = x->columns * size;
+  const uint32_t width = (step->stride ? 2 : 1) * x->columns, rows = x->rows - step->stride;
+  const uint32_t panel_bytes = step->terms * BLOCK_COLUMNS * size + (is_float ? 0 : 4 * BLOCK_COLUMNS);
+  if (width != step->terms || x->rows <= step->stride || step->columns % BLOCK_COLUMNS || panel_bytes > 2 * PANEL_BYTES) {
+    return ERROR_STEP;
+  }
+  const int has_two = panel_bytes <= PANEL_BYTES; /* of float, a panel may fill the bank: then the next one comes behind */
+  const uint32_t at_once = XT_MIN(ROWS_BYTES / (width * size) / BLOCK_ROWS * BLOCK_ROWS, 1024);
+  if (!at_once) return ERROR_STEP;
+  uint8_t *tile = xvAllocateBuffer(call->tm, ROWS_BYTES, XV_MEM_BANK_COLOR_0, 64);
+  uint8_t *panels = xvAllocateBuffer(call->tm, 2 * PANEL_BYTES, XV_MEM_BANK_COLOR_1, 64);
+  PRT_IF_COND_RETURN(tile == XVTM_ERROR || panels == XVTM_ERROR, HB_DSP_OUT_OF_TCM)
+  uint32_t sums_of_rows[1024];
+  const uint32_t count_of_panels = step->columns / BLOCK_COLUMNS;
+  int status = 0;
+  for (uint32_t row = 0; row < rows && !status; row += at_once) {
+    const uint32_t here = XT_MIN(at_once, rows - row);
+    int coming;
+    status = bring_rows(values_of(call, x) + row * row_bytes, tile, row_bytes, here, step->stride);
+    if (!is_float) {
+      row_sums(tile, width, here, sums_of_rows);
+      hb_dsp_charge((uint64_t)here * width, 8, (struct hb_dsp_operations){.load = 1, .mul = 1});
+    }
+    IDMA_COPY(coming, weights, panels, panel_bytes)
+    for (uint32_t panel = 0; panel < count_of_panels && !status; panel++) {
+      if (coming < 0) return coming;
+      await(coming);
+      const uint8_t *now = panels + (has_two ? panel % 2 * PANEL_BYTES : 0);
+      const uint8_t *next = weights + (uint64_t)(panel + 1) * panel_bytes;
+      const int has_next = panel + 1 < count_of_panels;
+      if (has_next && has_two) IDMA_COPY(coming, next, panels + (panel + 1) % 2 * PANEL_BYTES, panel_bytes)
+      const uint64_t at = (uint64_t)row * step->columns + panel * BLOCK_COLUMNS;
+      if (is_float) {
+        panel_float(step, (const float *)tile, here, (const float *)now, (float *)out + at);
+      } else {
+        panel_uint8(x, step, tile, sums_of_rows, here, now, (int32_t *)out + at);
+      }
+      if (has_next && !has_two) IDMA_COPY(coming, next, panels, panel_bytes)
+    }
+  }
+  xvFreeBuffer(call->tm, tile);
+  xvFreeBuffer(call->tm, panels);
+  return status;
+}
+
+/* One operation in uint8; `weights` is NULL for those that have none. Lowers *least to its L1. */
+static int step_uint8(struct call *call, const struct step *step, const uint8_t *weights, int32_t *least) {
+  struct tensor *all = (struct tensor *)call->tensors, *x = &all[step->source], *y = &all[step->target];
+  const uint8_t *in = values_of(call, x);
+  const struct tensor row = {step->scale, step->zero_point, 1, step->columns, 0};
+  double scale = 0;
+  y->rows = x->rows - (step->kind == PRODUCT ? step->stride : 0);
+  y->columns = step->kind == PRODUCT ? step->columns : x->columns;
+  switch (step->kind) {
+    case PRODUCT: {
+      const int status = product(call, step, x, weights, 0, call->sums);
+      if (status) return status;
+      scale = x->scale * step->scale;
+      break;
+    }
+    case ADD_ROW: scale = add(x, in, &row, weights, 1, SUM_DENOMINATOR, call->sums); break;
+    case MULTIPLY_ROW: scale = multiply(x, in, &row, weights, call->sums); break;
+    case ADD_SCALED: {
+      const struct tensor *other = &all[step->other];
+      const uint8_t *moved = values_of(call, other) + (uint64_t)step->stride * other->columns;
+      scale = add(x, in, other, moved, step->scale, SUM_DENOMINATOR, call->sums);
+      break;
+    }
+    default: { /* RELU */
+      const uint64_t count = (uint64_t)x->rows * x->columns;
+      uint8_t *out = values_of(call, y);
+      y->scale = x->scale;
+      y->zero_point = x->zero_point;
+      for (uint64_t i = 0; i < count; i++) out[i] = XT_MAX(in[i], (uint8_t)x->zero_point);
+      hb_dsp_charge(count, 8, (struct hb_dsp_operations){.load = 1, .alu = 1, .store = 1});
+      return 0;
+    }
+  }
+  if (scale == 0) return ERROR_LOST;
+  const int32_t multiplier =
+      requantise(call->sums, scale, call->param->denominator, (int)call->param->is_exact, y, values_of(call, y));
+  *least = XT_MIN(*least, multiplier);
+  return multiplier ? 0 : ERROR_LOST;
+}
+
+/* The same operation in float. */
+static int step_float(struct call *call, const struct step *step, const uint8_t *weights, int32_t *least) {
+  struct tensor *all = (struct tensor *)call->tensors, *x = &all[step->source], *y = &all[step->target];
+  const float *in = (const float *)values_of(call, x), *row = (const float *)weights;
+  float *out = (float *)values_of(call, y);
+  (void)least;
+  y->scale = 1;
+  y->zero_point = 0;
+  y->rows = x->rows - (step->kind == PRODUCT ? step->stride : 0);
+  y->columns = step->kind == PRODUCT ? step->columns : x->columns;
+  if (step->kind == PRODUCT) return product(call, step, x, weights, 1, out);
+  const uint32_t columns = x->columns, count = x->rows * columns;
+  const float factor = (float)step->scale;
+  const struct tensor *second = &all[step->other];
+  const float *other = (const float *)values_of(call, second) + (uint64_t)step->stride * columns;
+  for (uint32_t i = 0; i < count; i++) {
+    switch (step->kind) {
+      case ADD_ROW: out[i] = in[i] + row[i % columns]; break;
+      case MULTIPLY_ROW: out[i] = in[i] * row[i % columns]; break;
+      case ADD_SCALED: out[i] = in[i] + factor * other[i]; break;
+      default: out[i] = XT_MAX(in[i], 0); break;
+    }
+  }
+  hb_dsp_charge(count, 32, (struct hb_dsp_operations){.load = 2, .mul = 1, .store = 1});
+  return 0;
+}
+
+/* Bytes of an operation's weights. */
+static uint64_t weights_bytes(const struct step *step, int is_float) {
+  if (step->kind == RELU || step->kind == ADD_SCALED) return 0;
+  if (is_float) return (uint64_t)step->terms * step->columns * sizeof(float);
+  return step->kind == PRODUCT ? (uint64_t)(step->terms + 4) * step->columns : step->columns;
+}
+
+/* Whether so many numbers of a tensor lie in the block of tensors, behind its heads. */
+static int has(const struct param *param, uint64_t offset, uint64_t rows, uint64_t columns, uint64_t size) {
+  return offset >= TENSORS * sizeof(struct tensor) && rows <= UINT16_MAX && columns <= UINT16_MAX &&
+         offset + rows * columns * size <= param->tensors_bytes;
+}
+
+/* Whether an operation fits its tensors: a program may have written anything. */
+static int is_good(const struct param *param, const struct step *step, const struct tensor *all, int is_float) {
+  if (step->source >= TENSORS || step->target >= TENSORS || step->other >= TENSORS || step->source == step->target) return 0;
+  const struct tensor *x = &all[step->source], *y = &all[step->target], *other = &all[step->other];
+  const uint64_t size = is_float ? sizeof(float) : 1;
+  const uint32_t columns = step->kind == PRODUCT ? step->columns : x->columns;
+  if (step->kind > ADD_SCALED || (step->kind != PRODUCT && step->kind != ADD_SCALED && step->stride)) return 0;
+  if (step->kind == ADD_SCALED && (other->columns != columns || other->rows < x->rows + (uint64_t)step->stride ||
+                                   !has(param, other->offset, other->rows, columns, size)))
+    return 0;
+  if ((step->kind == ADD_ROW || step->kind == MULTIPLY_ROW) && (step->columns != columns || step->terms != 1)) return 0;
+  return has(param, x->offset, x->rows, x->columns, size) && has(param, y->offset, x->rows, columns, size) &&
+         has(param, param->sums, x->rows, columns, sizeof(int32_t));
+}
+
+static int forward(void *input, void *output, void *tm, int is_float) {
+  const struct param *param = input;
+  const uint64_t steps_bytes = ((uint64_t)param->first + param->count) * sizeof(struct step);
+  const uint32_t l = param->denominator;
+  PRT_IF_COND_RETURN(l < 1 << 8 || l > 1 << 16 || (l & (l - 1)), ERROR_STEP)
+  PRT_IF_COND_RETURN(param->tensors_bytes < TENSORS * sizeof(struct tensor), ERROR_STEP)
+  struct step *steps = hb_dsp_mem_map(param->steps, (int64_t)steps_bytes);
+  PRT_IF_COND_RETURN(steps == MAP_FAILED, HB_ERR_MMAP_FAILED)
+  struct call call = {param, hb_dsp_mem_map(param->tensors, param->tensors_bytes), NULL, tm, 2};
+  PRT_IF_COND_RETURN(call.tensors == MAP_FAILED, HB_ERR_MMAP_FAILED)
+  call.sums = (int32_t *)(call.tensors + param->sums);
+  uint8_t *shared = NULL;
+  if (param->weights) {
+    shared = hb_dsp_mem_map(param->weights, param->weights_bytes);
+    PRT_IF_COND_RETURN(shared == MAP_FAILED, HB_ERR_MMAP_FAILED)
+    call.maps++;
+  }
+  const struct tensor *all = (const struct tensor *)call.tensors;
+  int32_t least = INT32_MAX;
+  int status = 0;
+  for (uint64_t at = param->first; at < (uint64_t)param->first + param->count && !status; at++) {
+    const struct step *step = &steps[at];
+    const uint64_t bytes = weights_bytes(step, is_float);
+    if (!is_good(param, step, all, is_float) || (shared && step->weights + bytes > param->weights_bytes)) {
+      DSP_ERR("operation %u does not fit its tensors or weights", (uint32_t)at);
+      status = ERROR_STEP;
+      break;
+    }
+    uint8_t *own = NULL;
+    if (bytes && !shared) {
+      own = hb_dsp_mem_map(step->weights, (int64_t)bytes);
+      PRT_IF_COND_RETURN(own == MAP_FAILED, HB_ERR_MMAP_FAILED)
+      call.maps++;
+    }
+    const uint8_t *weights = shared ? shared + step->weights : own;
+    status = (is_float ? step_float : step_uint8)(&call, step, weights, &least);
+    if (status == ERROR_LOST) DSP_ERR("operation %u: with L = %u its numbers would be lost", (uint32_t)at, l);
+    if (own) hb_dsp_mem_unmap((uint32_t)own);
+  }
+  if (!status && param->count) {
+    const struct tensor *last = &all[steps[param->first + param->count - 1].target];
+    const uint64_t bytes = (uint64_t)last->rows * last->columns * (is_float ? sizeof(float) : 1);
+    struct head head = {*last, (uint32_t)least, call.maps};
+    memcpy(output, &head, sizeof head);
+    if (param->output_bytes > sizeof head) {
+      if (param->output_bytes < sizeof head + bytes) {
+        status = ERROR_OUTPUT;
+      } else {
+        memcpy((uint8_t *)output + sizeof head, values_of(&call, last), bytes);
+      }
+    }
+  }
+  if (shared) hb_dsp_mem_unmap((uint32_t)shared);
+  hb_dsp_mem_unmap((uint32_t)call.tensors);
+  hb_dsp_mem_unmap((uint32_t)steps);
+  return status;
+}
+
+static int tdnnf_uint8(void *input, void *output, void *tm) { return forward(input, output, tm, 0); }
+
+static int tdnnf_float(void *input, void *output, void *tm) { return forward(input, output, tm, 1); }
+
+int main() {
+  xos_set_clock_freq(648000000);
+  xos_start_system_timer(0, xos_get_clock_freq() / 100);
+  hb_dsp_set_log_level(HB_DSP_LOG_ERROR);
+  hb_dsp_env_init();
+  hb_dsp_init_global_tm(dram0_pool, HB_DSP_DRAM0_POOL_SIZE, dram1_pool, HB_DSP_DRAM1_POOL_SIZE);
+  HB_DSP_REGISTER_NN_ALL;
+  HB_DSP_REGISTER_CV_ALL;
+  hb_dsp_register_fn(UINT8, tdnnf_uint8, 0);
+  hb_dsp_register_fn(FLOAT, tdnnf_float, 0);
+  hb_dsp_start();
+  return -1;
+}
