@@ -5,7 +5,7 @@ a bias, the larger of each number and 0, a normalisation, and 0.66 times the lay
 every form of the network walks the same list: in float32, in uint8 here, and in C on the DSP.
 
 Source: Kaldi, steps/libs/nnet3/xconfig/composite_layers.py, for the layer,
-https://github.com/kaldi-asr/kaldi/blob/master/egs/wsj/s5/steps/libs/nnet3/xconfig/composite_layers.py
+https://github.com/kaldi-asr/kaldi/blob/master/egs/wsj/s5/steps/libs/nnet3/xconfig/composite_layers.py;
 Youdao's account of speech recognition on a DSP, 4.1, for adjacent rows, https://segmentfault.com/a/1190000039169471
 """
 

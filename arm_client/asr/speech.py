@@ -4,8 +4,8 @@ A voice has a pitch, a length of the vocal tract, a tempo and formants that diff
 noise. Voiced sounds are harmonics of the pitch under an envelope of resonances, the others noise under one. This is
 far from real speech: error rates on it compare implementations of one network, and say nothing of recordings.
 
-Source: Peterson and Barney, Control Methods Used in a Study of the Vowels, for the vowels' formants,
-https://doi.org/10.1121/1.1906875
+Source: Peterson and Barney, Control Methods Used in a Study of the Vowels (Journal of the Acoustical Society of America
+24, 1952), table II, for the vowels' formants, https://doi.org/10.1121/1.1906875
 Emulator: consonants, lengths of sounds and the ranges of voices are its choice.
 """
 

@@ -13,8 +13,9 @@ from tools.docs_blocks import blocks, run_page
 from tools.docs_tables import REPOSITORY
 
 DOCS = REPOSITORY / "docs"
-COMPILED, IMAGES, PROGRAMS = "compiled-ops.md", "c-images.md", "c-programs.md"
+ASR, COMPILED, IMAGES, PROGRAMS = "asr.md", "compiled-ops.md", "c-images.md", "c-programs.md"
 RUN = (
+    ASR,
     "custom-ops.md",
     "debugging.md",
     "cycles.md",
@@ -40,7 +41,7 @@ RUN = (
 
 @pytest.mark.parametrize("name", RUN)
 def test_a_page_does_what_it_says(name: str, page_environment: dict[str, str], tmp_path: Path) -> None:
-    if name in {COMPILED, IMAGES, PROGRAMS} and shutil.which("cc") is None:
+    if name in {ASR, COMPILED, IMAGES, PROGRAMS} and shutil.which("cc") is None:
         pytest.skip("no C compiler (cc) on PATH")
     here = tmp_path / "page"
     here.mkdir()
