@@ -132,7 +132,7 @@ def _string(param: marshal.Param, given: Any) -> tuple[int, Span]:
 
 def _array(param: marshal.Param, given: Any) -> NDArray[Any]:
     """The elements of a sequence in C order; a new array for a ``rout`` sequence that has a number of elements."""
-    kind: np.dtype[Any] = np.dtype(param.kind)
+    kind = marshal.dtype_of(param.kind)
     if not param.is_out:
         array = np.ascontiguousarray(given, kind) if not isinstance(given, np.ndarray) else given
         if array.dtype != kind:

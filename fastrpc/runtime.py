@@ -127,7 +127,7 @@ class Runtime:
         self._spare: deque[Buffer] = deque()
         self._ready: dict[tuple[int, int, bytes], Ready] = {}
         self._ready_of = 0  # the memory's generation then
-        self._counted = Statistics()
+        self._tallies: dict[Statistics, Tally] = {}
 
     # -- handles
 
@@ -177,7 +177,9 @@ class Runtime:
         with self._lock:
             self._handles.pop(handle, None)
             self.domain(opened.domain).handles.discard(handle)
-            self._ready = {key: ready for key, ready in self._ready.items() if ready.opened is not opened}
+            for key in [key for key, ready in self._ready.items() if ready.opened is opened]:
+                self._keep(self._ready[key].tally)
+                self._spare.append(self._ready.pop(key).buffer)
             is_last = not self._handles
         try:
             if not opened.ended and not self.session.link.fault:
@@ -295,7 +297,8 @@ class Runtime:
         places, each, end = self._places(spans, head)
         buffer = self._take(end)
         view, base = buffer.view(), buffer.phy_addr
-        task = (FASTRPC_CMD, self.domain(opened.domain).priority, opened.mask, 0, base, end, 0, 0)
+        size = HEAD.size + ARGUMENT.size * len(spans)
+        task = (FASTRPC_CMD, self.domain(opened.domain).priority, opened.mask, 0, base, size, 0, 0)
         made = Made(buffer, task, [], [], [], each)
         needs_flush = self._needs_flush
         numbers: list[int] = []
@@ -341,13 +344,24 @@ class Runtime:
                 ctypes.memmove(target, made.buffer.address + start, size_bytes)
         if made.invalidate:
             self._flush(made.invalidate, HB_SYS_MEM_CACHE_INVALIDATE)
-        self._counted = added(self._counted, made.each)
+        self._tally(made.each)
+
+    def _tally(self, each: Statistics) -> None:
+        """Count a call; calls of few forms are made again and again."""
+        tally = self._tallies.get(each)
+        if tally is None:
+            tally = self._tallies.setdefault(each, Tally(each))
+        tally.calls += 1
+
+    def _keep(self, tally: Tally) -> None:
+        self._tally(tally.each)
+        self._tallies[tally.each].calls += tally.calls - 1
 
     def statistics(self) -> Statistics:
         """What was counted."""
-        total = self._counted
-        for ready in list(self._ready.values()):
-            total = added(total, ready.tally.total())
+        total = Statistics()
+        for tally in [*self._tallies.values(), *(ready.tally for ready in self._ready.values())]:
+            total = added(total, tally.total())
         return total
 
     @property
@@ -368,8 +382,9 @@ class Runtime:
         self._ready[key] = Ready(made.buffer, made.task, Tally(made.each), opened, made.clean, made.invalidate)
 
     def _forget_ready(self) -> None:
-        self._counted = self.statistics()
         ready, self._ready = self._ready, {}
+        for one in ready.values():
+            self._keep(one.tally)
         self._spare.extend(one.buffer for one in ready.values())
 
     # -- tasks

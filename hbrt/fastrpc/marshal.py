@@ -129,13 +129,24 @@ class Method:
         self.word = make(number, inputs, outputs)
 
 
+def dtype_of(kind: type[Any]) -> np.dtype[Any]:
+    """The type of numpy's for a type of ctypes; making one takes microseconds."""
+    found = _dtypes.get(kind)
+    if found is None:
+        found = _dtypes[kind] = np.dtype(kind)
+    return found
+
+
+_dtypes: dict[type[Any], np.dtype[Any]] = {}
+
+
 def elements(param: Param, raw: memoryview, count: int) -> NDArray[Any]:
     """The elements of a sequence in the bytes of its buffer; writable where these are.
 
     Raises:
         AeeError: AEE_EBADPARM: the buffer has fewer.
     """
-    kind: np.dtype[Any] = np.dtype(param.kind)
+    kind = dtype_of(param.kind)
     if count * kind.itemsize > len(raw):
         raise AeeError(
             Aee.AEE_EBADPARM,

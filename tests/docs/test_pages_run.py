@@ -30,6 +30,7 @@ RUN = (
     "porting.md",
     "ci.md",
     "python.md",
+    "fastrpc.md",
     "testing.md",
     "remote.md",
     "hrt-model-exec.md",

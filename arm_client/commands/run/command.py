@@ -16,7 +16,7 @@ from arm_client.commands.run.files import default_output, file_option, options_o
 from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import record_into, recorded, run_by_seed
-from arm_client.commands.run.samples import Outcome, chosen, groups, run_sample, summary_of
+from arm_client.commands.run.samples import Outcome, chosen, groups, image_of, run_sample, summary_of
 from arm_client.commands.run.traced import traced_run
 from hbrt.board.paths import BoardPaths
 from hbrt.cli.exits import Exit
@@ -153,7 +153,7 @@ def command(
         "model_file": model,
         "image_file": image,
     }
-    with recorded(), traced_run(trace, board_to_trace(board)):
+    with image_of(group), recorded(), traced_run(trace, board_to_trace(board)):
         code = _run_samples(
             group,
             samples,

@@ -105,9 +105,18 @@ def _mobilenet(result: Any, sample: SimpleNamespace, given: dict[str, Any]) -> V
         return _within(result, sample.main(**given), 1e-6)
 
 
+def _forward(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
+    values = sample.INPUT
+    for matrix in sample.WEIGHTS:
+        sums = values.astype(np.int32) @ matrix.astype(np.int32)
+        values = sums * 255 // sums.max()
+    return _within(result, values, 0)
+
+
 Check = Callable[[Any, SimpleNamespace, dict[str, Any]], Verdict]
 CHECKS: dict[tuple[str, str], Check] = {
     ("asr", "words"): _words,
+    ("fastrpc", "forward"): _forward,
     ("dnn", "custom_layer"): _custom_layer,
     ("dnn", "digits"): _digits,
     ("dnn", "mobilenetv1"): _mobilenet,
