@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class RknnStatus(IntEnum):
     """Return codes of the C API. The Python API returns 0 or -1 alone, and logs the sentence.
 
-    Source: RKNN C API Reference 2.3.2, return codes, https://github.com/airockchip/rknn-toolkit2
+    Source: RKNN C API Reference (2.3.2), return codes, https://github.com/airockchip/rknn-toolkit2
     Emulator: the numbers of RKNN_ERR_INCOMPATILE_PRE_COMPILE_MODEL and RKNN_WARNING_SKIP_CUSTOM_OP_COMPUTE.
     """
 

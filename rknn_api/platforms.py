@@ -14,7 +14,7 @@ from rknn_api.errors import invalid_parameter
 class CoreMask(IntEnum):
     """On which NPU cores a model runs.
 
-    Source: RKNN SDK advanced guide, 5.3.1
+    Source: RKNN SDK advanced guide (chapter 5), 5.3.1
     Emulator: the numbers of NPU_CORE_ALL and above.
     """
 
@@ -60,7 +60,7 @@ class Platform:
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: the chip has no such core, or the mask is none.
 
-        Source: RKNN SDK advanced guide, 5.3.1
+        Source: RKNN SDK advanced guide (chapter 5), 5.3.1
         """
         if mask == CoreMask.NPU_CORE_AUTO:
             return (0,)
@@ -91,7 +91,7 @@ PLATFORMS = (
 )
 """Names of the chips; each has a profile.
 
-Source: RKNN-Toolkit2 API Reference 2.3.2, config, https://github.com/airockchip/rknn-toolkit2
+Source: RKNN-Toolkit2 API Reference (2.3.2), config, https://github.com/airockchip/rknn-toolkit2
 """
 
 

@@ -9,7 +9,9 @@ import pytest
 HALIDE = "https://github.com/halide/Halide/blob/xtensa-codegen/src/runtime/xtensa_dma.cpp"
 REPOSITORY = Path(__file__).resolve().parent.parent
 FILES = [
-    file for package in ("hbrt", "dsp_server", "arm_client", "fastrpc") for file in (REPOSITORY / package).rglob("*.py")
+    file
+    for package in ("hbrt", "dsp_server", "arm_client", "fastrpc", "rknn_api")
+    for file in (REPOSITORY / package).rglob("*.py")
 ]
 PAGES = [page for page in (REPOSITORY / "docs").rglob("*.md") if page.name != "sources.md"]
 ROW = re.compile(

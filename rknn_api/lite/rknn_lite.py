@@ -22,7 +22,7 @@ class RKNNLite(Calls):
     Calls return 0, or -1 with a sentence on standard error; ``inference`` returns None where it fails. ``last_error``
     has the sentence of the last failure.
 
-    Source: RKNN Toolkit Lite2 user guide 1.5.2, https://github.com/rockchip-linux/rknn-toolkit2
+    Source: RKNN Toolkit Lite2 user guide (1.5.2), RKNNLite, https://github.com/rockchip-linux/rknn-toolkit2
     Emulator: ``last_error``.
     """
 

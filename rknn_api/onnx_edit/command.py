@@ -42,7 +42,7 @@ def onnx_edit(
     Returns:
         0; -1 with a sentence on standard error.
 
-    Source: RKNN SDK advanced guide, 5.13
+    Source: RKNN SDK advanced guide (chapter 5), 5.13
     """
     calls = Calls()
 

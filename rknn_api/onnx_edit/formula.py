@@ -85,7 +85,7 @@ class Formula:
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: which rule it breaks.
 
-        Source: RKNN SDK advanced guide, 5.13.2
+        Source: RKNN SDK advanced guide (chapter 5), 5.13.2
         """
         dense = re.sub(r"\s", "", text)
         sides = dense.split("->")

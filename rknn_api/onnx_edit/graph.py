@@ -31,7 +31,7 @@ def edited(
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: a name or a formula that does not fit, and why.
 
-    Source: RKNN SDK advanced guide, 5.13
+    Source: RKNN SDK advanced guide (chapter 5), 5.13
     """
     copy = ModelProto()
     copy.CopyFrom(model)

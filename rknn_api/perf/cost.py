@@ -91,7 +91,7 @@ def cost_of(layer: Layer, chip: Chip, cores: Sequence[int] = (0,), count: int = 
         cores: Those that the model runs on.
         count: Cores of the chip.
 
-    Source: RKNN SDK advanced guide, 5.3.2
+    Source: RKNN SDK advanced guide (chapter 5), 5.3.2
     Emulator: the numbers of cycles, which follow published logs; the time is their bound from below.
     """
     if layer.target == "CPU":
@@ -137,7 +137,7 @@ def _npu_cycles(layer: Layer, chip: Chip) -> int:
 def shares_of(layer: Layer, chip: Chip, cores: Sequence[int], count: int, npu_cycles: int) -> tuple[float, ...]:
     """Part of each core of a layer: by rows of the result, or by groups of its channels where rows are few.
 
-    Source: RKNN SDK advanced guide, 5.3.2
+    Source: RKNN SDK advanced guide (chapter 5), 5.3.2
     Emulator: how a layer is cut, and from what size on.
     """
     shares = [0.0] * count

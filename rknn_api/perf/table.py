@@ -20,7 +20,7 @@ def layer_table(layers: Sequence[Layer], costs: Sequence[Cost]) -> str:
         layers: Of the model.
         costs: Of each.
 
-    Source: RKNN SDK advanced guide, 5.3.2
+    Source: RKNN SDK advanced guide (chapter 5), 5.3.2
     """
     count = len(costs[0].shares)
     cores = "/".join(map(str, range(count)))

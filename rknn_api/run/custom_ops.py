@@ -32,7 +32,7 @@ def get_node_attr(node: NodeProto, name: str) -> Any:
     Returns:
         int, float, str, lists of them, or an array; None when the node does not set it.
 
-    Source: RKNN SDK advanced guide, 5.5.3
+    Source: RKNN SDK advanced guide (chapter 5), 5.5.3
     """
     found = next((attribute for attribute in node.attribute if attribute.name == name), None)
     if found is None:
@@ -70,7 +70,7 @@ class CustomOps:
         Raises:
             RknnError: RKNN_ERR_PARAM_INVALID: it lacks something, and what.
 
-        Source: RKNN SDK advanced guide, 5.5.3
+        Source: RKNN SDK advanced guide (chapter 5), 5.5.3
         """
         if isinstance(op, type):
             raise invalid_parameter(

@@ -81,7 +81,7 @@ def analyse(
     Raises:
         RknnError: a model cannot be run.
 
-    Source: RKNN-Toolkit2 API Reference 2.3.2, accuracy_analysis, https://github.com/airockchip/rknn-toolkit2
+    Source: RKNN-Toolkit2 API Reference (2.3.2), accuracy_analysis, https://github.com/airockchip/rknn-toolkit2
     """
     named = activations(golden)
     kept = kept_values(quantised)

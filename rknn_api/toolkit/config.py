@@ -92,7 +92,7 @@ def read_config(given: Mapping[str, Any]) -> Config:
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: an argument that there is not, with the nearest one; a value that is wrong.
 
-    Source: RKNN-Toolkit2 API Reference 2.3.2, config, https://github.com/airockchip/rknn-toolkit2
+    Source: RKNN-Toolkit2 API Reference (2.3.2), config, https://github.com/airockchip/rknn-toolkit2
     """
     for name in given:
         if name not in NAMES:

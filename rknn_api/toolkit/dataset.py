@@ -36,7 +36,7 @@ def lines_of(dataset: str | Path) -> list[list[Path]]:
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the dataset cannot be read, or is empty.
 
-    Source: RKNN-Toolkit2 API Reference 2.3.2, build, https://github.com/airockchip/rknn-toolkit2
+    Source: RKNN-Toolkit2 API Reference (2.3.2), build, https://github.com/airockchip/rknn-toolkit2
     """
     path = Path(dataset)
     try:

@@ -51,7 +51,7 @@ class RKNN(Calls):
     Calls return 0, or -1 with a sentence on standard error; ``inference`` returns None where it fails. ``last_error``
     has the sentence of the last failure.
 
-    Source: RKNN-Toolkit2 API Reference 2.3.2, https://github.com/airockchip/rknn-toolkit2
+    Source: RKNN-Toolkit2 API Reference (2.3.2), RKNN, https://github.com/airockchip/rknn-toolkit2
     Emulator: ``last_error``; a wrong argument of ``config`` raises, since it returns nothing.
     """
 
@@ -99,7 +99,7 @@ class RKNN(Calls):
             custom_op: Has ``op_type``, ``shape_infer(self, node, in_shapes, in_dtypes)`` and
                 ``compute(self, node, inputs)``.
 
-        Source: RKNN SDK advanced guide, 5.5.3
+        Source: RKNN SDK advanced guide (chapter 5), 5.5.3
         """
 
         def register() -> None:

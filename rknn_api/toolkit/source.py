@@ -48,7 +48,7 @@ def load(
     Raises:
         RknnError: RKNN_ERR_MODEL_INVALID: the file is no sound model; RKNN_ERR_PARAM_INVALID: an argument does not fit.
 
-    Source: RKNN-Toolkit2 API Reference 2.3.2, load_onnx, https://github.com/airockchip/rknn-toolkit2
+    Source: RKNN-Toolkit2 API Reference (2.3.2), load_onnx, https://github.com/airockchip/rknn-toolkit2
     """
     try:
         model = read_file(path).proto
@@ -209,7 +209,7 @@ def normalised(model: ModelProto, config: Config) -> tuple[ModelProto, list[Norm
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: the numbers do not fit the inputs.
 
-    Source: RKNN-Toolkit2 API Reference 2.3.2, config, https://github.com/airockchip/rknn-toolkit2
+    Source: RKNN-Toolkit2 API Reference (2.3.2), config, https://github.com/airockchip/rknn-toolkit2
     """
     copy = ModelProto()
     copy.CopyFrom(model)

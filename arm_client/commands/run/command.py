@@ -13,7 +13,7 @@ import click
 from arm_client.commands.run.board import INLINE, MODES, board_to_trace, mode_of, running_board, running_here
 from arm_client.commands.run.defects import GROUP, all_defects, judge, kinds_of, watching
 from arm_client.commands.run.files import default_output, file_option, options_of, prepare_output
-from arm_client.commands.run.pictures import contact_sheet, missing_for_models, need_models, take_pictures
+from arm_client.commands.run.pictures import EXTRAS, contact_sheet, missing_for_models, need_models, take_pictures
 from arm_client.commands.run.program import RunCommand, is_program, run_program
 from arm_client.commands.run.record import record_into, recorded, run_by_seed
 from arm_client.commands.run.samples import Outcome, chosen, groups, image_of, run_sample, summary_of
@@ -278,12 +278,16 @@ def _installed(samples: dict[str, Path], *, were_named: bool) -> dict[str, Path]
     Raises:
         PictureError: no other sample is left, or the ones that need them were named.
     """
-    missing = missing_for_models()
-    others = {name: file for name, file in samples.items() if not missing or file.parent.name != "dnn"}
-    if left_out := [name for name in samples if name not in others]:
-        if were_named or not others:
-            need_models()
-        click.echo(f"Left out: {', '.join(left_out)}, which needs {', '.join(missing)} (hbrt's extra 'dnn').", err=True)
+    lacking = {group: missing for group in EXTRAS if (missing := missing_for_models(group))}
+    others = {name: file for name, file in samples.items() if file.parent.name not in lacking}
+    for group, missing in lacking.items():
+        left_out = [name for name, file in samples.items() if file.parent.name == group]
+        if left_out and (were_named or not others):
+            need_models(group)
+        if left_out:
+            names = ", ".join(left_out)
+            text = f"Left out: {names}, which needs {', '.join(missing)} (hbrt's extra {EXTRAS[group]!r})."
+            click.echo(text, err=True)
     return others
 
 

@@ -40,21 +40,27 @@ def need_opencv() -> None:
         )
 
 
-def missing_for_models() -> list[str]:
-    """Names of the libraries that models need and this Python does not have."""
-    return [name for name in ("onnx", "onnxruntime", "cv2", "yaml") if find_spec(name) is None]
+EXTRAS = {"dnn": "dnn", "rknn": "rknn"}
+"""The extra that a group of samples with models needs, by group."""
 
 
-def need_models() -> None:
+def missing_for_models(group: str = "dnn") -> list[str]:
+    """Names of the libraries that samples of a group need and this Python does not have."""
+    names = ["onnx", "onnxruntime", "cv2", "yaml", *(["rknn", "rknnlite"] if group == "rknn" else [])]
+    return [name for name in names if find_spec(name) is None]
+
+
+def need_models(group: str = "dnn") -> None:
     """Say what is missing before a board is started for nothing.
 
     Raises:
         PictureError: something that models need is not installed.
     """
-    if missing := missing_for_models():
+    if missing := missing_for_models(group):
+        also = " packages/hbrt-rknn" if group == "rknn" else ""
         raise PictureError(
-            f"Models need {', '.join(missing)}, which this Python does not have: install hbrt with its extra 'dnn', as "
-            f"in pip install '.[dnn]' in its clone."
+            f"Models need {', '.join(missing)}, which this Python does not have: install hbrt with its extra "
+            f"{EXTRAS[group]!r}, as in pip install '.[{EXTRAS[group]}]'{also} in its clone."
         )
 
 

@@ -88,6 +88,23 @@ def _words(result: Any, _sample: SimpleNamespace, _given: dict[str, Any]) -> Ver
     return Verdict(furthest, furthest <= 0.01, {"word_error_rates": result})
 
 
+def _known_digits(result: Any, _sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
+    wrong = float((result["found"] != result["labels"]).mean())
+    return Verdict(wrong, wrong <= 0.03, {"accuracy": 1 - wrong})
+
+
+def _custom_op(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
+    scores = np.einsum("oi,nihw->nohw", sample.WEIGHTS[:, :, 0, 0], sample.X)
+    return _within(result, scores / (1 + np.exp(-sample.BETA * scores)), 1e-5)
+
+
+def _dynamic_shape(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
+    windows = (np.lib.stride_tricks.sliding_window_view(one, (3, 3), (2, 3)) for one in result["pictures"])
+    features = (np.einsum("nihwab,oiab->nohw", one, sample.WEIGHTS) for one in windows)
+    expected = [np.maximum(one, 0).mean((2, 3), keepdims=True) for one in features]
+    return _within(np.stack(result["results"]), np.stack(expected), 1e-4)
+
+
 def _custom_layer(result: Any, sample: SimpleNamespace, _given: dict[str, Any]) -> Verdict:
     scores = sample.X @ sample.WEIGHTS
     return _within(result, np.stack([scores.argmax(-1), scores.max(-1)], -1), 1e-5)
@@ -125,4 +142,8 @@ CHECKS: dict[tuple[str, str], Check] = {
     ("nn", "pointpillars"): _point_cloud,
     ("nn", "quantize"): _quantize,
     ("nn", "softmax"): _softmax,
+    ("rknn", "classification"): _known_digits,
+    ("rknn", "custom_op"): _custom_op,
+    ("rknn", "dynamic_shape"): _dynamic_shape,
+    ("rknn", "multi_batch"): _known_digits,
 }

@@ -175,10 +175,10 @@ def test_names_may_be_spelt_as_the_manual_spells_them() -> None:
         (("nn", "digit8"), "softmax, digits. Did you mean digits?"),
         (("nn", "mobilenet"), "softmax, digits. Did you mean 'hbrt run dnn mobilenetv1'?"),
         (("nn", "zzz"), "softmax, digits.\n"),
-        (("nnn",), "there are asr, cv, dnn, fastrpc, nn. Did you mean "),
+        (("nnn",), "there are asr, cv, dnn, fastrpc, nn, rknn. Did you mean "),
         (
             ("softmax",),
-            "of samples; there are asr, cv, dnn, fastrpc, nn. Did you mean 'hbrt run nn softmax'?",
+            "of samples; there are asr, cv, dnn, fastrpc, nn, rknn. Did you mean 'hbrt run nn softmax'?",
         ),
         (("nn", "--board", "nowhere"), "There is no board nowhere in "),
     ],
