@@ -61,7 +61,7 @@ def build_library(cc: list[str], name: str) -> None:
         return
     target.parent.mkdir(exist_ok=True)
     unfinished = target.with_suffix(f".{os.getpid()}")
-    headers_of = [f"-I{NATIVE / folder}" for folder in (headers, "include/fastrpc")]
+    headers_of = [f"-I{NATIVE / folder}" for folder in (headers, "include/fastrpc", "include/rknn")]
     command = [*cc, "-std=gnu11", *FLAGS, *WARNINGS, *headers_of, "-shared", f"-Wl,-soname,{name}"]
     subprocess.run([*command, *files, "-o", str(unfinished), *links], check=True)
     unfinished.replace(target)  # whoever has the old one mapped keeps it

@@ -66,6 +66,8 @@ class _Host(ctypes.Structure):
 
 _NOT_CODES = frozenset({"hbrt_rpcmem_alloc", "hbrt_rpcmem_to_fd"})  # they return an address, a descriptor
 
+_RKNN = "hbrt_rknn_"
+
 _kept: list[Any] = []  # objects whose addresses C has
 _texts: dict[str, ctypes.c_char_p] = {}
 _last = threading.local()
@@ -188,6 +190,8 @@ def _function(name: str) -> Callable[..., Any]:
         from arm_client.c_library.layers import register
 
         return register
+    if name.startswith(_RKNN):
+        return cast("Callable[..., Any]", getattr(import_module("rknn_api.c_names"), name))
     if is_fastrpc(name):  # by name: that package stands on this one
         return cast("Callable[..., Any]", getattr(import_module("fastrpc.c_names"), name))
     return cast("Callable[..., Any]", getattr(arm_client, name))
@@ -269,7 +273,7 @@ def _text_function(host: _Host, name: str, call: Callable[..., str]) -> Callable
 
 def _report(name: str, status: int) -> None:
     """Print the reason for a refusal, once a line of the program: C gets a number alone. An op's value needs none."""
-    if name in _NOT_CODES:
+    if name in _NOT_CODES or name.startswith(_RKNN):  # the latter have said it
         return
     status_name = aee.name_of(status) if is_fastrpc(name) else name_of(status)
     # The models' log has its own sentences, and threads that still call at the end of the process need none.

@@ -15,11 +15,11 @@ MOST_CALLERS: Final = 3
 MOST_KNOWN: Final = 4096
 _ROOT = os.path.dirname(os.path.dirname(hbrt.__file__))  # noqa: PTH120 - text, as code objects have it
 _NO_PROGRAM: Final = (
-    *(f"{_ROOT}/{package}/" for package in ("arm_client", "fastrpc", "hbrt", "dsp_server")),
+    *(f"{_ROOT}/{package}/" for package in ("arm_client", "fastrpc", "hbrt", "dsp_server", "rknn_api")),
     f"{os.path.dirname(os.__file__)}/",  # noqa: PTH120
     "<frozen ",
 )
-LIBRARIES = {"arm_client", "fastrpc", "hbrt", "ctypes", "numpy"}
+LIBRARIES = {"arm_client", "fastrpc", "hbrt", "rknn_api", "ctypes", "numpy"}
 
 of_c: Callable[[], str] = str
 """The line of C code that made this thread's call, or that faults; empty for none: arm_client.c_library sets it."""

@@ -48,7 +48,7 @@ def arm_flags() -> Flags:
     folder = library("libhbrt.so").parent
     headers = include_dir("arm")
     return Flags(
-        (*(f"-I{headers / name}" for name in _FOLDERS), f"-I{include_dir('fastrpc')}"),
+        (*(f"-I{headers / name}" for name in _FOLDERS), *(f"-I{include_dir(one)}" for one in ("fastrpc", "rknn"))),
         (
             f"-L{folder}",
             f"-Wl,-rpath,{folder}",

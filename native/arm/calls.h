@@ -4,7 +4,7 @@
  * calls.c makes them of this list, the compiler holds it to the headers, and Python reads the parameters' types from
  * its text: base types, stars and const, no more.
  */
-#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_OTHER_CALLS(CALL)
+#define HBRT_CALLS(CALL) HBRT_FAST_CALLS(CALL) HBRT_OTHER_CALLS(CALL) HBRT_RKNN_CALLS(CALL)
 
 /** Those that fast.c tries first. */
 #define HBRT_FAST_CALLS(CALL)                                                                                        \
@@ -93,3 +93,28 @@
        (domain, fd, offset, length, flags))                                                                          \
   CALL(int32_t, hbrt_fastrpc_munmap, AEE_ECONNREFUSED, (int32_t domain, int32_t fd, uint64_t length),                \
        (domain, fd, length))
+
+/** Those behind rknn_api.h: addresses as numbers, which rknn_api/c_names.py reads by its own types. */
+#define HBRT_RKNN_CALLS(CALL) \
+  CALL(int32_t, hbrt_rknn_init, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t model, uint32_t size, uint32_t flag, uint64_t extend), (context, model, size, flag, extend)) \
+  CALL(int32_t, hbrt_rknn_dup_context, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context_in, uint64_t context_out), (context_in, context_out)) \
+  CALL(int32_t, hbrt_rknn_destroy, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context), (context)) \
+  CALL(int32_t, hbrt_rknn_query, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, int32_t cmd, uint64_t info, uint32_t size), (context, cmd, info, size)) \
+  CALL(int32_t, hbrt_rknn_inputs_set, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_inputs, uint64_t inputs), (context, n_inputs, inputs)) \
+  CALL(int32_t, hbrt_rknn_set_batch_core_num, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, int32_t core_num), (context, core_num)) \
+  CALL(int32_t, hbrt_rknn_set_core_mask, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, int32_t core_mask), (context, core_mask)) \
+  CALL(int32_t, hbrt_rknn_run, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t extend), (context, extend)) \
+  CALL(int32_t, hbrt_rknn_wait, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t extend), (context, extend)) \
+  CALL(int32_t, hbrt_rknn_outputs_get, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_outputs, uint64_t outputs, uint64_t extend), (context, n_outputs, outputs, extend)) \
+  CALL(int32_t, hbrt_rknn_outputs_release, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_outputs, uint64_t outputs), (context, n_outputs, outputs)) \
+  CALL(uint64_t, hbrt_rknn_create_mem_from_phys, 0, (uint64_t context, uint64_t phys_addr, uint64_t virt_addr, uint32_t size), (context, phys_addr, virt_addr, size)) \
+  CALL(uint64_t, hbrt_rknn_create_mem_from_fd, 0, (uint64_t context, int32_t fd, uint64_t virt_addr, uint32_t size, int32_t offset), (context, fd, virt_addr, size, offset)) \
+  CALL(uint64_t, hbrt_rknn_create_mem, 0, (uint64_t context, uint32_t size), (context, size)) \
+  CALL(uint64_t, hbrt_rknn_create_mem2, 0, (uint64_t context, uint64_t size, uint64_t alloc_flags), (context, size, alloc_flags)) \
+  CALL(int32_t, hbrt_rknn_destroy_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem), (context, mem)) \
+  CALL(int32_t, hbrt_rknn_set_weight_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem), (context, mem)) \
+  CALL(int32_t, hbrt_rknn_set_internal_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem), (context, mem)) \
+  CALL(int32_t, hbrt_rknn_set_io_mem, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, uint64_t attr), (context, mem, attr)) \
+  CALL(int32_t, hbrt_rknn_set_input_shape, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t attr), (context, attr)) \
+  CALL(int32_t, hbrt_rknn_set_input_shapes, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint32_t n_inputs, uint64_t attr), (context, n_inputs, attr)) \
+  CALL(int32_t, hbrt_rknn_mem_sync, RKNN_ERR_DEVICE_UNAVAILABLE, (uint64_t context, uint64_t mem, int32_t mode), (context, mem, mode))

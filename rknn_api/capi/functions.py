@@ -261,7 +261,7 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
         raise RknnError(
             RknnStatus.RKNN_ERR_TARGET_PLATFORM_UNMATCH, f"{here.chip} has no {command.name}: see the table by chip."
         )
-    kind = _INFOS.get(command, rknn_tensor_attr)
+    kind = info_of(command)
     wanted = ctypes.sizeof(kind)
     if _number("size", size) < wanted:
         raise invalid_parameter(f"size is {size}; {command.name} fills a {kind.__name__}, which has {wanted} bytes.")
@@ -276,6 +276,14 @@ def rknn_query(context: Any, cmd: int, info: Any, size: int) -> None:
             attributes.fill(target, found.side(target.index, is_input=is_input), view, found.model.rules)
         else:
             _ANSWERS[command](here, found, target)
+
+
+def info_of(command: int) -> type[ctypes.Structure]:
+    """The structure that a query fills."""
+    found: type[ctypes.Structure] = (
+        _INFOS.get(_Q(command), rknn_tensor_attr) if command in set(_Q) else rknn_tensor_attr
+    )
+    return found
 
 
 def _in_out_num(_here: Runtime, found: Context, info: Any) -> None:

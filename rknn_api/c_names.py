@@ -1,0 +1,134 @@
+"""The run time's calls as libhbrt.so hands them over: addresses as numbers; native/arm/calls.h has the prototypes."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from rknn_api.capi import functions
+from rknn_api.types import (
+    rknn_context,
+    rknn_init_extend,
+    rknn_input,
+    rknn_output,
+    rknn_tensor_attr,
+    rknn_tensor_mem,
+)
+
+_S = TypeVar("_S", bound=ctypes.Structure)
+_made: dict[int, rknn_tensor_mem] = {}  # by address: C has the pointers
+
+
+def hbrt_rknn_init(context: int, model: int, size: int, flag: int, extend: int) -> int:
+    """As rknn_init; with size 0 ``model`` is the address of a path."""
+    made = rknn_context()
+    given = ctypes.string_at(model) if model and not size else model or None
+    code = functions.rknn_init(made if context else None, given, size, flag, _at(rknn_init_extend, extend))
+    if not code:
+        rknn_context.from_address(context).value = made.value
+    return code
+
+
+def hbrt_rknn_dup_context(context_in: int, context_out: int) -> int:
+    """As rknn_dup_context."""
+    source, made = rknn_context.from_address(context_in) if context_in else 0, rknn_context()
+    code = functions.rknn_dup_context(source, made if context_out else None)
+    if not code:
+        rknn_context.from_address(context_out).value = made.value
+    return code
+
+
+def hbrt_rknn_query(context: int, cmd: int, info: int, size: int) -> int:
+    """As rknn_query."""
+    return functions.rknn_query(context, cmd, _at(functions.info_of(cmd), info), size)
+
+
+def hbrt_rknn_inputs_set(context: int, n_inputs: int, inputs: int) -> int:
+    """As rknn_inputs_set."""
+    return functions.rknn_inputs_set(context, n_inputs, _array(rknn_input, inputs, n_inputs))
+
+
+def hbrt_rknn_outputs_get(context: int, n_outputs: int, outputs: int, extend: int) -> int:
+    """As rknn_outputs_get."""
+    del extend
+    return functions.rknn_outputs_get(context, n_outputs, _array(rknn_output, outputs, n_outputs), None)
+
+
+def hbrt_rknn_outputs_release(context: int, n_outputs: int, outputs: int) -> int:
+    """As rknn_outputs_release."""
+    return functions.rknn_outputs_release(context, n_outputs, _array(rknn_output, outputs, n_outputs))
+
+
+def hbrt_rknn_set_input_shapes(context: int, n_inputs: int, attr: int) -> int:
+    """As rknn_set_input_shapes."""
+    return functions.rknn_set_input_shapes(context, n_inputs, _array(rknn_tensor_attr, attr, n_inputs))
+
+
+def hbrt_rknn_set_input_shape(context: int, attr: int) -> int:
+    """As rknn_set_input_shape."""
+    return functions.rknn_set_input_shape(context, attr)
+
+
+def hbrt_rknn_set_io_mem(context: int, mem: int, attr: int) -> int:
+    """As rknn_set_io_mem."""
+    return functions.rknn_set_io_mem(context, _mem(mem), _at(rknn_tensor_attr, attr))
+
+
+def hbrt_rknn_set_weight_mem(context: int, mem: int) -> int:
+    """As rknn_set_weight_mem."""
+    return functions.rknn_set_weight_mem(context, _mem(mem))
+
+
+def hbrt_rknn_set_internal_mem(context: int, mem: int) -> int:
+    """As rknn_set_internal_mem."""
+    return functions.rknn_set_internal_mem(context, _mem(mem))
+
+
+def hbrt_rknn_mem_sync(context: int, mem: int, mode: int) -> int:
+    """As rknn_mem_sync."""
+    return functions.rknn_mem_sync(context, _mem(mem), mode)
+
+
+def hbrt_rknn_destroy_mem(context: int, mem: int) -> int:
+    """As rknn_destroy_mem; the structure goes with the memory."""
+    code = functions.rknn_destroy_mem(context, _mem(mem))
+    if not code:
+        del _made[mem]
+    return code
+
+
+def _kept(create: Callable[..., rknn_tensor_mem | None]) -> Callable[..., int]:
+    def created(*given: int) -> int:
+        made = create(*given)
+        if made is None:
+            return 0
+        address = ctypes.addressof(made)
+        _made[address] = made
+        return address
+
+    return created
+
+
+hbrt_rknn_create_mem = _kept(functions.rknn_create_mem)
+hbrt_rknn_create_mem2 = _kept(functions.rknn_create_mem2)
+hbrt_rknn_create_mem_from_fd = _kept(functions.rknn_create_mem_from_fd)
+hbrt_rknn_create_mem_from_phys = _kept(functions.rknn_create_mem_from_phys)
+hbrt_rknn_destroy = functions.rknn_destroy
+hbrt_rknn_run = functions.rknn_run
+hbrt_rknn_wait = functions.rknn_wait
+hbrt_rknn_set_core_mask = functions.rknn_set_core_mask
+hbrt_rknn_set_batch_core_num = functions.rknn_set_batch_core_num
+
+
+def _at(kind: type[_S], address: int) -> _S | None:
+    return kind.from_address(address) if address else None
+
+
+def _mem(address: int) -> rknn_tensor_mem | None:
+    """The structure that Python made; one that the program copied is read as it is."""
+    return _made.get(address) or _at(rknn_tensor_mem, address)
+
+
+def _array(kind: type[_S], address: int, count: int) -> Any:
+    return (kind * min(count, 4096)).from_address(address) if address else None

@@ -1,0 +1,74 @@
+"""rknn_api.h says what the ctypes side says, and a C program by both APIs computes what onnxruntime does."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import subprocess
+from enum import IntEnum, IntFlag
+from pathlib import Path
+
+import numpy as np
+
+from hbrt.native.files import include_dir
+from rknn_api import c_names, types
+from rknn_api.errors import RknnStatus
+from tests.limits import PATIENCE_S
+from tests.native.arm.conftest import Compile, compiled  # noqa: F401 - a fixture
+from tests.native.arm.test_headers import entries
+from tests.rknn_api.capi.models import model
+from tests.rknn_api.capi.test_functions import picture, reference
+
+HEADER = include_dir("rknn") / "rknn_api.h"
+
+
+def test_the_header_has_the_sizes_offsets_and_numbers_of_ctypes(compiled: Compile, tmp_path: Path) -> None:  # noqa: F811
+    found = vars(types).values()
+    expected = {f"(long long){name}": int(one) for name, one in RknnStatus.__members__.items()}
+    for kind in found:
+        if isinstance(kind, type) and issubclass(kind, IntEnum | IntFlag) and kind.__module__ == types.__name__:
+            expected |= {f"(long long){name}": int(one) for name, one in kind.__members__.items()}
+        elif isinstance(kind, type) and issubclass(kind, ctypes.Structure) and kind.__name__.startswith("rknn_"):
+            expected[f"(long long)sizeof({kind.__name__})"] = ctypes.sizeof(kind)
+            for field, *_ in kind._fields_:
+                expected[f"(long long)offsetof({kind.__name__}, {field})"] = getattr(kind, field).offset
+    lines = "\n".join(f'  printf("%lld\\n", {expression});' for expression in expected)
+    source = tmp_path / "values.c"
+    source.write_text(
+        f'#include <stddef.h>\n#include <stdio.h>\n#include "rknn_api.h"\nint main(void) {{\n{lines}\n  return 0;\n}}\n'
+    )
+    answer = subprocess.run([compiled(str(source))], check=True, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert len(expected) > 150
+    assert dict(zip(expected, map(int, answer.stdout.split()), strict=True)) == expected
+
+
+def test_the_library_has_every_function_of_the_header() -> None:
+    declared = set(re.findall(r"^(?:int|rknn_tensor_mem \*) ?(rknn_\w+)\(", HEADER.read_text(), re.MULTILINE))
+    assert len(declared) > 20
+    made = {name for name in entries() if name.startswith("hbrt_rknn_")}
+    assert made == {f"hbrt_{name}" for name in declared}
+    assert all(callable(getattr(c_names, name)) for name in made)
+
+
+def test_a_c_program_computes_what_onnxruntime_does(compiled: Compile, tmp_path: Path, board_home: Path) -> None:  # noqa: F811
+    program, file, x = compiled(str(Path(__file__).with_name("program.c"))), tmp_path / "net.rknn", picture()
+    file.write_bytes(model("int8"))
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("HBRT_")}
+    answer = subprocess.run(
+        [program, file],
+        input=x.tobytes(),
+        env={**outer, "HBRT_HOME": str(board_home)},
+        check=False,
+        capture_output=True,
+        timeout=PATIENCE_S,
+    )
+    assert answer.returncode == 0, answer.stderr.decode()
+    rows = [np.array(line.split(), np.float32) for line in answer.stdout.decode().splitlines()]
+    assert len(rows) == 2
+    for row in rows:
+        np.testing.assert_array_equal(row, reference("int8", x)[1].reshape(-1))
+    said = answer.stderr.decode()
+    for sentence in ("rknn_destroy: The context 0x1001 was destroyed.", "which has 376 bytes", "is used by 1 tensor"):
+        assert sentence in said
+    assert "leak" not in said
