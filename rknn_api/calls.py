@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hbrt.models.errors import GraphError
-from rknn_api.errors import RknnError, RknnStatus
+from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.log import Log
 from rknn_api.platforms import CoreMask
 from rknn_api.run.runner import refused
@@ -56,3 +56,14 @@ class Calls:
         self.last_error = error.text
         self._log.error(where, error.text)
         return -1
+
+
+def path_of(given: object, what: str) -> Path:
+    """A path that a program gives.
+
+    Raises:
+        RknnError: RKNN_ERR_PARAM_INVALID: it is none.
+    """
+    if not isinstance(given, (str, Path)):
+        raise invalid_parameter(f"{what} is {type(given).__name__}; give the path of a file.")
+    return Path(given)

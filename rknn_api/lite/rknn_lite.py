@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from rknn_api.calls import Calls
+from rknn_api.calls import Calls, path_of
 from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus
 from rknn_api.perf.report import layers_text
@@ -36,7 +36,7 @@ class RKNNLite(Calls):
         """Read a model file."""
 
         def read() -> None:
-            self._container = Container.read(Path(path))
+            self._container = Container.read(path_of(path, "path"))
 
         return self.call("load_rknn", read)
 
@@ -94,7 +94,7 @@ class RKNNLite(Calls):
         found: list[str] = []
 
         def read() -> None:
-            container = self._container if rknn_model is None else Container.read(Path(rknn_model))
+            container = self._container if rknn_model is None else Container.read(path_of(rknn_model, "rknn_model"))
             if container is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is loaded; name a file, or call load_rknn first.")
             found.append(container.metadata.target_platform)

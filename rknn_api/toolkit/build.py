@@ -18,7 +18,7 @@ from rknn_api.run.custom_ops import CustomOps
 from rknn_api.run.runner import GraphRunner
 from rknn_api.toolkit.accuracy import fused, kept_values
 from rknn_api.toolkit.config import Config, Shapes
-from rknn_api.toolkit.dataset import Wanted, samples
+from rknn_api.toolkit.dataset import Wanted, read, samples
 from rknn_api.toolkit.quantise import Ranges, quantised, ranges_of
 from rknn_api.toolkit.source import Normalisation, normalised, shape_of, shapes_of, with_types
 
@@ -250,15 +250,15 @@ def _rule(graph: Graph, inputs: Iterable[str]) -> tuple[float, int, str] | None:
     return float(scale.reshape(())), int(zero.reshape(())), zero.dtype.name
 
 
-def sample_arrays(prepared: Prepared, inputs: Sequence[Any]) -> list[NDArray[Any]]:
-    """Arrays for the model's inputs of paths or of arrays.
+def sample_arrays(prepared: Prepared, inputs: Any) -> list[NDArray[Any]]:
+    """Arrays for the model's inputs, of files.
 
     Raises:
         RknnError: RKNN_ERR_PARAM_INVALID: not as many as there are inputs, or one that does not fit.
     """
-    from rknn_api.toolkit.dataset import read
-
     wanted = prepared.wanted()
+    if not isinstance(inputs, (list, tuple)) or not all(isinstance(one, (str, Path)) for one in inputs):
+        raise invalid_parameter("inputs is a list with the path of a picture or an .npy file for each input.")
     if len(inputs) != len(wanted):
         raise invalid_parameter(f"{len(inputs)} inputs are given, and the model has {len(wanted)}.")
     return [read(Path(given), one) for given, one in zip(inputs, wanted, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any
 
 from rknn_api.errors import RknnError, invalid_parameter
@@ -107,7 +108,7 @@ def read_config(given: Mapping[str, Any]) -> Config:
     ]
     if "target_platform" not in args:
         warnings.append(f"target_platform is not given; the model is for {_DEFAULT_PLATFORM}.")
-    platform = platform_of(args.get("target_platform", _DEFAULT_PLATFORM))
+    platform = platform_of(str(args.get("target_platform", _DEFAULT_PLATFORM)))
     if args.get("float_dtype", "float16") != "float16":
         raise _wrong("float_dtype", args["float_dtype"], "it is 'float16'")
     means = _numbers("mean_values", args.get("mean_values", ()))
@@ -155,7 +156,7 @@ def _dtype(value: object, platform: Platform) -> str:
 def _method(value: object) -> str:
     if isinstance(value, str) and value.startswith("group"):
         raise _wrong("quantized_method", value, "groups are for weights of four bits, which this emulator has not")
-    if value not in {"layer", "channel"}:
+    if value not in ("layer", "channel"):  # it may be a list
         raise _wrong("quantized_method", value, "it is 'layer' or 'channel'")
     return str(value)
 
@@ -179,9 +180,12 @@ def _numbers(name: str, value: object) -> tuple[tuple[float, ...], ...]:
         raise _wrong(name, value, rule)
     nested = [list(value)] if value and not any(isinstance(one, (list, tuple)) for one in value) else value
     try:
-        return tuple(tuple(float(number) for number in one) if one is not None else () for one in nested)
+        found = tuple(tuple(float(number) for number in one) if one is not None else () for one in nested)
     except (TypeError, ValueError):
         raise _wrong(name, value, rule) from None
+    if not all(isfinite(number) for one in found for number in one):
+        raise _wrong(name, value, rule)
+    return found
 
 
 def _flags(value: object) -> tuple[bool, ...]:

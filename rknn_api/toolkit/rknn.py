@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rknn_api.calls import Calls
+from rknn_api.calls import Calls, path_of
 from rknn_api.container import Container
 from rknn_api.errors import RknnError, RknnStatus, invalid_parameter
 from rknn_api.perf.report import layers_text, measured_text, memory_report
@@ -68,7 +68,6 @@ class RKNN(Calls):
         self._prepared: Prepared | None = None
         self._built: Built | None = None
         self._container: Container | None = None
-        self._exported: Path | None = None
         self._ready: _Ready | None = None
 
     def config(self, **arguments: Any) -> None:
@@ -130,9 +129,10 @@ class RKNN(Calls):
         def read() -> None:
             config = self._configured()
             self._built = self._prepared = self._container = None
-            loaded = load(Path(model), inputs, input_size_list, input_initial_val, outputs, self._ops)
+            path = path_of(model, "model")
+            loaded = load(path, inputs, input_size_list, input_initial_val, outputs, self._ops)
             self._loaded = simplified(with_shapes(loaded, config), self._ops, config.optimization_level)
-            self._name = Path(model).stem
+            self._name = path.stem
             self._log.info("load_onnx", f"{model}: inputs of {[list(one) for one in shapes_of(self._loaded)]}.")
 
         return self.call("load_onnx", read)
@@ -183,7 +183,7 @@ class RKNN(Calls):
     def _ranges(self, prepared: Prepared, dataset: str | Path | None) -> dict[str, tuple[float, float]]:
         if dataset is None:
             raise invalid_parameter("do_quantization needs a dataset: a text file with the path of a sample a line.")
-        return prepared.ranges(dataset)
+        return prepared.ranges(path_of(dataset, "dataset"))
 
     def hybrid_quantization_step1(
         self,
@@ -237,8 +237,9 @@ class RKNN(Calls):
             if self._container is None:
                 raise RknnError(RknnStatus.RKNN_ERR_FAIL, "No model is built; call build first.")
             weightless = self._container.metadata.remove_weight and self._built is not None
-            (without_weights(self._container) if weightless else self._container).write(Path(export_path))
-            self._exported = Path(export_path)
+            (without_weights(self._container) if weightless else self._container).write(
+                path_of(export_path, "export_path")
+            )
 
         return self.call("export_rknn", write)
 
@@ -246,7 +247,7 @@ class RKNN(Calls):
         """Read a model file, to be run on the board alone: init_runtime then takes a target."""
 
         def read() -> None:
-            self._container = Container.read(Path(path))
+            self._container = Container.read(path_of(path, "path"))
             self._built = self._prepared = None
 
         return self.call("load_rknn", read)
@@ -449,10 +450,10 @@ class RKNN(Calls):
         return self._ready
 
 
-def _batch(given: int | None) -> int:
+def _batch(given: Any) -> int:
     if given is None:
         return 1
-    if given < 1:
+    if not isinstance(given, int) or given < 1:
         raise invalid_parameter(f"rknn_batch_size is {given!r}; it is a number of images above 0.")
     return given
 

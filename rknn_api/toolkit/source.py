@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Mapping, Sequence
+from operator import index
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -62,7 +63,7 @@ def load(
             raise invalid_parameter(f"{what} has {len(values)} entries, and the inputs are {', '.join(names)}.")
     by_name = {value.name: value for value in given}
     for name, shape in zip(names, input_size_list or (), strict=False):
-        _set_shape(by_name[name], [int(size) for size in shape])
+        _fix_shape(by_name[name], shape)
     for name, value in zip(names, input_initial_val or (), strict=False):
         if value is not None:
             dtype = helper.tensor_dtype_to_np_dtype(by_name[name].type.tensor_type.elem_type)
@@ -91,6 +92,22 @@ def _cut(model: ModelProto, inputs: Sequence[str] | None, outputs: Sequence[str]
         return onnx.utils.Extractor(with_types(model, ops)).extract_model(begin, end)
     except Exception as error:  # noqa: BLE001 - onnx raises anything for names that do not go together
         raise invalid_parameter(f"The model cannot be cut from {begin} to {end}: {one_line(error)}.") from None
+
+
+def _fix_shape(value: ValueInfoProto, given: Sequence[Any]) -> None:
+    """Set the open sizes of an input."""
+    try:
+        shape = [index(size) for size in given]
+    except TypeError:
+        raise invalid_parameter(f"input_size_list has {given!r}; write the sizes of {value.name!r}.") from None
+    known = shape_of(value)
+    is_other = len(known) == len(shape) and any(size not in {-1, new} for size, new in zip(known, shape, strict=True))
+    if is_other and value.type.tensor_type.HasField("shape"):
+        raise invalid_parameter(
+            f"input_size_list has {shape} for {value.name!r}, and the model {list(known)}, where -1 is open. Another "
+            "size than the model's is for dynamic_input of config."
+        )
+    _set_shape(value, shape)
 
 
 def _set_shape(value: ValueInfoProto, shape: Sequence[int | str]) -> None:

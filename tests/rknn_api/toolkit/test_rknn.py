@@ -312,6 +312,9 @@ def test_layers_that_the_file_between_names_stay_in_real_numbers(rknn: RKNN, tmp
         ({"optimization_level": 4}, "it is 0 to 3"),
         ({"custom_string": "x" * 1024}, "fewer than 1024 bytes"),
         ({"mean_values": 3}, "a list of numbers, one a channel"),
+        ({"mean_values": [[float("nan")]]}, "a list of numbers, one a channel"),
+        ({"target_platform": ["rk3588"]}, "no platform"),
+        ({"quantized_method": ["layer"]}, "it is 'layer' or 'channel'"),
     ],
 )
 def test_a_wrong_configuration_is_refused(rknn: RKNN, given: Any, why: str) -> None:
@@ -320,7 +323,7 @@ def test_a_wrong_configuration_is_refused(rknn: RKNN, given: Any, why: str) -> N
     assert why in caught.value.text
 
 
-def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: RKNN, tmp_path: Path) -> None:
+def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: Any, tmp_path: Path) -> None:
     def refused(result: Any, why: str) -> None:
         assert result in {None, -1}
         assert why in rknn.last_error
@@ -334,6 +337,9 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: RKNN, tmp_pat
     refused(rknn.load_pytorch("x.pt"), "torch.onnx.export")
     refused(rknn.load_onnx("none.onnx"), "No such file")
     refused(rknn.load_onnx(nets.DIGITS, outputs=["none"]), "no such value")
+    refused(rknn.load_onnx(None), "model is NoneType; give the path")
+    refused(rknn.load_onnx(nets.DIGITS, ["image"], [[1, 2, 8, 8]]), "and the model [1, 1, 8, 8]")
+    refused(rknn.load_onnx(nets.DIGITS, ["image"], ["1188"]), "write the sizes of 'image'")
     assert rknn.load_onnx(nets.DIGITS, inputs=["image"], input_size_list=[[1, 1, 8, 8]], outputs=["p2"]) == 0
     refused(rknn.build(do_quantization=False), "mean_values has 2 numbers for the input 'image'")
     rknn.config(target_platform="rk3576")
@@ -343,7 +349,9 @@ def test_calls_out_of_order_or_with_what_does_not_fit_say_so(rknn: RKNN, tmp_pat
     refused(rknn.build(dataset=nets.arrays(tmp_path, np.ones((1, 8, 8)))), "has the shape [1, 8, 8]")
     refused(rknn.build(dataset=nets.arrays(tmp_path, np.full((1, 1, 8, 8), np.nan))), "which is no range")
     refused(rknn.build(do_quantization=False, rknn_batch_size=0), "above 0")
+    refused(rknn.build(do_quantization=False, rknn_batch_size="3"), "above 0")
     assert rknn.build(do_quantization=False) == 0
+    refused(rknn.accuracy_analysis([np.ones((1, 1, 8, 8))]), "the path of a picture or an .npy file")
     refused(rknn.init_runtime(target="rk3588"), "The model is for rk3576, and the target is rk3588")
     refused(rknn.init_runtime(core_mask=RKNN.NPU_CORE_2), "has the NPU cores 0 to 1")
     refused(rknn.init_runtime(core_mask=99), "it is one of NPU_CORE_AUTO")
