@@ -1,0 +1,8 @@
+"""A farm: many private boards, on this machine or on a Ray cluster, that take items in turn.
+
+``__init__.pyi`` lists the names; Ray is loaded when a farm starts.
+"""
+
+from hbrt.lazy import attach
+
+__getattr__, __dir__, __all__ = attach(__name__, __file__)

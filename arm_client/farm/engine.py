@@ -1,0 +1,151 @@
+"""Ray, as a farm needs it: one of this machine for the farm's life, or a cluster that runs."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from hbrt.errors import BoardError, WrongUseError
+
+_PREFIX = "hbrt-ray-"
+_LONGEST = 32  # Ray adds 65 bytes to it for its sockets, whose paths may have 107
+_OBJECTS_BYTES = 512 << 20
+_CONNECT_SECONDS = 10.0
+# No reports to its makers, no metrics, workers only when they are asked for; and on this machine no other address than
+# its own, with a token that no other user has.
+_QUIET = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0"}
+_LOCAL = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
+    "RAY_enable_metrics_collection": "0",
+    "RAY_enable_worker_prestart": "0",
+    "RAY_prestart_worker_first_driver": "0",
+    "RAY_AUTH_MODE": "token",
+    "RAY_AUTH_TOKEN": secrets.token_hex(32),
+}
+
+
+@contextlib.contextmanager
+def engine(boards: int, address: str | None) -> Iterator[Any]:
+    """The module ``ray``, connected.
+
+    A process that has connected itself keeps its connection. Else it is one of this machine, which goes with this
+    block, or, with an address, a cluster's.
+
+    Args:
+        boards: How many boards it is to place.
+        address: HOST:PORT of a cluster; None for this machine.
+
+    Raises:
+        WrongUseError: this process is connected to another cluster.
+        BoardError: no cluster is there, it is of another version, or Ray does not start here.
+    """
+    given = {**_QUIET, **({} if address else _LOCAL)}
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(_environment({name: value for name, value in given.items() if name not in os.environ}))
+        ray = _ray()
+        if address:
+            _check_there(address)
+        if ray.is_initialized():
+            if address not in {None, ray.get_runtime_context().gcs_address}:
+                raise WrongUseError(
+                    f"This process is connected to another Ray than {address}; call ray.shutdown() first."
+                )
+            yield ray
+            return
+        options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR", "configure_logging": False}
+        if address:
+            options["address"] = address
+        else:
+            options |= {
+                "num_cpus": boards,
+                "num_gpus": 0,
+                "include_dashboard": False,
+                "object_store_memory": _OBJECTS_BYTES,
+                "_node_ip_address": "127.0.0.1",
+                "_temp_dir": stack.enter_context(_directory()),
+            }
+        try:
+            ray.init(**options)
+        except (RuntimeError, ConnectionError, ValueError, OSError) as error:
+            where = f"the cluster at {address}" if address else "Ray on this machine"
+            first = str(error).strip().split("\n")[0].rstrip(".")
+            raise BoardError(f"There is no farm, since {where} does not take part: {first}.") from None
+        stack.callback(ray.shutdown)
+        # It would print on standard output that a process has died, which is in the results.
+        ray._private.worker.print_to_stdstream = lambda *_, **__: None  # noqa: SLF001 - there is no option
+        yield ray
+
+
+def _ray() -> Any:
+    try:
+        import ray
+    except ModuleNotFoundError as error:
+        if error.name != "ray":
+            raise
+        raise BoardError(
+            "A farm needs Ray: install hbrt with its extra farm, as in pip install 'hbrt[farm]'."
+        ) from None
+    return ray
+
+
+@contextlib.contextmanager
+def _environment(values: dict[str, str]) -> Iterator[None]:
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name in values:
+            os.environ.pop(name, None)
+
+
+def _check_there(address: str) -> None:
+    """Say at once that nobody listens: Ray itself would try for a minute, and end the process."""
+    host, colon, port = address.rpartition(":")
+    if not (host and colon and port.isdecimal()):
+        raise BoardError(f"{address!r} is no address of a Ray cluster; write HOST:PORT, as 'ray start' prints it.")
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), _CONNECT_SECONDS).close()
+    except (OSError, OverflowError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise BoardError(
+            f"No Ray cluster answers at {address}: {why}. 'ray status' on its head node says more."
+        ) from None
+
+
+@contextlib.contextmanager
+def _directory() -> Iterator[str]:
+    """A directory for Ray's files, gone at the end; those whose farm was killed go before."""
+    place = tempfile.gettempdir()
+    place = place if len(place) <= _LONGEST - len(_PREFIX) - 8 else "/tmp"  # noqa: S108 - the directory has a mode of its own
+    for old in Path(place).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), _locked(old):
+            shutil.rmtree(old, ignore_errors=True)
+    path = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=place))
+    try:
+        with _locked(path):
+            yield str(path)
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold a directory, which a process that has died holds no more.
+
+    Raises:
+        OSError: another process has it, or it is another user's.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_DIRECTORY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(fd)
