@@ -159,6 +159,7 @@ class Shell:
     ASKING = frozenset(
         {"stop", "restart", "status", "why", "ops", "tasks", "mem", "ps", "ls", "log", "recovery", "inject", "keys"}
     )
+    WRITING = ("op", "new")  # which needs no board
 
     def __init__(self, home: Path, cwd: Path) -> None:
         self.home = home
@@ -169,7 +170,8 @@ class Shell:
 
     def hbrt(self, *arguments: object) -> subprocess.CompletedProcess[str]:
         """Run ``hbrt`` with these arguments to its end; in this process, where a process of its own adds nothing."""
-        if not arguments or arguments[0] not in self.ASKING or not {"-f", "--follow"}.isdisjoint(arguments):
+        is_asking = bool(arguments) and arguments[0] in self.ASKING and {"-f", "--follow"}.isdisjoint(arguments)
+        if not is_asking and arguments[:2] != self.WRITING:
             return self.python("-m", "hbrt", *arguments)
         answer = self._inside(*arguments)
         return subprocess.CompletedProcess(list(map(str, arguments)), answer.exit_code, answer.stdout, answer.stderr)

@@ -20,6 +20,7 @@ def clean_environment(board_home: Path, programs: Path) -> dict[str, str]:
     """This process's environment without what would show in a page, and with ``programs`` first on the path."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(OURS)}
     path = f"{programs}{os.pathsep}{kept.get('PATH', '')}"
+    kept.setdefault("XDG_CACHE_HOME", str(Path.home() / ".cache"))  # so that each run compiles no kernel anew
     return {**kept, "PATH": path, "HBRT_HOME": str(board_home), "HOME": str(board_home.parent), "COLUMNS": "100"}
 
 

@@ -1,7 +1,8 @@
-"""Programs in C and C++, each compiled once a session by ``hbrt cc``, and run as a user runs them."""
+"""Programs in C and C++, each compiled once a run by ``hbrt cc``, and run as a user runs them."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from hbrt.native.files import NotBuiltError, library
 from tests.limits import PATIENCE_S
+from tests.native.conftest import Once
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = HERE / "programs"
@@ -35,7 +37,7 @@ def cc(*arguments: object, cwd: Path) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="session")
-def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
+def compiled(once: Once) -> Compile:
     """``compiled(name, *flags)``: the program of a file, which is in programs/ or a sample."""
     if shutil.which("cc") is None or shutil.which("c++") is None:
         pytest.skip("no compiler of C and C++ is here (cc, c++)")
@@ -43,18 +45,17 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Compile:
         library("libhbrt.so")
     except NotBuiltError as error:
         pytest.skip(str(error))
-    folder = tmp_path_factory.mktemp("programs")
-    made: dict[tuple[str, ...], Path] = {}
 
     def compile_once(name: str, *flags: str) -> Path:
-        key = (name, *flags)
-        if key not in made:
-            source = PROGRAMS / name if (PROGRAMS / name).is_file() else SAMPLES / name
-            target = folder / f"{source.stem}-{len(made)}{'.so' if '-shared' in flags else ''}"
-            answer = cc(source, "-o", target, "-Wall", "-Wextra", "-Wpedantic", "-Werror", *flags, cwd=folder)
+        source = PROGRAMS / name if (PROGRAMS / name).is_file() else SAMPLES / name
+
+        def make(target: Path) -> None:
+            warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
+            answer = cc(source, "-o", target, *warnings, *flags, cwd=target.parent)
             assert answer.returncode == 0, answer.stderr
-            made[key] = target
-        return made[key]
+
+        key = hashlib.sha256(repr((name, flags)).encode()).hexdigest()[:8]
+        return once(f"arm/{source.stem}-{key}{'.so' if '-shared' in flags else ''}", make)
 
     return compile_once
 

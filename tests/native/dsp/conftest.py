@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import shutil
 import subprocess
@@ -15,6 +14,7 @@ import pytest
 
 from arm_client.client import Board
 from hbrt.native.image_flags import is_cpp
+from tests.native.conftest import Once
 
 IMAGES = Path(__file__).parent / "images"
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
@@ -22,31 +22,22 @@ Build = Callable[..., Path]
 
 
 @pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """``build(source, *flags)``: the image that ``hbrt cc --dsp`` makes of a source, a path or text of C.
-
-    The processes of a run share what the first one has made.
-    """
+def build(once: Once) -> Build:
+    """``build(source, *flags)``: the image that ``hbrt cc --dsp`` makes of a source, a path or text of C."""
     if shutil.which("cc") is None:
         pytest.skip("no C compiler is here")
-    base = tmp_path_factory.getbasetemp()
-    shared = (base.parent if base.name.startswith("popen-") else base) / "dsp-images"
 
     def image(source: str | Path, *flags: str, suffix: str = ".c") -> Path:
-        folder = shared / hashlib.sha256(repr((source, flags, suffix)).encode()).hexdigest()[:16]
-        folder.mkdir(parents=True, exist_ok=True)
-        made = folder / "image.so"
-        with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not made.exists():
-                path = source if isinstance(source, Path) else folder / f"image{suffix}"
-                if isinstance(source, str):
-                    path.write_text(source)
-                standard = "-std=gnu++17" if is_cpp(str(path)) else "-std=gnu11"
-                command = [sys.executable, "-m", "hbrt", "cc", "--dsp", standard, str(path), *flags]
-                subprocess.run([*command, "-o", str(folder / "image.new")], check=True)
-                (folder / "image.new").rename(made)
-        return made
+        def make(target: Path) -> None:
+            path = source if isinstance(source, Path) else target.with_name(f"image{suffix}")
+            if isinstance(source, str):
+                path.write_text(source)
+            standard = "-std=gnu++17" if is_cpp(str(path)) else "-std=gnu11"
+            command = [sys.executable, "-m", "hbrt", "cc", "--dsp", standard, str(path), *flags]
+            subprocess.run([*command, "-o", str(target)], check=True)
+
+        key = hashlib.sha256(repr((source, flags, suffix)).encode()).hexdigest()[:16]
+        return once(f"dsp/{key}/image.so", make)
 
     return image
 

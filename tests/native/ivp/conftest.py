@@ -1,9 +1,8 @@
-"""Libraries of C++ that the tests call: each is compiled once a run, whatever the number of test processes."""
+"""Libraries of C++ that the tests call."""
 
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.limits import WHOLE_RUN_S
+from tests.native.conftest import Once
 
 HERE = Path(__file__).resolve().parent
 INCLUDE = HERE.parents[2] / "native" / "include" / "dsp"
@@ -30,25 +30,20 @@ def compiled(target: Path, source: Path, *flags: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def build(tmp_path_factory: pytest.TempPathFactory) -> Build:
-    """Compile a source of this folder, or a text, once a run: the processes of a run share what the first one made."""
+def build(once: Once) -> Build:
+    """Compile a source of this folder, or a text."""
     if shutil.which("g++") is None:
         pytest.skip("no C++ compiler (g++) is here")
-    base = tmp_path_factory.getbasetemp()
-    shared = (base.parent if base.name.startswith("popen-") else base) / "ivp"
-    shared.mkdir(exist_ok=True)
 
     def build(name: str, *flags: str, text: str | None = None) -> Path:
-        target = shared / name
-        with (shared / f"{name}.lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if not target.exists():
-                source = HERE / f"{target.stem}.cpp"
-                if text is not None:
-                    source = shared / f"{target.stem}.cpp"
-                    source.write_text(text, encoding="utf-8")
-                compiled(shared / f"{name}.new", source, *flags).rename(target)
-        return target
+        def make(target: Path) -> None:
+            source = HERE / f"{Path(name).stem}.cpp"
+            if text is not None:
+                source = target.with_name(source.name)
+                source.write_text(text, encoding="utf-8")
+            compiled(target, source, *flags)
+
+        return once(f"ivp/{name}", make)
 
     return build
 

@@ -22,7 +22,7 @@ BYTES = np.arange(128, dtype=np.uint8) * 3 + 1
 
 @pytest.fixture(scope="module")
 def library(load: Load) -> ctypes.CDLL:
-    library = load("others", "-Wno-psabi")
+    library = load("others", "-O0", "-Wno-psabi")
     for name in ("language", "lanes_and_scalars", "scalar_instructions"):
         getattr(library, name).restype = ctypes.c_char_p
     library.sum_f32.restype = ctypes.c_float
@@ -34,7 +34,7 @@ def numbers(load: Load) -> dict[str, int]:
     """What each pattern's name stands for."""
     names = [name for name in read().names if "SELI_" in name or "SHFLI_" in name]
     text = f'#include <xtensa/tie/xt_ivpn.h>\nextern "C" const int all[] = {{{", ".join(names)}}};\n'
-    values = (ctypes.c_int * len(names)).in_dll(load("pattern_numbers", text=text), "all")
+    values = (ctypes.c_int * len(names)).in_dll(load("pattern_numbers", "-O0", text=text), "all")
     return dict(zip(names, values, strict=True))
 
 
