@@ -6,6 +6,12 @@ and DSP calls need none of them.
 
 # Loaded here, so that a first call loads nothing: another thread's fork could come in the middle of it.
 from arm_client import dsp, sys  # noqa: F401
+from hbrt import settings
 from hbrt.lazy import EXTRA_OF, attach
+
+if settings.is_given("HBRT_SCHEDULE"):
+    from hbrt.blocking import install
+
+    install()  # before the program makes its first lock
 
 __getattr__, __dir__, __all__ = attach(__name__, __file__, optional="arm_client.dnn.", libraries=EXTRA_OF)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _OTHER_THREAD = (
     Status.HB_DSP_INVALID_ARGUMENT,
     (
-        "Under HBRT_SCHEDULE one thread of a program uses the board, the one that attached. Call from that thread, or "
-        "run the program without HBRT_SCHEDULE."
+        "Under HBRT_SCHEDULE the thread that attached uses the board, and those that Python's threading starts from it "
+        "on. Call from one of these, or run the program without HBRT_SCHEDULE."
     ),
 )
 

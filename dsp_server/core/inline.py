@@ -63,6 +63,7 @@ class InlineCore:
         self.index = index
         self._lock = threading.RLock()  # models call from their own threads
         self._error: BaseException | None = None
+        self._ring: Ring | None = None
         self._before = vars(runtime.context).copy()
         vars(runtime.context).update(vars(runtime.CoreContext()))  # as at the start of a core's process
         runtime.context.index, runtime.context.ddr = index, ddr
@@ -76,6 +77,7 @@ class InlineCore:
         except Exception as error:
             vars(runtime.context).update(self._before)
             raise BoardError(f"The image {origin} does not load: {error}") from error
+        self._registry = runtime.context.registry
         self._control = os.eventfd(0, os.EFD_CLOEXEC)
         self._engines_before = cycles.current(), descriptors.current()
         cycles.install(CycleCounter())
@@ -109,7 +111,18 @@ class InlineCore:
         from dsp_server.tracing.core_trace import follow
 
         with suppress(OSError):  # no room: the program goes on
-            follow(self._core, None if ring is None else ring.of_role(f"core {self._core.index}"))
+            self._ring = None if ring is None else ring.of_role(f"core {self.index}")
+            if self._ring is not None:
+                self._ring.name_ops({op.cmd: op.name for op in self._registry.listing()})
+            follow(self._core, self._ring)
+
+    def resume(self) -> None:
+        """Be the core that this process's engines and trace are those of, among several that take turns."""
+        self.engines.install()
+        if self._ring is not None:
+            from dsp_server.tracing.core_trace import note_into
+
+            note_into(self._ring)
 
     def close(self) -> None:
         """Release the process-wide resources of the core."""

@@ -8,34 +8,41 @@ Emulator: a task of priority 254 or 255 interrupts nothing here; preemption at a
 
 from __future__ import annotations
 
+import _thread
 import contextlib
+import os
 import sys
 import sysconfig
 import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any, NoReturn
 
 from dsp_server import runtime
 from dsp_server.core.inline import InlineCore
-from dsp_server.scheduled.turns import Actor, Turns
+from dsp_server.scheduled.turns import Actor, StuckError, Turns
+from hbrt import blocking
 from hbrt.ddr.file import Ddr
 from hbrt.exploration.schedule import Policy
 from hbrt.findings.record import Finding
 from hbrt.mailbox.schedule import may_run, task_key
 from hbrt.mailbox.table import Mailbox, State
 
+if TYPE_CHECKING:
+    from hbrt.trace.ring import Ring
+
 PROGRAM = "program"
 _MOST_END_US = 500_000
 """So long a program that detaches waits for its ops; one that hangs is left where it is."""
+_OTHERS_SECONDS = 1.0  # for a lock that a thread of a library holds
 _LIBRARIES = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
 _PACKAGES = [str(Path(__file__).parents[2] / name) for name in ("arm_client", "dsp_server", "fastrpc", "hbrt")]
 _OURS = tuple(f"{Path(folder).resolve()}/" for folder in (*_PACKAGES, *_LIBRARIES))
 
 
 class ScheduledCores:
-    """All cores of a board, and the turns of their program, whose thread makes this object.
+    """All cores of a board, and the turns of their program, one of whose threads makes this object.
 
     Args:
         ddr: The board's DDR.
@@ -68,9 +75,10 @@ class ScheduledCores:
         self.turns = Turns(policy, log)
         self._traced: dict[CodeType, bool] = {}
         self._context = vars(runtime.context).copy()  # the program's
-        self._program = Actor(PROGRAM, leave=self._keep_context, enter=self._give_context)
-        self._program.thread = threading.get_ident()
-        self.turns.add(self._program)
+        self._program: dict[int, Actor] = {}  # the program's threads, by their ids
+        self._started: dict[threading.Thread, Actor] = {}
+        self._ended: set[Actor] = set()
+        self._add(threading.get_ident(), PROGRAM)
         self._cores: list[_ScheduledCore] = []
         try:
             for index in range(len(doorbells)):
@@ -85,6 +93,9 @@ class ScheduledCores:
             self.turns.add(core.actor)
             core.thread.start()
         self._trace_from_here()
+        blocking.install()  # if the program has not loaded arm_client before
+        blocking.taken[:] = [self]
+        threading._register_atexit(self._await_threads)  # type: ignore[attr-defined]  # noqa: SLF001 - it joins them next
 
     # -- the program's side
 
@@ -98,11 +109,90 @@ class ScheduledCores:
         Raises:
             StuckError: it never will be over, and there is no limit.
         """
+        try:
+            self._wait(is_over, most_us)
+        except StuckError as error:
+            if len(self._program) == 1:
+                raise
+            _end(error)
+
+    def _wait(self, is_over: Callable[[], bool], most_us: int | None = None) -> None:
         self.turns.wait(is_over, _site(sys._getframe()), most_us)  # noqa: SLF001 - there is no public way
 
     def is_program(self) -> bool:
-        """Whether this thread takes turns: the one that attached."""
-        return threading.get_ident() == self._program.thread
+        """Whether this thread takes turns: the one that attached, and those that have been started by one that does."""
+        return threading.get_ident() in self._program
+
+    def acquire(self, lock: _thread.LockType, timeout_s: float) -> bool:
+        """Wait until a lock is free, and acquire it; as of ``blocking.Turns``."""
+        limit_us = None if timeout_s < 0 else round(timeout_s * 1e6)
+        while not lock.acquire(False):
+            try:
+                self._wait(lambda: not lock.locked(), limit_us)
+            except StuckError as error:
+                return lock.acquire(True, _OTHERS_SECONDS) or _end(error)  # a thread that takes no turns may have it
+            if limit_us is not None and lock.locked():
+                return False
+        return True
+
+    def start(self, thread: threading.Thread, start: Callable[[], None]) -> None:
+        """Have a new thread take turns, too; as of ``blocking.Turns``."""
+        self._started[thread] = actor = self._add(None, f"thread{len(self._started) + 1}")
+        run = thread.run
+
+        def serve() -> None:
+            actor.gate.acquire()
+            self._program[threading.get_ident()] = actor
+            sys.settrace(self.trace)
+            try:
+                run()
+            finally:
+                sys.settrace(None)
+                self._ended.add(actor)
+                del self._program[threading.get_ident()]
+                self.turns.end(actor.name)
+
+        thread.run = serve  # type: ignore[method-assign]
+        me = threading.get_ident()
+        mine = self._program.pop(me)  # both wait for each other a moment, in which the new one has no turn
+        try:
+            start()
+        except BaseException:
+            self.turns.remove(actor)
+            raise
+        finally:
+            self._program[me] = mine
+
+    def await_end(self, thread: threading.Thread, timeout_s: float | None) -> bool:
+        """Wait for the end of a thread; as of ``blocking.Turns``."""
+        actor = self._started.get(thread)
+        if actor is None:
+            return True
+        self.wait(lambda: actor in self._ended, None if timeout_s is None else round(timeout_s * 1e6))
+        return actor in self._ended
+
+    def sleep(self, seconds: float) -> None:
+        """Let a time pass, a microsecond with each line; as of ``blocking.Turns``."""
+        self.wait(lambda: False, round(seconds * 1e6))
+
+    def _await_threads(self) -> None:
+        """Before the interpreter waits for its threads, which need turns for their end."""
+        if self.turns.is_over or not self.is_program():
+            return
+        threads = [actor for thread, actor in self._started.items() if not thread.daemon]
+        self.wait(lambda: self._ended.issuperset(threads))
+
+    def _add(self, thread: int | None, name: str) -> Actor:
+        actor = Actor(name, leave=self._keep_context, enter=self._give_context)
+        if thread is not None:
+            self._program[thread] = actor
+        self.turns.add(actor)
+        return actor
+
+    def follow_trace(self, ring: Ring | None) -> None:
+        """As ``InlineCore.follow_trace``, of all cores."""
+        for core in self._cores:
+            core.inline.follow_trace(ring)
 
     def close(self) -> None:
         """End the cores' threads, and release what is process-wide."""
@@ -110,6 +200,7 @@ class ScheduledCores:
         if self.is_program():
             sys.settrace(self._tracer_before)
             self.turns.wait(lambda: all(core.has_ended for core in self._cores), "", _MOST_END_US)
+        blocking.taken.clear()
         self.turns.close()
         self._close_cores()
 
@@ -207,7 +298,15 @@ class _ScheduledCore:
 
     def _enter(self) -> None:
         vars(runtime.context).update(self._context)
-        self.inline.engines.install()
+        self.inline.resume()
+
+
+def _end(error: StuckError) -> NoReturn:
+    """End a program whose threads wait for each other: no exception in one of them would."""
+    sys.stdout.flush()
+    sys.stderr.write(f"{error}\n")
+    sys.stderr.flush()
+    os._exit(1)
 
 
 def _site(frame: FrameType | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+import _thread
 from collections.abc import Callable
 from hashlib import blake2b
 from typing import IO
@@ -32,10 +32,10 @@ class Actor:
         enter: Callable[[], None] = lambda: None,
     ) -> None:
         self.name, self.clock, self.leave, self.enter = name, clock, leave, enter
-        self.gate = threading.Semaphore(0)
+        self.gate = _thread.allocate_lock()  # locked until it has its turn; threading's would take turns itself
+        self.gate.acquire()
         self.is_ready: Callable[[], bool] | None = None  # what it waits for; None while it could go on
         self.end: int | None = None  # ticks at which its wait is over, when it has a limit
-        self.thread = 0
 
     def can_go_on(self) -> bool:
         """Whether it could have the next turn."""
@@ -60,6 +60,7 @@ class Turns:
         self._steps, self._in_a_row = 0, 0
         self.ticks = 0  # lines so far, which stand for time: a microsecond each
         self._digest = blake2b(digest_size=8)
+        self.is_over = False  # who still waits for a turn goes on, together with all others
 
     def add(self, actor: Actor) -> None:
         """Have one more take turns; the first that is added has the first turn."""
@@ -73,6 +74,8 @@ class Turns:
         Args:
             site: ``file:line`` where it is.
         """
+        if self.is_over:
+            return
         self.ticks += 1
         ready = [actor for actor in self._actors if actor.can_go_on()]
         if len(ready) > 1:
@@ -102,21 +105,34 @@ class Turns:
 
         me.is_ready = is_over
         try:
-            while not is_over():
+            while not is_over() and not self.is_over:
                 self._pass_on(self._next(site))
         finally:
             me.is_ready = me.end = None
 
     def end(self, site: str) -> None:
-        """The current actor takes no more turns; another one goes on."""
+        """The current actor takes no more turns; another one goes on, and if nobody can, the first learns so."""
+        if self.is_over:
+            return
         me = self.current
         self._actors.remove(me)
         me.leave()
-        self.current = self._next(site)
+        try:
+            self.current = self._next(site)
+        except StuckError:
+            self.current = self._actors[0]
         self.current.gate.release()
 
+    def remove(self, actor: Actor) -> None:
+        """Have one that has not begun take no turns."""
+        self._actors.remove(actor)
+
     def close(self) -> None:
-        """Write the last line of the log."""
+        """End the turns, and write the last line of the log."""
+        self.is_over = True
+        for actor in self._actors:
+            if actor is not self.current:
+                actor.gate.release()
         if self._log is not None:
             print(f"end {self._steps} {self._digest.hexdigest()}", file=self._log, flush=True)
 
@@ -151,4 +167,5 @@ class Turns:
         self.current = other
         other.gate.release()
         me.gate.acquire()
-        me.enter()
+        if not self.is_over:
+            me.enter()

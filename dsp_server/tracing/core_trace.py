@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dsp_server.hardware.transfers import Shape
     from hbrt.trace.ring import Ring
 
-_rings: list[Ring] = []  # of this process, which has one core: one, or none
+_rings: list[Ring] = []  # of the core that this process is now: one, or none
 _copies: dict[int, dict[int, tuple[int, int, int, int, int]]] = {}  # of each engine, by handle
 
 
@@ -34,12 +34,17 @@ def follow(core: Any, ring: Ring | None) -> None:
         core: A ``dsp_server.core.loop.Core``.
         ring: Of this process.
     """
-    _rings[:] = [] if ring is None else [ring]
+    note_into(ring)
     _copies.clear()
     swap_class(core, _noting_core, is_on=ring is not None)
     core.trace_c(ring)
     for engines in (core.engines, *core.spare_engines):
         _swap_engines(engines, is_on=ring is not None)
+
+
+def note_into(ring: Ring | None) -> None:
+    """Have what this process's engines do noted into another ring: of several cores, that of the one that goes on."""
+    _rings[:] = [] if ring is None else [ring]
 
 
 def _swap_engines(engines: Engines, *, is_on: bool) -> None:

@@ -11,7 +11,7 @@ import mmap
 import os
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
@@ -33,6 +33,7 @@ _TEXTS_USED = struct.Struct("<I")  # bytes, behind the head
 _LENGTH = struct.Struct("<H")
 MOST_TEXT = 500
 THREAD = "\1"  # begins a text that names a thread: its id, a space, its name
+OP = "\2"  # begins a text that names an op: its command, a space, its name; of a process that has an image of its own
 RECORD = struct.Struct("<QQQQQIHHIIQ")  # start, end, a, b, c, thread, kind, unit, text, d, number from 1
 _MARGIN = 64  # oldest records of a full ring that a reader leaves out
 _MOST = (1 << 64) - 1
@@ -128,6 +129,11 @@ class Ring(RingFile):
         """The number of a text, for ``note``; 0, the empty one, when there is no room for more."""
         return self._texts[text] if text in self._texts else self._add(text)
 
+    def name_ops(self, names: Mapping[int, str]) -> None:
+        """Keep the names of ops by their commands."""
+        for cmd, name in names.items():
+            self._add(f"{OP}{cmd} {name}")
+
     def _add(self, text: str) -> int:
         raw = text.encode("utf-8", "replace")[:MOST_TEXT]
         with self._lock:
@@ -186,8 +192,10 @@ class Recorded:
         self.role, self.program = (text.rstrip(b"\0").decode("utf-8", "replace") for text in (role, program))
         texts = list(self._read_texts())
         self.texts = ["", *texts]
-        named = (text[len(THREAD) :].partition(" ") for text in texts if text.startswith(THREAD))
-        self.threads = {int(thread): name for thread, _, name in named}
+        self.threads, self.ops = (
+            {int(number): name for number, _, name in (text[1:].partition(" ") for text in texts if text[:1] == sign)}
+            for sign in (THREAD, OP)
+        )
 
     def events(self) -> Iterator[Event]:
         """The events in the order in which they were noted, which is that of their ends in each thread."""

@@ -26,13 +26,16 @@ def check_name(file: Path) -> None:
     """Refuse a file that could not be written in the format of its ending, before there is anything to write.
 
     Raises:
-        WrongUseError: the ending is none of ENDINGS, or its format needs a package that is not installed.
+        WrongUseError: the ending is none of ENDINGS, its format needs a package that is not installed, or there is no
+            such directory.
     """
     if file.suffix not in ENDINGS:
         raise WrongUseError(
             f"{file} does not name a format: end it in {', '.join(PERFETTO_ENDINGS)} for Perfetto's own, or in .json "
             "for Chrome's."
         )
+    if not file.parent.is_dir():
+        raise WrongUseError(f"{file} cannot be written: there is no directory {file.parent}.")
     if file.suffix in PERFETTO_ENDINGS:
         from importlib.util import find_spec
 
@@ -98,6 +101,7 @@ def recording_of(directory: Path) -> tuple[Recording, int]:
     threads: dict[int, dict[int, str]] = {}  # names by process: only one of its files has them
     for ring in rings:
         threads.setdefault(ring.pid, {}).update(ring.threads)
+        facts["ops"] |= ring.ops
     for ring in rings:
         if ring.role.startswith(ROLE):
             tasks.append(partial(tasks_of, ring))

@@ -21,7 +21,9 @@ from pathlib import Path
 from typing import IO, Any, Self, cast
 
 from arm_client.commands.run.child import Ended
+from hbrt.blocking import install
 from hbrt.errors import BoardError
+from hbrt.settings import is_given
 
 
 class Forks:
@@ -136,6 +138,8 @@ def _be(job: dict[str, Any]) -> None:
     )
     sys.argv = [job["program"], *job["arguments"]]
     sys.path.insert(0, os.path.dirname(path))  # noqa: PTH120
+    if is_given("HBRT_SCHEDULE"):  # arm_client does this when it is loaded: perhaps it was, before the fork
+        install()
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from arm_client.commands.explore.command import runs_memory
 from arm_client.commands.explore.search import Runner, runs_of
 from hbrt.exploration.seeds import SCHEDULE
 from tests.conftest import Shell
+from tests.hbrt.trace.reader import read
 from tests.limits import PATIENCE_S
 from tools.docs_tables import REPOSITORY
 
@@ -98,17 +99,89 @@ def test_time_limits_pass_by_lines_and_an_op_that_hangs_is_left(tried: Callable[
     assert (run.code, "given up: Command 0x1001 did not end within 0.05 s" in run.output) == (0, True), run.output
 
 
-def test_another_thread_is_refused_with_a_sentence(tried: Callable[..., Runner], tmp_path: Path) -> None:
+THREADS = """
+import queue
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from arm_client import connect
+
+lock, ended = threading.{lock}, queue.Queue()
+with connect() as board:
+    number, address = board.empty(1, np.int32), board.empty(1, np.uint64)
+    address[0] = number.phy_addr
+
+    def work(name):
+        for _ in range(2):
+            with lock:
+                board.call(0x1000, address)
+            ended.put(name)
+            time.sleep(0.001)
+
+    threads = [threading.Thread(target=work, args=[name]) for name in "ab"]
+    for thread in threads:
+        thread.start()
+    order = [ended.get() for _ in range(4)]
+    for thread in threads:
+        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(work, "cd"))
+    print(order)
+    assert number[0] == 8, number
+"""
+
+
+def test_threads_of_a_program_take_turns_too(tried: Callable[..., Runner], tmp_path: Path) -> None:
+    (tmp_path / "locked.py").write_text(THREADS.format(lock="RLock()"))
+    (tmp_path / "racy.py").write_text(THREADS.format(lock="Semaphore(9)"))
+    with tried(tmp_path / "locked.py") as runner:
+        found = [run for _, run in runs_of(runner, range(12), {})]
+        assert {run.code for run in found} == {0}, [run.output for run in found if run.code]
+        assert len({run.output for run in found}) > 1
+        again = [run for _, run in runs_of(runner, range(3), {})]
+        assert [run.digest for run in again] == [run.digest for run in found[:3]]
+    with tried(tmp_path / "racy.py") as runner:
+        assert any(run.code for _, run in runs_of(runner, range(60), {}))
+
+
+def test_threads_that_wait_for_each_other_end_the_run(tried: Callable[..., Runner], tmp_path: Path) -> None:
     more = """
     import threading
-    thread = threading.Thread(target=lambda: board.call(0x1000, address))
-    thread.start()
-    thread.join()
+    one, other = threading.Lock(), threading.Lock()
+
+    def take(first, second):
+        with first:
+            address[0] = address[0]
+            with second:
+                pass
+
+    threads = [threading.Thread(target=take, args=args) for args in ((one, other), (other, one))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     """
-    (tmp_path / "threads.py").write_text(GOOD.format(more=more.strip()))
+    (tmp_path / "deadlock.py").write_text(GOOD.format(more=more.strip()))
+    with tried(tmp_path / "deadlock.py") as runner:
+        failed = next(run for _, run in runs_of(runner, range(60), {}) if run.code)
+    assert failed.code == 1
+    assert "thread1, thread2 wait for each other" in failed.output
+
+
+def test_a_thread_from_before_is_refused_with_a_sentence(tried: Callable[..., Runner], tmp_path: Path) -> None:
+    before = """
+import threading
+attached = threading.Event()
+thread = threading.Thread(target=lambda: attached.wait() and board.call(0x1000, address))
+thread.start()
+"""
+    more = "attached.set()\n    thread.join()"
+    (tmp_path / "threads.py").write_text(before + GOOD.format(more=more))
     with tried(tmp_path / "threads.py") as runner:
         run = runner.run({SCHEDULE: "default"})
-    assert "Under HBRT_SCHEDULE one thread of a program uses the board" in run.output
+    assert "those that Python's threading starts from it on" in run.output
 
 
 IN_C = """
@@ -160,7 +233,9 @@ def test_the_verb_shows_the_shortest_order_and_a_seed_repeats_it(shell: Shell) -
     assert set(failed["settings"]) == {"HBRT_SCHEDULE"}
     assert "AssertionError: [1]" in shell.hbrt("run", "--seed", failed["seed"], program).stderr
     shell.environment |= failed["settings"]
-    assert "AssertionError: [1]" in shell.hbrt("run", program).stderr
+    assert "AssertionError: [1]" in shell.hbrt("run", "--trace", "run.pftrace", program).stderr
+    ops = [one for one in read(shell.cwd / "run.pftrace").slices if one.name == "add_one" and "core" in one.track]
+    assert {one.track[-1] for one in ops} == {"0", "1"}
 
 
 def test_a_wrong_schedule_is_a_sentence(shell: Shell) -> None:
